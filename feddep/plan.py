@@ -1,0 +1,159 @@
+"""What there is to compute: the runs that a configuration asks for, and the content key of everything the DAG makes.
+
+A key is a SHA-256 over all that determines a result: the options that matter to it, the data, and the code.  Two things
+with the same key are the same thing, on whatever machine and under whatever name they were computed.  Not in a key:
+the device, the number of threads, directories, and the name of a setting.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from feddep.config import Config, framework
+from feddep.provenance import code_fingerprint
+from feddep.storage import canonical_json
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: a row of the results.
+
+    Attributes:
+        setting: name of the hyperparameters, a key of ``settings``.
+        dataset: a key of ``datasets``.
+        clients: number of clients M, or None for a framework that trains on the whole graph.
+        framework: a key of ``frameworks``.
+        seed: one of ``seeds``; determines split, partition, initial weights and every draw.
+    """
+
+    setting: str
+    dataset: str
+    clients: int | None
+    framework: str
+    seed: int
+
+    @property
+    def path(self) -> str:
+        """Where the run lies below ``runs/`` and the records, such as ``feddep/cora/m5/fedavg/seed0``."""
+        clients = "whole" if self.clients is None else f"m{self.clients}"
+        return f"{self.setting}/{self.dataset}/{clients}/{self.framework}/seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One division of a dataset among clients.
+
+    Attributes:
+        dataset: a key of ``datasets``.
+        clients: number of clients M.
+        seed: one of ``seeds``.
+    """
+
+    dataset: str
+    clients: int
+    seed: int
+
+    @property
+    def path(self) -> str:
+        """Where the partition lies below ``partitions/``, such as ``cora/m5/seed0``."""
+        return f"{self.dataset}/m{self.clients}/seed{self.seed}"
+
+
+def runs(config: Config) -> list[Run]:
+    """Every run of the configuration, in the order of its keys; a whole-graph framework runs once, not once for each M."""
+    return list(_runs(config))
+
+
+def _runs(config: Config) -> Iterator[Run]:
+    partitioned = {name: framework(name).PARTITIONED for name in config["frameworks"]}
+    for setting in config["settings"]:
+        for dataset in config["datasets"]:
+            for name in config["frameworks"]:
+                for clients in config["clients"] if partitioned[name] else [None]:
+                    for seed in config["seeds"]:
+                        yield Run(setting, dataset, clients, name, seed)
+
+
+def cuts(config: Config) -> list[Cut]:
+    """Every partition of the configuration, whether or not a framework needs it: their statistics are a table of their own."""
+    return [
+        Cut(dataset, clients, seed) for dataset in config["datasets"] for clients in config["clients"] for seed in config["seeds"]
+    ]
+
+
+def data_fingerprint(config: Config, dataset: str) -> str:
+    """What identifies a dataset, known before it is downloaded.
+
+    The fingerprint of its parsed graph, which the registry names; for a built-in graph the digest of its options and of
+    the code that generates it.
+    """
+    from feddep.datasets.registry import REGISTRY
+
+    synthetic = config["datasets"][dataset].get("synthetic")
+    if synthetic is None:
+        return REGISTRY[dataset].fingerprint
+    return digest({"synthetic": synthetic, "code": code_fingerprint("feddep.datasets.synthetic")})
+
+
+def specification(config: Config, run: Run) -> dict[str, Any]:
+    """Everything that determines a run but data and code: dataset options, split, partition, hyperparameters, seed."""
+    partition = None if run.clients is None else {"clients": run.clients, **config["partition"]}
+    return {
+        "dataset": {"name": run.dataset, **config["datasets"][run.dataset]},
+        "split": dict(config["split"]),
+        "partition": partition,
+        "setting": dict(config["settings"][run.setting]),
+        "framework": {"name": run.framework, **config["frameworks"][run.framework]},
+        "seed": run.seed,
+    }
+
+
+def key(config: Config, run: Run) -> str:
+    """The content key of a run; hex SHA-256."""
+    from feddep.frameworks import module_name
+
+    partition = [] if run.clients is None else ["feddep.partition"]
+    modules = ["feddep.stages.classify", module_name(run.framework), "feddep.splits", "feddep.features", *partition]
+    return digest(
+        {
+            "specification": specification(config, run),
+            "data": data_fingerprint(config, run.dataset),
+            "code": code_fingerprint(*modules),
+        }
+    )
+
+
+def graph_key(config: Config, dataset: str) -> str:
+    """The content key of a prepared graph. Its code does not count: the fingerprint of what it must yield is known."""
+    return digest({"data": data_fingerprint(config, dataset)})
+
+
+def split_key(config: Config, dataset: str, seed: int) -> str:
+    """The content key of a split."""
+    return digest(
+        {
+            "data": data_fingerprint(config, dataset),
+            "split": config["split"],
+            "seed": seed,
+            "code": code_fingerprint("feddep.stages.split"),
+        }
+    )
+
+
+def partition_key(config: Config, cut: Cut) -> str:
+    """The content key of a partition and of its statistics."""
+    return digest(
+        {
+            "data": data_fingerprint(config, cut.dataset),
+            "partition": config["partition"],
+            "clients": cut.clients,
+            "seed": cut.seed,
+            "code": code_fingerprint("feddep.stages.partition"),
+        }
+    )
+
+
+def digest(value: Mapping[str, Any]) -> str:
+    """SHA-256 of a JSON value in its canonical spelling; hex."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()

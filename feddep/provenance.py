@@ -1,0 +1,186 @@
+"""Where a number comes from: a fingerprint of the code that determines it, and a record of the machine that computed it."""
+
+import ast
+import hashlib
+import importlib.metadata
+import io
+import platform
+import subprocess
+import tokenize
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent
+"""The directory of the package ``feddep``."""
+
+CANNOT_CHANGE_A_NUMBER = frozenset(
+    {
+        "feddep",  # the version string
+        "feddep.errors",  # exception classes: a run that raises one has no result
+        "feddep.storage",  # files come back as they were written, or not at all
+        "feddep.config",  # what it reads is in the key as values
+        "feddep.plan",  # computes the keys themselves
+        "feddep.provenance",  # this module
+        "feddep.records",  # copies finished results
+        "feddep.progress",  # what a person sees while waiting
+    }
+)
+"""Modules that a key does not depend on. They are not followed either: what only they import does not count."""
+
+
+def code_fingerprint(*modules: str, root: Path = ROOT) -> str:
+    """SHA-256 over the source of ``modules`` and of every module of the package that they import, directly or not.
+
+    The imports are found in the source, without importing anything; an import inside a function counts, one by
+    ``importlib`` does not.  Comments, docstrings, blank lines and trailing blanks do not count, nor do the modules in
+    :data:`CANNOT_CHANGE_A_NUMBER`.  The digest depends neither on the version of Python nor on where the package lies.
+
+    Args:
+        modules: dotted names, such as ``"feddep.partition"``.
+        root: the directory of the package.
+
+    Raises:
+        ValueError: if one of ``modules`` does not exist.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(closure(modules, root)):
+        digest.update(f"{name}\n{bare(_source(root, name))}\n".encode())
+    return digest.hexdigest()
+
+
+def closure(modules: Iterable[str], root: Path = ROOT) -> set[str]:
+    """Names of ``modules`` and of everything in the package that they import, less :data:`CANNOT_CHANGE_A_NUMBER`."""
+    modules = list(modules)
+    for name in modules:
+        if _file(root, name) is None:
+            raise ValueError(f"there is no module {name} in {root}")
+    waiting, seen = modules, set()
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name in CANNOT_CHANGE_A_NUMBER or _file(root, name) is None:
+            continue
+        seen.add(name)
+        waiting.extend(_imports(root, name))
+    return seen
+
+
+def _file(root: Path, name: str) -> Path | None:
+    """The source file of a dotted name, or None where the name is no module of the package."""
+    package, *parts = name.split(".")
+    if package != root.name:
+        return None
+    base = root.joinpath(*parts)
+    candidates = [base / "__init__.py", base.with_suffix(".py")] if parts else [root / "__init__.py"]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _source(root: Path, name: str) -> str:
+    path = _file(root, name)
+    assert path is not None, name
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _imports(root: Path, name: str) -> tuple[str, ...]:
+    """Dotted names that a module may load: what it imports, and the packages that lead there."""
+    path = _file(root, name)
+    assert path is not None, name
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    targets = [name]
+    for node in ast.walk(ast.parse(_source(root, name))):
+        if isinstance(node, ast.Import):
+            targets += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            above = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
+            origin = ".".join(part for part in (above, node.module) if part)
+            # `from a import b` loads the module a.b where there is one; where b is a plain name, no file answers to it.
+            targets += [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+    parents = [target.rsplit(".", cut)[0] for target in targets for cut in range(1, target.count(".") + 1)]
+    return tuple(dict.fromkeys([*targets, *parents]))
+
+
+@cache
+def bare(source: str) -> str:
+    """Python source without comments, docstrings (any string that stands alone), blank lines and trailing blanks."""
+    lines = [line.encode() for line in source.splitlines()]
+    cuts = [*_comments(source), *_lone_strings(source)]
+    for (first, start), (last, end) in sorted(cuts, reverse=True):
+        lines[first] = lines[first][:start] + lines[last][end:]
+        del lines[first + 1 : last + 1]
+    kept = (line.rstrip() for line in lines)
+    return b"\n".join(line for line in kept if line).decode()
+
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+"""From (line, byte) to (line, byte), both counted from zero."""
+
+
+def _comments(source: str) -> Iterable[Span]:
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            line, column = token.start
+            start = len(token.line[:column].encode())
+            yield (line - 1, start), (line - 1, start + len(token.string.encode()))
+
+
+def _lone_strings(source: str) -> Iterable[Span]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            start, end = node.col_offset, node.end_col_offset
+            assert node.end_lineno is not None  # ast.parse always says where a node ends
+            assert end is not None
+            yield (node.lineno - 1, start), (node.end_lineno - 1, end)
+
+
+_PACKAGES = ("numpy", "scipy", "torch", "torch-geometric", "networkx", "python-louvain", "scikit-learn", "pandas", "snakemake")
+
+
+def environment(device: str | None = None, threads: int | None = None) -> dict[str, Any]:
+    """What the machine was when a number was computed: for the reader, never part of a key.
+
+    Args:
+        device: what computed, such as ``"cpu"`` or the name of the GPU; left out where nothing was trained.
+        threads: number of threads of a training job; likewise.
+
+    Returns:
+        Versions of Python and of the packages that compute, operating system and processor type, the git commit with
+        whether the code differs from it, and the time in UTC. The name of the machine and of its user are not in it.
+    """
+    record: dict[str, Any] = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "git": git_state(ROOT.parent),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if device is not None:
+        record["device"] = device
+    if threads is not None:
+        record["threads"] = threads
+    return record
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def git_state(directory: Path) -> dict[str, Any]:
+    """The commit of a checkout, and whether its code or workflow differs from that commit; None where there is no git."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "--no-optional-locks", "-C", str(directory), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        dirty = bool(git("status", "--porcelain", "--", "feddep", "workflow"))
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": commit, "dirty": dirty}
