@@ -1,0 +1,34 @@
+"""What a graph looks like in numbers."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from feddep.graph import Graph
+
+
+def statistics(graph: Graph) -> dict[str, Any]:
+    """Size, degrees, classes and connectedness of a graph, ready for JSON.
+
+    ``edge_homophily`` is the share of edges that join two nodes of one class (Zhu et al., NeurIPS 2020), null without edges;
+    ``words_per_node`` is the mean number of features of a node that are not zero.
+    """
+    edges = graph.edges()
+    alike = graph.labels[edges[:, 0]] == graph.labels[edges[:, 1]]
+    components, component = connected_components(graph.adjacency, directed=False)
+    return {
+        "nodes": graph.num_nodes,
+        "edges": graph.num_edges,
+        "features": graph.num_features,
+        "classes": graph.num_classes,
+        "fingerprint": graph.fingerprint,
+        "mean_degree": float(graph.degrees.mean()),
+        "max_degree": int(graph.degrees.max()),
+        "isolated_nodes": int(np.count_nonzero(graph.degrees == 0)),
+        "components": int(components),
+        "largest_component": int(np.bincount(component).max()),
+        "edge_homophily": float(alike.mean()) if len(edges) else None,
+        "label_counts": np.bincount(graph.labels, minlength=graph.num_classes).tolist(),
+        "words_per_node": graph.features.nnz / graph.num_nodes,
+    }
