@@ -1,0 +1,36 @@
+"""Stage ``prepare``: the graph of a dataset, with its fingerprint and statistics."""
+
+import argparse
+from pathlib import Path
+
+from feddep.datasets.fetching import origin
+from feddep.datasets.parsing import parse
+from feddep.datasets.registry import options
+from feddep.datasets.statistics import statistics
+from feddep.datasets.synthetic import planted_partition
+from feddep.errors import ConfigError
+from feddep.storage import read_json, write_json
+
+HELP = "turn raw files into a graph, and describe it"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the stage's flags."""
+    parser.add_argument("--config", type=Path, required=True, help="resolved configuration, JSON")
+    parser.add_argument("--dataset", required=True, help="name of the dataset")
+    parser.add_argument("--raw", type=Path, metavar="DIR", help="folder of the raw files; not for a synthetic dataset")
+    parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to write, safetensors")
+    parser.add_argument("--statistics", type=Path, required=True, metavar="FILE", help="statistics to write, JSON")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write the graph and its statistics."""
+    synthetic = options(read_json(arguments.config), arguments.dataset).get("synthetic")
+    if synthetic is not None:
+        graph, source = planted_partition(**synthetic), "synthetic"
+    elif arguments.raw is not None:
+        graph, source = parse(arguments.dataset, arguments.raw), origin(arguments.raw)
+    else:
+        raise ConfigError(f"dataset {arguments.dataset} is made from raw files: name their folder with --raw")
+    graph.save(arguments.graph)
+    write_json(arguments.statistics, {"name": arguments.dataset, "source": source, **statistics(graph)})
