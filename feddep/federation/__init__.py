@@ -1,0 +1,1 @@
+"""Federated learning: clients that hold data, a server that holds none, and the border between them."""

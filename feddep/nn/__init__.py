@@ -1,0 +1,1 @@
+"""Neural networks on graphs: the layers and models that the papers define."""

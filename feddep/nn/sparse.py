@@ -1,0 +1,76 @@
+"""A sparse matrix whose product with a dense one is fast, differentiable and the same on every run."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+
+class SparseMatrix:
+    """A constant sparse matrix A; ``A @ W`` is a dense tensor, differentiable in W.
+
+    The product is one ``embedding_bag``: row i of the result is the weighted sum of the rows of W that row i of A
+    names.  Its gradient, Aᵀ G, is the same operation on the transpose, which is built only when it is needed.
+    PyTorch's own gradient of ``embedding_bag`` is several times slower on a CPU (benchmarks/README.md).
+    """
+
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        values: np.ndarray,
+        shape: tuple[int, int],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """Wrap the three arrays of a CSR matrix; column indices that repeat within a row add up.
+
+        Args:
+            indptr: where each row starts and ends, int32, shape (rows + 1,).
+            indices: column of each entry, int32, shape (nnz,).
+            values: value of each entry, float32, shape (nnz,).
+            shape: (rows, columns).
+            device: where the product is computed.
+        """
+        self.shape = shape
+        self._arrays = (values, indices, indptr)
+        self._device = device
+        self._offsets = self._tensor(indptr[:-1])
+        self._indices = self._tensor(indices)
+        self._values = self._tensor(values)
+
+    def _tensor(self, array: np.ndarray) -> Tensor:
+        tensor = torch.from_numpy(array)
+        return tensor if self._device == "cpu" else tensor.to(self._device)
+
+    @classmethod
+    def from_scipy(cls, matrix: sp.csr_matrix, device: torch.device | str = "cpu") -> "SparseMatrix":
+        """Wrap a SciPy CSR matrix."""
+        indptr, indices = matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False)
+        return cls(indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device)
+
+    def transpose(self) -> "SparseMatrix":
+        """Aᵀ."""
+        columns = sp.csr_matrix(self._arrays, shape=self.shape).tocsc()
+        return SparseMatrix(columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device)
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        """A @ dense, without a gradient; shape (rows, dense.shape[1])."""
+        return embedding_bag(self._indices, dense, self._offsets, mode="sum", per_sample_weights=self._values)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """A @ dense; gradients flow to ``dense``."""
+        return _Product.apply(self, dense)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.multiply(dense)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.matrix.transpose().multiply(gradient)
