@@ -1,11 +1,8 @@
 """The configuration: read, checked against the schema, and completed with the defaults, so that a run hides no choice."""
 
 import dataclasses
-import importlib
-import importlib.util
 import json
 import math
-import pkgutil
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -16,16 +13,17 @@ from typing import Any
 import jsonschema
 import yaml
 
+from feddep import frameworks
 from feddep.errors import ConfigError
 
-Config = dict[str, Any]
+Config = Mapping[str, Any]
 """A resolved configuration: every key that the schema knows is there, numbers are floats where the schema says so."""
 
 SCHEMA = Path(__file__).resolve().parent.parent / "workflow" / "schemas" / "config.schema.yaml"
 """The schema that ships with the project."""
 
 
-def load(path: str | Path, schema: str | Path = SCHEMA) -> Config:
+def load(path: str | Path, schema: str | Path = SCHEMA) -> dict[str, Any]:
     """Read a configuration, YAML or JSON, and validate it.
 
     Raises:
@@ -40,7 +38,7 @@ def load(path: str | Path, schema: str | Path = SCHEMA) -> Config:
     return validate(raw, schema)
 
 
-def validate(raw: Any, schema: str | Path = SCHEMA) -> Config:
+def validate(raw: Any, schema: str | Path = SCHEMA) -> dict[str, Any]:
     """Check a configuration and return it with every default filled in; ``raw`` is left as it is.
 
     Raises:
@@ -183,25 +181,7 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _framework_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a framework, complete: ``given`` over the defaults of its module's dataclass ``Parameters``."""
-    return _complete_parameters(f"frameworks.{name}", given, framework(name).Parameters)
-
-
-def framework(name: str) -> types.ModuleType:
-    """The module of a framework, imported now: frameworks need PyTorch, and what does not train need not load it.
-
-    Raises:
-        ConfigError: if there is no such framework.
-    """
-    from feddep import frameworks
-
-    module = frameworks.module_name(name)
-    if importlib.util.find_spec(module) is None:
-        found = (entry.name for entry in pkgutil.iter_modules(frameworks.__path__) if not entry.name.startswith("_"))
-        known = sorted(
-            entry for entry in map(str, found) if frameworks.module_name(entry.rstrip("_")) == f"{frameworks.__name__}.{entry}"
-        )
-        raise ConfigError(f"frameworks.{name} is not a known framework; known: {', '.join(entry.rstrip('_') for entry in known)}")
-    return importlib.import_module(module)
+    return _complete_parameters(f"frameworks.{name}", given, frameworks.load(name).Parameters)
 
 
 def _complete_parameters(path: str, given: Mapping[str, Any], parameters: type) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from feddep.config import Config, framework
+from feddep import frameworks
+from feddep.config import Config
 from feddep.provenance import code_fingerprint
 from feddep.storage import canonical_json
 
@@ -66,7 +67,7 @@ def runs(config: Config) -> list[Run]:
 
 
 def _runs(config: Config) -> Iterator[Run]:
-    partitioned = {name: framework(name).PARTITIONED for name in config["frameworks"]}
+    partitioned = {name: frameworks.load(name).PARTITIONED for name in config["frameworks"]}
     for setting in config["settings"]:
         for dataset in config["datasets"]:
             for name in config["frameworks"]:
@@ -76,10 +77,9 @@ def _runs(config: Config) -> Iterator[Run]:
 
 
 def cuts(config: Config) -> list[Cut]:
-    """Every partition of the configuration, whether or not a framework needs it: their statistics are a table of their own."""
-    return [
-        Cut(dataset, clients, seed) for dataset in config["datasets"] for clients in config["clients"] for seed in config["seeds"]
-    ]
+    """Every partition that a run of the configuration is trained on, each once."""
+    needed = (Cut(run.dataset, run.clients, run.seed) for run in runs(config) if run.clients is not None)
+    return list(dict.fromkeys(needed))
 
 
 def data_fingerprint(config: Config, dataset: str) -> str:
@@ -111,10 +111,8 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
 
 def key(config: Config, run: Run) -> str:
     """The content key of a run; hex SHA-256."""
-    from feddep.frameworks import module_name
-
     partition = [] if run.clients is None else ["feddep.partition"]
-    modules = ["feddep.stages.classify", module_name(run.framework), "feddep.splits", "feddep.features", *partition]
+    modules = ["feddep.stages.classify", frameworks.module_name(run.framework), "feddep.splits", "feddep.features", *partition]
     return digest(
         {
             "specification": specification(config, run),

@@ -83,24 +83,30 @@ def _source(root: Path, name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-@cache
 def _imports(root: Path, name: str) -> tuple[str, ...]:
     """Dotted names that a module may load: what it imports, and the packages that lead there."""
     path = _file(root, name)
     assert path is not None, name
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    targets = [name]
-    for node in ast.walk(ast.parse(_source(root, name))):
+    targets = [name, *_imported(_source(root, name), package)]
+    parents = [target.rsplit(".", cut)[0] for target in targets for cut in range(1, target.count(".") + 1)]
+    return tuple(dict.fromkeys([*targets, *parents]))
+
+
+@cache
+def _imported(source: str, package: str) -> tuple[str, ...]:
+    """Dotted names in the import statements of ``source``, a module of ``package``."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            targets += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             parts = package.split(".")
             above = ".".join(parts[: len(parts) - node.level + 1]) if node.level else ""
             origin = ".".join(part for part in (above, node.module) if part)
             # `from a import b` loads the module a.b where there is one; where b is a plain name, no file answers to it.
-            targets += [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
-    parents = [target.rsplit(".", cut)[0] for target in targets for cut in range(1, target.count(".") + 1)]
-    return tuple(dict.fromkeys([*targets, *parents]))
+            names += [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+    return tuple(names)
 
 
 @cache
