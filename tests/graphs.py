@@ -1,0 +1,32 @@
+"""Graphs to test with."""
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+from feddep.graph import Graph
+
+
+def star(leaves: int) -> Graph:
+    """Node 0 joined to nodes 1 … leaves."""
+    edges = np.array([(0, leaf) for leaf in range(1, leaves + 1)]).reshape(-1, 2)
+    return Graph.from_edges(edges, np.eye(leaves + 1), np.zeros(leaves + 1), 1)
+
+
+def random_graph(nodes: int, edges: int, features: int = 6, classes: int = 3, seed: int = 0, density: float = 0.4) -> Graph:
+    """A random graph with random sparse features; some nodes may be isolated."""
+    rng = np.random.default_rng(seed)
+    x = sp.random(nodes, features, density, "csr", dtype=np.float32, random_state=rng)
+    return Graph.from_edges(rng.integers(0, nodes, (edges, 2)), x, rng.integers(0, classes, nodes), classes)
+
+
+@st.composite
+def graphs(draw: st.DrawFn, max_nodes: int = 9) -> Graph:
+    """Any small graph: no edges, isolated nodes, self-loops given (and dropped), empty rows of features."""
+    nodes = draw(st.integers(1, max_nodes))
+    node = st.integers(0, nodes - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=3 * nodes))
+    seed = draw(st.integers(0, 2**16))
+    rng = np.random.default_rng(seed)
+    features = sp.random(nodes, 4, 0.4, "csr", dtype=np.float32, random_state=rng)
+    return Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2), features, rng.integers(0, 3, nodes), 3)

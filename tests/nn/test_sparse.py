@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feddep.nn.sparse import SparseMatrix
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 5), st.floats(0, 1), st.integers(0, 2**16))
+def test_product_and_gradient_are_those_of_the_dense_matrix(rows, columns, width, density, seed):
+    rng = np.random.default_rng(seed)
+    matrix = sp.random(rows, columns, density, "csr", dtype=np.float32, random_state=rng)
+    dense = torch.from_numpy(matrix.toarray())
+    w, upstream = torch.randn(columns, width), torch.randn(rows, width)
+    ours, theirs = w.clone().requires_grad_(), w.clone().requires_grad_()
+
+    product = SparseMatrix.from_scipy(matrix) @ ours
+    product.backward(upstream)
+    (dense @ theirs).backward(upstream)
+
+    torch.testing.assert_close(product, dense @ theirs)
+    torch.testing.assert_close(ours.grad, theirs.grad)
+
+
+def test_columns_that_repeat_within_a_row_add_up():
+    indptr, indices = np.array([0, 3], dtype=np.int32), np.array([1, 0, 1], dtype=np.int32)
+    matrix = SparseMatrix(indptr, indices, np.array([1, 10, 100], dtype=np.float32), (1, 2))
+    w = torch.tensor([[1.0], [2.0]], requires_grad=True)
+    product = matrix @ w
+    product.backward()
+    assert product.item() == 10 * 1 + 101 * 2
+    assert w.grad.flatten().tolist() == [10, 101]
+
+
+def test_transpose():
+    matrix = sp.random(4, 7, 0.5, "csr", dtype=np.float32, random_state=np.random.default_rng(0))
+    transpose = SparseMatrix.from_scipy(matrix).transpose()
+    assert transpose.shape == (7, 4)
+    torch.testing.assert_close(transpose @ torch.eye(4), torch.from_numpy(matrix.toarray().T))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_empty_matrices(shape):
+    product = SparseMatrix.from_scipy(sp.csr_matrix(shape, dtype=np.float32)) @ torch.ones(shape[1], 2)
+    assert product.shape == (shape[0], 2)
+    assert not product.any()
