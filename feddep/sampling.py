@@ -79,5 +79,5 @@ def sample_trees(graph: Graph, roots: np.ndarray, fanout: int, hops: int, rng: n
     trees = np.asarray(roots, dtype=np.int32)[:, None]
     for _ in range(hops):
         drawn = sample_neighbours(graph, trees, fanout, rng)
-        trees = np.concatenate([trees, drawn.reshape(len(trees), -1)], axis=1)
+        trees = np.concatenate([trees, drawn.reshape(len(trees), trees.shape[1] * fanout)], axis=1)
     return trees

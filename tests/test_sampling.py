@@ -5,12 +5,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from graphs import graphs, star
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
 from feddep.sampling import NOBODY, sample_neighbours, sample_trees, tree_width
+from graphs import graphs, star
 
 DRAWS = 40_000
 SIGNIFICANCE = 1e-4

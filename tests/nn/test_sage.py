@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 import torch
-from benchmarks.plain import PlainSAGE, blocks_of
-from graphs import graphs, random_graph, star
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from torch_geometric.nn import SAGEConv as PyGConv
 
+from benchmarks.plain import PlainSAGE, blocks_of
 from feddep.evaluation import Evaluator, mean_adjacency
 from feddep.graph import Graph
 from feddep.nn.features import FeatureTable
 from feddep.nn.sage import GraphSAGE, SAGEConv
 from feddep.nn.sparse import SparseMatrix
 from feddep.sampling import NOBODY, sample_trees, tree_width
+from graphs import graphs, random_graph, star
 
 
 def new_model(graph: Graph, layers: int = 2, fanout: int = 3, hidden: int = 5, dropout: float = 0.0) -> GraphSAGE:
