@@ -207,17 +207,12 @@ def find(name: str) -> Dataset:
 
 
 def options(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What the configuration says about a dataset.
+    """What a configuration says about a dataset.
 
     Raises:
-        ConfigError: if it does not list the dataset, or lists a name that is neither in the registry nor synthetic.
+        ConfigError: if it does not list the dataset.
     """
     listed = config["datasets"]
     if name not in listed:
         raise ConfigError(f"the configuration lists no dataset {name!r}, only {', '.join(listed)}")
-    chosen = listed[name] or {}
-    if "synthetic" in chosen and name in REGISTRY:
-        raise ConfigError(f"datasets.{name}.synthetic: {name} is a public graph, so a synthetic one needs another name")
-    if "synthetic" not in chosen and name not in REGISTRY:
-        raise ConfigError(f"datasets.{name}: the registry has {', '.join(REGISTRY)}; any other name needs the key synthetic")
-    return chosen
+    return listed[name]

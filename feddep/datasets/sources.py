@@ -117,6 +117,9 @@ class Url:
                     fetch(self.base + file.name, arrived)
                 except TransferError as error:
                     raise UnavailableError(str(error)) from None
+            if problem := objection(arrived, file):
+                arrived.unlink()
+                raise UnavailableError(problem)
             shutil.copyfile(arrived, into / file.name)
 
 

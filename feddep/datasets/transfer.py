@@ -7,7 +7,7 @@ import requests
 from tqdm import tqdm
 from urllib3.exceptions import MaxRetryError
 
-_CHUNK = 1 << 16
+CHUNK = 1 << 14  # bytes; less than this is lost when a transfer breaks off
 
 
 class TransferError(Exception):
@@ -66,7 +66,7 @@ def _attempt(url: str, part: Path, timeout: tuple[float, float]) -> None:
         total = have + int(length) if length else None
         bar = tqdm(desc=part.stem, total=total, initial=have, unit="B", unit_scale=True, disable=None, leave=False)
         with part.open("ab" if resumed else "wb") as stream, bar:
-            for chunk in response.iter_content(_CHUNK):
+            for chunk in response.iter_content(CHUNK):
                 stream.write(chunk)
                 bar.update(len(chunk))
     if total is not None and part.stat().st_size < total:

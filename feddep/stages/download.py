@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from feddep.datasets import download
+from feddep.datasets.fetching import download
 from feddep.datasets.registry import options
 from feddep.errors import ConfigError
 from feddep.storage import read_json
