@@ -1,0 +1,76 @@
+"""Readers of raw files, on small files written here in the same formats."""
+
+import pickle
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from feddep.datasets.checksums import RawFile
+from feddep.datasets.formats import content, planetoid
+from feddep.datasets.sources import Release
+from feddep.errors import DataError
+
+PARTS = ("allx", "ally", "tx", "ty", "graph", "test.index")
+PLANETOID = Release("planetoid", tuple(RawFile(f"ind.small.{part}", ()) for part in PARTS))
+
+
+def write_pickle(path: Path, value: Any) -> None:
+    """Pickle with the module names of the Planetoid files, which old versions wrote."""
+    text = pickle.dumps(value, protocol=3)
+    for new, old in (
+        (b"numpy._core", b"numpy.core"),
+        (b"scipy.sparse._csr", b"scipy.sparse.csr"),
+        (b"cbuiltins", b"c__builtin__"),
+    ):
+        text = text.replace(new, old)
+    path.write_bytes(text)
+
+
+@pytest.fixture
+def planetoid_files(tmp_path: Path) -> Path:
+    """Nodes 0 to 2 with labels, then a test range 3 to 6 out of order, in which node 4 is missing as in CiteSeer."""
+    write_pickle(tmp_path / "ind.small.allx", sp.csr_matrix(np.array([[1, 0], [0, 1], [1, 1]], dtype=np.float32)))
+    write_pickle(tmp_path / "ind.small.ally", np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    write_pickle(tmp_path / "ind.small.tx", sp.csr_matrix(np.array([[5, 0], [0, 3], [6, 6]], dtype=np.float32)))
+    write_pickle(tmp_path / "ind.small.ty", np.array([[0, 0, 1], [0, 1, 0], [0, 1, 0]]))
+    write_pickle(tmp_path / "ind.small.graph", defaultdict(list, {0: [1, 1, 0], 1: [0], 2: [5], 5: [2, 3], 4: []}))
+    (tmp_path / "ind.small.test.index").write_text("5\n3\n6\n")
+    return tmp_path
+
+
+def test_planetoid_puts_test_rows_where_the_index_says(planetoid_files: Path) -> None:
+    graph = planetoid.read(planetoid_files, PLANETOID)
+    assert graph.features.toarray().tolist() == [[1, 0], [0, 1], [1, 1], [0, 3], [0, 0], [5, 0], [6, 6]]
+    assert graph.labels.tolist() == [0, 1, 2, 1, 0, 2, 1]
+    assert graph.edges().tolist() == [[0, 1], [2, 5], [3, 5]]
+    assert graph.num_classes == 3
+
+
+class Payload:
+    def __init__(self, victim: Path) -> None:
+        self.victim = victim
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.victim,)
+
+
+def test_a_pickle_that_would_run_code_is_refused(planetoid_files: Path) -> None:
+    victim = planetoid_files / "touched"
+    (planetoid_files / "ind.small.graph").write_bytes(pickle.dumps(Payload(victim)))
+    with pytest.raises(DataError, match=r"ind\.small\.graph is not a pickle of plain arrays"):
+        planetoid.read(planetoid_files, PLANETOID)
+    assert not victim.exists()
+
+
+def test_content_numbers_classes_as_the_release_does(tmp_path: Path) -> None:
+    release = Release("content", (RawFile("a.content", ()), RawFile("a.cites", ())), class_names=("Theory", "Case_Based"))
+    (tmp_path / "a.content").write_text("31336\t0\t1\t0\tCase_Based\n1061127\t1\t1\t0\tTheory\n35\t0\t0\t0\tCase_Based\n")
+    (tmp_path / "a.cites").write_text("35\t31336\n31336\t35\n35\t35\n")
+    graph = content.read(tmp_path, release)
+    assert graph.features.toarray().tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert graph.labels.tolist() == [1, 0, 1]
+    assert graph.edges().tolist() == [[0, 2]]

@@ -1,0 +1,35 @@
+"""Statistics of graphs small enough to count by hand."""
+
+import json
+
+import numpy as np
+
+from feddep.datasets.statistics import statistics
+from feddep.graph import Graph
+
+
+def test_a_graph_counted_by_hand() -> None:
+    features = np.array([[1, 0, 2], [0, 0, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]])
+    graph = Graph.from_edges(np.array([(0, 1), (1, 2), (0, 2)]), features, np.array([0, 0, 1, 1, 3]), 4)
+    assert statistics(graph) == {
+        "nodes": 5,
+        "edges": 3,
+        "features": 3,
+        "classes": 4,
+        "fingerprint": graph.fingerprint,
+        "mean_degree": 1.2,
+        "max_degree": 2,
+        "isolated_nodes": 2,
+        "components": 3,
+        "largest_component": 3,
+        "edge_homophily": 1 / 3,
+        "label_counts": [2, 2, 0, 1],
+        "words_per_node": 0.8,
+    }
+
+
+def test_a_graph_without_edges_has_no_homophily() -> None:
+    graph = Graph.from_edges(np.empty((0, 2)), np.ones((2, 1)), np.array([0, 0]), 1)
+    described = statistics(graph)
+    assert described["edge_homophily"] is None
+    json.dumps(described, allow_nan=False)

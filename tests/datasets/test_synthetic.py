@@ -1,0 +1,122 @@
+"""Planted partitions have the size, the structure and the signal that was asked for."""
+
+from typing import Any
+
+import community as louvain
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feddep.datasets.statistics import statistics
+from feddep.datasets.synthetic import planted_partition
+from feddep.errors import ConfigError
+from feddep.graph import Graph
+
+TINY: dict[str, Any] = {
+    "nodes": 240,
+    "classes": 4,
+    "communities": 12,
+    "features": 64,
+    "degree_within": 6.0,
+    "degree_between": 1.0,
+    "words": 8,
+    "signal": 0.5,
+    "seed": 0,
+}
+
+
+def test_the_same_seed_gives_the_same_graph() -> None:
+    assert planted_partition(**TINY).fingerprint == planted_partition(**TINY).fingerprint
+    assert planted_partition(**TINY).fingerprint != planted_partition(**TINY | {"seed": 1}).fingerprint
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_sizes_are_as_asked(data: st.DataObject) -> None:
+    nodes = data.draw(st.integers(4, 60))
+    classes = data.draw(st.integers(2, min(4, nodes // 2)))
+    communities = data.draw(st.integers(classes, nodes // 2))
+    features = data.draw(st.integers(classes, 20))
+    words = data.draw(st.integers(1, features // classes))
+    size = nodes // communities
+    within = data.draw(st.floats(0, size - 1))
+    between = data.draw(st.floats(0, nodes - size - 1))
+    signal = data.draw(st.floats(0, 1))
+    graph = planted_partition(nodes, classes, communities, features, within, between, words, signal, seed=3)
+    assert (graph.num_nodes, graph.num_features, graph.num_classes) == (nodes, features, classes)
+    assert set(graph.labels) == set(range(classes))
+    assert np.diff(graph.features.indptr).tolist() == [words] * nodes
+    assert set(graph.features.data) == {1.0}
+
+
+def test_degrees_and_words_are_as_expected() -> None:
+    graph = planted_partition(**TINY | {"nodes": 3000, "communities": 60})
+    described = statistics(graph)
+    assert described["mean_degree"] == pytest.approx(7.0, abs=0.2)
+    assert described["edge_homophily"] == pytest.approx((6 + 1 * 14 / 59) / 7, abs=0.02)  # 14 of 59 other blocks share the class
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.features.indptr))
+    own = graph.features.indices // 16 == graph.labels[rows]
+    assert own.mean() == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_signal_reaches_from_nothing_to_everything(signal: float) -> None:
+    graph = planted_partition(**TINY | {"signal": signal})
+    rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.features.indptr))
+    assert (graph.features.indices // 16 == graph.labels[rows]).mean() == signal
+
+
+def test_full_degrees_give_the_complete_graph() -> None:
+    graph = planted_partition(**TINY | {"nodes": 24, "communities": 4, "degree_within": 5, "degree_between": 17})
+    within = planted_partition(**TINY | {"nodes": 24, "communities": 4, "degree_within": 5, "degree_between": 0})
+    assert within.num_edges == 4 * 15
+    assert graph.num_edges > 250  # all 60 pairs within, 17/18 of the 216 between
+
+
+def test_neighbours_help_to_tell_the_class() -> None:
+    """Ridge regression on smoothed features (Wu et al., ICML 2019): far above chance, and above the features alone."""
+    accuracy = {hops: _ridge_accuracy(planted_partition(**TINY), hops) for hops in (0, 2)}
+    assert accuracy[2] > 0.8
+    assert accuracy[2] > accuracy[0] > 0.4
+
+
+def _ridge_accuracy(graph: Graph, hops: int) -> float:
+    mean = sp.diags(1 / (graph.degrees + 1)) @ (graph.adjacency + sp.eye(graph.num_nodes))
+    inputs = graph.features
+    for _ in range(hops):
+        inputs = mean @ inputs
+    inputs, targets = inputs.toarray(), np.eye(graph.num_classes)[graph.labels]
+    train = np.random.default_rng(0).permutation(graph.num_nodes) < 0.6 * graph.num_nodes
+    weights = np.linalg.solve(inputs[train].T @ inputs[train] + np.eye(graph.num_features), inputs[train].T @ targets[train])
+    return float(((inputs @ weights).argmax(axis=1) == graph.labels)[~train].mean())
+
+
+def test_communities_can_be_found() -> None:
+    graph = planted_partition(**TINY)
+    found = louvain.best_partition(nx.from_scipy_sparse_array(graph.adjacency), random_state=0)
+    sizes = np.bincount(list(found.values()))
+    assert len(sizes) >= 6
+    assert sizes.max() <= graph.num_nodes // 3  # three clients of similar size need cut no community
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nodes": 3}, "synthetic.nodes is 3, allowed here is at least 4"),
+        ({"classes": 1}, "synthetic.classes is 1, allowed here is from 2 to 120"),
+        ({"communities": 3}, "synthetic.communities is 3, allowed here is from 4 to 120"),
+        ({"communities": 121}, "synthetic.communities is 121, allowed here is from 4 to 120"),
+        ({"features": 3}, "synthetic.features is 3, allowed here is at least 4"),
+        ({"words": 17}, "synthetic.words is 17, allowed here is from 1 to 16"),
+        ({"signal": float("nan")}, "synthetic.signal is nan, allowed here is from 0 to 1"),
+        ({"degree_within": 19.5}, "synthetic.degree_within is 19.5, allowed here is from 0 to 19"),
+        ({"degree_between": -1}, "synthetic.degree_between is -1, allowed here is from 0 to 219"),
+    ],
+)
+def test_values_out_of_range_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        planted_partition(**TINY | change)
+    assert str(caught.value) == message
