@@ -12,7 +12,7 @@ from typing import Any
 
 from feddep import frameworks
 from feddep.config import Config
-from feddep.provenance import code_fingerprint
+from feddep.provenance import ROOT, code_fingerprint
 from feddep.storage import canonical_json
 
 
@@ -123,8 +123,11 @@ def key(config: Config, run: Run) -> str:
 
 
 def graph_key(config: Config, dataset: str) -> str:
-    """The content key of a prepared graph. Its code does not count: the fingerprint of what it must yield is known."""
-    return digest({"data": data_fingerprint(config, dataset)})
+    """The content key of a prepared graph and of its statistics.
+
+    The code that reads raw files is not in it: the fingerprint of what it must yield is known.
+    """
+    return digest({"data": data_fingerprint(config, dataset), "code": code_fingerprint("feddep.datasets.statistics")})
 
 
 def split_key(config: Config, dataset: str, seed: int) -> str:
@@ -155,3 +158,21 @@ def partition_key(config: Config, cut: Cut) -> str:
 def digest(value: Mapping[str, Any]) -> str:
     """SHA-256 of a JSON value in its canonical spelling; hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def findings_key(config: Config, stage: str) -> str:
+    """The content key of what a stage makes of all finished runs: ``tables``, ``figures`` or ``report``."""
+    resources = sorted(path for path in (ROOT / "reporting").rglob("*") if path.suffix in _RESOURCES)
+    return digest(
+        {
+            "runs": {run.path: key(config, run) for run in runs(config)},
+            "partitions": {cut.path: partition_key(config, cut) for cut in cuts(config)},
+            "graphs": {dataset: graph_key(config, dataset) for dataset in config["datasets"]},
+            "published": {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in resources},
+            "code": code_fingerprint(f"feddep.stages.{stage}"),
+        }
+    )
+
+
+_RESOURCES = (".csv", ".jinja")
+"""Kinds of files in ``feddep/reporting`` that shape its output: the published numbers and the templates."""

@@ -1,0 +1,54 @@
+# `make` lists what there is to do. Nothing is needed but make and Python 3.11 or newer.
+
+PYTHON ?= python3
+CONFIG ?= config/config.yaml
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SNAKEMAKE := $(BIN)/snakemake
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo smoke all retrain publish test lint clean
+
+help: ## list what there is to do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+env: $(READY) ## make the Python environment in .venv, from requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "$(PYTHON) is $$($(PYTHON) --version 2>&1 || true); Python 3.11 or newer is needed: name one as make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "Making the environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing the packages of requirements.lock (once; a few minutes, most of it PyTorch)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --progress-bar on -r requirements.lock
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: env ## train three frameworks on Cora with 5 clients and show the table beside the papers'
+	@$(SNAKEMAKE) --configfile config/demo.yaml
+	@$(BIN)/python -m feddep report --config results/demo/config.json --output results/demo/report --print
+
+smoke: env ## run the whole DAG on two tiny made-up graphs
+	@$(SNAKEMAKE) --configfile config/smoke.yaml
+
+all: env ## make every table, figure and the report; runs with a published record are not trained again
+	@$(SNAKEMAKE) --configfile $(CONFIG)
+
+retrain: env ## train every run of the benchmark anew, in results/retrained
+	@$(SNAKEMAKE) --configfile $(CONFIG) --config output=results/retrained 'records={use: false}'
+
+publish: env ## copy the finished results to the records that git keeps
+	@$(SNAKEMAKE) --configfile $(CONFIG) publish
+
+test: lint ## check style and types, run every test
+	@$(BIN)/python -m pytest --durations=10
+
+lint: env ## check style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+clean: ## remove what can be made again: the environment, caches, results of demo and smoke
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info results/demo results/smoke
+	find feddep tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

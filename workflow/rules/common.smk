@@ -1,0 +1,51 @@
+"""What every rule shares: the checked configuration, the plan, and the form of a command."""
+
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
+
+from feddep import plan, records
+from feddep.config import validate
+from feddep.errors import FeddepError
+from feddep.provenance import code_fingerprint
+from feddep.storage import read_json, write_json
+
+try:
+    config = validate(config)
+    RUNS = {run.path: records.of_run(config, run) for run in plan.runs(config)}
+    CUTS = {cut.path: records.of_partition(config, cut) for cut in plan.cuts(config)}
+    GRAPHS = {name: records.of_graph(config, name) for name in config["datasets"]}
+except FeddepError as error:
+    raise WorkflowError(str(error))
+
+OUTPUT = config["output"]
+CONFIG = Path(OUTPUT, "config.json")
+if not CONFIG.is_file() or read_json(CONFIG) != config:
+    write_json(CONFIG, config)
+
+
+wildcard_constraints:
+    setting="[a-z][a-z0-9_]*",
+    dataset="[a-z][a-z0-9_]*",
+    framework="[a-z][a-z0-9_]*",
+    scope=r"whole|m\d+",
+    clients=r"\d+",
+    seed=r"\d+",
+
+
+def feddep(stage):
+    """The shell command of a stage: its output is shown and kept in the job's log, its numerics get the job's threads."""
+    threads = " ".join(f"{name}={{threads}}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
+    return f"{threads} {shlex.quote(sys.executable)} -u -m feddep {stage} 2>&1 | tee {{log}} >&2"
+
+
+def gpus():
+    """Number of GPUs that a training job takes: one where the machine has one and the configuration does not forbid it."""
+    if config["device"] == "cpu" or shutil.which("nvidia-smi") is None:
+        return 0
+    return int(b"GPU" in subprocess.run(["nvidia-smi", "-L"], capture_output=True).stdout)
