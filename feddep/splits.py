@@ -1,0 +1,81 @@
+"""Train, validation and test nodes: drawn once over the whole graph, then handed down to the clients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from feddep.errors import ConfigError, DataError
+from feddep.seeding import generator
+from feddep.storage import read_arrays, write_arrays
+
+PARTS = ("train", "val", "test")
+
+_ROUNDING = 1e-9
+"""How far a sum of fractions may be off by floating-point rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three disjoint sets of nodes.
+
+    Attributes:
+        train: ids of the nodes to train on, in ascending order; int64.
+        val: ids of the nodes to choose on, likewise.
+        test: ids of the nodes to report on, likewise.
+    """
+
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+
+    def restrict(self, nodes: np.ndarray) -> "Split":
+        """The split of ``graph.subgraph(nodes)``: id k stands for node ``nodes[k]`` of the graph that was split."""
+        return Split(*(np.flatnonzero(np.isin(nodes, part)) for part in (self.train, self.val, self.test)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the three sets as safetensors."""
+        write_arrays(path, {"train": self.train, "val": self.val, "test": self.test})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Split":
+        """Read a split that :meth:`save` wrote.
+
+        Raises:
+            DataError: if the file is missing, damaged or holds something else.
+        """
+        arrays = read_arrays(path)
+        if set(arrays) != set(PARTS):
+            raise DataError(f"{path} holds no split: it has {', '.join(sorted(arrays))}; run the stage split again")
+        return cls(**arrays)
+
+
+def random_split(n: int, fractions: Mapping[str, float], seed: int) -> Split:
+    """Split the nodes 0 … n − 1 uniformly at random.
+
+    A random order of the nodes is cut at ⌊n·train⌋, ⌊n·(train + val)⌋ and ⌊n·(train + val + test)⌋.  So each set is less
+    than one node away from its share, and no node is left over if the fractions sum to 1.
+
+    Args:
+        n: number of nodes.
+        fractions: shares of train, val and test: above 0, and at most 1 together.
+        seed: seed of the run; the draw is its stream "split".
+
+    Raises:
+        ConfigError: if the fractions are not such shares, or one of them is less than a node of this graph.
+    """
+    if set(fractions) != set(PARTS):
+        raise ConfigError(f"split has the keys {', '.join(fractions)}; needed: {', '.join(PARTS)}")
+    for part in PARTS:
+        if not fractions[part] > 0:
+            raise ConfigError(f"split.{part} is {fractions[part]:g}; it must be above 0")
+    shares = np.cumsum([fractions[part] for part in PARTS])
+    if shares[-1] > 1 + _ROUNDING:
+        raise ConfigError(f"split.train, split.val and split.test sum to {shares[-1]:g}; the sum must be at most 1")
+    ends = np.floor(n * (shares + _ROUNDING)).astype(np.int64)
+    for part, size in zip(PARTS, np.diff(ends, prepend=0), strict=True):
+        if size == 0:
+            raise ConfigError(f"split.{part} is {fractions[part]:g}, which leaves no node of a graph of {n}; it must be larger")
+    order = generator(seed, "split").permutation(n)
+    return Split(*(np.sort(part) for part in np.split(order, ends)[:3]))
