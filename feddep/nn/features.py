@@ -11,9 +11,10 @@ from feddep.sampling import NOBODY
 class FeatureTable:
     """Looks up, for a sampled node v with drawn neighbours u₁ … u_d, the row [x_v ‖ (x_{u₁} + … + x_{u_d}) / d].
 
-    Features stay sparse: a lookup selects 1 + d rows of the stacked matrix [X, 0; 0, X/d; 0, 0] and merges them to
-    one, which in CSR form only drops row boundaries.  So aggregation and projection by the first layer's weights are
-    one sparse product, and no dense row of features is ever made.  (With one non-zero in ten, as in PubMed, the sparse
+    Features stay sparse: a lookup selects rows of one tall matrix, in which a node's features stand once for the node
+    itself and once for each number of times k that it may have been drawn, multiplied by k / d, and merges them to one
+    row, which in CSR form only drops row boundaries.  So aggregation and projection by the first layer's weights are one
+    sparse product, and no dense row of features is ever made.  (With one non-zero in ten, as in PubMed, the sparse
     product is still the faster one; benchmarks/README.md.)
     """
 
@@ -26,11 +27,12 @@ class FeatureTable:
             device: where the rows are wanted.
         """
         self._num_nodes, self._num_features = features.shape
-        self._fanout = fanout
+        self._places = 1 + fanout
+        self._nobody = self._num_nodes * self._places
         self._device = device
-        nobody = sp.csr_matrix((1, 2 * self._num_features), dtype=np.float32)
-        stacked = sp.vstack([sp.block_diag([features, features / fanout]), nobody], format="csr")
-        self._stacked = stacked.astype(np.float32)
+        times = sp.vstack([features * (k / fanout) for k in range(1, fanout + 1)], format="csr")
+        nobody = sp.csr_matrix((1, 2 * self._num_features))
+        self._tall = sp.vstack([sp.block_diag([features, times]), nobody], format="csr", dtype=np.float32)
 
     def joined(self, own: np.ndarray, neighbours: np.ndarray) -> SparseMatrix:
         """[x_v ‖ mean x_u], shape (R, 2F); the second half is zero where v has no neighbours, all where v is nobody.
@@ -39,9 +41,13 @@ class FeatureTable:
             own: node ids v, int32, shape (R,).
             neighbours: ids of the drawn neighbours, int32, shape (R, d).
         """
-        rows = np.concatenate([own[:, None], neighbours + np.int32(self._num_nodes)], axis=1)
-        rows[:, 0][own == NOBODY] = 2 * self._num_nodes
-        rows[:, 1:][neighbours == NOBODY] = 2 * self._num_nodes
-        chosen = self._stacked[rows.ravel()]
+        # Nodes of few neighbours draw the same ones again and again: each is looked up once, with its number of times.
+        same = neighbours[:, :, None] == neighbours[:, None, :]
+        times = same.sum(axis=2, dtype=np.int32)
+        first = same.argmax(axis=2) == np.arange(self._places - 1)
+        rows = np.empty((len(own), self._places), dtype=np.int32)
+        rows[:, 0] = np.where(own == NOBODY, self._nobody, own)
+        rows[:, 1:] = np.where(first & (neighbours != NOBODY), neighbours + self._num_nodes * times, self._nobody)
+        chosen = self._tall[rows.ravel()]
         shape = (len(own), 2 * self._num_features)
-        return SparseMatrix(chosen.indptr[:: 1 + self._fanout], chosen.indices, chosen.data, shape, self._device)
+        return SparseMatrix(chosen.indptr[:: self._places], chosen.indices, chosen.data, shape, self._device)

@@ -1,0 +1,1 @@
+"""Speed and memory, ours beside a peer, as ratios measured in one run."""
