@@ -1,0 +1,76 @@
+"""The main table: accuracy over seeds, both ways to choose the round, beside the published numbers."""
+
+import pandas as pd
+
+from feddep.reporting import published
+from feddep.reporting.labels import sort_datasets, sort_frameworks
+
+COLUMNS = [
+    "dataset",
+    "clients",
+    "framework",
+    "setting",
+    "seeds",
+    "mean",
+    "std",
+    "last_mean",
+    "last_std",
+    "validation_mean",
+    "client_std",
+    *(f"paper_{paper}_{statistic}" for paper in published.PAPERS for statistic in ("mean", "std")),
+    "rounds",
+    "best_round_mean",
+    "bytes",
+]
+
+
+def summarise(runs: pd.DataFrame) -> pd.DataFrame:
+    """Summarise runs over seeds, one row a setting, dataset, framework and number of clients.
+
+    Args:
+        runs: as :func:`feddep.reporting.runs.table` gives them.
+
+    Returns:
+        The columns :data:`COLUMNS`, rows in the papers' order:
+        mean, std: test accuracy at the round best on validation, and its sample standard deviation over seeds (n − 1 in the
+        denominator; NaN for a single seed); last_mean, last_std: the same after the last round;
+        client_std: sample standard deviation over all clients' own models and seeds (NaN where clients share one model);
+        paper_*: the papers' Table 2 (NaN where it has no such number);
+        bytes: mean over seeds of all bytes that crossed a client's border.
+    """
+    settings = list(dict.fromkeys(runs["setting"]))
+    keys = ["setting", "dataset", "framework", "clients"]
+    rows = [
+        {**dict(zip(keys, key, strict=True)), **_over_seeds(group)} for key, group in runs.groupby(keys, sort=False, dropna=False)
+    ]
+    summary = pd.DataFrame(rows).astype({"clients": "Int64"})
+    for paper in published.PAPERS:
+        numbers = published.accuracy()
+        numbers = numbers[numbers["paper"] == paper].drop(columns="paper")
+        names = {"mean": f"paper_{paper}_mean", "std": f"paper_{paper}_std"}
+        summary = summary.merge(numbers.rename(columns=names), how="left", on=["dataset", "framework", "clients"])
+    order = pd.DataFrame(
+        {
+            "setting": summary["setting"].map(settings.index),
+            "dataset": summary["dataset"].map(sort_datasets(summary["dataset"]).index),
+            "framework": summary["framework"].map(sort_frameworks(summary["framework"]).index),
+            "clients": summary["clients"].fillna(0),
+        }
+    )
+    return summary.loc[order.sort_values(list(order.columns)).index, COLUMNS].reset_index(drop=True)
+
+
+def _over_seeds(group: pd.DataFrame) -> dict[str, float]:
+    clients = pd.Series([accuracy for run in group["client_accuracies"] for accuracy in run], dtype=float)
+    return {
+        "seeds": len(group),
+        "mean": group["best"].mean(),
+        "std": group["best"].std(ddof=1),
+        "last_mean": group["last"].mean(),
+        "last_std": group["last"].std(ddof=1),
+        "validation_mean": group["validation"].mean(),
+        "client_std": clients.std(ddof=1),
+        "rounds": int(group["rounds"].max()),
+        "best_round_mean": group["best_round"].mean(),
+        "bytes": round(group["bytes"].mean()),
+    }

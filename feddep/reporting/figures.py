@@ -1,0 +1,282 @@
+"""Figures: accuracy beside the papers', training curves, partitions.  Same results, same bytes."""
+
+import io
+import re
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from feddep.reporting import published
+from feddep.reporting.findings import Findings
+from feddep.reporting.grid import OURS
+from feddep.reporting.labels import FRAMEWORKS, dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.storage import atomic_path, write_text
+
+_STYLE: Any = {
+    "svg.hashsalt": "feddep",  # else the ids in an SVG are drawn at random
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine sets the same type
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e3e3e3",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+}
+_INK = "#333333"
+
+# Okabe and Ito's palette, told apart by readers with any colour vision; shapes say the same once more.
+SOURCES: dict[str, dict[str, Any]] = {
+    OURS: {"color": "#0072B2", "marker": "o", "markerfacecolor": "#0072B2", "linestyle": "none"},
+    published.PAPERS["feddep"]: {"color": "#D55E00", "marker": "s", "markerfacecolor": "white", "linestyle": "none"},
+    published.PAPERS["fedsage"]: {"color": "#009E73", "marker": "D", "markerfacecolor": "white", "linestyle": "none"},
+}
+_LINES = {
+    "global": ("#000000", "--"),
+    "local": ("#888888", "-"),
+    "locsage_plus": ("#888888", "--"),
+    "fedavg": ("#0072B2", "-"),
+    "fedgnn": ("#56B4E9", "-"),
+    "fedgraph": ("#009E73", "-"),
+    "fedgsl": ("#009E73", "--"),
+    "fedsage_plus": ("#E69F00", "-"),
+    "feddep_wo_dgen": ("#CC79A7", "--"),
+    "feddep_wo_proto": ("#CC79A7", ":"),
+    "feddep_wo_nfdp": ("#CC79A7", "-."),
+    "feddep": ("#D55E00", "-"),
+}
+_FURTHER_COLOURS = ("#332288", "#882255", "#999933", "#44AA99")
+_ARROW = "$◂$"
+_OFF_SCALE = 0.25
+"""Accuracies this far below a row's best are named at the edge instead of squeezing all others together."""
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG; the bytes depend on the figure and matplotlib's version only."""
+    buffer = io.StringIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    # Paths to a hundredth of a point: what matplotlib writes beyond that nobody sees, and it is a third of the file.
+    return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), buffer.getvalue())
+
+
+def write(figure: Figure, directory: Path, name: str) -> list[Path]:
+    """Write ``name.svg`` and ``name.png`` under ``directory``."""
+    vector, raster = directory / f"{name}.svg", directory / f"{name}.png"
+    write_text(vector, svg(figure))
+    with mpl.rc_context(_STYLE), atomic_path(raster) as scratch:
+        figure.savefig(scratch, format="png", dpi=160, metadata={"Software": None})
+    return [vector, raster]
+
+
+def _panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, np.ndarray]:
+    """A figure without pyplot's global state, and its axes, shape (rows, columns)."""
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def _sample(label: str, **style: Any) -> Line2D:
+    """An entry of a legend."""
+    return Line2D([], [], markersize=5, label=label, **style)
+
+
+def _groups(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """Pairs of setting and dataset, datasets in the papers' order."""
+    settings = dict.fromkeys(frame["setting"])
+    return [pair for pair in product(settings, sort_datasets(frame["dataset"])) if len(_select(frame, *pair))]
+
+
+def _select(frame: pd.DataFrame, setting: str, dataset: str) -> pd.DataFrame:
+    return frame[(frame["setting"] == setting) & (frame["dataset"] == dataset)]
+
+
+def _clients(frame: pd.DataFrame) -> list[int | None]:
+    return [*sorted(int(number) for number in frame["clients"].dropna().unique())] or [None]
+
+
+def _at(frame: pd.DataFrame, clients: int | None) -> pd.DataFrame:
+    """Rows for this number of clients, and those of frameworks that see the whole graph."""
+    whole = frame["clients"].isna()
+    return frame[whole | (frame["clients"] == clients).fillna(False)] if clients else frame[whole]
+
+
+def _title(frame: pd.DataFrame, setting: str, dataset: str, clients: int | None) -> str:
+    title = dataset_title(dataset) + (f", M = {clients}" if clients else "")
+    return title if frame["setting"].nunique() == 1 else f"{title}\nsetting {setting}"
+
+
+def accuracy(summary: pd.DataFrame) -> Figure:
+    """Ours against the papers': a row of panels a dataset, a column a number of clients, a line a framework.
+
+    Args:
+        summary: as :func:`feddep.reporting.accuracy.summarise` gives it.
+    """
+    groups, columns = _groups(summary), _clients(summary)
+    names = {group: sort_frameworks(_select(summary, *group)["framework"]) for group in groups}
+    lines = [len(names[group]) for group in groups]
+    size = (1.5 + 2.5 * len(columns), 0.6 + sum(0.55 + 0.34 * count for count in lines))
+    with mpl.rc_context(_STYLE):
+        figure, axes = _panels(
+            len(groups), len(columns), size, sharex="row", sharey="row", height_ratios=[1.6 + n for n in lines]
+        )
+        for line, group in zip(axes, groups, strict=True):
+            shown = _select(summary, *group)
+            low, floor, high = _scale(shown)
+            for ax, clients in zip(line, columns, strict=True):
+                _dots(ax, _at(shown, clients), names[group], floor)
+                ax.set_title(_title(summary, *group, clients), loc="left")
+            line[0].set_xlim(low, high)
+            line[0].set_yticks(range(len(names[group])), [framework_title(name) for name in names[group]])
+            line[0].set_ylim(len(names[group]) - 0.5, -0.5)
+        for ax in axes[-1]:
+            ax.set_xlabel("test accuracy, mean ± standard deviation")
+        known = [OURS, *(title for paper, title in published.PAPERS.items() if summary[f"paper_{paper}_mean"].notna().any())]
+        handles = [_sample(source, **SOURCES[source]) for source in known]
+        if "fedavg" in set(summary["framework"]):
+            handles.append(_sample("our FedAvg", color=_INK, linestyle=":", linewidth=1))
+        if any(_off_scale(_select(summary, *group)) for group in groups):
+            handles.append(_sample("left of the scale", color=_INK, linestyle="none", marker=_ARROW, markeredgewidth=0))
+        figure.legend(handles=handles, loc="outside upper center", ncols=3 if len(columns) < 3 else len(handles))
+    return figure
+
+
+def _statistics(rows: pd.DataFrame, statistic: str) -> np.ndarray:
+    """Ours and the papers'; shape (rows, 1 + papers)."""
+    return rows[[statistic, *(f"paper_{paper}_{statistic}" for paper in published.PAPERS)]].to_numpy(dtype=float)
+
+
+def _off_scale(rows: pd.DataFrame) -> bool:
+    means = _statistics(rows, "mean")
+    return bool(np.nanmin(means) < np.nanmax(means) - _OFF_SCALE)
+
+
+def _scale(rows: pd.DataFrame) -> tuple[float, float, float]:
+    """Left end of the axis, the accuracy below which a point is off the scale, right end."""
+    means, spreads = _statistics(rows, "mean"), np.nan_to_num(_statistics(rows, "std"))
+    best = np.nanmax(means)
+    floor = best - _OFF_SCALE
+    shown = means >= floor  # false for NaN
+    worst = means[shown].min()
+    width = max(best - worst, 0.02)
+    right = min((means + spreads)[shown].max(), best + 0.4 * width)
+    left = max((means - spreads)[shown].min(), worst - 0.4 * width)
+    if _off_scale(rows):
+        left = min(left, worst - 0.3 * width)  # room for the numbers off the scale
+    return left - 0.05 * width, floor, right + 0.05 * width
+
+
+def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float) -> None:
+    for row in rows.to_dict("records"):
+        y = names.index(row["framework"])
+        if row["framework"] == "fedavg":
+            ax.axvline(row["mean"], color=_INK, linestyle=":", linewidth=1, zorder=1)
+        columns = {OURS: "", **{source: f"paper_{paper}_" for paper, source in published.PAPERS.items()}}
+        for k, (source, prefix) in enumerate(columns.items()):
+            mean, std, place = row[f"{prefix}mean"], row[f"{prefix}std"], y + 0.25 * (k - 1)
+            if np.isnan(mean):
+                continue
+            if mean < floor:
+                text = f"{_ARROW.strip('$')} {mean:.3f}"
+                edge = ax.get_yaxis_transform()  # x as a share of the panel's width
+                ax.text(0.02, place, text, transform=edge, va="center", fontsize=6.5, color=SOURCES[source]["color"])
+                continue
+            error = 0.0 if np.isnan(std) else std
+            ax.errorbar(mean, place, xerr=error, markersize=4, elinewidth=1, **SOURCES[source])
+    ax.grid(axis="y", visible=False)
+    for y in range(1, len(names)):
+        ax.axhline(y - 0.5, color="#eeeeee", linewidth=0.6, zorder=0)
+
+
+def _line_styles(names: list[str]) -> dict[str, tuple[str, str]]:
+    """A colour and dash of its own for each framework, the same in every figure."""
+    further = [name for name in names if name not in FRAMEWORKS]
+    return _LINES | {name: (_FURTHER_COLOURS[k % len(_FURTHER_COLOURS)], "-") for k, name in enumerate(further)}
+
+
+def curves(rounds: pd.DataFrame) -> Figure:
+    """Training curves: a row of panels a dataset and number of clients; lines are means over seeds, bands minimum to maximum.
+
+    Args:
+        rounds: as :func:`feddep.reporting.runs.curves` gives it.
+    """
+    quantities = {"validation": "validation accuracy", "test": "test accuracy", "loss": "training loss"}
+    names = sort_frameworks(rounds["framework"])
+    styles = _line_styles(names)
+    groups = [(*group, clients) for group in _groups(rounds) for clients in _clients(_select(rounds, *group))]
+    with mpl.rc_context(_STYLE):
+        figure, axes = _panels(len(groups), len(quantities), (9.0, 0.7 + 2.1 * len(groups)))
+        for line, (setting, dataset, clients) in zip(axes, groups, strict=True):
+            shown = _at(_select(rounds, setting, dataset), clients)
+            line[1].sharey(line[0])
+            for ax, (quantity, label) in zip(line, quantities.items(), strict=True):
+                for name in sort_frameworks(shown["framework"]):
+                    over_seeds = shown[shown["framework"] == name].groupby("round")[quantity]
+                    colour, dash = styles[name]
+                    middle, low, high = over_seeds.mean(), over_seeds.min(), over_seeds.max()
+                    ax.plot(middle.index, middle, color=colour, linestyle=dash, linewidth=1.3)
+                    ax.fill_between(middle.index, low, high, color=colour, alpha=0.15, linewidth=0)
+                ax.set_ylabel(label)
+                ax.margins(x=0.01)
+            line[0].set_title(_title(rounds, setting, dataset, clients), loc="left")
+        for ax in axes[-1]:
+            ax.set_xlabel("round")
+        handles = [_sample(framework_title(name), color=styles[name][0], linestyle=styles[name][1]) for name in names]
+        figure.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)))
+    return figure
+
+
+def partitions(summary: pd.DataFrame) -> Figure:
+    """Edges between clients, ours and the papers': a panel a dataset.
+
+    Args:
+        summary: as :func:`feddep.reporting.partitions.summarise` gives it.
+    """
+    datasets = sort_datasets(summary["dataset"])
+    columns = min(4, max(1, len(datasets)))
+    rows = -(-max(1, len(datasets)) // columns)
+    with mpl.rc_context(_STYLE):
+        figure, axes = _panels(rows, columns, (max(4.2, 2.3 * columns), 0.6 + 2.0 * rows))
+        for ax, dataset in zip(axes.flat, datasets, strict=False):
+            _missing_edges(ax, summary[summary["dataset"] == dataset].to_dict("records"))
+            ax.set_title(dataset_title(dataset), loc="left")
+        for ax in list(axes.flat)[len(datasets) :]:
+            ax.set_axis_off()
+        for ax in axes[:, 0]:
+            ax.set_ylabel("missing edges")
+        known = [OURS, *(title for paper, title in published.PAPERS.items() if summary[f"{paper}_edges"].notna().any())]
+        handles = [_sample(source, **SOURCES[source]) for source in known]
+        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    return figure
+
+
+def _missing_edges(ax: Axes, rows: list[dict]) -> None:
+    for k, (source, style) in enumerate(SOURCES.items()):
+        prefix = {title: f"{paper}_" for paper, title in published.PAPERS.items()}.get(source, "")
+        for x, row in enumerate(rows):
+            value, spread = row[f"{prefix}missing_edges"], row["missing_edges_std"] if source == OURS else np.nan
+            if not np.isnan(value):
+                error = 0.0 if np.isnan(spread) else spread
+                ax.errorbar(x + 0.2 * (k - 1), value, yerr=error, markersize=5, elinewidth=1, **style)
+    ax.set_xticks(range(len(rows)), [f"M = {row['clients']}" for row in rows])
+    ax.set_xlim(-0.6, len(rows) - 0.4)
+    ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
+    ax.grid(axis="x", visible=False)
+
+
+def all_figures(findings: Findings) -> Iterator[tuple[str, Figure]]:
+    """Every figure with its file name."""
+    yield "accuracy", accuracy(findings.accuracy)
+    yield "curves", curves(findings.curves)
+    yield "partitions", partitions(findings.partitions)

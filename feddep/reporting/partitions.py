@@ -1,0 +1,79 @@
+"""How the graphs were divided: our partitions over seeds, beside the papers'."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from feddep import plan
+from feddep.errors import DataError
+from feddep.reporting import published
+from feddep.reporting.labels import sort_datasets
+from feddep.storage import read_json
+
+GRAPH = ["nodes", "edges", "features", "classes"]
+PARTITION = ["mean_client_nodes", "mean_client_edges", "missing_edges"]
+COLUMNS = [
+    "dataset",
+    *GRAPH,
+    "clients",
+    "seeds",
+    *PARTITION,
+    "missing_edges_std",
+    "cut_nodes",
+    *(f"{paper}_{column}" for paper in published.PAPERS for column in ["nodes", "edges", *PARTITION]),
+]
+
+
+def load(config: Mapping[str, Any]) -> pd.DataFrame:
+    """Read the statistics of every graph and partition of the configuration, one row a partition.
+
+    Returns:
+        dataset, nodes, edges, features, classes, clients, seed, mean_client_nodes, mean_client_edges, missing_edges, cut_nodes.
+
+    Raises:
+        DataError: if a file is missing or has not these statistics.
+    """
+    output = Path(config["output"])
+    rows = []
+    for dataset in sort_datasets(config["datasets"]):
+        graph = _read(output / "graphs" / f"{dataset}.json", GRAPH)
+        cuts = [cut for cut in plan.cuts(config) if cut.dataset == dataset]
+        for cut in sorted(cuts, key=lambda cut: (cut.clients, cut.seed)):
+            partition = _read(output / "partitions" / f"{cut.path}.json", [*PARTITION, "cut_nodes"])
+            rows.append({"dataset": dataset, **graph, "clients": cut.clients, "seed": cut.seed, **partition})
+    return pd.DataFrame(rows)
+
+
+def _read(path: Path, keys: list[str]) -> dict[str, Any]:
+    statistics = read_json(path)
+    missing = [key for key in keys if key not in statistics]
+    if missing:
+        raise DataError(f"{path} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
+    return {key: statistics[key] for key in keys}
+
+
+def summarise(partitions: pd.DataFrame) -> pd.DataFrame:
+    """Mean over seeds of each statistic, beside the papers'.
+
+    Returns:
+        The columns :data:`COLUMNS`, rows by dataset in the papers' order and number of clients.  missing_edges counts edges
+        between different clients; missing_edges_std is its sample standard deviation over seeds; cut_nodes: see
+        :func:`feddep.partition.deal`; feddep_* and fedsage_* are the papers' (NaN where they have no such graph).
+    """
+    over_seeds = partitions.groupby(["dataset", *GRAPH, "clients"], sort=False, as_index=False)
+    summary = over_seeds.agg(
+        seeds=("seed", "count"),
+        mean_client_nodes=("mean_client_nodes", "mean"),
+        mean_client_edges=("mean_client_edges", "mean"),
+        missing_edges=("missing_edges", "mean"),
+        missing_edges_std=("missing_edges", "std"),
+        cut_nodes=("cut_nodes", "mean"),
+    )
+    numbers = published.partitions()
+    for paper in published.PAPERS:
+        theirs = numbers[numbers["paper"] == paper][["dataset", "clients", "nodes", "edges", *PARTITION]]
+        theirs = theirs.rename(columns={column: f"{paper}_{column}" for column in ["nodes", "edges", *PARTITION]})
+        summary = summary.merge(theirs.astype({"clients": "int64"}), how="left", on=["dataset", "clients"])
+    return summary[COLUMNS]

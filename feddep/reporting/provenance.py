@@ -1,0 +1,47 @@
+"""Where all numbers of a configuration come from: code, packages, devices, data, time."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from feddep.reporting.runs import FinishedRun
+from feddep.storage import canonical_json
+
+_SUMMED_UP = ("time", "seconds", "data_fingerprint")
+
+
+def summarise(config: Mapping[str, Any], finished: list[FinishedRun]) -> dict[str, Any]:
+    """What all runs were made with, each difference once.
+
+    Returns:
+        configuration: as it was resolved;
+        runs: how many; training_seconds: their sum; first, last: when the runs were computed, UTC;
+        data: for each dataset the fingerprints of the graphs that were trained on, one if all is well;
+        and every other entry of the runs' provenance (git, packages, device, …): its distinct values, each with the number
+        of runs that have it.
+    """
+    records = [one.provenance for one in finished]
+    times = sorted(record["time"] for record in records if record.get("time"))
+    entries = sorted({entry for record in records for entry in record} - {*_SUMMED_UP})
+    return {
+        "configuration": dict(config),
+        "runs": len(finished),
+        "training_seconds": round(sum(record.get("seconds") or 0.0 for record in records), 1),
+        "first": times[0] if times else None,
+        "last": times[-1] if times else None,
+        "data": _fingerprints(finished),
+        **{entry: _distinct([record.get(entry) for record in records]) for entry in entries},
+    }
+
+
+def _fingerprints(finished: list[FinishedRun]) -> dict[str, list[str]]:
+    found: dict[str, set[str]] = {}
+    for one in finished:
+        found.setdefault(one.run.dataset, set()).add(one.provenance.get("data_fingerprint", "unknown"))
+    return {dataset: sorted(found[dataset]) for dataset in sorted(found)}
+
+
+def _distinct(values: list[Any]) -> list[dict[str, Any]]:
+    counts = Counter(canonical_json(value) for value in values)
+    by_text = {canonical_json(value): value for value in values}
+    return [{"value": by_text[text], "runs": counts[text]} for text in sorted(counts)]

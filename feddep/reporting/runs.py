@@ -1,0 +1,115 @@
+"""The finished runs of a configuration, and one row a run of what they measured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from feddep import plan
+from feddep.errors import DataError
+from feddep.storage import read_json
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run of the plan with the content of its ``metrics.json``.
+
+    Attributes:
+        run: which run it is.
+        result: what it measured; a pure function of the run's specification, code and data.
+        provenance: where, when and with what it was measured.
+    """
+
+    run: plan.Run
+    result: dict[str, Any]
+    provenance: dict[str, Any]
+
+
+def load(config: Mapping[str, Any]) -> list[FinishedRun]:
+    """Read every run that the configuration asks for, and only runs of exactly that specification, code and data.
+
+    Raises:
+        DataError: if a run has not finished, its file is damaged, or it was made from something else than is asked for now.
+    """
+    return [_load(config, run) for run in plan.runs(config)]
+
+
+def _load(config: Mapping[str, Any], run: plan.Run) -> FinishedRun:
+    path = Path(config["output"]) / "runs" / run.path / "metrics.json"
+    if not path.exists():
+        raise DataError(f"the run {run.path} has not finished ({path} does not exist); run `snakemake` to make it")
+    metrics = read_json(path)
+    missing = [part for part in ("key", "result", "provenance") if part not in metrics]
+    if missing:
+        raise DataError(f"{path} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
+    expected = plan.key(config, run)
+    if metrics["key"] != expected:
+        raise DataError(
+            f"{path} is stale: its key is {metrics['key'][:12]}…, but configuration, code and data now give "
+            f"{expected[:12]}…; run `snakemake` to make it again"
+        )
+    return FinishedRun(run, metrics["result"], metrics["provenance"])
+
+
+def table(finished: list[FinishedRun]) -> pd.DataFrame:
+    """One row a run.
+
+    Returns:
+        setting, dataset, clients (NA where the framework sees the whole graph), framework, seed;
+        best and last: test accuracy at the round best on validation and after the last round;
+        validation: validation accuracy at that best round;
+        client_accuracies: list of the clients' own test accuracies where each has its own model, else empty;
+        rounds, best_round (mean over clients where each has its own);
+        bytes: all bytes that crossed any client's border, in either direction.
+
+    Raises:
+        DataError: if a result lacks a part.
+    """
+    rows = []
+    for one in finished:
+        result = one.result
+        try:
+            rows.append(
+                {
+                    "setting": one.run.setting,
+                    "dataset": one.run.dataset,
+                    "clients": one.run.clients,
+                    "framework": one.run.framework,
+                    "seed": one.run.seed,
+                    "best": float(result["accuracy"]["best"]),
+                    "last": float(result["accuracy"]["last"]),
+                    "validation": float(result["validation"]["best"]),
+                    "client_accuracies": [float(client["accuracy"]["best"]) for client in result["clients"]],
+                    "rounds": len(result["curve"]["round"]),
+                    "best_round": float(np.mean(result["best_round"])),
+                    "bytes": sum(int(entry["bytes"]) for entry in result["ledger"]),
+                }
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"the result of the run {one.run.path} has not the expected form ({error!r}); delete its metrics.json "
+                f"and run `snakemake`"
+            ) from None
+    return pd.DataFrame(rows).astype({"clients": "Int64"})
+
+
+def curves(finished: list[FinishedRun]) -> pd.DataFrame:
+    """One row a run and round.
+
+    Returns:
+        setting, dataset, clients, framework, seed, round, loss (training), validation and test (accuracy).
+    """
+    frames = [
+        pd.DataFrame({key: one.result["curve"][key] for key in ("round", "loss", "validation", "test")}).assign(
+            setting=one.run.setting,
+            dataset=one.run.dataset,
+            clients=one.run.clients,
+            framework=one.run.framework,
+            seed=one.run.seed,
+        )
+        for one in finished
+    ]
+    return pd.concat(frames, ignore_index=True).astype({"clients": "Int64"})
