@@ -47,13 +47,18 @@ class Learner:
         self._sampling = seeding.generator(seed, name, "sampling")
         self._dropout = torch.Generator(device).manual_seed(seeding.derive_seed(seed, name, "dropout"))
 
+    @property
+    def size(self) -> int:
+        """Number of training nodes."""
+        return len(self._nodes)
+
     def epoch(self, model: GraphSAGE, optimizer: torch.optim.Optimizer) -> float:
         """Visit every training node once, in random order, in mini-batches; return the mean loss a node, in nats.
 
         All neighbourhoods of the epoch are drawn at once: the draws do not depend on the weights, and one vectorised
         call costs a fraction of one call a batch.
         """
-        size, setting = len(self._nodes), self._setting
+        size, setting = self.size, self._setting
         order = self._sampling.permutation(self._nodes)
         trees = sample_trees(self._graph, order, setting.fanout, setting.layers, self._sampling)
         labels = self._labels[torch.from_numpy(order).to(self._labels.device)]

@@ -1,5 +1,11 @@
 """A data owner D_i: it holds a subgraph and shows nobody anything but declared messages."""
 
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
 from feddep.evaluation import Evaluator
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers
 from feddep.graph import Graph
@@ -15,6 +21,24 @@ REPORTS: dict[str, Schema] = {
 """The single numbers that a client reports: how many nodes it counted, and its mean loss or its correct answers."""
 
 
+class Trains(Protocol):
+    """What a client trains with, such as a :class:`feddep.training.Learner`."""
+
+    @property
+    def size(self) -> int:
+        """Number of training nodes."""
+
+    def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
+        """Visit every training node once; return the mean loss a node."""
+
+
+class Counts(Protocol):
+    """What a client validates with, such as a :class:`feddep.evaluation.Evaluator`."""
+
+    def correct(self, model: Any, nodes: np.ndarray) -> int:
+        """How many of ``nodes`` get their true class."""
+
+
 class Client:
     """A client of FedAvg.
 
@@ -24,33 +48,47 @@ class Client:
     def __init__(
         self,
         number: int,
-        graph: Graph,
-        split: Split,
-        model: GraphSAGE,
+        model: nn.Module,
+        learner: Trains,
+        evaluator: Counts,
+        validation: np.ndarray,
         setting: Setting,
-        seed: int,
         boundary: Boundary,
-        device: str = "cpu",
     ) -> None:
         """Set up a client.
 
         Args:
             number: the client's number i, from 0.
-            graph: its subgraph G_i.
-            split: its training and validation nodes, in the subgraph's node ids.
             model: the client's own copy of the classifier; weights come from the server.
-            setting: how it trains.
-            seed: the run's seed.
+            learner: trains a model on the client's subgraph G_i.
+            evaluator: applies a model to the client's subgraph.
+            validation: its validation nodes, in the subgraph's node ids.
+            setting: optimiser and number of local epochs.
             boundary: its border.
-            device: where it computes.
         """
         self.number = number
-        self._split = split
         self._model = model
+        self._learner = learner
+        self._evaluator = evaluator
+        self._validation = validation
         self._setting = setting
         self._boundary = boundary
-        self._learner = Learner(graph, split.train, setting, seed, f"client{number}", device)
-        self._evaluator = Evaluator(graph, device)
+
+    @classmethod
+    def on_subgraph(
+        cls,
+        number: int,
+        model: GraphSAGE,
+        graph: Graph,
+        split: Split,
+        setting: Setting,
+        seed: int,
+        boundary: Boundary,
+        device: str,
+    ) -> "Client":
+        """A client that trains and validates a GraphSAGE on its subgraph as it is; its random streams bear its number."""
+        learner = Learner(graph, split.train, setting, seed, f"client{number}", device)
+        return cls(number, model, learner, Evaluator(graph, device), split.val, setting, boundary)
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights."""
@@ -60,13 +98,13 @@ class Client:
         """Train for the local epochs of one round; returns the new weights and the report ``training``."""
         optimizer = new_optimizer(self._model, self._setting)
         losses = [self._learner.epoch(self._model, optimizer) for _ in range(self._setting.local_epochs)]
-        report = numbers(nodes=len(self._split.train), loss=losses[-1])
+        report = numbers(nodes=self._learner.size, loss=losses[-1])
         return self._send("model", self._model.state_dict()), self._send("training", report)
 
     def validate(self) -> Payload:
         """Apply the weights last loaded to the validation nodes of the subgraph; returns the report ``validation``."""
-        correct = self._evaluator.correct(self._model, self._split.val)
-        return self._send("validation", numbers(nodes=len(self._split.val), correct=correct))
+        correct = self._evaluator.correct(self._model, self._validation)
+        return self._send("validation", numbers(nodes=len(self._validation), correct=correct))
 
     def _send(self, kind: str, payload: Payload) -> Payload:
         return self._boundary.cross(self.number, "up", kind, payload)

@@ -27,7 +27,7 @@ def run(problem: Problem, parameters: Parameters) -> Outcome:
     boundary = Boundary({"model": schema_of(model), **REPORTS})
     server = Server(model.state_dict())
     clients = [
-        Client(i, graph, split, problem.new_model(), problem.setting, problem.seed, boundary, problem.device)
+        Client.on_subgraph(i, problem.new_model(), graph, split, problem.setting, problem.seed, boundary, problem.device)
         for i, (graph, split) in enumerate(problem.subgraphs())
     ]
     history = History()
