@@ -62,7 +62,7 @@ def _minmax(features: sp.csr_matrix) -> np.ndarray:
     low = features.min(axis=0).toarray().ravel().astype(np.float64)
     high = features.max(axis=0).toarray().ravel().astype(np.float64)
     stored = np.bincount(features.indices, minlength=features.shape[1])
-    filled_in = np.flatnonzero((low < 0) & (stored < features.shape[0]) & (high > low))
+    filled_in = np.flatnonzero((low < 0) & (stored < features.shape[0]))
     if len(filled_in):
         column = filled_in[0]
         raise DataError(

@@ -90,6 +90,11 @@ def test_row_refuses_negative_values():
         scale(sp.csr_matrix(np.array([[1, -0.5]], dtype=np.float32)), "row")
 
 
+def test_row_sums_are_wider_than_features():
+    x = sp.csr_matrix(np.full((1, 4), 3e38, dtype=np.float32))  # the sum is beyond float32
+    np.testing.assert_array_equal(scale(x, "row").toarray(), [[0.25] * 4])
+
+
 def test_raw_is_the_same_matrix():
     x = sp.csr_matrix(np.eye(3, dtype=np.float32))
     assert scale(x, "raw") is x
