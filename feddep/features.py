@@ -47,8 +47,8 @@ def _row(features: sp.csr_matrix) -> np.ndarray:
         raise DataError(
             f"features: row needs values of at least 0, but the smallest is {features.data.min():g}; use raw or minmax"
         )
-    sums = np.asarray(features.sum(axis=1, dtype=np.float64)).ravel()
-    return features.data / np.repeat(sums, np.diff(features.indptr))
+    rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
+    return features.data / np.bincount(rows, weights=features.data)[rows]  # bincount adds in float64
 
 
 def _minmax(features: sp.csr_matrix) -> np.ndarray:
