@@ -1,0 +1,115 @@
+"""Published records: used when their key is right, and never otherwise."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feddep import plan, records
+from feddep.config import validate
+from feddep.errors import DataError
+from feddep.storage import read_json, write_json
+
+RAW: dict[str, Any] = {
+    "datasets": {"tiny": {"synthetic": {}}},
+    "clients": [3],
+    "seeds": [0],
+    "settings": {"quick": {}},
+    "frameworks": {"global": {}, "fedavg": {}},
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, Any]:
+    """A configuration that writes to a temporary folder, all of whose results are there."""
+    raw = {**RAW, "output": str(tmp_path / "results"), "records": {"directory": str(tmp_path / "records")}}
+    config = validate(raw)
+    for run in plan.runs(config):
+        artefact = records.of_run(config, run)
+        write_json(artefact.result, {"key": artefact.key, "result": {"accuracy": 0.5}, "provenance": {"seconds": 1.5}})
+    for cut in plan.cuts(config):
+        write_json(records.of_partition(config, cut).result, {"missing_edges": 3})
+    write_json(records.of_graph(config, "tiny").result, {"nodes": 240})
+    return config
+
+
+@pytest.fixture
+def run(config: dict[str, Any]) -> plan.Run:
+    return plan.runs(config)[-1]
+
+
+def test_places(config: dict[str, Any], run: plan.Run, tmp_path: Path):
+    artefact = records.of_run(config, run)
+    assert artefact.result == tmp_path / "results/runs/quick/tiny/m3/fedavg/seed0/metrics.json"
+    assert artefact.record == tmp_path / "records/quick/tiny/m3/fedavg/seed0.json"
+    cut = records.of_partition(config, plan.Cut("tiny", 3, 0))
+    assert cut.result == tmp_path / "results/partitions/tiny/m3/seed0.json"
+    assert cut.record == tmp_path / "records/partitions/tiny/m3/seed0.json"
+
+
+def test_what_is_published_matches_and_comes_back_as_it_was(config: dict[str, Any], tmp_path: Path):
+    assert not any(artefact.matches for artefact in records.artefacts(config))
+    changed = records.publish(config)
+    artefacts = list(records.artefacts(config))
+    assert sorted(changed) == sorted(artefact.record for artefact in artefacts)
+    for artefact in artefacts:
+        assert artefact.matches
+        copy = tmp_path / "copy.json"
+        records.reuse(artefact.record, artefact.key, copy)
+        assert copy.read_bytes() == artefact.result.read_bytes()
+
+
+def test_publishing_again_changes_nothing(config: dict[str, Any]):
+    records.publish(config)
+    before = {artefact.record: artefact.record.stat().st_mtime_ns for artefact in records.artefacts(config)}
+    assert records.publish(config) == []
+    assert before == {artefact.record: artefact.record.stat().st_mtime_ns for artefact in records.artefacts(config)}
+
+
+def test_matching(config: dict[str, Any], run: plan.Run):
+    assert records.matching(config, run) is None
+    records.publish(config)
+    assert records.matching(config, run) == records.of_run(config, run).record
+
+
+def test_a_record_of_something_else_does_not_match(config: dict[str, Any], run: plan.Run):
+    records.publish(config)
+    config["settings"]["quick"]["rounds"] += 1
+    assert records.matching(config, run) is None
+    assert records.of_partition(config, plan.Cut("tiny", 3, 0)).matches  # rounds do not change a partition
+    config["partition"]["delta"] += 1
+    assert not records.of_partition(config, plan.Cut("tiny", 3, 0)).matches
+
+
+def test_a_record_with_another_key_is_not_reused(config: dict[str, Any], run: plan.Run, tmp_path: Path):
+    records.publish(config)
+    artefact = records.of_run(config, run)
+    record = read_json(artefact.record)
+    write_json(artefact.record, {**record, "key": "0" * 64})
+    target = tmp_path / "target.json"
+    with pytest.raises(DataError, match=r"seed0\.json has the key 000000000000…, but .* now give"):
+        records.reuse(artefact.record, artefact.key, target)
+    assert not target.exists()
+
+
+def test_a_stale_result_is_not_published(config: dict[str, Any], run: plan.Run):
+    config["settings"]["quick"]["rounds"] += 1
+    with pytest.raises(DataError, match=r"metrics\.json has the key"):
+        records.publish(config)
+    assert not records.of_run(config, run).record.exists()
+
+
+def test_a_missing_result_is_named(config: dict[str, Any], run: plan.Run):
+    result = records.of_run(config, run).result
+    result.unlink()
+    with pytest.raises(DataError, match="does not exist"):
+        records.publish(config)
+
+
+def test_a_damaged_record_is_named(config: dict[str, Any], run: plan.Run):
+    records.publish(config)
+    record = records.of_run(config, run).record
+    record.write_text(json.dumps({"key": "x"})[:-2])
+    with pytest.raises(DataError, match=r"seed0\.json is not valid JSON"):
+        records.matching(config, run)
