@@ -253,7 +253,7 @@ def partitions(summary: pd.DataFrame) -> Figure:
             ax.set_title(dataset_title(dataset), loc="left")
         for ax in list(axes.flat)[len(datasets) :]:
             ax.set_axis_off()
-        for ax in axes[:, 0]:
+        for ax in axes[:, 0] if datasets else []:
             ax.set_ylabel("missing edges")
         known = [OURS, *(title for paper, title in published.PAPERS.items() if summary[f"{paper}_edges"].notna().any())]
         handles = [_sample(source, **SOURCES[source]) for source in known]

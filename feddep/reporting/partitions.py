@@ -36,14 +36,14 @@ def load(config: Mapping[str, Any]) -> pd.DataFrame:
         DataError: if a file is missing or has not these statistics.
     """
     output = Path(config["output"])
+    cuts = sorted(plan.cuts(config), key=lambda cut: (cut.clients, cut.seed))
     rows = []
     for dataset in sort_datasets(config["datasets"]):
         graph = _read(output / "graphs" / f"{dataset}.json", GRAPH)
-        cuts = [cut for cut in plan.cuts(config) if cut.dataset == dataset]
-        for cut in sorted(cuts, key=lambda cut: (cut.clients, cut.seed)):
+        for cut in (cut for cut in cuts if cut.dataset == dataset):
             partition = _read(output / "partitions" / f"{cut.path}.json", [*PARTITION, "cut_nodes"])
             rows.append({"dataset": dataset, **graph, "clients": cut.clients, "seed": cut.seed, **partition})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"])
 
 
 def _read(path: Path, keys: list[str]) -> dict[str, Any]:

@@ -1,0 +1,116 @@
+"""The report: complete, self-contained, and well-formed."""
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+
+import pytest
+from fabricated import Results
+
+from feddep.reporting import findings, page
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Checker(HTMLParser):
+    """Follows the tags; collects ids, texts, and everything that would be loaded from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: Counter[str] = Counter()
+        self.links: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag, attributes) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        self.handle_attributes(attributes)
+
+    def handle_startendtag(self, tag, attributes) -> None:
+        self.handle_attributes(attributes)
+
+    def handle_attributes(self, attributes) -> None:
+        for name, value in attributes:
+            if name == "id":
+                self.ids[value] += 1
+            if name in ("src", "href", "xlink:href", "srcset", "action", "data"):
+                self.links.append(value)
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        self.texts.append(" ".join(data.split()))
+
+
+@pytest.fixture
+def html(results: Results) -> str:
+    return page.html(findings.collect(results.config))
+
+
+def checked(html: str) -> Checker:
+    checker = Checker()
+    checker.feed(html)
+    checker.close()
+    assert checker.open == []
+    return checker
+
+
+def test_self_contained(html: str) -> None:
+    checker = checked(html)
+    assert all(link.startswith("#") for link in checker.links)
+    assert {link[1:] for link in checker.links} <= set(checker.ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", html)) <= set(checker.ids)
+    assert not re.search(r"<script|<link|@import|url\((?!#)", html)
+    assert max(checker.ids.values()) == 1
+
+
+def test_every_number_is_there(html: str) -> None:
+    texts = Counter(checked(html).texts)
+    assert texts["0.8600 ± 0.0100"] == 2  # FedAvg at both M
+    assert texts["last 0.8400 ± 0.0100"] == 2
+    assert texts["FedDEP paper 0.8555 ± 0.014"] == 1
+    assert texts["FedSage paper 0.8645 ± 0.005"] == 1
+    assert texts["-0.3500"] == 2  # Local less FedAvg
+    assert texts["40.00"] == 1  # MB of FedAvg with 5 clients
+    assert texts["2.000"] == 2  # MB a client and round, at both M
+    assert texts["510 ± 10"] == 1
+    assert texts["FedDEP paper 552"] == 1
+    assert any(
+        "15, 0.4 minutes of training in all, computed from 2025-01-01 12:00 UTC to 2025-01-03 12:00 UTC" in t for t in texts
+    )
+    assert html.count("<svg") == 3
+
+
+def test_global_spans_the_columns(html: str) -> None:
+    assert re.search(r'<th>Global</th>\s*<td colspan="2">', html)
+
+
+def test_configuration_and_provenance(html: str) -> None:
+    checker = checked(html)
+    assert any("frameworks:" in text and "delta: 20" in text for text in checker.texts)
+    assert "commit c0ffee, dirty False" in checker.texts
+    assert "numpy 2.0.0, torch 2.5.0 (5 runs)" in checker.texts
+    assert f"cora: {'f1' * 32}" in checker.texts
+
+
+def test_same_results_same_bytes(results: Results, html: str) -> None:
+    assert page.html(findings.collect(results.config)) == html
+
+
+def test_names_are_escaped(tmp_path) -> None:
+    results = Results(tmp_path, clients=(3,), settings=("a<b",)).write()
+    html = page.html(findings.collect(results.config))
+    assert "a<b" not in html
+    assert any("a<b:" in text for text in checked(html).texts)  # in the configuration
+
+
+def test_the_smallest_configuration(tmp_path) -> None:
+    datasets = {"tiny": {"features": "raw", "synthetic": {}}}
+    results = Results(tmp_path, datasets=datasets, clients=(3,), seeds=(0,), frameworks=("global",)).write()
+    checker = checked(page.html(findings.collect(results.config)))
+    assert "0.8800" in checker.texts
+    assert "Is it more than chance?" not in checker.texts
+    assert "Communication" not in checker.texts
+    assert "Partitions" not in checker.texts

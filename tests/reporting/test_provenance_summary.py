@@ -1,0 +1,26 @@
+"""Each difference in how runs were made is told once, with the number of runs it concerns."""
+
+from fabricated import Results
+
+from feddep.reporting import provenance, runs
+
+
+def test_summary(results: Results) -> None:
+    record = provenance.summarise(results.config, runs.load(results.config))
+    assert record["runs"] == 15
+    assert record["training_seconds"] == 22.5
+    assert (record["first"], record["last"]) == ("2025-01-01T12:00:00+00:00", "2025-01-03T12:00:00+00:00")
+    assert record["data"] == {"cora": ["f1" * 32]}
+    assert record["git"] == [{"value": {"commit": "c0ffee", "dirty": False}, "runs": 15}]
+    assert [(entry["value"]["torch"], entry["runs"]) for entry in record["packages"]] == [("2.4.0", 10), ("2.5.0", 5)]
+    assert record["device"] == [{"value": "cpu", "runs": 15}]
+    assert record["configuration"] == results.config
+
+
+def test_other_data_shows(results: Results) -> None:
+    finished = runs.load(results.config)
+    finished[0].provenance["data_fingerprint"] = "a0" * 32
+    finished[1].provenance.pop("device")
+    record = provenance.summarise(results.config, finished)
+    assert record["data"] == {"cora": ["a0" * 32, "f1" * 32]}
+    assert {(entry["value"], entry["runs"]) for entry in record["device"]} == {("cpu", 14), (None, 1)}

@@ -1,0 +1,57 @@
+"""The papers' numbers, at places that were read in the papers' own tables."""
+
+import pytest
+
+from feddep.reporting import published
+from feddep.reporting.labels import DATASETS, FRAMEWORKS
+
+
+def lookup(paper: str, dataset: str, clients: int | None, framework: str) -> tuple[float, float]:
+    table = published.accuracy()
+    table = table[(table["paper"] == paper) & (table["dataset"] == dataset) & (table["framework"] == framework)]
+    table = table[table["clients"].isna() if clients is None else table["clients"] == clients]
+    assert len(table) == 1
+    return table.iloc[0]["mean"], table.iloc[0]["std"]
+
+
+@pytest.mark.parametrize(
+    ("place", "printed"),
+    [
+        (("feddep", "cora", None, "global"), (0.8955, 0.004)),
+        (("feddep", "cora", 5, "fedavg"), (0.8555, 0.014)),
+        (("feddep", "citeseer", 10, "feddep"), (0.8040, 0.022)),
+        (("feddep", "msacademic", 3, "fedavg"), (0.6986, 0.002)),
+        (("feddep", "pubmed", 3, "feddep_wo_dgen"), (0.8440, 0.001)),
+        (("fedsage", "cora", 5, "fedavg"), (0.8645, 0.0050)),
+        (("fedsage", "pubmed", 10, "local"), (0.7148, 0.0951)),
+        (("fedsage", "msacademic", None, "global"), (0.9681, 0.0006)),
+        (("fedsage", "citeseer", 10, "fedsage_plus"), (0.7392, 0.0041)),
+    ],
+)
+def test_accuracy(place: tuple, printed: tuple[float, float]) -> None:
+    assert lookup(*place) == printed
+
+
+def test_main_tables_are_complete_and_have_each_number_once() -> None:
+    table = published.accuracy()
+    assert not table.duplicated(["paper", "dataset", "clients", "framework"]).any()
+    assert set(table["dataset"]) == set(DATASETS)
+    assert set(table["framework"]) == set(FRAMEWORKS)
+    sizes = table.groupby("paper").size()
+    assert sizes["feddep"] == 4 * (1 + 3 * 10)  # global, and ten frameworks at three M
+    assert sizes["fedsage"] == 4 * (1 + 3 * 4)
+    assert table["mean"].between(0, 1).all()
+
+
+def test_other_tables_are_kept_apart() -> None:
+    assert set(published.accuracy("table3")["framework"]) >= {"feddep_c3", "feddep_c20"}
+    assert not set(published.accuracy()["framework"]) & {"feddep_c3", "feddep_c20"}
+
+
+def test_partitions_account_for_every_edge() -> None:
+    table = published.partitions()
+    assert table.groupby("paper").size().to_dict() == {"feddep": 12, "fedsage": 12}
+    counted = table["clients"].astype(float) * table["mean_client_edges"] + table["missing_edges"]
+    # Means are printed as whole numbers: half an edge a client may be lost.
+    off = (counted - table["edges"]).abs() > table["clients"].astype(float) / 2 + 1
+    assert not off.any(), table[off]

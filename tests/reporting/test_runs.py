@@ -1,0 +1,80 @@
+"""Only finished runs of exactly what is asked for are read."""
+
+import pytest
+from fabricated import BEST, BEST_ROUND, CLIENT_OFFSETS, MEGABYTE, ROUNDS, VALIDATION_ABOVE_BEST, Results
+
+from feddep.errors import DataError
+from feddep.reporting import runs
+from feddep.storage import read_json, write_json
+
+
+def test_one_row_a_run(results: Results) -> None:
+    table = runs.table(runs.load(results.config))
+    assert len(table) == 3 + 2 * 2 * 3  # global once, local and fedavg at each M
+    row = table[(table["framework"] == "fedavg") & (table["clients"] == 10) & (table["seed"] == 1)].iloc[0]
+    assert row["best"] == BEST["fedavg"][1]
+    assert row["validation"] == pytest.approx(BEST["fedavg"][1] + VALIDATION_ABOVE_BEST)
+    assert row["bytes"] == 10 * 2 * ROUNDS * MEGABYTE  # clients, both directions, rounds
+    assert (row["rounds"], row["best_round"]) == (ROUNDS, BEST_ROUND)
+    assert row["client_accuracies"] == []
+
+
+def test_models_of_clients(results: Results) -> None:
+    table = runs.table(runs.load(results.config))
+    row = table[(table["framework"] == "local") & (table["clients"] == 5) & (table["seed"] == 0)].iloc[0]
+    assert row["client_accuracies"] == pytest.approx([0.5 + CLIENT_OFFSETS[k % 2] for k in range(5)])
+    assert row["best_round"] == pytest.approx((2 + 4 + 2 + 4 + 2) / 5)
+    assert row["bytes"] == 0
+
+
+def test_frameworks_that_see_the_whole_graph_have_no_clients(results: Results) -> None:
+    table = runs.table(runs.load(results.config))
+    assert table.loc[table["framework"] == "global", "clients"].isna().all()
+
+
+def test_curves_have_one_row_a_round(results: Results) -> None:
+    curves = runs.curves(runs.load(results.config))
+    assert len(curves) == 15 * ROUNDS
+    last = curves[(curves["framework"] == "global") & (curves["seed"] == 2) & (curves["round"] == ROUNDS)].iloc[0]
+    assert (last["loss"], last["test"]) == (0.25, pytest.approx(0.88))
+
+
+def test_a_run_that_has_not_finished(results: Results) -> None:
+    run = next(run for run in results.runs() if run.framework == "fedavg")
+    results.metrics_path(run).unlink()
+    with pytest.raises(DataError, match=r"feddep/cora/m5/fedavg/seed0 has not finished .*run `snakemake`"):
+        runs.load(results.config)
+
+
+def test_a_run_of_another_configuration_is_not_used(results: Results) -> None:
+    config = results.config
+    config["settings"]["feddep"]["rounds"] += 1
+    with pytest.raises(DataError, match=r"seed0/metrics.json is stale: .*run `snakemake`"):
+        runs.load(config)
+
+
+def test_a_run_with_another_key_is_not_used(results: Results) -> None:
+    path = results.metrics_path(list(results.runs())[-1])
+    write_json(path, {**read_json(path), "key": "0" * 64})
+    with pytest.raises(DataError, match="is stale: its key is 000000000000…"):
+        runs.load(results.config)
+
+
+@pytest.mark.parametrize("part", ["key", "result", "provenance"])
+def test_metrics_that_lack_a_part(results: Results, part: str) -> None:
+    path = results.metrics_path(next(results.runs()))
+    metrics = read_json(path)
+    del metrics[part]
+    write_json(path, metrics)
+    with pytest.raises(DataError, match=f"lacks {part}"):
+        runs.load(results.config)
+
+
+@pytest.mark.parametrize("part", ["accuracy", "validation", "curve", "ledger", "clients", "best_round"])
+def test_a_result_that_lacks_a_part(results: Results, part: str) -> None:
+    path = results.metrics_path(next(results.runs()))
+    metrics = read_json(path)
+    del metrics["result"][part]
+    write_json(path, metrics)
+    with pytest.raises(DataError, match=f"feddep/cora/whole/global/seed0 has not the expected form .*{part}"):
+        runs.table(runs.load(results.config))
