@@ -60,6 +60,8 @@ _FURTHER_COLOURS = ("#332288", "#882255", "#999933", "#44AA99")
 _ARROW = "$◂$"
 _OFF_SCALE = 0.25
 """Accuracies this far below a row's best are named at the edge instead of squeezing all others together."""
+_LONGEST_BAR = 0.12
+"""A bar that reaches further beyond the outermost point is cut off, for the same reason."""
 
 
 def svg(figure: Figure) -> str:
@@ -85,6 +87,17 @@ def _panels(rows: int, columns: int, size: tuple[float, float], **options: Any) 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def _sources(summary: pd.DataFrame, start: str, column: str) -> dict[str, str]:
+    """Sources that have a number in ``column``, ours first, each with what its columns start with (a paper's: ``start``)."""
+    papers = {title: start.format(paper) for paper, title in published.PAPERS.items()}
+    return {OURS: "", **{title: prefix for title, prefix in papers.items() if summary[prefix + column].notna().any()}}
+
+
+def _offsets(sources: dict[str, str], distance: float) -> dict[str, float]:
+    """Where each source stands beside its row or column, so that they do not cover one another."""
+    return {source: distance * (k - (len(sources) - 1) / 2) for k, source in enumerate(sources)}
 
 
 def _sample(label: str, **style: Any) -> Line2D:
@@ -123,7 +136,7 @@ def accuracy(summary: pd.DataFrame) -> Figure:
     Args:
         summary: as :func:`feddep.reporting.accuracy.summarise` gives it.
     """
-    groups, columns = _groups(summary), _clients(summary)
+    groups, columns, sources = _groups(summary), _clients(summary), _sources(summary, "paper_{}_", "mean")
     names = {group: sort_frameworks(_select(summary, *group)["framework"]) for group in groups}
     lines = [len(names[group]) for group in groups]
     size = (1.5 + 2.5 * len(columns), 0.6 + sum(0.55 + 0.34 * count for count in lines))
@@ -135,15 +148,14 @@ def accuracy(summary: pd.DataFrame) -> Figure:
             shown = _select(summary, *group)
             low, floor, high = _scale(shown)
             for ax, clients in zip(line, columns, strict=True):
-                _dots(ax, _at(shown, clients), names[group], floor)
+                _dots(ax, _at(shown, clients), names[group], floor, sources)
                 ax.set_title(_title(summary, *group, clients), loc="left")
             line[0].set_xlim(low, high)
             line[0].set_yticks(range(len(names[group])), [framework_title(name) for name in names[group]])
             line[0].set_ylim(len(names[group]) - 0.5, -0.5)
         for ax in axes[-1]:
             ax.set_xlabel("test accuracy, mean ± standard deviation")
-        known = [OURS, *(title for paper, title in published.PAPERS.items() if summary[f"paper_{paper}_mean"].notna().any())]
-        handles = [_sample(source, **SOURCES[source]) for source in known]
+        handles = [_sample(source, **SOURCES[source]) for source in sources]
         if "fedavg" in set(summary["framework"]):
             handles.append(_sample("our FedAvg", color=_INK, linestyle=":", linewidth=1))
         if any(_off_scale(_select(summary, *group)) for group in groups):
@@ -170,21 +182,21 @@ def _scale(rows: pd.DataFrame) -> tuple[float, float, float]:
     shown = means >= floor  # false for NaN
     worst = means[shown].min()
     width = max(best - worst, 0.02)
-    right = min((means + spreads)[shown].max(), best + 0.4 * width)
-    left = max((means - spreads)[shown].min(), worst - 0.4 * width)
+    right = min((means + spreads)[shown].max(), best + _LONGEST_BAR)
+    left = max((means - spreads)[shown].min(), worst - _LONGEST_BAR)
     if _off_scale(rows):
         left = min(left, worst - 0.3 * width)  # room for the numbers off the scale
     return left - 0.05 * width, floor, right + 0.05 * width
 
 
-def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float) -> None:
+def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float, sources: dict[str, str]) -> None:
+    offsets = _offsets(sources, 0.25)
     for row in rows.to_dict("records"):
         y = names.index(row["framework"])
         if row["framework"] == "fedavg":
             ax.axvline(row["mean"], color=_INK, linestyle=":", linewidth=1, zorder=1)
-        columns = {OURS: "", **{source: f"paper_{paper}_" for paper, source in published.PAPERS.items()}}
-        for k, (source, prefix) in enumerate(columns.items()):
-            mean, std, place = row[f"{prefix}mean"], row[f"{prefix}std"], y + 0.25 * (k - 1)
+        for source, prefix in sources.items():
+            mean, std, place = row[f"{prefix}mean"], row[f"{prefix}std"], y + offsets[source]
             if np.isnan(mean):
                 continue
             if mean < floor:
@@ -243,32 +255,30 @@ def partitions(summary: pd.DataFrame) -> Figure:
     Args:
         summary: as :func:`feddep.reporting.partitions.summarise` gives it.
     """
-    datasets = sort_datasets(summary["dataset"])
+    datasets, sources = sort_datasets(summary["dataset"]), _sources(summary, "{}_", "missing_edges")
     columns = min(4, max(1, len(datasets)))
     rows = -(-max(1, len(datasets)) // columns)
     with mpl.rc_context(_STYLE):
         figure, axes = _panels(rows, columns, (max(4.2, 2.3 * columns), 0.6 + 2.0 * rows))
         for ax, dataset in zip(axes.flat, datasets, strict=False):
-            _missing_edges(ax, summary[summary["dataset"] == dataset].to_dict("records"))
+            _missing_edges(ax, summary[summary["dataset"] == dataset].to_dict("records"), sources)
             ax.set_title(dataset_title(dataset), loc="left")
         for ax in list(axes.flat)[len(datasets) :]:
             ax.set_axis_off()
         for ax in axes[:, 0] if datasets else []:
             ax.set_ylabel("missing edges")
-        known = [OURS, *(title for paper, title in published.PAPERS.items() if summary[f"{paper}_edges"].notna().any())]
-        handles = [_sample(source, **SOURCES[source]) for source in known]
+        handles = [_sample(source, **SOURCES[source]) for source in sources]
         figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     return figure
 
 
-def _missing_edges(ax: Axes, rows: list[dict]) -> None:
-    for k, (source, style) in enumerate(SOURCES.items()):
-        prefix = {title: f"{paper}_" for paper, title in published.PAPERS.items()}.get(source, "")
-        for x, row in enumerate(rows):
-            value, spread = row[f"{prefix}missing_edges"], row["missing_edges_std"] if source == OURS else np.nan
-            if not np.isnan(value):
-                error = 0.0 if np.isnan(spread) else spread
-                ax.errorbar(x + 0.2 * (k - 1), value, yerr=error, markersize=5, elinewidth=1, **style)
+def _missing_edges(ax: Axes, rows: list[dict], sources: dict[str, str]) -> None:
+    offsets = _offsets(sources, 0.2)
+    for (source, prefix), (x, row) in product(sources.items(), enumerate(rows)):
+        value, spread = row[f"{prefix}missing_edges"], row["missing_edges_std"] if source == OURS else np.nan
+        if not np.isnan(value):
+            error = 0.0 if np.isnan(spread) else spread
+            ax.errorbar(x + offsets[source], value, yerr=error, markersize=5, elinewidth=1, **SOURCES[source])
     ax.set_xticks(range(len(rows)), [f"M = {row['clients']}" for row in rows])
     ax.set_xlim(-0.6, len(rows) - 0.4)
     ax.set_ylim(0, 1.08 * ax.get_ylim()[1])
