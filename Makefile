@@ -39,7 +39,7 @@ retrain: env ## train every run of the benchmark anew, in results/retrained
 	@$(SNAKEMAKE) --configfile $(CONFIG) --config output=results/retrained 'records={use: false}'
 
 publish: env ## copy the finished results to the records that git keeps
-	@$(SNAKEMAKE) --configfile $(CONFIG) publish
+	@$(SNAKEMAKE) publish --configfile $(CONFIG)
 
 test: lint ## check style and types, run every test
 	@$(BIN)/python -m pytest --durations=10

@@ -2,17 +2,20 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from feddep import stages
 from feddep.__main__ import main, stage_help
 
-STAGES = ["classify", "download", "figures", "partition", "prepare", "publish", "report", "reuse", "split", "tables"]
+STAGES = sorted(path.stem for path in Path(stages.__path__[0]).glob("[!_]*.py"))
 
 
 def test_every_stage_has_a_line_of_help():
     helps = stage_help()
     assert list(helps) == STAGES
+    assert {"download", "prepare", "split", "partition", "classify", "tables", "figures", "report"} <= set(STAGES)
     assert all(text and "\n" not in text for text in helps.values())
 
 

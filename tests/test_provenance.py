@@ -17,7 +17,7 @@ from feddep.provenance import bare, closure, code_fingerprint, environment, git_
 SOURCES = {
     "__init__.py": '__version__ = "1"\n',
     "top.py": "from toy.middle import work\nfrom toy import errors\n\n\ndef run():\n    return work()\n",
-    "middle.py": '"""Middle."""\nimport toy.deep.core\n\n\ndef work():\n    """Work."""\n    return toy.deep.core.value()  # it\n',
+    "middle.py": '"""Middle."""\nimport toy.deep.core\n\n\ndef work():\n    """Work."""\n    return toy.deep.core.value()  # a\n',
     "deep/__init__.py": "",
     "deep/core.py": "from .sibling import one\n\n\ndef value():\n    from ..lazy import two\n    return one + two\n",
     "deep/sibling.py": "one = 1\n",

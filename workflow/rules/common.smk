@@ -4,24 +4,36 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-from snakemake.logging import logger
+import yaml
+from snakemake.utils import update_config
 
 from feddep import plan, records
 from feddep.config import validate
 from feddep.errors import FeddepError
-from feddep.provenance import code_fingerprint
 from feddep.storage import read_json, write_json
 
+
+
+def typed(value):
+    """Values given with --config: Snakemake leaves what is nested as text, so it is read as the YAML that it is."""
+    if isinstance(value, Mapping):
+        return {key: typed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [typed(item) for item in value]
+    return yaml.safe_load(value) if isinstance(value, str) else value
+
+
+update_config(config, typed(workflow.config_settings.config))
 try:
     config = validate(config)
     RUNS = {run.path: records.of_run(config, run) for run in plan.runs(config)}
     CUTS = {cut.path: records.of_partition(config, cut) for cut in plan.cuts(config)}
     GRAPHS = {name: records.of_graph(config, name) for name in config["datasets"]}
 except FeddepError as error:
-    raise WorkflowError(str(error))
+    sys.exit(f"feddep: {error}")
 
 OUTPUT = config["output"]
 CONFIG = Path(OUTPUT, "config.json")

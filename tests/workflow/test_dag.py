@@ -1,0 +1,247 @@
+"""The DAG from end to end on a made-up graph of 60 nodes: what runs, what runs again, and what does not."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+CONFIG: dict[str, Any] = {
+    "output": "out",
+    "records": {"directory": "records", "use": True},
+    "device": "cpu",
+    "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},
+    "clients": [2],
+    "seeds": [0],
+    "partition": {"delta": 5},
+    "settings": {"quick": {"rounds": 2, "hidden": 8}},
+    "frameworks": {"global": {}, "fedavg": {}},
+}
+FEDAVG, GLOBAL = "mini/m2/fedavg/seed0", "mini/whole/global/seed0"
+
+
+def metrics(run: str) -> str:
+    """Where the result of a run is."""
+    return f"out/runs/quick/{run}/metrics.json"
+
+
+class Workspace:
+    """A folder with a copy of the code, in which the workflow is run with a configuration of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.configure()
+
+    @classmethod
+    def new(cls, directory: Path, source: Path = REPOSITORY) -> "Workspace":
+        """A workspace with the code of ``source``, before anything was made."""
+        for name in ("feddep", "workflow", "config"):
+            shutil.copytree(source / name, directory / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        return cls(directory)
+
+    @property
+    def output(self) -> Path:
+        return self.directory / "out"
+
+    def configure(self, **changes: Any) -> None:
+        """Write the configuration with some keys changed: ``settings__quick__rounds=3``."""
+        config = json.loads(json.dumps(CONFIG))
+        for path, value in changes.items():
+            *parents, last = path.split("__")
+            place = config
+            for parent in parents:
+                place = place[parent]
+            place[last] = value
+        (self.directory / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start Snakemake in a process group of its own, its output in one pipe."""
+        command = [*SNAKEMAKE, *arguments, "--configfile", "config.yaml"]
+        environment = {**os.environ, "PYTHONPATH": str(self.directory)}
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen(command, cwd=self.directory, env=environment, start_new_session=True, **pipes)
+
+    def run(self, *arguments: str, fails: bool = False) -> str:
+        """Run Snakemake to the end; returns what it printed."""
+        process = self.start(*arguments)
+        try:
+            printed, _ = process.communicate(timeout=240)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        assert (process.returncode != 0) == fails, printed
+        return printed
+
+    def jobs(self, *arguments: str) -> dict[str, int]:
+        """How many jobs of each rule would run now."""
+        printed = self.run("--dry-run", *arguments)
+        _, found, table = printed.partition("Job stats:")
+        assert found or "Nothing to be done" in printed, printed
+        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE) if rule != "total"}
+
+    def result(self, run: str) -> dict[str, Any]:
+        return json.loads((self.directory / metrics(run)).read_text())
+
+    def tables(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in sorted((self.output / "tables").iterdir())}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A workspace in which everything has been made once. Not to be changed: take a :func:`copy`."""
+    workspace = Workspace.new(tmp_path_factory.mktemp("finished"))
+    workspace.run()
+    return workspace
+
+
+@pytest.fixture
+def copy(finished: Workspace, tmp_path: Path) -> Workspace:
+    """A copy of the finished workspace, with its memory of what was made from what."""
+    shutil.copytree(finished.directory, tmp_path / "copy")
+    return Workspace(tmp_path / "copy")
+
+
+def test_everything_is_made(finished: Workspace):
+    output = finished.output
+    for run in (FEDAVG, GLOBAL):
+        content = finished.result(run)
+        assert set(content) == {"key", "result", "provenance"}
+        assert len(content["result"]["curve"]["round"]) == 2
+        assert (output / "runs" / "quick" / run / "model.safetensors").stat().st_size > 0
+        (log,) = (output / "logs" / "classify" / "quick").glob(f"{run}.log")
+        assert "2/2" in log.read_text()  # the progress bar of two rounds
+        assert (output / "benchmarks" / "classify" / "quick" / f"{run}.tsv").is_file()
+    assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["missing_edges"] >= 0
+    made = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
+    assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy.png", "report/report.html", "config.json"} <= made
+    assert not [name for name in made if "/." in name]  # no scratch file is left
+
+
+def test_a_second_time_there_is_nothing_to_do(finished: Workspace):
+    assert finished.jobs() == {}
+
+
+def test_what_changes_a_number_runs_again_and_nothing_else(copy: Workspace):
+    last = {"tables": 1, "figures": 1, "report": 1, "all": 1}
+    copy.configure(settings__quick__learning_rate=0.05)
+    assert copy.jobs() == {"classify": 2, **last}
+    copy.configure(partition__delta=4)
+    assert copy.jobs() == {"partition": 1, "classify": 1, **last}  # the whole-graph run has no partition
+    copy.configure(split={"train": 0.5, "val": 0.25, "test": 0.25})
+    assert copy.jobs() == {"split": 1, "classify": 2, **last}
+    copy.configure(frameworks={"global": {}, "fedavg": {}, "local": {}})
+    assert copy.jobs() == {"classify": 1, **last}
+    copy.configure(threads=2, device="auto", records__directory="elsewhere")
+    assert copy.jobs() == {}
+
+
+def test_a_changed_parameter_is_trained_with(copy: Workspace):
+    """Asking for one file makes that file."""
+    before = copy.result(FEDAVG)
+    partition = copy.output / "partitions/mini/m2/seed0.safetensors"
+    made = partition.stat().st_mtime_ns
+    copy.configure(settings__quick__rounds=3)
+    copy.run(metrics(FEDAVG))
+    after = copy.result(FEDAVG)
+    assert len(after["result"]["curve"]["round"]) == 3
+    assert after["key"] != before["key"]
+    assert partition.stat().st_mtime_ns == made
+    assert copy.jobs() == {"classify": 1, "tables": 1, "figures": 1, "report": 1, "all": 1}  # the other run
+
+
+def test_two_runs_from_nothing_are_the_same(finished: Workspace, tmp_path: Path):
+    again = Workspace.new(tmp_path, finished.directory)
+    again.run("tables")
+    for run in (FEDAVG, GLOBAL):
+        assert again.result(run)["result"] == finished.result(run)["result"]
+    ours, theirs = again.tables(), finished.tables()
+    provenance = [json.loads(tables.pop("provenance.json")) for tables in (ours, theirs)]
+    assert ours == theirs
+    assert set(provenance[0]) == set(provenance[1])
+
+
+def test_published_records_stand_in_for_training(copy: Workspace):
+    tables = copy.tables()
+    assert "4 records changed" in copy.run("publish")
+    assert copy.jobs() == {}  # publishing outdates nothing
+
+    # A fresh clone has the records and nothing else.
+    shutil.rmtree(copy.output)
+    shutil.rmtree(copy.directory / ".snakemake")
+    assert copy.jobs("tables") == {"reuse_run": 2, "reuse_partition": 1, "reuse_graph": 1, "tables": 1}
+    copy.run("tables")
+    assert copy.tables() == tables
+    assert not (copy.output / "graphs" / "mini.safetensors").exists()
+    assert copy.jobs("tables") == {}
+
+    # Where one run is trained again, so is made what it needs, and its statistics with it.
+    record = copy.directory / "records" / "quick" / f"{FEDAVG}.json"
+    content = json.loads(record.read_text())
+    record.write_text(json.dumps({**content, "key": "0" * 64}))
+    shutil.rmtree(copy.output)
+    assert copy.jobs("tables") == {"prepare": 1, "split": 1, "partition": 1, "classify": 1, "reuse_run": 1, "tables": 1}
+
+    # Without the records everything is trained.
+    copy.configure(records__use=False)
+    assert copy.jobs("tables") == {"prepare": 1, "split": 1, "partition": 1, "classify": 2, "tables": 1}
+    copy.configure()
+    assert copy.jobs("tables", "--config", "records={use: false}")["classify"] == 2
+
+
+def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, finished: Workspace):
+    workspace = Workspace.new(tmp_path, finished.directory)
+    process = workspace.start(metrics(FEDAVG), "--cores", "1")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "Train" in line:
+            break
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert not list(workspace.output.rglob("metrics.json"))
+    graph = workspace.output / "graphs" / "mini.safetensors"
+    prepared = graph.stat().st_mtime_ns
+
+    workspace.run(metrics(FEDAVG))
+    assert graph.stat().st_mtime_ns == prepared
+    assert workspace.result(FEDAVG)["result"] == finished.result(FEDAVG)["result"]
+
+
+def test_a_wrong_key_is_named_in_one_sentence(tmp_path: Path):
+    workspace = Workspace.new(tmp_path)
+    workspace.configure(settings__quick={"optimiser": "adam"})
+    printed = workspace.run("--dry-run", fails=True)
+    assert "settings.quick.optimiser is not a known key; allowed: optimizer, learning_rate" in printed
+    assert "Traceback" not in printed
+    assert not workspace.output.exists()
+
+
+def test_a_failing_job_fails_the_workflow_and_shows_why(tmp_path: Path):
+    workspace = Workspace.new(tmp_path)
+    workspace.configure(datasets__mini__synthetic__nodes=8)  # too few for six communities
+    printed = workspace.run("tables", fails=True)
+    assert re.search(r"feddep prepare: .*communities", printed)
+    assert "Traceback" not in printed
+    assert not (workspace.output / "graphs" / "mini.safetensors").exists()
+
+
+def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
+    """Plain `snakemake` plans config.yaml; --config changes one key of it and leaves the others."""
+    workspace = Workspace.new(tmp_path)
+    arguments = ["--dry-run", "--config", "seeds=[0]", "records={use: false}", "output=there"]
+    done = subprocess.run([*SNAKEMAKE, *arguments], cwd=workspace.directory, capture_output=True, text=True, check=True)
+    # four datasets; global once, local and fedavg for each of three numbers of clients
+    assert re.search(r"^classify +28$", done.stdout + done.stderr, re.MULTILINE)
+    assert re.search(r"^download +4$", done.stdout + done.stderr, re.MULTILINE)
+    assert json.loads((tmp_path / "there" / "config.json").read_text())["records"]["directory"] == "results/records"
