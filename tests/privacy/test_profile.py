@@ -1,0 +1,177 @@
+"""The exact guarantee is proven on every short list, in fractions, and the law it rests on is that of the real sampler."""
+
+import functools
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from feddep.graph import Graph
+from feddep.privacy.accountant import Guarantee, PrivacyError, one_sampling
+from feddep.privacy.profile import contradicts, divergence, enumerated_delta, exact, multisets, repeated, sequences
+from feddep.sampling import NOBODY, sample_neighbours
+from graphs import star
+
+FANOUTS = range(1, 5)
+LENGTHS = range(6)
+FACTORS = [Fraction(1), Fraction(3, 2), Fraction(7), Fraction(10**6)]
+DRAWS = 20_000
+SIGNIFICANCE = 1e-4
+
+
+def shorter(neighbours: list[int]) -> list[list[int]]:
+    """The list without one of its neighbours, for each of them."""
+    return [neighbours[:rank] + neighbours[rank + 1 :] for rank in range(len(neighbours))]
+
+
+def published(degree: int, fanout: int) -> Fraction:
+    """δ of Lemma B.1, as a fraction."""
+    return Fraction(fanout, degree) if fanout < degree else 1 - Fraction(degree - 1, degree) ** fanout
+
+
+@pytest.mark.parametrize("fanout", FANOUTS)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_exact_delta_is_that_of_the_enumeration_for_every_epsilon(length, fanout, ordered):
+    law = sequences if ordered else multisets
+    longer = list(range(length + 1))
+    expected = exact(length, fanout, ordered=ordered).delta
+    for factor in FACTORS:
+        deltas = [enumerated_delta(law(longer, fanout), law(other, fanout), factor) for other in shorter(longer)]
+        assert float(max(deltas)) == pytest.approx(expected, abs=1e-13)
+        if not ordered:
+            assert len(set(deltas)) == 1  # whichever neighbour it is
+
+
+@pytest.mark.parametrize(
+    ("length", "fanout", "times"), [(0, 2, 2), (1, 3, 3), (2, 2, 2), (3, 2, 3), (3, 3, 2), (4, 2, 2), (3, 4, 2)]
+)
+@pytest.mark.parametrize("factor", FACTORS)
+def test_several_samplings(length, fanout, times, factor):
+    longer, other = (repeated(multisets(range(n), fanout), times) for n in (length + 1, length))
+    assert float(enumerated_delta(longer, other, factor)) == pytest.approx(exact(length, fanout, times).delta, abs=1e-13)
+
+
+@pytest.mark.parametrize(("length", "fanout"), [(3, 2), (2, 2)])
+def test_several_samplings_whose_order_is_seen(length, fanout):
+    longer = list(range(length + 1))
+    p = repeated(sequences(longer, fanout), 2)
+    deltas = [enumerated_delta(p, repeated(sequences(other, fanout), 2), Fraction(3)) for other in shorter(longer)]
+    assert float(max(deltas)) == pytest.approx(exact(length, fanout, 2, ordered=True).delta, abs=1e-13)
+
+
+@pytest.mark.parametrize("fanout", [*FANOUTS, 5])
+@pytest.mark.parametrize("degree", range(1, 8))
+def test_the_published_bound_fails_at_the_border_and_is_tight_elsewhere(degree, fanout):
+    laws = {n: multisets(range(n), fanout) for n in (degree - 1, degree, degree + 1)}
+    factor = Fraction(math.exp(one_sampling(degree, fanout).epsilon))
+    deltas = [enumerated_delta(laws[degree], laws[other], factor) for other in (degree - 1, degree + 1)]
+    if contradicts(degree, fanout):
+        assert max(deltas) > published(degree, fanout)
+    else:
+        assert max(deltas) == published(degree, fanout)
+        assert max(enumerated_delta(laws[degree], laws[other], Fraction(1)) for other in (degree - 1, degree + 1)) == max(deltas)
+
+
+def test_the_counter_example_of_fan_out_five():
+    six, five = multisets(range(6), 5), multisets(range(5), 5)
+    assert enumerated_delta(six, five, Fraction(1)) == enumerated_delta(six, five, Fraction(10**9)) == 1 - Fraction(120, 5**5)
+    assert exact(5, 5).delta == pytest.approx(0.9616)
+    assert published(5, 5) == Fraction(2101, 3125)
+    assert published(6, 5) == Fraction(5, 6)
+
+
+@pytest.mark.parametrize("fanout", FANOUTS)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_delta_is_at_least_the_chance_that_the_neighbour_is_drawn(length, fanout):
+    law = multisets(range(length + 1), fanout)
+    drawn = sum((share for outcome, share in law.items() if length in outcome), Fraction(0))
+    assert divergence(law, multisets(range(length), fanout), Fraction(10**9)) >= drawn
+    assert exact(length, fanout).delta >= float(drawn) - 1e-13
+
+
+def test_an_edge_of_an_isolated_node_is_certain():
+    assert exact(0, 5) == Guarantee(0.0, -math.inf)
+    assert exact(0, 5).delta == 1
+    assert sequences([], 2) == {(NOBODY, NOBODY): 1}
+
+
+@pytest.mark.parametrize(("length", "fanout"), [(14, 5), (15, 5), (3, 5), (10, 5), (400, 25)])
+def test_unknown_lists_are_drawn_from_as_the_inclusion_probability_says(length, fanout):
+    drawn = fanout / (length + 1) if length > fanout else 1 - (length / (length + 1)) ** fanout
+    assert exact(length, fanout).delta == pytest.approx(drawn, rel=1e-13)
+    assert exact(length, fanout, 3).delta == pytest.approx(1 - (1 - drawn) ** 3, rel=1e-13)
+
+
+@pytest.mark.parametrize("fanout", FANOUTS)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_laws_are_laws(length, fanout):
+    assert sum(sequences(range(length), fanout).values()) == 1
+    law = multisets(range(length), fanout)
+    assert sum(law.values()) == 1
+    if length > fanout:
+        assert law == dict.fromkeys(itertools.combinations(range(length), fanout), Fraction(1, math.comb(length, fanout)))
+    elif length > 0:
+        for outcome, share in law.items():
+            orders = math.factorial(fanout) // math.prod(math.factorial(n) for n in Counter(outcome).values())
+            assert share == Fraction(orders, length**fanout)
+
+
+def test_the_order_of_drawing_betrays_a_neighbour_that_is_not_drawn():
+    assert (2, 0) not in sequences([0, 1, 2], 2)
+    assert sequences([0, 1, 2, 3], 2)[2, 0] > 0
+    assert exact(3, 2, ordered=True).delta > exact(3, 2).delta
+
+
+@functools.cache
+def drawn(degree: int, fanout: int, without: int | None) -> list[tuple[int, ...]]:
+    """What the real sampler draws from the centre of a star, one of whose leaves may be cut off."""
+    graph = star(degree)
+    edges = graph.edges()
+    if without is not None:
+        edges = edges[edges[:, 1] != without]
+    graph = Graph.from_edges(edges, graph.features, graph.labels, 1)
+    rows = sample_neighbours(graph, np.zeros(DRAWS, dtype=np.int64), fanout, np.random.default_rng(degree * 10 + fanout))
+    return [tuple(row) for row in rows.tolist()]
+
+
+@pytest.mark.parametrize(("degree", "fanout"), [(1, 2), (2, 3), (3, 3), (4, 3), (5, 3), (6, 2), (5, 4)])
+@pytest.mark.parametrize("without", [None, 1])
+@pytest.mark.parametrize("law", [sequences, multisets])
+def test_the_real_sampler_follows_the_enumerated_law(degree, fanout, without, law):
+    expected = law([leaf for leaf in range(1, degree + 1) if leaf != without], fanout)
+    outcomes = drawn(degree, fanout, without)
+    counts = Counter(outcomes if law is sequences else (tuple(sorted(outcome)) for outcome in outcomes))
+    assert set(counts) <= set(expected)
+    if len(expected) > 1:
+        observed = [counts[outcome] for outcome in expected]
+        assert chisquare(observed, [float(share) * DRAWS for share in expected.values()]).pvalue > SIGNIFICANCE
+
+
+def test_the_counter_example_in_the_real_sampler():
+    repeats = {degree: np.mean([len(set(row)) < 5 for row in drawn(degree, 5, None)]) for degree in (5, 6)}
+    assert repeats[6] == 0
+    assert repeats[5] == pytest.approx(0.9616, abs=4.5 * math.sqrt(0.9616 * 0.0384 / DRAWS))
+    assert repeats[5] > math.exp(one_sampling(5, 5).epsilon) * repeats[6] + one_sampling(5, 5).delta
+
+
+def test_only_short_lists_are_enumerated():
+    with pytest.raises(PrivacyError, match="drawing 8 of 20 neighbours has more than"):
+        sequences(range(20), 8)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"), [((-1, 2), "degree is -1"), ((2, 0), "fan-out d is 0"), ((2, 2, 0), "number of samplings is 0")]
+)
+def test_counts_out_of_range_are_refused(wrong, named):
+    with pytest.raises(PrivacyError, match=named):
+        exact(*wrong)
+
+
+def test_a_fanout_below_one_has_no_law():
+    with pytest.raises(PrivacyError, match="fan-out d is 0"):
+        sequences(range(3), 0)
