@@ -50,13 +50,17 @@ def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.rand
 
 
 def _distinct(sizes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """``count`` distinct integers below each of ``sizes``, every subset equally likely (Floyd's algorithm, all rows at once)."""
+    """``count`` distinct integers below each of ``sizes``, every subset equally likely, in ascending order.
+
+    Floyd's algorithm, on all rows at once.  Its own order depends on what is drawn from, and would tell more than the subset.
+    """
     picks = np.empty((len(sizes), count), dtype=np.int64)
     for i in range(count):
         top = sizes - count + i
         draw = rng.integers(0, top, endpoint=True)
         taken = (picks[:, :i] == draw[:, None]).any(axis=1)
         picks[:, i] = np.where(taken, top, draw)
+    picks.sort(axis=1)
     return picks
 
 

@@ -33,6 +33,11 @@ def test_without_replacement_every_subset_is_equally_likely(degree, fanout):
     assert is_uniform(counts, list(itertools.combinations(range(degree), fanout)))
 
 
+def test_without_replacement_the_order_tells_nothing():
+    rows = draws(9, 4)
+    assert (np.diff(rows, axis=1) > 0).all()
+
+
 @pytest.mark.parametrize(("degree", "fanout"), [(3, 3), (2, 5), (1, 4), (4, 5)])
 def test_with_replacement_every_sequence_is_equally_likely(degree, fanout):
     counts = Counter(map(tuple, draws(degree, fanout).tolist()))
