@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
-from snakemake.utils import update_config
-
 from feddep import plan, records
 from feddep.config import validate
 from feddep.errors import FeddepError
@@ -26,7 +24,11 @@ def typed(value):
     return yaml.safe_load(value) if isinstance(value, str) else value
 
 
-update_config(config, typed(workflow.config_settings.config))
+for key, value in typed(workflow.config_settings.config).items():
+    # Snakemake merges mappings. Of datasets, settings and frameworks those that are named are meant, and no others.
+    merged = isinstance(value, Mapping) and key not in ("datasets", "settings", "frameworks")
+    config[key] = {**config.get(key, {}), **value} if merged else value
+
 try:
     config = validate(config)
     RUNS = {run.path: records.of_run(config, run) for run in plan.runs(config)}
