@@ -132,6 +132,8 @@ def _sentence(error: jsonschema.ValidationError) -> str:
             return f"{here} is {found}; it must be {allowed}{_hint(error.instance, limit)}"
         case "enum":
             return f"{here} is {found}; allowed: {', '.join(map(str, limit))}"
+        case "pattern" if "propertyNames" not in error.absolute_schema_path:
+            return f"{here} is {found}; a path without blanks and quotes is allowed"
         case "pattern":
             return (
                 f"{_join(where, error.instance)} is not a name that fits in a path: lower-case letters, digits and _ are allowed"

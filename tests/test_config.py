@@ -109,6 +109,7 @@ def test_every_key_is_documented():
         ("clients", 5, ["clients is 5", "a list"]),
         ("device", "gpu", ['device is "gpu"', "allowed: auto, cpu, cuda"]),
         ("data.mirror", 3, ["data.mirror is 3", "text or null"]),
+        ("output", "my results", ['output is "my results"', "without blanks and quotes"]),
         ("output", "", ['output is ""', "must not be empty"]),
         ("split.train", 0.7, ["split is", "sums to 1.1", "must sum to 1"]),
         ("datasets.corra", {}, ["datasets.corra is not a known dataset", "cora"]),

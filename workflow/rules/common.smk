@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
+
 from feddep import plan, records
 from feddep.config import validate
 from feddep.errors import FeddepError
 from feddep.storage import read_json, write_json
-
 
 
 def typed(value):
