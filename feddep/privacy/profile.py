@@ -28,10 +28,9 @@ MOST_OUTCOMES = 200_000
 
 
 def sequences(neighbours: Sequence[int], fanout: int) -> Law:
-    """The law of the neighbours drawn from a list, in the order in which they are drawn.
+    """The law of the neighbours drawn from a list, in the order in which the sampler gives them.
 
-    Without replacement the order is Floyd's (see :mod:`feddep.sampling`) and not uniform: the last neighbour of the list is
-    never drawn first.
+    With replacement that is the order of drawing, without it is ascending.
 
     Args:
         neighbours: the list, in ascending order; it may be empty.
@@ -44,25 +43,13 @@ def sequences(neighbours: Sequence[int], fanout: int) -> Law:
     degree = len(neighbours)
     if degree == 0:
         return {(NOBODY,) * fanout: Fraction(1)}
-    if (math.perm(degree, fanout) if degree > fanout else degree**fanout) > MOST_OUTCOMES:
+    if (math.comb(degree, fanout) if degree > fanout else degree**fanout) > MOST_OUTCOMES:
         raise PrivacyError(
             f"drawing {fanout} of {degree} neighbours has more than {MOST_OUTCOMES} outcomes; only short lists are enumerated"
         )
     if degree <= fanout:
         return dict.fromkeys(itertools.product(neighbours, repeat=fanout), Fraction(1, degree**fanout))
-    return {tuple(neighbours[i] for i in places): share for places, share in _floyd(degree, fanout).items()}
-
-
-def _floyd(size: int, count: int) -> Law:
-    """The law of Floyd's algorithm: at step i, a number up to top = size − count + i, or top itself if that one is taken."""
-    law: dict[Outcome, Fraction] = {(): Fraction(1)}
-    for top in range(size - count, size):
-        longer: defaultdict[Outcome, Fraction] = defaultdict(Fraction)
-        for places, share in law.items():
-            for draw in range(top + 1):
-                longer[(*places, top if draw in places else draw)] += share / (top + 1)
-        law = longer
-    return law
+    return dict.fromkeys(itertools.combinations(neighbours, fanout), Fraction(1, math.comb(degree, fanout)))
 
 
 def multisets(neighbours: Sequence[int], fanout: int) -> Law:
@@ -113,8 +100,8 @@ def exact(degree: int, fanout: int, times: int = 1, ordered: bool = False) -> Gu
         degree: length n of the shorter list.
         fanout: number of neighbours d that are drawn at a time.
         times: number of independent samplings that are seen.
-        ordered: whether the order of drawing is seen as well, and the additional neighbour is the one that it betrays most.
-            Without replacement the probability is then (n−d+1)^d (n+1−d)!/(n+1)!, for n = d it is min(1/(d+1), d^(−d)).
+        ordered: whether the order in which the sampler gives them is seen as well.  It matters for n = d alone, where the
+            probability is then min(1/(d+1), d^(−d)): ascending draws are likely to be without replacement.
 
     Raises:
         PrivacyError: if a count is out of range.
@@ -131,8 +118,6 @@ def exact(degree: int, fanout: int, times: int = 1, ordered: bool = False) -> Gu
     elif degree == fanout:
         repeats = 0.0 if ordered else math.lgamma(fanout + 1)
         common = min(-math.log(fanout + 1), repeats - fanout * math.log(fanout))
-    elif ordered:
-        common = -math.fsum(math.log1p(i / (degree + 1 - fanout)) for i in range(1, fanout + 1))
     else:
         common = -math.log1p(fanout / (degree + 1 - fanout))
     return Guarantee(0.0, times * common)
