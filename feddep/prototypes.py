@@ -1,0 +1,53 @@
+"""Prototypes: the few mean embeddings by which a client lets others know its nodes (FedDEP, Section 3.2).
+
+Z'_i = { mean (z_v : v ∈ V_i, z_v in cluster c) : c ∈ [C] }
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from feddep.clustering import Clustering, clusters
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes:
+    """One client's prototypes.
+
+    Attributes:
+        embeddings: the prototypes Z'_i, shape (C, d_z).
+        cluster: the cluster of each of the client's nodes, int64, shape (n,).
+    """
+
+    embeddings: Tensor
+    cluster: Tensor
+
+    @property
+    def of_nodes(self) -> Tensor:
+        """z'_v, the prototype of each node's cluster, shape (n, d_z)."""
+        return self.embeddings[self.cluster]
+
+
+def find_prototypes(embeddings: Tensor, count: int, clustering: Clustering, seed: int, name: str) -> Prototypes:
+    """Group a client's embeddings and take the mean of each group.
+
+    Where there are fewer groups than ``count``, because embeddings coincide or a cluster stays empty, prototypes are
+    repeated until there are ``count``: what a client sends always has the same size, and a search for the nearest finds
+    the same.
+
+    Args:
+        embeddings: Z_i, shape (n, d_z).
+        count: number of prototypes C, at least 1.
+        clustering: the clustering function.
+        seed: the run's seed.
+        name: names the random streams, for example ``client3``.
+    """
+    found = clusters(embeddings, count, clustering, seed, name)
+    _, first, group = np.unique(found, return_index=True, return_inverse=True)
+    cluster = torch.from_numpy(np.argsort(np.argsort(first))[group]).to(embeddings.device)  # in the order of first members
+    sums = torch.zeros(len(first), embeddings.shape[1], dtype=torch.float64, device=embeddings.device)
+    sums.index_add_(0, cluster, embeddings.double())
+    means = (sums / torch.bincount(cluster).unsqueeze(1)).to(embeddings.dtype)
+    return Prototypes(means[torch.arange(count, device=embeddings.device) % len(first)], cluster)

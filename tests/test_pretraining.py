@@ -1,0 +1,72 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.datasets.synthetic import planted_partition
+from feddep.evaluation import Evaluator
+from feddep.graph import Graph
+from feddep.nn.embedding import EmbeddingGNN
+from feddep.pretraining import Pretraining, pretrain, without_edges
+from feddep.settings import Setting
+from graphs import random_graph
+
+SETTING = Setting("sgd", 0.1, 0.0, 16, 3, 5, 1, 2, 8, 0.0)
+HOW = Pretraining(depth=2, embedding=6, epochs=3)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_an_embedding_sees_as_many_hops_as_asked_for_and_no_more(depth):
+    """Trained weights are held fixed, by no training at all, and the features of one end of a path are changed."""
+    path = Graph.from_edges(np.array([(v, v + 1) for v in range(5)]), np.eye(6), np.zeros(6), 2)
+    changed = Graph.from_edges(path.edges(), np.diag([9.0, 1, 1, 1, 1, 1]), path.labels, 2)
+    how = dataclasses.replace(HOW, depth=depth, epochs=0)
+    before, after = (pretrain(graph, np.arange(6), how, SETTING, 2, "client0") for graph in (path, changed))
+    moved = (before != after).any(dim=1).tolist()
+    assert moved[: depth + 1] == [True] * (depth + 1)
+    assert not any(moved[depth + 1 :])
+
+
+def test_embeddings_are_what_the_head_reads_and_lie_within_one():
+    graph = random_graph(20, 40, seed=1)
+    gnn = EmbeddingGNN(graph.num_features, 8, 6, graph.num_classes, 2, 3, 0.0)
+    gnn.reset_parameters(torch.Generator().manual_seed(0))
+    evaluator = Evaluator(graph)
+    inner = evaluator.logits(gnn.body).tanh()
+    torch.testing.assert_close(evaluator.logits(gnn), inner @ gnn.head.weight.T + gnn.head.bias)
+    z = pretrain(graph, np.arange(20), HOW, SETTING, 0, "client0")
+    assert z.shape == (20, 6)
+    assert z.abs().max() < 1
+    assert not z.requires_grad
+
+
+def test_training_makes_embeddings_tell_classes_apart():
+    graph = planted_partition(120, 3, 6, 32, 6.0, 1.0, 8, 0.8, 0)
+    train, rest = np.arange(0, 120, 2), np.arange(1, 120, 2)
+
+    def nearest_mean(epochs: int) -> float:
+        z = pretrain(graph, train, Pretraining(2, 16, epochs), SETTING, 0, "client0").numpy()
+        means = np.stack([z[train][graph.labels[train] == c].mean(axis=0) for c in range(3)])
+        chosen = np.linalg.norm(z[rest][:, None] - means, axis=2).argmin(axis=1)
+        return float((chosen == graph.labels[rest]).mean())
+
+    assert nearest_mean(20) > max(0.85, nearest_mean(0))
+
+
+def test_clients_draw_from_streams_of_their_own():
+    graph = random_graph(30, 60, seed=2)
+    torch.manual_seed(0)
+    first = pretrain(graph, np.arange(20), HOW, SETTING, 0, "client0")
+    torch.manual_seed(1)
+    again, other = (pretrain(graph, np.arange(20), HOW, SETTING, 0, name) for name in ("client0", "client1"))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_no_edges_are_left_and_all_else_is():
+    graph = random_graph(10, 20)
+    bare = without_edges(graph)
+    assert bare.num_edges == 0
+    assert bare.num_nodes == 10
+    assert bare.features is graph.features
