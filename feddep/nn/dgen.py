@@ -1,0 +1,97 @@
+"""DGen, the deep neighbour generator (FedDEP, Section 3.1; widths from the authors' code).
+
+ñ_v = σ(θ^d · Enc(G^K_i(v); θ^e)),    z̃_v = Ber_r(tanh(θ^f(Enc(G^K_i(v); θ^e) + N(0, 1))), ñ_v)
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from feddep.nn.dropout import dropout_mask
+from feddep.nn.embedding import Linear
+from feddep.nn.sage import SAGEConv
+from feddep.nn.sparse import SparseMatrix
+
+Slots = Literal["generated", "all"]
+"""What a node's embeddings are averaged over: those generated (paper), or all slots, empty ones as zeros (authors' code)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """What DGen generates for n nodes.
+
+    Attributes:
+        count: predicted number ñ_v of missing neighbours, not rounded, at least 0, shape (n,).
+        embeddings: one candidate embedding for each of S slots, shape (n, S, d_z).
+        chosen: which slots are filled: the first ⌊ñ_v⌉, at most S, each kept with probability r; bool, shape (n, S).
+    """
+
+    count: Tensor
+    embeddings: Tensor
+    chosen: Tensor
+
+    def mean(self, over: Slots) -> Tensor:
+        """z̄_v, the mean of each node's generated embeddings, shape (n, d_z); zero where there are none."""
+        total = (self.embeddings * self.chosen.unsqueeze(2)).sum(dim=1)
+        filled = self.chosen.sum(dim=1, keepdim=True).clamp(min=1)
+        return total / (filled if over == "generated" else self.chosen.shape[1])
+
+
+class DGen(nn.Module):
+    """Encoder of two GraphSAGE convolutions, one head for the number and one for the embeddings of missing neighbours."""
+
+    def __init__(self, features: int, embedding: int, slots: int, hidden: int, dropout: float) -> None:
+        """Set up the layers; call :meth:`reset_parameters` before use.
+
+        Args:
+            features: number of node features.
+            embedding: width d_z of a generated embedding.
+            slots: at most so many neighbours S are generated for a node.
+            hidden: width of the encoder.
+            dropout: probability that a hidden unit is set to zero in training.
+        """
+        super().__init__()
+        self.slots = slots
+        self.dropout = dropout
+        self.inner = SAGEConv(features, hidden)
+        self.outer = SAGEConv(hidden, hidden)
+        self.count = Linear(hidden, 1)
+        self.widen = nn.ModuleList([Linear(hidden, 256), Linear(256, 2048)])
+        self.embedding = Linear(2048, slots * embedding)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all weights anew."""
+        for convolution in (self.inner, self.outer):
+            convolution.reset_parameters(generator)
+        for module in self.modules():
+            if isinstance(module, Linear):
+                module.draw(generator)
+
+    def forward(self, x: Tensor | SparseMatrix, mean: SparseMatrix, rate: float, generator: torch.Generator) -> Generated:
+        """Generate missing neighbours of all nodes, with full neighbourhoods.
+
+        Noise, selection and, in training mode, dropout are drawn from ``generator``.
+
+        Args:
+            x: features of all nodes, shape (n, F).
+            mean: the adjacency matrix with each row divided by its degree, shape (n, n).
+            rate: probability r with which the Bernoulli sampler keeps a generated embedding.
+            generator: source of randomness.
+        """
+        encoded = self.outer.full(self._drop(self.inner.full(x, mean).relu(), generator), mean)
+        count = self.count(encoded).relu().squeeze(1)
+        hidden = encoded + torch.randn(encoded.shape, generator=generator, device=encoded.device)
+        for layer in self.widen:
+            hidden = layer(hidden).relu()
+        embeddings = self.embedding(self._drop(hidden, generator)).tanh().view(len(count), self.slots, -1)
+        wanted = count.detach().round().clamp(0, self.slots)
+        kept = torch.rand(embeddings.shape[:2], generator=generator, device=encoded.device) < rate
+        chosen = (torch.arange(self.slots, device=encoded.device) < wanted.unsqueeze(1)) & kept
+        return Generated(count, embeddings, chosen)
+
+    def _drop(self, hidden: Tensor, generator: torch.Generator) -> Tensor:
+        if not self.training or self.dropout == 0:
+            return hidden
+        return hidden * dropout_mask(hidden, self.dropout, generator)

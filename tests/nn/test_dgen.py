@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+import torch
+
+from feddep.evaluation import mean_adjacency
+from feddep.graph import Graph
+from feddep.nn.dgen import DGen, Generated
+from feddep.nn.sparse import SparseMatrix
+from graphs import random_graph
+
+GRAPH = random_graph(30, 60, seed=1)
+
+
+def new_dgen(dropout: float = 0.0) -> DGen:
+    dgen = DGen(GRAPH.num_features, 4, 5, 16, dropout)
+    dgen.reset_parameters(torch.Generator().manual_seed(0))
+    return dgen
+
+
+def generate(dgen: DGen, graph: Graph = GRAPH, rate: float = 1.0, seed: int = 0) -> Generated:
+    x, mean = SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(mean_adjacency(graph))
+    return dgen(x, mean, rate, torch.Generator().manual_seed(seed))
+
+
+def predicting(count: float) -> DGen:
+    """A DGen that predicts this many missing neighbours for every node."""
+    dgen = new_dgen().eval()
+    with torch.no_grad():
+        dgen.count.weight.zero_()
+        dgen.count.bias.fill_(count)
+    return dgen
+
+
+def test_it_is_the_paper_s_composition():
+    dgen = new_dgen().eval()
+    generated = generate(dgen, seed=7)
+    x = torch.from_numpy(GRAPH.features.toarray())
+    mean = torch.from_numpy(mean_adjacency(GRAPH).toarray())
+
+    def convolve(convolution: torch.nn.Module, h: torch.Tensor) -> torch.Tensor:
+        return torch.cat([h, mean @ h], dim=1) @ convolution.weight + convolution.bias
+
+    encoded = convolve(dgen.outer, convolve(dgen.inner, x).relu())
+    noise = torch.randn(encoded.shape, generator=torch.Generator().manual_seed(7))
+    first, second = dgen.widen
+    hidden = second(first(encoded + noise).relu()).relu()
+    torch.testing.assert_close(generated.count, dgen.count(encoded).relu().flatten())
+    torch.testing.assert_close(generated.embeddings.flatten(1), dgen.embedding(hidden).tanh())
+
+
+def test_sizes_are_those_of_the_published_code():
+    dgen = DGen(11, 128, 5, 128, 0.5)
+    shapes = {name: tuple(parameter.shape) for name, parameter in dgen.named_parameters() if name.endswith("weight")}
+    assert shapes == {
+        "inner.weight": (22, 128),
+        "outer.weight": (256, 128),
+        "count.weight": (1, 128),
+        "widen.0.weight": (256, 128),
+        "widen.1.weight": (2048, 256),
+        "embedding.weight": (5 * 128, 2048),
+    }
+
+
+@pytest.mark.parametrize(("count", "filled"), [(-3.0, 0), (0.4, 0), (0.6, 1), (2.4, 2), (5.0, 5), (99.0, 5)])
+def test_the_count_is_rounded_and_clamped_for_use_only(count, filled):
+    generated = generate(predicting(count))
+    assert generated.chosen.tolist() == [[slot < filled for slot in range(5)]] * 30
+    torch.testing.assert_close(generated.count, torch.full((30,), max(count, 0.0)))
+
+
+def test_the_bernoulli_sampler_keeps_each_slot_with_its_rate():
+    dgen = predicting(3)
+    kept = torch.stack([generate(dgen, rate=0.3, seed=seed).chosen for seed in range(200)]).float()
+    assert kept[:, :, 3:].sum() == 0
+    share = kept[:, :, :3].mean().item()
+    assert abs(share - 0.3) < 4.5 * (0.3 * 0.7 / kept[:, :, :3].numel()) ** 0.5
+    together = (kept[:, :, 0] * kept[:, :, 1]).mean().item()  # independently: 0.3 · 0.3
+    assert abs(together - 0.09) < 4.5 * (0.09 * 0.91 / (200 * 30)) ** 0.5
+    assert not generate(dgen, rate=0.0).chosen.any()
+
+
+def test_the_mean_over_slots():
+    embeddings = torch.arange(12.0).view(2, 3, 2)
+    chosen = torch.tensor([[True, False, True], [False, False, False]])
+    generated = Generated(torch.zeros(2), embeddings, chosen)
+    assert generated.mean("generated").tolist() == [[2, 3], [0, 0]]
+    np.testing.assert_allclose(generated.mean("all"), [[4 / 3, 2], [0, 0]], rtol=1e-6)
+
+
+def test_draws_follow_the_generator_and_nothing_else():
+    dgen = new_dgen(dropout=0.5).train()
+    torch.manual_seed(0)
+    first = generate(dgen, rate=0.5, seed=3)
+    torch.manual_seed(1)
+    again, other = generate(dgen, rate=0.5, seed=3), generate(dgen, rate=0.5, seed=4)
+    assert torch.equal(first.embeddings, again.embeddings)
+    assert torch.equal(first.chosen, again.chosen)
+    assert not torch.equal(first.embeddings, other.embeddings)
+
+
+def test_dropout_is_for_training():
+    """Without it the count, which has no noise, is the same whatever is drawn; with it, it is not."""
+    dgen = new_dgen(dropout=0.5)
+    assert torch.equal(generate(dgen.eval(), seed=0).count, generate(dgen, seed=1).count)
+    assert not torch.equal(generate(dgen.train(), seed=0).count, generate(dgen, seed=1).count)
+
+
+def test_weights_follow_the_generator_and_nothing_else():
+    torch.manual_seed(0)
+    first = new_dgen()
+    torch.manual_seed(1)
+    for ours, same in zip(first.parameters(), new_dgen().parameters(), strict=True):
+        assert torch.equal(ours, same)
+        assert ours.abs().max() > 0
