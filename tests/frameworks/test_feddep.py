@@ -1,0 +1,195 @@
+"""FedDEP's own promises: what is sent, when, and what its ablations are."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_frameworks import CLIENTS, ROUNDS, problem_of
+
+from feddep.federation.boundary import Boundary
+from feddep.frameworks import fedavg, feddep, feddep_wo_dgen, feddep_wo_proto
+from feddep.generation import Generator, nearest, nearest_in
+
+SMALL = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 3, "hidden_from": "all"}
+
+
+def small(module: Any, **changes: Any) -> Any:
+    return module.Parameters(**{**SMALL, **changes})
+
+
+def run(module: Any, clients: int = CLIENTS, **changes: Any) -> Any:
+    return module.run(problem_of("feddep", clients=clients), small(module, **changes))
+
+
+def entries(ledger: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
+    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in ledger if row["kind"] == kind}
+
+
+@pytest.mark.parametrize("clients", [1, 2, 4])
+def test_prototypes_are_shared_once_with_exactly_their_bytes(clients):
+    ledger = run(feddep, clients=clients).ledger
+    size = 4 * 6 * 4  # C · d_z numbers of 4 bytes
+    expected = {(i, "up"): (1, size) for i in range(clients)}
+    if clients > 1:
+        expected |= {(i, "down"): (clients - 1, (clients - 1) * size) for i in range(clients)}
+    assert entries(ledger, "prototypes") == expected
+    assert {row["kind"] for row in ledger} == {"prototypes", "model", "training", "validation"}
+
+
+def test_the_classifier_costs_what_fedavg_costs():
+    outcome = run(feddep)
+    size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
+    for client in range(CLIENTS):
+        assert entries(outcome.ledger, "model")[client, "up"] == (ROUNDS, ROUNDS * size)
+        assert entries(outcome.ledger, "model")[client, "down"] == (ROUNDS + 1, (ROUNDS + 1) * size)
+
+
+def watch_training(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note every message and when a generator is trained, in the order in which they happen."""
+    events: list[str] = []
+    cross, train = Boundary.cross, Generator.train
+
+    def crossing(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
+        events.append(kind)
+        return cross(self, client, direction, kind, payload)
+
+    def training(self: Generator, *args: Any) -> Any:
+        events.append("training begins")
+        losses = train(self, *args)
+        events.append("training ends")
+        return losses
+
+    monkeypatch.setattr(Boundary, "cross", crossing)
+    monkeypatch.setattr(Generator, "train", training)
+    return events
+
+
+def test_generators_are_trained_after_sharing_and_without_sending_anything(monkeypatch):
+    events = watch_training(monkeypatch)
+    run(feddep)
+    sharing = CLIENTS * CLIENTS  # one up and M − 1 down, for each client
+    assert events[:sharing] == ["prototypes"] * sharing
+    assert events[sharing : sharing + 2 * CLIENTS] == ["training begins", "training ends"] * CLIENTS
+    assert set(events[sharing + 2 * CLIENTS :]) == {"model", "training", "validation"}
+
+
+def test_a_client_s_prototypes_are_means_of_its_own_nodes_and_others_get_copies():
+    problem, parameters = problem_of("feddep"), small(feddep)
+    embeddings = feddep.embed(problem, parameters, problem.subgraphs())
+    prototypes = feddep.cluster(problem, parameters, embeddings)
+    boundary = feddep.new_boundary(problem, parameters, {"prototypes": {"embeddings": (4, 6)}})
+    received = feddep.share(boundary, prototypes)
+    for i in range(CLIENTS):
+        others = [j for j in range(CLIENTS) if j != i]
+        for got, j in zip(received[i], others, strict=True):
+            assert torch.equal(got, prototypes[j].embeddings)
+            for c in range(4):
+                mean = embeddings[j][prototypes[j].cluster == c].mean(dim=0)
+                torch.testing.assert_close(got[c], mean)
+    received[0][0].zero_()
+    assert prototypes[1].embeddings.any()
+
+
+def test_mended_embeddings_reach_the_classifier():
+    """Where something is generated the classifier is another one; where r = 0 nothing is."""
+    generating = {"generator_optimizer": "adam", "generator_learning_rate": 0.01, "generator_epochs": 30}
+    mended, bare = run(feddep, **generating), run(feddep, **generating, bernoulli_rate=0.0)
+    unmended = feddep_wo_dgen.run(problem_of("feddep"), small(feddep_wo_dgen, reading="unmended"))
+    assert mended.histories[0].loss != bare.histories[0].loss
+    assert bare.histories[0].loss == unmended.histories[0].loss
+
+
+def test_unmended_in_the_authors_layout_is_fedavg():
+    """To the last bit, with what FedAvg sends and the weights of z̄ besides."""
+    problem = problem_of("feddep")
+    ours = feddep_wo_dgen.run(problem, small(feddep_wo_dgen, reading="unmended", fused="authors"))
+    theirs = fedavg.run(problem, fedavg.Parameters())
+    assert ours.histories[0].loss == theirs.histories[0].loss
+    assert ours.histories[0].test == theirs.histories[0].test
+    assert entries(ours.ledger, "prototypes") == {}
+
+
+def test_shallow_is_feddep_of_depth_zero():
+    ours = run(feddep_wo_dgen)
+    assert ours.histories[0].loss == run(feddep, depth=0).histories[0].loss
+    with pytest.raises(ValueError, match="depth must be 0"):
+        feddep_wo_dgen.Parameters(depth=2)
+
+
+def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
+    events = watch_training(monkeypatch)
+    problem = problem_of("feddep")
+    parameters = small(feddep_wo_proto)
+    ledger = feddep_wo_proto.run(problem, parameters).ledger
+    assert entries(ledger, "prototypes") == {}
+    steps = parameters.generator_epochs
+    for i, client in enumerate(problem.subgraphs()):
+        remaining = len(feddep.impair_client(problem, parameters, i, client).kept)
+        size = remaining * 5 * 6 * 4  # slots · d_z numbers of 4 bytes
+        generated, gradients = (entries(ledger, kind(i)) for kind in (feddep_wo_proto.generated, feddep_wo_proto.gradients))
+        others = [j for j in range(CLIENTS) if j != i]
+        assert generated == {(i, "up"): (steps, steps * size), **{(j, "down"): (steps, steps * size) for j in others}}
+        assert gradients == {
+            (i, "down"): (steps * len(others), steps * len(others) * size),
+            **{(j, "up"): (steps, steps * size) for j in others},
+        }
+    first, last = events.index("training begins"), len(events) - events[::-1].index("training ends") - 1
+    assert {"generated by client 0", "gradients for client 2"} <= set(events[first:last])
+    assert not any("client" in event for event in [*events[:first], *events[last + 1 :]])
+
+
+def test_asking_finds_what_searching_at_home_would():
+    generator = torch.Generator().manual_seed(0)
+    embeddings = [torch.rand(n, 6, generator=generator) for n in (5, 7, 9)]
+    points = torch.rand(4, 5, 6, generator=generator)
+    chosen = torch.rand(4, 5, generator=generator) < 0.5
+    kinds = {
+        name: {part: (4, 5, 6)}
+        for name, part in (("generated by client 1", "embeddings"), ("gradients for client 1", "gradients"))
+    }
+    asked = feddep_wo_proto.asking(Boundary(kinds), 1, embeddings)(points, chosen)
+    known = nearest_in([embeddings[0], embeddings[2]])(points, chosen)
+    torch.testing.assert_close(asked[:, chosen], known[:, chosen])
+    assert torch.equal(known[0], nearest(points, embeddings[0]))
+
+
+def test_counts_stay_at_home():
+    """What crosses has the same size whatever was generated, and empty slots are zero both ways."""
+    crossed = []
+
+    class Recording(Boundary):
+        def cross(self, client: int, direction: Any, kind: str, payload: Any) -> Any:
+            crossed.extend(payload.values())
+            return super().cross(client, direction, kind, payload)
+
+    kinds = {
+        name: {part: (2, 5, 6)}
+        for name, part in (("generated by client 0", "embeddings"), ("gradients for client 0", "gradients"))
+    }
+    chosen = torch.zeros(2, 5, dtype=torch.bool)
+    feddep_wo_proto.asking(Recording(kinds), 0, [torch.rand(3, 6), torch.rand(3, 6)])(torch.rand(2, 5, 6), chosen)
+    assert len(crossed) == 4
+    assert not any(tensor.any() for tensor in crossed)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"prototypes": 0}, "prototypes must be at least 1"),
+        ({"depth": -1}, "depth must be at least 0"),
+        ({"bernoulli_rate": 1.5}, "bernoulli_rate must be from 0 to 1"),
+        ({"hidden_share": -0.1}, "hidden_share must be from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        feddep.Parameters(**change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"clustering": "dec"}, {"fused": "authors", "slots": "all", "scale": "authors"}, {"depth": 1}]
+)
+def test_every_alternative_runs(change):
+    history = run(feddep, **change).histories[0]
+    assert np.isfinite(history.loss).all()
