@@ -11,7 +11,6 @@ process each: how much the resident set grew from before the features were prepa
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -118,9 +117,16 @@ def measure_memory(path: Path, name: str) -> None:
     """Print the growth of this process's resident set, in MiB."""
     torch.set_num_threads(1)
     graph = Graph.load(path)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # Linux: forget the peak of the imports
+    before = _resident_megabytes("VmRSS")
     IMPLEMENTATIONS[name](graph)[1](np.arange(BATCH * STEPS) % graph.num_nodes)
-    print(json.dumps((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+    print(json.dumps(_resident_megabytes("VmHWM") - before))
+
+
+def _resident_megabytes(field: str) -> float:
+    """Resident set of this process, now (VmRSS) or at its peak (VmHWM), in MiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
 
 def main() -> None:
