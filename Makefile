@@ -7,6 +7,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SNAKEMAKE := $(BIN)/snakemake
+PIP := $(BIN)/python -m pip --disable-pip-version-check --log $(VENV)/pip.log install
+# Of what pip says: what takes long, and what went wrong.
+BRIEFLY := 2>&1 | awk '/^ *Downloading .*[MG]B\)/ || /^ERROR/ { print "  " $$0; fflush() }'
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo smoke all retrain publish test lint clean
@@ -20,9 +26,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "$(PYTHON) is $$($(PYTHON) --version 2>&1 || true); Python 3.11 or newer is needed: name one as make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || { echo "Making the environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@echo "Installing the packages of requirements.lock (once; a few minutes, most of it PyTorch)"
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --progress-bar on -r requirements.lock
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@echo "Installing the packages of requirements.lock (once; a few minutes, most of it PyTorch); details in $(VENV)/pip.log"
+	@$(PIP) --requirement requirements.lock $(BRIEFLY)
+	@$(PIP) --no-deps --no-build-isolation --editable . $(BRIEFLY)
 	@touch $@
 
 demo: env ## train three frameworks on Cora with 5 clients and show the table beside the papers'
