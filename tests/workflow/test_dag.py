@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from feddep import plan
+from feddep.config import load
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
 CONFIG: dict[str, Any] = {
@@ -241,7 +244,10 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     workspace = Workspace.new(tmp_path)
     arguments = ["--dry-run", "--config", "seeds=[0]", "records={use: false}", "output=there", "datasets={cora: {}, pubmed: {}}"]
     done = subprocess.run([*SNAKEMAKE, *arguments], cwd=workspace.directory, capture_output=True, text=True, check=True)
-    # two datasets; global once, local and fedavg for each of three numbers of clients
-    assert re.search(r"^classify +14$", done.stdout + done.stderr, re.MULTILINE)
-    assert re.search(r"^download +2$", done.stdout + done.stderr, re.MULTILINE)
-    assert json.loads((tmp_path / "there" / "config.json").read_text())["records"]["directory"] == "results/records"
+    config = json.loads((tmp_path / "there" / "config.json").read_text())
+    shipped = load(workspace.directory / "config" / "config.yaml")
+    asked = {"seeds": [0], "datasets": {name: shipped["datasets"][name] for name in ("cora", "pubmed")}, "output": "there"}
+    assert config == {**shipped, **asked, "records": {"directory": "results/records", "use": False}}
+    planned = done.stdout + done.stderr
+    assert re.search(rf"^classify +{len(plan.runs(config))}$", planned, re.MULTILINE)
+    assert re.search(r"^download +2$", planned, re.MULTILINE)
