@@ -5,11 +5,9 @@
 Measured on the block of features that one mini-batch of 32 roots needs (fan-out 5, two layers, width 128).
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,6 +16,7 @@ import torch
 from torch.nn.functional import dropout, embedding_bag
 from tqdm import tqdm
 
+from benchmarks.arguments import parser_of
 from feddep.graph import Graph
 from feddep.nn.dropout import dropout_mask
 from feddep.nn.features import FeatureTable
@@ -91,12 +90,7 @@ def alternatives(graph: Graph) -> Iterator[tuple[str, str, Work]]:
 
 def main() -> None:
     """Measure every graph in the folder and write ``kernels.csv``."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graphs", type=Path, default=Path("results/graphs"), help="folder of prepared graphs")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "pubmed", "msacademic"])
-    parser.add_argument("--threads", type=int, default=1, help="PyTorch threads")
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__).parse_args()
     torch.set_num_threads(arguments.threads)
     columns: dict[str, dict[tuple[str, str], float]] = {}
     for dataset in tqdm(arguments.datasets):

@@ -24,6 +24,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
+from benchmarks.arguments import parser_of
 from benchmarks.plain import PlainSAGE, blocks_of
 from feddep.graph import Graph
 from feddep.nn.features import FeatureTable
@@ -131,11 +132,7 @@ def _resident_megabytes(field: str) -> float:
 
 def main() -> None:
     """Measure every graph in the folder and write ``training_step.csv`` and ``.md``."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--graphs", type=Path, default=Path("results/graphs"), help="folder of prepared graphs")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "pubmed", "msacademic"])
-    parser.add_argument("--threads", type=int, default=1, help="PyTorch threads")
+    parser = parser_of(__doc__)
     parser.add_argument("--memory", choices=list(IMPLEMENTATIONS), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory:
