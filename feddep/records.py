@@ -71,12 +71,6 @@ def artefacts(config: Config) -> Iterator[Artefact]:
     yield from (of_graph(config, dataset) for dataset in config["datasets"])
 
 
-def matching(config: Config, run: plan.Run) -> Path | None:
-    """The published record of a run, where there is one with its key."""
-    artefact = of_run(config, run)
-    return artefact.record if artefact.matches else None
-
-
 def publish(config: Config) -> list[Path]:
     """Copy every result of the configuration to the records; returns the records that changed.
 

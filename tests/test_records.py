@@ -68,15 +68,15 @@ def test_publishing_again_changes_nothing(config: dict[str, Any]):
 
 
 def test_matching(config: dict[str, Any], run: plan.Run):
-    assert records.matching(config, run) is None
+    assert not records.of_run(config, run).matches
     records.publish(config)
-    assert records.matching(config, run) == records.of_run(config, run).record
+    assert records.of_run(config, run).matches
 
 
 def test_a_record_of_something_else_does_not_match(config: dict[str, Any], run: plan.Run):
     records.publish(config)
     config["settings"]["quick"]["rounds"] += 1
-    assert records.matching(config, run) is None
+    assert not records.of_run(config, run).matches
     assert records.of_partition(config, plan.Cut("tiny", 3, 0)).matches  # rounds do not change a partition
     config["partition"]["delta"] += 1
     assert not records.of_partition(config, plan.Cut("tiny", 3, 0)).matches
@@ -112,4 +112,4 @@ def test_a_damaged_record_is_named(config: dict[str, Any], run: plan.Run):
     record = records.of_run(config, run).record
     record.write_text(json.dumps({"key": "x"})[:-2])
     with pytest.raises(DataError, match=r"seed0\.json is not valid JSON"):
-        records.matching(config, run)
+        _ = records.of_run(config, run).matches

@@ -1,12 +1,12 @@
 """How the graphs were divided: our partitions over seeds, beside the papers'."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from feddep import plan
+from feddep import plan, records
+from feddep.config import Config
 from feddep.errors import DataError
 from feddep.reporting import published
 from feddep.reporting.labels import sort_datasets
@@ -26,7 +26,7 @@ COLUMNS = [
 ]
 
 
-def load(config: Mapping[str, Any]) -> pd.DataFrame:
+def load(config: Config) -> pd.DataFrame:
     """Read the statistics of every graph and partition of the configuration, one row a partition.
 
     Returns:
@@ -35,13 +35,12 @@ def load(config: Mapping[str, Any]) -> pd.DataFrame:
     Raises:
         DataError: if a file is missing or has not these statistics.
     """
-    output = Path(config["output"])
     cuts = sorted(plan.cuts(config), key=lambda cut: (cut.clients, cut.seed))
     rows = []
     for dataset in sort_datasets(config["datasets"]):
-        graph = _read(output / "graphs" / f"{dataset}.json", GRAPH)
+        graph = _read(records.of_graph(config, dataset).result, GRAPH)
         for cut in (cut for cut in cuts if cut.dataset == dataset):
-            partition = _read(output / "partitions" / f"{cut.path}.json", [*PARTITION, "cut_nodes"])
+            partition = _read(records.of_partition(config, cut).result, [*PARTITION, "cut_nodes"])
             rows.append({"dataset": dataset, **graph, "clients": cut.clients, "seed": cut.seed, **partition})
     return pd.DataFrame(rows, columns=["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"])
 

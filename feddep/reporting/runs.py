@@ -1,14 +1,13 @@
 """The finished runs of a configuration, and one row a run of what they measured."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from feddep import plan
+from feddep import plan, records
+from feddep.config import Config
 from feddep.errors import DataError
 from feddep.storage import read_json
 
@@ -28,7 +27,7 @@ class FinishedRun:
     provenance: dict[str, Any]
 
 
-def load(config: Mapping[str, Any]) -> list[FinishedRun]:
+def load(config: Config) -> list[FinishedRun]:
     """Read every run that the configuration asks for, and only runs of exactly that specification, code and data.
 
     Raises:
@@ -37,19 +36,19 @@ def load(config: Mapping[str, Any]) -> list[FinishedRun]:
     return [_load(config, run) for run in plan.runs(config)]
 
 
-def _load(config: Mapping[str, Any], run: plan.Run) -> FinishedRun:
-    path = Path(config["output"]) / "runs" / run.path / "metrics.json"
+def _load(config: Config, run: plan.Run) -> FinishedRun:
+    expected = records.of_run(config, run)
+    path = expected.result
     if not path.exists():
         raise DataError(f"the run {run.path} has not finished ({path} does not exist); run `snakemake` to make it")
     metrics = read_json(path)
     missing = [part for part in ("key", "result", "provenance") if part not in metrics]
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
-    expected = plan.key(config, run)
-    if metrics["key"] != expected:
+    if metrics["key"] != expected.key:
         raise DataError(
             f"{path} is stale: its key is {metrics['key'][:12]}…, but configuration, code and data now give "
-            f"{expected[:12]}…; run `snakemake` to make it again"
+            f"{expected.key[:12]}…; run `snakemake` to make it again"
         )
     return FinishedRun(run, metrics["result"], metrics["provenance"])
 

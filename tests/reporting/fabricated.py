@@ -37,6 +37,7 @@ class Results:
         """The configuration, as far as runs, tables and figures look at it."""
         return {
             "output": str(self.root / "results"),
+            "records": {"directory": str(self.root / "records"), "use": True},
             "datasets": self.datasets,
             "clients": list(self.clients),
             "seeds": list(self.seeds),
