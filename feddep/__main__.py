@@ -15,7 +15,7 @@ from feddep.errors import FeddepError
 def stage_help() -> dict[str, str]:
     """Each stage with its line of help, read from the source: importing every stage would load every library."""
     directory = Path(stages.__path__[0])
-    names = sorted(module.name for module in pkgutil.iter_modules(stages.__path__))
+    names = sorted(module.name for module in pkgutil.iter_modules(stages.__path__) if module.name[0] != "_")
     return {name: _constant(directory / f"{name}.py", "HELP") for name in names}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import yaml
 
-from feddep import frameworks
+from feddep import frameworks, variants
 from feddep.errors import ConfigError
 
 Config = Mapping[str, Any]
@@ -55,7 +55,63 @@ def validate(raw: Any, schema: str | Path = SCHEMA) -> dict[str, Any]:
     _check_split(config["split"])
     _check_datasets(config["datasets"])
     config["frameworks"] = {name: _framework_parameters(name, given) for name, given in config["frameworks"].items()}
+    for name, study in config["studies"].items():
+        _check_study(config, name, study)
     return config
+
+
+def entry(config: Config, section: str, spelled: str) -> dict[str, Any]:
+    """The complete options of a dataset, setting or framework under a spelled name (:mod:`feddep.variants`).
+
+    A framework needs no entry in the configuration: without one it has its defaults.
+
+    Args:
+        config: a validated configuration.
+        section: ``datasets``, ``settings`` or ``frameworks``.
+        spelled: the name, with what differs from the entry.
+
+    Raises:
+        ConfigError: if there is no such entry, option or value.
+    """
+    name, changes = variants.read(spelled)
+    options = config[section].get(name)
+    if section == "frameworks":
+        return _framework_parameters(name, {**(options or {}), **changes})
+    if options is None:
+        raise ConfigError(f"{section}.{name} is not in the configuration; there are {', '.join(config[section])}")
+    rule = _read_schema(SCHEMA)["properties"][section]["additionalProperties"]
+    changed = _complete({**options, **changes}, rule)
+    error = next(_Validator(rule).iter_errors(changed), None)
+    if error is not None:
+        error.path.extendleft([name, section])
+        raise ConfigError(_sentence(error))
+    return changed
+
+
+def variations(config: Config, section: str, given: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The spelled names of every variation that a study asks for, without what does not differ from the entry.
+
+    Args:
+        config: a validated configuration.
+        section: ``datasets``, ``settings`` or ``frameworks``.
+        given: for each name the options to change; an option that is a list of values takes each of them.
+    """
+    names = []
+    for name, options in given.items():
+        before = entry(config, section, name)
+        for changes in variants.combinations(options):
+            after = entry(config, section, variants.spell(name, changes))
+            names.append(variants.spell(name, {key: after[key] for key in after if after[key] != before.get(key)}))
+    return list(dict.fromkeys(names))
+
+
+def _check_study(config: Config, name: str, study: Mapping[str, Any]) -> None:
+    for number, block in enumerate(study["runs"]):
+        for section in ("datasets", "settings", "frameworks"):
+            try:
+                variations(config, section, block.get(section, {}))
+            except ConfigError as error:
+                raise ConfigError(f"studies.{name}.runs.{number}.{section}: {error}") from None
 
 
 @cache

@@ -1,5 +1,6 @@
 """The course of a training: what was measured after each round, and the weights at the best of them."""
 
+import time
 from dataclasses import dataclass, field
 
 from torch import Tensor, nn
@@ -11,12 +12,21 @@ class History:
 
     The best round is the one with the highest validation accuracy, the first of equals.  Test accuracy is recorded
     beside it and never chosen by.
+
+    Attributes:
+        loss: mean training loss, in nats a node.
+        validation: validation accuracy.
+        test: test accuracy.
+        seconds: time since the history began, measured by the clock.
+        best_weights: the model's weights at the best round.
     """
 
     loss: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
     test: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
 
     def record(self, model: nn.Module, loss: float, validation: float, test: float) -> None:
         """Append a round: mean training loss (nats a node), validation and test accuracy (shares of 1)."""
@@ -25,6 +35,7 @@ class History:
         self.loss.append(loss)
         self.validation.append(validation)
         self.test.append(test)
+        self.seconds.append(time.perf_counter() - self._begun)
 
     @property
     def best_round(self) -> int:

@@ -6,12 +6,12 @@ the device, the number of threads, directories, and the name of a setting.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from feddep import frameworks
-from feddep.config import Config
+from feddep import frameworks, variants
+from feddep.config import Config, entry, variations
 from feddep.provenance import ROOT, code_fingerprint
 from feddep.storage import canonical_json
 
@@ -21,10 +21,10 @@ class Run:
     """One training run: a row of the results.
 
     Attributes:
-        setting: name of the hyperparameters, a key of ``settings``.
-        dataset: a key of ``datasets``.
+        setting: name of the hyperparameters, a key of ``settings``, or a variant of one (:mod:`feddep.variants`).
+        dataset: a key of ``datasets``, or a variant of one.
         clients: number of clients M, or None for a framework that trains on the whole graph.
-        framework: a key of ``frameworks``.
+        framework: a key of ``frameworks``, or a variant of a framework.
         seed: one of ``seeds``; determines split, partition, initial weights and every draw.
     """
 
@@ -37,8 +37,12 @@ class Run:
     @property
     def path(self) -> str:
         """Where the run lies below ``runs/`` and the records, such as ``feddep/cora/m5/fedavg/seed0``."""
-        clients = "whole" if self.clients is None else f"m{self.clients}"
-        return f"{self.setting}/{self.dataset}/{clients}/{self.framework}/seed{self.seed}"
+        return f"{self.setting}/{self.dataset}/{self.scope}/{self.framework}/seed{self.seed}"
+
+    @property
+    def scope(self) -> str:
+        """What the framework is trained on, as a part of the path: ``whole``, or ``m5`` for 5 clients."""
+        return "whole" if self.clients is None else f"m{self.clients}"
 
 
 @dataclass(frozen=True)
@@ -62,23 +66,44 @@ class Cut:
 
 
 def runs(config: Config) -> list[Run]:
-    """Every run of the configuration, in the order of its keys; a whole-graph framework runs once, not once for each M."""
-    return list(_runs(config))
+    """Every run of the main table, in the order of its keys; a whole-graph framework runs once, not once for each M."""
+    return list(_runs(config, {}))
 
 
-def _runs(config: Config) -> Iterator[Run]:
-    partitioned = {name: frameworks.load(name).PARTITIONED for name in config["frameworks"]}
-    for setting in config["settings"]:
-        for dataset in config["datasets"]:
-            for name in config["frameworks"]:
-                for clients in config["clients"] if partitioned[name] else [None]:
-                    for seed in config["seeds"]:
-                        yield Run(setting, dataset, clients, name, seed)
+def study_runs(config: Config, study: str) -> list[Run]:
+    """Every run of a study, each once, in the order of its keys."""
+    blocks = config["studies"][study]["runs"]
+    return list(dict.fromkeys(run for block in blocks for run in _runs(config, block)))
+
+
+def all_runs(config: Config) -> list[Run]:
+    """Every run of the main table and of the studies, each once."""
+    return list(dict.fromkeys([*runs(config), *(run for study in config["studies"] for run in study_runs(config, study))]))
+
+
+def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
+    """The runs of a block of a study; what it does not name is as in the main table."""
+
+    def names(section: str) -> list[str]:
+        return variations(config, section, block.get(section, {name: {} for name in config[section]}))
+
+    for setting in names("settings"):
+        for dataset in names("datasets"):
+            for framework in names("frameworks"):
+                partitioned = frameworks.load(variants.base(framework)).PARTITIONED
+                for clients in block.get("clients", config["clients"]) if partitioned else [None]:
+                    for seed in block.get("seeds", config["seeds"]):
+                        yield Run(setting, dataset, clients, framework, seed)
 
 
 def cuts(config: Config) -> list[Cut]:
-    """Every partition that a run of the configuration is trained on, each once."""
-    needed = (Cut(run.dataset, run.clients, run.seed) for run in runs(config) if run.clients is not None)
+    """Every partition that a run of the main table is trained on, each once."""
+    return cuts_of(runs(config))
+
+
+def cuts_of(those: Iterable[Run]) -> list[Cut]:
+    """Every partition that one of these runs is trained on, each once."""
+    needed = (Cut(variants.base(run.dataset), run.clients, run.seed) for run in those if run.clients is not None)
     return list(dict.fromkeys(needed))
 
 
@@ -90,9 +115,9 @@ def data_fingerprint(config: Config, dataset: str) -> str:
     """
     from feddep.datasets.registry import REGISTRY
 
-    synthetic = config["datasets"][dataset].get("synthetic")
+    synthetic = entry(config, "datasets", dataset).get("synthetic")
     if synthetic is None:
-        return REGISTRY[dataset].fingerprint
+        return REGISTRY[variants.base(dataset)].fingerprint
     return digest({"synthetic": synthetic, "code": code_fingerprint("feddep.datasets.synthetic")})
 
 
@@ -100,11 +125,11 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
     """Everything that determines a run but data and code: dataset options, split, partition, hyperparameters, seed."""
     partition = None if run.clients is None else {"clients": run.clients, **config["partition"]}
     return {
-        "dataset": {"name": run.dataset, **config["datasets"][run.dataset]},
+        "dataset": {"name": variants.base(run.dataset), **entry(config, "datasets", run.dataset)},
         "split": dict(config["split"]),
         "partition": partition,
-        "setting": dict(config["settings"][run.setting]),
-        "framework": {"name": run.framework, **config["frameworks"][run.framework]},
+        "setting": entry(config, "settings", run.setting),
+        "framework": {"name": variants.base(run.framework), **entry(config, "frameworks", run.framework)},
         "seed": run.seed,
     }
 
@@ -112,7 +137,13 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
 def key(config: Config, run: Run) -> str:
     """The content key of a run; hex SHA-256."""
     partition = [] if run.clients is None else ["feddep.partition"]
-    modules = ["feddep.stages.classify", frameworks.module_name(run.framework), "feddep.splits", "feddep.features", *partition]
+    modules = [
+        "feddep.stages.classify",
+        frameworks.module_name(variants.base(run.framework)),
+        "feddep.splits",
+        "feddep.features",
+        *partition,
+    ]
     return digest(
         {
             "specification": specification(config, run),

@@ -19,6 +19,9 @@ from feddep.progress import track
 from feddep.settings import Setting
 from feddep.splits import Split
 
+Part = tuple[Graph, Split]
+"""A client's subgraph and its training, validation and test nodes."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -32,6 +35,7 @@ class Problem:
         setting: how classifiers are trained.
         seed: the run's seed, from which every random draw follows.
         device: where tensors live, ``cpu`` or ``cuda``.
+        made: results of the framework's steps that are there already, each a :class:`feddep.steps.Made`, by stage.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Problem:
     setting: Setting
     seed: int
     device: str = "cpu"
+    made: Mapping[str, Any] = field(default_factory=dict)
 
     def new_model(self) -> GraphSAGE:
         """A GraphSAGE for this graph with the run's initial weights: the same for every framework and client."""
@@ -60,7 +65,7 @@ class Problem:
         """Accuracy on the global graph's test nodes."""
         return self.evaluator.accuracy(model, self.split.test)
 
-    def subgraphs(self) -> list[tuple[Graph, Split]]:
+    def subgraphs(self) -> list[Part]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node ids.
 
         Raises:

@@ -3,13 +3,56 @@
 Z'_i = { mean (z_v : v ∈ V_i, z_v in cluster c) : c ∈ [C] }
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from feddep.clustering import Clustering, clusters
+from feddep.federation.boundary import Boundary
+from feddep.problem import Problem
+from feddep.steps import Made, by_client
+
+
+class Parameters(Protocol):
+    """What this step reads of a framework's parameters."""
+
+    @property
+    def prototypes(self) -> int:
+        """Number C of prototypes a client."""
+
+    @property
+    def clustering(self) -> Clustering:
+        """The clustering function."""
+
+
+USES = ("prototypes", "clustering")
+"""Names of the framework's parameters that decide it."""
+
+
+def share_prototypes(problem: Problem, parameters: Parameters, made: Mapping[str, Made]) -> Made:
+    """Cluster each client's embeddings; send its prototypes up, once, and from there to every other client.
+
+    Returns:
+        ``client0.prototypes`` …, Z'_i, shape (C, d_z), as all have it now; and ``client0.targets`` …, z'_v of each of the
+        client's own nodes, shape (n_i, d_z), which stays with it.
+    """
+    embeddings = made["pretrain"].of_clients("embeddings")
+    found = [
+        find_prototypes(z, parameters.prototypes, parameters.clustering, problem.seed, f"client{i}")
+        for i, z in enumerate(embeddings)
+    ]
+    boundary = Boundary({"prototypes": {"embeddings": (parameters.prototypes, embeddings[0].shape[1])}})
+    sent = [boundary.cross(i, "up", "prototypes", {"embeddings": own.embeddings}) for i, own in enumerate(found)]
+    for i in range(len(sent)):
+        for j, message in enumerate(sent):
+            if j != i:
+                boundary.cross(i, "down", "prototypes", message)
+    shared = by_client(prototypes=[message["embeddings"] for message in sent], targets=[own.of_nodes for own in found])
+    return Made(shared, boundary.ledger.rows())
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,9 @@ CANNOT_CHANGE_A_NUMBER = frozenset(
         "feddep.errors",  # exception classes: a run that raises one has no result
         "feddep.storage",  # files come back as they were written, or not at all
         "feddep.config",  # what it reads is in the key as values
+        "feddep.variants",  # likewise
         "feddep.plan",  # computes the keys themselves
+        "feddep.preparations",  # likewise
         "feddep.provenance",  # this module
         "feddep.records",  # copies finished results
         "feddep.progress",  # what a person sees while waiting

@@ -66,7 +66,7 @@ def _places(config: Config) -> tuple[Path, Path]:
 
 def artefacts(config: Config) -> Iterator[Artefact]:
     """Everything that the configuration can publish."""
-    yield from (of_run(config, run) for run in plan.runs(config))
+    yield from (of_run(config, run) for run in plan.all_runs(config))
     yield from (of_partition(config, cut) for cut in plan.cuts(config))
     yield from (of_graph(config, dataset) for dataset in config["datasets"])
 

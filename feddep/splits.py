@@ -30,6 +30,26 @@ class Split:
     val: np.ndarray
     test: np.ndarray
 
+    def labelled(self, share: float | None, seed: int) -> "Split":
+        """The same split with fewer training nodes: only this share of all nodes has a label to train on.
+
+        A smaller share's nodes are among those of a larger one.  Nodes that lose their label are in none of the sets.
+
+        Args:
+            share: number of training nodes to keep, as a share of the nodes of all three sets; None keeps all.
+            seed: seed of the run; the draw is its stream "labelled".
+
+        Raises:
+            ConfigError: if there are not so many training nodes, or none would be left.
+        """
+        if share is None:
+            return self
+        kept = round(share * sum(len(part) for part in (self.train, self.val, self.test)))
+        if not 0 < kept <= len(self.train):
+            raise ConfigError(f"labelled is {share:g}, which means {kept} nodes; it must leave between 1 and {len(self.train)}")
+        order = generator(seed, "labelled").permutation(self.train)
+        return Split(np.sort(order[:kept]), self.val, self.test)
+
     def restrict(self, nodes: np.ndarray) -> "Split":
         """The split of ``graph.subgraph(nodes)``: id k stands for node ``nodes[k]`` of the graph that was split."""
         return Split(*(np.flatnonzero(np.isin(nodes, part)) for part in (self.train, self.val, self.test)))

@@ -1,6 +1,8 @@
 """Mini-batch training of a classifier on one graph."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,11 +12,13 @@ from torch.nn.functional import cross_entropy
 from feddep import seeding
 from feddep.graph import Graph
 from feddep.nn.features import FeatureTable
-from feddep.nn.sage import GraphSAGE
 from feddep.sampling import sample_trees
 from feddep.settings import Setting
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": partial(torch.optim.SGD, fused=True),
+    "adam": partial(torch.optim.Adam, fused=True),  # a step in a half to a quarter of the time of the unfused one
+}
 
 
 def new_optimizer(model: nn.Module, setting: Setting) -> torch.optim.Optimizer:
@@ -23,12 +27,21 @@ def new_optimizer(model: nn.Module, setting: Setting) -> torch.optim.Optimizer:
 
 
 class Learner:
-    """Trains a GraphSAGE on the training nodes of one graph.
+    """Trains a GraphSAGE, or what reads sampled trees like one, on the training nodes of one graph.
 
     Draws come from the learner's own streams, so that what one client draws does not depend on any other.
     """
 
-    def __init__(self, graph: Graph, nodes: np.ndarray, setting: Setting, seed: int, name: str, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        nodes: np.ndarray,
+        setting: Setting,
+        seed: int,
+        name: str,
+        device: str = "cpu",
+        table: Any = None,
+    ) -> None:
         """Prepare for training.
 
         Args:
@@ -38,11 +51,12 @@ class Learner:
             seed: the run's seed.
             name: names the learner's streams, for example ``client3``.
             device: where tensors live.
+            table: the inputs of nodes, as the models to come look them up; without one, the graph's features.
         """
         self._graph = graph
         self._nodes = nodes
         self._setting = setting
-        self._table = FeatureTable(graph.features, setting.fanout, device)
+        self._table = FeatureTable(graph.features, setting.fanout, device) if table is None else table
         self._labels = torch.from_numpy(graph.labels).to(device)
         self._sampling = seeding.generator(seed, name, "sampling")
         self._dropout = torch.Generator(device).manual_seed(seeding.derive_seed(seed, name, "dropout"))
@@ -52,7 +66,7 @@ class Learner:
         """Number of training nodes."""
         return len(self._nodes)
 
-    def epoch(self, model: GraphSAGE, optimizer: torch.optim.Optimizer) -> float:
+    def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
         """Visit every training node once, in random order, in mini-batches; return the mean loss a node, in nats.
 
         All neighbourhoods of the epoch are drawn at once: the draws do not depend on the weights, and one vectorised

@@ -54,6 +54,7 @@ class Client:
         validation: np.ndarray,
         setting: Setting,
         boundary: Boundary,
+        kind: str = "model",
     ) -> None:
         """Set up a client.
 
@@ -65,6 +66,7 @@ class Client:
             validation: its validation nodes, in the subgraph's node ids.
             setting: optimiser and number of local epochs.
             boundary: its border.
+            kind: the kind of messages that carry the model's weights.
         """
         self.number = number
         self._model = model
@@ -73,6 +75,7 @@ class Client:
         self._validation = validation
         self._setting = setting
         self._boundary = boundary
+        self._kind = kind
 
     @classmethod
     def on_subgraph(
@@ -92,14 +95,14 @@ class Client:
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights."""
-        self._model.load_state_dict(self._boundary.cross(self.number, "down", "model", weights))
+        self._model.load_state_dict(self._boundary.cross(self.number, "down", self._kind, weights))
 
     def train(self) -> tuple[Payload, Payload]:
         """Train for the local epochs of one round; returns the new weights and the report ``training``."""
         optimizer = new_optimizer(self._model, self._setting)
         losses = [self._learner.epoch(self._model, optimizer) for _ in range(self._setting.local_epochs)]
         report = numbers(nodes=self._learner.size, loss=losses[-1])
-        return self._send("model", self._model.state_dict()), self._send("training", report)
+        return self._send(self._kind, self._model.state_dict()), self._send("training", report)
 
     def validate(self) -> Payload:
         """Apply the weights last loaded to the validation nodes of the subgraph; returns the report ``validation``."""

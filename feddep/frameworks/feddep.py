@@ -16,23 +16,23 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from feddep import seeding
+from feddep import mending, pretraining, prototypes
 from feddep.clustering import Clustering
-from feddep.federation.boundary import Boundary, Schema, schema_of
+from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.fedavg import federated_averaging
+from feddep.federation.ledger import merged
 from feddep.federation.server import Server
-from feddep.generation import Generator, GeneratorTraining, LossWeights, Scale, Search, nearest_in
-from feddep.graph import Graph
+from feddep.generation import GeneratorTraining, LossWeights, Scale
 from feddep.history import History
-from feddep.impairing import HiddenFrom, Impaired, impair
-from feddep.mended import MendedEvaluator, MendedLearner
-from feddep.nn.dgen import DGen, Slots
-from feddep.nn.fused import FusedClassifier, Layout, fused_classifier
-from feddep.pretraining import Pretraining, pretrain
+from feddep.impairing import HiddenFrom
+from feddep.mended import MendedEvaluator
+from feddep.nn.dgen import Slots
+from feddep.nn.fused import Initial, Layout, MendedTable
+from feddep.pretraining import Encoder, Pretraining
 from feddep.problem import Outcome, Problem
-from feddep.prototypes import Prototypes, find_prototypes
-from feddep.splits import Split
+from feddep.steps import Step, make_all
+from feddep.training import Learner
 
 TITLE = "FedDEP"
 PARTITIONED = True
@@ -45,10 +45,12 @@ class Parameters:
     Attributes:
         fused: the classifier's layers: ``paper``, its equation with K + 1 matrices, or ``authors``, their code
             (:mod:`feddep.nn.fused`).
+        initial: initial weights of the paper's layers: ``he`` or ``uniform`` (:mod:`feddep.nn.fused`).  No source.
         prototypes: number C of prototypes a client.  Paper: the best of 3, 5, 10, 15, 20 for each dataset and M; 15 is
             its choice for Cora, and the code's example has 5.
         clustering: ``kmeans``, ours, or ``dec``, deep embedded clustering as in the code.  The paper says only "a
             clustering function".
+        encoder: whose GNN embeds a client's nodes: its ``own`` (paper), or a ``common`` one, which is an experiment of ours.
         embedding: width d_z.  Paper: 128 for Cora, 64 for CiteSeer, 256 for PubMed and MSAcademic.
         depth: hops L of context that an embedding holds.  Paper: "usually around 2" (Section 4.3); the code's example: 2.
         pretraining_epochs: epochs of the local GNN.  Code: 50, and so the paper for every GNN.
@@ -67,11 +69,15 @@ class Parameters:
         intra_weight: β^f.
         cross_weight: β^n.
         task_weight: weight of the cross-entropy L^c.
+        inference: z̄ of the global graph's nodes when the classifier is tested: ``zero`` (paper and code), or ``generated``,
+            what the client that holds the node has generated for it, which is an experiment of ours.
     """
 
     fused: Layout = "paper"
+    initial: Initial = "he"
     prototypes: int = 15
     clustering: Clustering = "kmeans"
+    encoder: Encoder = "own"
     embedding: int = 128
     depth: int = 2
     pretraining_epochs: int = 50
@@ -88,6 +94,7 @@ class Parameters:
     intra_weight: float = 1.0
     cross_weight: float = 1.0
     task_weight: float = 1.0
+    inference: Literal["zero", "generated"] = "zero"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant.
@@ -105,7 +112,7 @@ class Parameters:
     @property
     def pretraining(self) -> Pretraining:
         """How the local GNN is trained."""
-        return Pretraining(self.depth, self.embedding, self.pretraining_epochs)
+        return Pretraining(self.encoder, self.depth, self.embedding, self.pretraining_epochs)
 
     @property
     def generation(self) -> GeneratorTraining:
@@ -121,108 +128,43 @@ class Parameters:
         )
 
 
-Part = tuple[Graph, Split]
-"""A client's subgraph and its training, validation and test nodes."""
+def steps(parameters: Parameters) -> Sequence[Step]:
+    """What is made before the classifier is trained."""
+    return (
+        Step("pretrain", pretraining.embed, pretraining.USES),
+        Step("prototypes", prototypes.share_prototypes, prototypes.USES, needs=("pretrain",)),
+        Step("generator", mending.generate, mending.USES, needs=("prototypes",)),
+    )
 
 
 def run(problem: Problem, parameters: Parameters) -> Outcome:
     """FedDEP from top to bottom."""
-    clients = problem.subgraphs()
-    shape = {"embeddings": (parameters.prototypes, parameters.embedding)}
-    boundary = new_boundary(problem, parameters, {"prototypes": shape})
-
-    embeddings = embed(problem, parameters, clients)
-    prototypes = cluster(problem, parameters, embeddings)
-    received = share(boundary, prototypes)
-    mended = []
-    for i, client in enumerate(clients):
-        impaired = impair_client(problem, parameters, i, client)
-        search = nearest_in(received[i])
-        mended.append(mend(problem, parameters, i, client, impaired, prototypes[i].of_nodes, search))
-    return train_classifier(problem, parameters, boundary, clients, mended)
+    made = make_all(problem, parameters, steps(parameters))
+    outcome = train_classifier(problem, parameters, made["generator"].of_clients("mended"))
+    return Outcome(outcome.histories, merged(*(step.ledger for step in made.values()), outcome.ledger))
 
 
-def new_classifier(problem: Problem, parameters: Parameters, *stream: str) -> FusedClassifier:
-    """The embedding-fused classifier F with initial weights: the run's, or those of a stream of their own."""
-    graph, setting = problem.graph, problem.setting
-    sizes = (graph.num_features, parameters.embedding, setting.hidden, graph.num_classes, setting.layers, setting.fanout)
-    model = fused_classifier(parameters.fused, *sizes, setting.dropout)
-    model.reset_parameters(torch.Generator().manual_seed(seeding.derive_seed(problem.seed, *stream, "weights")))
-    return model.to(problem.device)
-
-
-def new_boundary(problem: Problem, parameters: Parameters, kinds: dict[str, Schema]) -> Boundary:
-    """The clients' border: the classifier, the reports on it and the given kinds of messages may cross."""
-    return Boundary({"model": schema_of(new_classifier(problem, parameters)), **REPORTS, **kinds})
-
-
-def embed(problem: Problem, parameters: Parameters, clients: Sequence[Part]) -> list[Tensor]:
-    """Z_i of each client, from a GNN that it trains alone."""
-    return [
-        pretrain(graph, split.train, parameters.pretraining, problem.setting, problem.seed, f"client{i}", problem.device)
-        for i, (graph, split) in enumerate(clients)
-    ]
-
-
-def cluster(problem: Problem, parameters: Parameters, embeddings: Sequence[Tensor]) -> list[Prototypes]:
-    """Z'_i of each client."""
-    return [
-        find_prototypes(z, parameters.prototypes, parameters.clustering, problem.seed, f"client{i}")
-        for i, z in enumerate(embeddings)
-    ]
-
-
-def share(boundary: Boundary, prototypes: Sequence[Prototypes]) -> list[list[Tensor]]:
-    """Send each client's prototypes up once and on to every other client; returns what each client has received."""
-    sent = [boundary.cross(i, "up", "prototypes", {"embeddings": own.embeddings}) for i, own in enumerate(prototypes)]
-    return [
-        [boundary.cross(i, "down", "prototypes", message)["embeddings"] for j, message in enumerate(sent) if j != i]
-        for i in range(len(prototypes))
-    ]
-
-
-def impair_client(problem: Problem, parameters: Parameters, number: int, client: Part) -> Impaired:
-    """Hide some of a client's nodes."""
-    rng = seeding.generator(problem.seed, f"client{number}", "impairing")
-    return impair(*client, parameters.hidden_share, parameters.hidden_from, rng)
-
-
-def mend(
-    problem: Problem, parameters: Parameters, number: int, client: Part, impaired: Impaired, targets: Tensor, search: Search
-) -> Tensor:
-    """Train a client's DGen on its impaired subgraph and generate z̄_v for its whole subgraph, shape (n, d_z).
+def train_classifier(problem: Problem, parameters: Parameters, mended: Sequence[Tensor], learner: type[Any] = Learner) -> Outcome:
+    """FedAvg of the embedding-fused classifier on the mended subgraphs.
 
     Args:
         problem: the run.
         parameters: the framework's parameters.
-        number: the client's number i.
-        client: its subgraph G_i and split.
-        impaired: its impaired subgraph.
-        targets: what DGen is to generate for each node of the subgraph if it is missing, shape (n, d_z).
-        search: finds the nearest that each other client has.
+        mended: z̄_v of each client's nodes, shape (n_i, d_z).
+        learner: what clients train with; is called like :class:`feddep.training.Learner`.
     """
-    graph, split = client
-    name, seed, setting = f"client{number}", problem.seed, problem.setting
-    dgen = DGen(graph.num_features, parameters.embedding, parameters.max_generated, setting.hidden, setting.dropout)
-    dgen.reset_parameters(torch.Generator().manual_seed(seeding.derive_seed(seed, name, "generator", "weights")))
-    generator = Generator(dgen, parameters.generation, seed, name, problem.device)
-    generator.train(new_classifier(problem, parameters, name), impaired, split, targets, search)
-    return generator.mend(graph)
-
-
-def train_classifier(
-    problem: Problem, parameters: Parameters, boundary: Boundary, parts: Sequence[Part], mended: Sequence[Tensor]
-) -> Outcome:
-    """FedAvg of the embedding-fused classifier on the mended subgraphs; tested on the global graph, where z̄ = 0."""
     setting, seed, device = problem.setting, problem.seed, problem.device
-    model: Any = new_classifier(problem, parameters)
+    model: Any = mending.new_classifier(problem, parameters)
+    boundary = Boundary({"model": schema_of(model), **REPORTS})
     server = Server(model.state_dict())
     clients = []
-    for i, ((graph, split), z) in enumerate(zip(parts, mended, strict=True)):
-        learner = MendedLearner(graph, z, split.train, setting, seed, f"client{i}", device)
+    for i, ((graph, split), z) in enumerate(zip(problem.subgraphs(), mended, strict=True)):
+        table = MendedTable(graph.features, z.to(device), setting.fanout)
+        learns = learner(graph, split.train, setting, seed, f"client{i}", device, table)
         evaluator = MendedEvaluator(graph, model, z, device)
-        clients.append(Client(i, new_classifier(problem, parameters), learner, evaluator, split.val, setting, boundary))
-    experimenter = MendedEvaluator(problem.graph, model, None, device)
+        own = mending.new_classifier(problem, parameters)
+        clients.append(Client(i, own, learns, evaluator, split.val, setting, boundary))
+    experimenter = MendedEvaluator(problem.graph, model, of_global_graph(problem, parameters, mended), device)
     history = History()
 
     def on_round(loss: float, validation: float) -> None:
@@ -231,3 +173,13 @@ def train_classifier(
 
     federated_averaging(server, clients, problem.rounds(), on_round)
     return Outcome([history], boundary.ledger.rows())
+
+
+def of_global_graph(problem: Problem, parameters: Parameters, mended: Sequence[Tensor]) -> Tensor | None:
+    """z̄ of the nodes of the global graph, shape (n, d_z), or none for zero."""
+    if parameters.inference == "zero" or problem.partition is None:
+        return None
+    z = torch.zeros(problem.graph.num_nodes, parameters.embedding)
+    for i, own in enumerate(mended):
+        z[problem.partition.nodes(i)] = own.cpu()
+    return z

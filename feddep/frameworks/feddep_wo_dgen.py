@@ -9,6 +9,7 @@ FedSage's "the necessity of generating multi-hop cross-subgraph neighbors" (Sect
   embedding-fused classifier with z̄ = 0.  In the authors' layout that is FedAvg itself, which has its own row.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +17,7 @@ import torch
 
 from feddep.frameworks import feddep
 from feddep.problem import Outcome, Problem
+from feddep.steps import Step
 
 TITLE = "FedDEP w/o DGen"
 PARTITIONED = True
@@ -43,11 +45,14 @@ class Parameters(feddep.Parameters):
             raise ValueError("depth must be 0 without deep neighbours")
 
 
+def steps(parameters: Parameters) -> Sequence[Step]:
+    """Those of FedDEP, or none."""
+    return feddep.steps(parameters) if parameters.reading == "shallow" else ()
+
+
 def run(problem: Problem, parameters: Parameters) -> Outcome:
     """FedDEP with neighbours of one hop, or with none."""
     if parameters.reading == "shallow":
         return feddep.run(problem, parameters)
-    clients = problem.subgraphs()
-    boundary = feddep.new_boundary(problem, parameters, {})
-    mended = [torch.zeros(graph.num_nodes, parameters.embedding) for graph, _ in clients]
-    return feddep.train_classifier(problem, parameters, boundary, clients, mended)
+    mended = [torch.zeros(graph.num_nodes, parameters.embedding) for graph, _ in problem.subgraphs()]
+    return feddep.train_classifier(problem, parameters, mended)

@@ -10,16 +10,19 @@ A message always holds all slots of all remaining nodes, empty ones as zeros, so
 at most S/ñ times the O(M ñ_v d_z) numbers a node and step of the paper's Table 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from feddep import mending, pretraining
 from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.ledger import merged
 from feddep.frameworks import feddep
 from feddep.generation import Search, nearest
 from feddep.problem import Outcome, Problem
+from feddep.steps import Made, Step, by_client, make_all
 
 TITLE = "FedDEP w/o Proto"
 PARTITIONED = True
@@ -30,22 +33,38 @@ class Parameters(feddep.Parameters):
     """Those of FedDEP; ``prototypes`` and ``clustering`` are not used."""
 
 
+def steps(parameters: Parameters) -> Sequence[Step]:
+    """Pretraining is FedDEP's; generators are trained by messages."""
+    return (
+        Step("pretrain", pretraining.embed, pretraining.USES),
+        Step("generator", generate, mending.USES, needs=("pretrain",)),
+    )
+
+
 def run(problem: Problem, parameters: Parameters) -> Outcome:
     """FedDEP, its generators trained by real FL on real embeddings."""
+    made = make_all(problem, parameters, steps(parameters))
+    outcome = feddep.train_classifier(problem, parameters, made["generator"].of_clients("mended"))
+    return Outcome(outcome.histories, merged(*(step.ledger for step in made.values()), outcome.ledger))
+
+
+def generate(problem: Problem, parameters: Parameters, made: Mapping[str, Made]) -> Made:
+    """As :func:`feddep.mending.generate`, but every step asks all other clients; all of it is in the ledger."""
     clients = problem.subgraphs()
-    impaired = [feddep.impair_client(problem, parameters, i, client) for i, client in enumerate(clients)]
+    impaired = [mending.impair_client(problem, parameters, i, client) for i, client in enumerate(clients)]
     kinds: dict[str, Schema] = {}
     for i, each in enumerate(impaired):
         shape = (each.graph.num_nodes, parameters.max_generated, parameters.embedding)
         kinds |= {generated(i): {"embeddings": shape}, gradients(i): {"gradients": shape}}
-    boundary = feddep.new_boundary(problem, parameters, kinds)
-
-    embeddings = feddep.embed(problem, parameters, clients)
-    mended = [
-        feddep.mend(problem, parameters, i, client, impaired[i], embeddings[i], asking(boundary, i, embeddings))
-        for i, client in enumerate(clients)
-    ]
-    return feddep.train_classifier(problem, parameters, boundary, clients, mended)
+    boundary = Boundary(kinds)
+    embeddings = made["pretrain"].of_clients("embeddings")
+    mended, losses = [], []
+    for i, client in enumerate(clients):
+        search = asking(boundary, i, embeddings)
+        z, loss = mending.mend(problem, parameters, i, client, impaired[i], embeddings[i], search)
+        mended.append(z)
+        losses.append(loss)
+    return Made(by_client(mended=mended, loss=losses), boundary.ledger.rows())
 
 
 def generated(client: int) -> str:

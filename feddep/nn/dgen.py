@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from feddep.nn.dropout import dropout_mask
+from feddep.nn.dropout import drop
 from feddep.nn.embedding import Linear
 from feddep.nn.sage import SAGEConv
 from feddep.nn.sparse import SparseMatrix
@@ -92,6 +92,4 @@ class DGen(nn.Module):
         return Generated(count, embeddings, chosen)
 
     def _drop(self, hidden: Tensor, generator: torch.Generator) -> Tensor:
-        if not self.training or self.dropout == 0:
-            return hidden
-        return hidden * dropout_mask(hidden, self.dropout, generator)
+        return drop(hidden, self.dropout, generator if self.training else None)

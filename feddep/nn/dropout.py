@@ -1,4 +1,4 @@
-"""Dropout masks from a generator of their own."""
+"""Dropout from a generator of its own."""
 
 import torch
 from torch import Tensor
@@ -14,3 +14,10 @@ def dropout_mask(like: Tensor, probability: float, generator: torch.Generator) -
     draws = words.random_(-(2**63), None, generator=generator).view(torch.int16)[: like.numel()].view(like.shape)
     threshold = round(probability * 2**16) - 2**15
     return (draws >= threshold).to(like.dtype).div_(1 - probability)
+
+
+def drop(hidden: Tensor, probability: float, generator: torch.Generator | None) -> Tensor:
+    """Dropout of ``hidden``; none without a generator."""
+    if generator is None or probability == 0:
+        return hidden
+    return hidden * dropout_mask(hidden, probability, generator)

@@ -1,12 +1,11 @@
 """The network that embeds a client's own nodes: the local GNN whose inner layer FedDEP shares prototypes of."""
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from feddep.nn.features import FeatureTable
+from feddep.nn.initial import draw_uniform
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 
@@ -22,9 +21,7 @@ class Linear(nn.Linear):
 
     def draw(self, generator: torch.Generator) -> None:
         """Draw weights and bias uniformly from ±1/√inputs."""
-        bound = 1 / math.sqrt(self.in_features)
-        for parameter in (self.weight, self.bias):
-            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        draw_uniform((self.weight, self.bias), self.in_features, generator)
 
 
 class EmbeddingGNN(nn.Module):

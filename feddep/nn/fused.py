@@ -18,14 +18,18 @@ from torch.nn.functional import embedding
 
 from feddep.evaluation import mean_adjacency
 from feddep.graph import Graph
-from feddep.nn.dropout import dropout_mask
+from feddep.nn.dropout import drop
 from feddep.nn.features import FeatureTable
+from feddep.nn.initial import draw_uniform
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 from feddep.sampling import NOBODY
 
 Layout = Literal["paper", "authors"]
 """``paper``: :class:`FusedGNN`; ``authors``: :class:`FusedSAGE`."""
+
+Initial = Literal["he", "uniform"]
+"""Initial weights of :class:`FusedGNN`: as He et al. (2015) draw them for ReLU, or as is usual for any linear map."""
 
 
 class MendedTable:
@@ -78,18 +82,12 @@ class FusedLayer(nn.Module):
         self.widths = [inputs, embedding]
         self.weight = nn.Parameter(torch.empty(inputs + embedding, outputs))
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W^x uniformly from ±√(6/inputs), as He et al. (2015) do for ReLU, and W^z from ±1/√d_z.
-
-        The paper names no initial weights.  From ±1/√inputs, the usual choice for linear maps, SGD takes the whole of 50
-        rounds to get going, as there is one more matrix than in GraphSAGE; W^z has that usual choice.  This was seen on the
-        test accuracy of one run (Cora, M = 5, seed 0: 0.72 from the usual choice, 0.86 from this one), and GraphSAGE got no
-        such search: a comparison with it has to say so, or to choose both on validation nodes.
-        """
-        inputs, embedding = self.widths
-        bounds = (math.sqrt(6 / inputs), 1 / math.sqrt(embedding))
-        for part, bound in zip(self.weight.detach().split(self.widths), bounds, strict=True):
-            nn.init.uniform_(part, -bound, bound, generator=generator)
+    def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
+        """Draw W^z uniformly from ±1/√d_z, and W^x from ±√(6/inputs) (``he``) or ±1/√inputs (``uniform``)."""
+        of_x, of_z = self.weight.detach().split(self.widths)
+        bound = math.sqrt((6 if initial == "he" else 1) / self.widths[0])
+        nn.init.uniform_(of_x, -bound, bound, generator=generator)
+        draw_uniform([of_z], self.widths[1], generator)
 
     def forward(self, x: Tensor | SparseMatrix, z: Tensor | None) -> Tensor:
         """Shape (R, outputs), from x̄ of shape (R, inputs) and z̄ of shape (R, d_z), or none where all z̄ are zero."""
@@ -135,10 +133,10 @@ class FusedGNN(nn.Module):
         closed = graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
         return sp.csr_matrix(sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ closed)
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
+    def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
         """Draw all weights anew."""
         for layer in self.layers:
-            layer.reset_parameters(generator)
+            layer.reset_parameters(generator, initial)
 
     def forward(self, trees: np.ndarray, table: MendedTable, generator: torch.Generator | None = None) -> Tensor:
         """Logits of the roots of sampled trees, shape (B, C).
@@ -154,7 +152,7 @@ class FusedGNN(nn.Module):
         initial = self.layers[0](table.own(nodes), table.embeddings(nodes)).relu()
         places = trees.shape[1]
         index = torch.from_numpy(place_of.reshape(batch, places)).to(initial.device)
-        hidden = self._drop(embedding(index, initial), generator)
+        hidden = drop(embedding(index, initial), self.dropout, generator)
         for layer in self.layers[1:]:
             inner = places // (1 + fanout)
             own, drawn = _closed_shares(trees[:, inner:places].reshape(batch, inner, fanout))
@@ -163,14 +161,9 @@ class FusedGNN(nn.Module):
             mean = weights[:, :, :1] * hidden[:, :inner] + (weights[:, :, None, 1:] @ others).squeeze(2)
             hidden = layer(mean.flatten(0, 1), table.embeddings(trees[:, :inner].ravel()))
             if layer is not self.layers[-1]:
-                hidden = self._drop(hidden.relu(), generator).view(batch, inner, -1)
+                hidden = drop(hidden.relu(), self.dropout, generator).view(batch, inner, -1)
             places = inner
         return hidden
-
-    def _drop(self, hidden: Tensor, generator: torch.Generator | None) -> Tensor:
-        if generator is None or self.dropout == 0:
-            return hidden
-        return hidden * dropout_mask(hidden, self.dropout, generator)
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:
         """Logits of all nodes from their full neighbourhoods, without dropout, shape (n, C).
@@ -214,12 +207,11 @@ class FusedSAGE(GraphSAGE):
         """The matrix that :meth:`full` aggregates with: row v averages over the neighbours of v; shape (n, n)."""
         return mean_adjacency(graph)
 
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew: GraphSAGE's first, then the maps Z^k, uniformly from ±1/√d_z."""
+    def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
+        """Draw all weights anew: GraphSAGE's first, which have one choice only, then the maps Z^k, uniformly from ±1/√d_z."""
         super().reset_parameters(generator)
         for fusion in self.fusions:
-            bound = 1 / math.sqrt(fusion.shape[0])
-            nn.init.uniform_(fusion, -bound, bound, generator=generator)
+            draw_uniform([fusion], fusion.shape[0], generator)
 
     def forward(self, trees: np.ndarray, table: MendedTable, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
         """Logits of the roots of sampled trees, shape (B, C); the arguments are those of :meth:`FusedGNN.forward`."""
@@ -231,7 +223,7 @@ class FusedSAGE(GraphSAGE):
             hidden = convolution(joined) + table.embeddings(trees[:, :places].ravel()) @ fusion
             if convolution is self.convolutions[-1]:
                 break
-            hidden = self._activate(hidden, generator).view(batch, places, -1)
+            hidden = drop(hidden.relu(), self.dropout, generator).view(batch, places, -1)
             inner = places // (1 + fanout)
             neighbours = hidden[:, inner:].view(batch, inner, fanout, -1).mean(dim=2)
             present = trees[:, inner:places:fanout] != NOBODY  # a node has either all d draws or none

@@ -1,14 +1,14 @@
 """GraphSAGE with the mean aggregator (Hamilton et al., 2017, Algorithms 1 and 2), mini-batch and full-batch."""
 
 import itertools
-import math
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from feddep.nn.dropout import dropout_mask
+from feddep.nn.dropout import drop
 from feddep.nn.features import FeatureTable
+from feddep.nn.initial import draw_uniform
 from feddep.nn.sparse import SparseMatrix
 from feddep.sampling import NOBODY, tree_width
 
@@ -27,9 +27,7 @@ class SAGEConv(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw weights and bias uniformly from ±1/√inputs, as two separate linear maps of that many inputs would."""
-        bound = 1 / math.sqrt(self.inputs)
-        for parameter in (self.weight, self.bias):
-            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        draw_uniform((self.weight, self.bias), self.inputs, generator)
 
     def forward(self, joined: Tensor | SparseMatrix) -> Tensor:
         """Convolve rows that are joined already, [x_v ‖ mean x_u], shape (R, 2 · inputs), to shape (R, outputs)."""
@@ -86,7 +84,7 @@ class GraphSAGE(nn.Module):
         own, drawn = trees[:, :places], trees[:, places:].reshape(-1, fanout)
         hidden = self.convolutions[0](table.joined(own.ravel(), drawn))
         for convolution in self.convolutions[1:]:
-            hidden = self._activate(hidden, generator).view(batch, places, -1)
+            hidden = drop(hidden.relu(), self.dropout, generator).view(batch, places, -1)
             inner = places // (1 + fanout)
             neighbours = hidden[:, inner:].view(batch, inner, fanout, -1).mean(dim=2)
             present = trees[:, inner:places:fanout] != NOBODY  # a node has either all d draws or none
@@ -95,12 +93,6 @@ class GraphSAGE(nn.Module):
             hidden = convolution(torch.cat([hidden[:, :inner], neighbours], dim=2).flatten(0, 1))
             places = inner
         return hidden
-
-    def _activate(self, hidden: Tensor, generator: torch.Generator | None) -> Tensor:
-        hidden = hidden.relu()
-        if generator is None or self.dropout == 0:
-            return hidden
-        return hidden * dropout_mask(hidden, self.dropout, generator)
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
         """Logits of all nodes from their full neighbourhoods, without dropout, shape (n, C)."""

@@ -7,7 +7,7 @@ from typing import Any
 from feddep.reporting.runs import FinishedRun
 from feddep.storage import canonical_json
 
-_SUMMED_UP = ("time", "seconds", "data_fingerprint")
+_SUMMED_UP = ("time", "seconds", "seconds_before", "seconds_by_round", "data_fingerprint")
 
 
 def summarise(config: Mapping[str, Any], finished: list[FinishedRun]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """FedDEP's own promises: what is sent, when, and what its ablations are."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,11 @@ import pytest
 import torch
 from test_frameworks import CLIENTS, ROUNDS, problem_of
 
+from feddep import mending
 from feddep.federation.boundary import Boundary
 from feddep.frameworks import fedavg, feddep, feddep_wo_dgen, feddep_wo_proto
 from feddep.generation import Generator, nearest, nearest_in
+from feddep.steps import Made, make_all
 
 SMALL = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 3, "hidden_from": "all"}
 
@@ -74,21 +77,39 @@ def test_generators_are_trained_after_sharing_and_without_sending_anything(monke
     assert set(events[sharing + 2 * CLIENTS :]) == {"model", "training", "validation"}
 
 
-def test_a_client_s_prototypes_are_means_of_its_own_nodes_and_others_get_copies():
+def test_a_client_s_prototypes_are_means_of_its_own_nodes_and_all_have_them():
     problem, parameters = problem_of("feddep"), small(feddep)
-    embeddings = feddep.embed(problem, parameters, problem.subgraphs())
-    prototypes = feddep.cluster(problem, parameters, embeddings)
-    boundary = feddep.new_boundary(problem, parameters, {"prototypes": {"embeddings": (4, 6)}})
-    received = feddep.share(boundary, prototypes)
-    for i in range(CLIENTS):
-        others = [j for j in range(CLIENTS) if j != i]
-        for got, j in zip(received[i], others, strict=True):
-            assert torch.equal(got, prototypes[j].embeddings)
-            for c in range(4):
-                mean = embeddings[j][prototypes[j].cluster == c].mean(dim=0)
-                torch.testing.assert_close(got[c], mean)
-    received[0][0].zero_()
-    assert prototypes[1].embeddings.any()
+    made = make_all(problem, parameters, feddep.steps(parameters))
+    embeddings, targets = made["pretrain"].of_clients("embeddings"), made["prototypes"].of_clients("targets")
+    for z, own, shared in zip(embeddings, targets, made["prototypes"].of_clients("prototypes"), strict=True):
+        assert shared.shape == (4, 6)
+        for prototype in shared:
+            members = (own == prototype).all(dim=1)
+            torch.testing.assert_close(prototype, z[members].mean(dim=0))
+        assert all((target == shared).all(dim=1).any() for target in own)
+
+
+def test_each_step_counts_what_it_sends():
+    problem, parameters = problem_of("feddep"), small(feddep)
+    made = make_all(problem, parameters, feddep.steps(parameters))
+    kinds = {stage: {row["kind"] for row in step.ledger} for stage, step in made.items()}
+    assert kinds == {"pretrain": set(), "prototypes": {"prototypes"}, "generator": set()}
+    parameters = small(feddep, encoder="common")
+    common = make_all(problem, parameters, feddep.steps(parameters))
+    assert {row["kind"] for row in common["pretrain"].ledger} == {"encoder", "training", "validation"}
+    assert not torch.equal(*(made_in["pretrain"].tensors["client0.embeddings"] for made_in in (made, common)))
+
+
+def test_steps_made_before_are_taken_as_they_are():
+    parameters = small(feddep)
+    made = make_all(problem_of("feddep"), parameters, feddep.steps(parameters))
+    resumed = dataclasses.replace(problem_of("feddep"), made=made)
+    first, again = feddep.run(problem_of("feddep"), parameters), feddep.run(resumed, parameters)
+    assert first.histories[0].loss == again.histories[0].loss
+    assert first.ledger == again.ledger
+    changed = {**made["generator"].tensors, "client0.mended": torch.ones_like(made["generator"].tensors["client0.mended"])}
+    other = dataclasses.replace(problem_of("feddep"), made={**made, "generator": Made(changed)})
+    assert feddep.run(other, parameters).histories[0].loss != first.histories[0].loss
 
 
 def test_mended_embeddings_reach_the_classifier():
@@ -125,7 +146,7 @@ def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
     assert entries(ledger, "prototypes") == {}
     steps = parameters.generator_epochs
     for i, client in enumerate(problem.subgraphs()):
-        remaining = len(feddep.impair_client(problem, parameters, i, client).kept)
+        remaining = len(mending.impair_client(problem, parameters, i, client).kept)
         size = remaining * 5 * 6 * 4  # slots · d_z numbers of 4 bytes
         generated, gradients = (entries(ledger, kind(i)) for kind in (feddep_wo_proto.generated, feddep_wo_proto.gradients))
         others = [j for j in range(CLIENTS) if j != i]

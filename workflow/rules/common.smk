@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from feddep import plan, records
+from feddep import plan, preparations, records, variants
 from feddep.config import validate
 from feddep.errors import FeddepError
 from feddep.storage import read_json, write_json
@@ -31,7 +31,7 @@ for key, value in typed(workflow.config_settings.config).items():
 
 try:
     config = validate(config)
-    RUNS = {run.path: records.of_run(config, run) for run in plan.runs(config)}
+    RUNS = {run.path: records.of_run(config, run) for run in plan.all_runs(config)}
     CUTS = {cut.path: records.of_partition(config, cut) for cut in plan.cuts(config)}
     GRAPHS = {name: records.of_graph(config, name) for name in config["datasets"]}
 except FeddepError as error:
@@ -44,12 +44,13 @@ if not CONFIG.is_file() or read_json(CONFIG) != config:
 
 
 wildcard_constraints:
-    setting="[a-z][a-z0-9_]*",
-    dataset="[a-z][a-z0-9_]*",
-    framework="[a-z][a-z0-9_]*",
+    setting=variants.PATTERN,
+    dataset=variants.PATTERN,
+    framework=variants.PATTERN,
     scope=r"whole|m\d+",
     clients=r"\d+",
     seed=r"\d+",
+    step="[0-9a-f]{12}",
 
 
 def feddep(stage):
@@ -63,3 +64,26 @@ def gpus():
     if config["device"] == "cpu" or shutil.which("nvidia-smi") is None:
         return 0
     return int(b"GPU" in subprocess.run(["nvidia-smi", "-L"], capture_output=True).stdout)
+
+
+def run_of(wildcards):
+    """The run that a file belongs to. It need not be planned: whatever can be spelled can be made."""
+    clients = None if wildcards.scope == "whole" else int(wildcards.scope[1:])
+    return plan.Run(wildcards.setting, wildcards.dataset, clients, wildcards.framework, int(wildcards.seed))
+
+
+def problem_files(wildcards):
+    """What every stage of a run reads: graph, split and, for a framework that works on subgraphs, partition."""
+    dataset, seed = variants.base(wildcards.dataset), wildcards.seed
+    files = {"graph": f"{OUTPUT}/graphs/{dataset}.safetensors", "split": f"{OUTPUT}/splits/{dataset}/seed{seed}.safetensors"}
+    if wildcards.scope != "whole":
+        files["partition"] = f"{OUTPUT}/partitions/{dataset}/{wildcards.scope}/seed{seed}.safetensors"
+    return files
+
+
+def problem_flags(run, input, made):
+    """The flags by which every stage of a run is told what to work on; ``made`` are results of earlier stages."""
+    values = {"dataset": run.dataset, "framework": run.framework, "setting": run.setting, "seed": run.seed, "clients": run.clients}
+    values |= {name: input.get(name) for name in ("graph", "split", "partition")}
+    flags = [f"--{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None]
+    return " ".join([*flags, *(f"--made {stage}={file}" for stage, file in made.items())])

@@ -13,10 +13,10 @@ def one_of(names):
 
 # What is made afresh needs its partition and its graph afresh, and their statistics come with them.
 RECORDED_RUNS = recorded(RUNS)
-FRESH_RUNS = [run for run in plan.runs(config) if run.path not in RECORDED_RUNS]
-RECORDED_CUTS = recorded(CUTS) - {plan.Cut(run.dataset, run.clients, run.seed).path for run in FRESH_RUNS}
+FRESH_RUNS = [run for run in plan.all_runs(config) if run.path not in RECORDED_RUNS]
+RECORDED_CUTS = recorded(CUTS) - {cut.path for cut in plan.cuts_of(FRESH_RUNS)}
 FRESH_CUTS = [cut for cut in plan.cuts(config) if cut.path not in RECORDED_CUTS]
-RECORDED_GRAPHS = recorded(GRAPHS) - {made.dataset for made in FRESH_RUNS + FRESH_CUTS}
+RECORDED_GRAPHS = recorded(GRAPHS) - {variants.base(made.dataset) for made in FRESH_RUNS + FRESH_CUTS}
 
 
 ruleorder: reuse_run > classify

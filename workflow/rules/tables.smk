@@ -1,6 +1,7 @@
 def findings(wildcards):
     """All that tables, figures and report are made of."""
-    return [artefact.result for artefact in (*RUNS.values(), *CUTS.values(), *GRAPHS.values())]
+    runs = [RUNS[run.path] for run in plan.runs(config)]
+    return [artefact.result for artefact in (*runs, *CUTS.values(), *GRAPHS.values())]
 
 
 rule tables:
