@@ -60,7 +60,7 @@ def validate(raw: Any, schema: str | Path = SCHEMA) -> dict[str, Any]:
     return config
 
 
-def entry(config: Config, section: str, spelled: str) -> dict[str, Any]:
+def entry(config: Config, section: str, spelled: str, dataset: str | None = None) -> dict[str, Any]:
     """The complete options of a dataset, setting or framework under a spelled name (:mod:`feddep.variants`).
 
     A framework needs no entry in the configuration: without one it has its defaults.
@@ -69,6 +69,7 @@ def entry(config: Config, section: str, spelled: str) -> dict[str, Any]:
         config: a validated configuration.
         section: ``datasets``, ``settings`` or ``frameworks``.
         spelled: the name, with what differs from the entry.
+        dataset: whose value is meant where a framework's parameter has one for each dataset; without it they are all kept.
 
     Raises:
         ConfigError: if there is no such entry, option or value.
@@ -76,7 +77,8 @@ def entry(config: Config, section: str, spelled: str) -> dict[str, Any]:
     name, changes = variants.read(spelled)
     options = config[section].get(name)
     if section == "frameworks":
-        return _framework_parameters(name, {**(options or {}), **changes})
+        parameters = _framework_parameters(name, {**(options or {}), **changes})
+        return parameters if dataset is None else _for_dataset(f"frameworks.{name}", parameters, dataset)
     if options is None:
         raise ConfigError(f"{section}.{name} is not in the configuration; there are {', '.join(config[section])}")
     rule = _read_schema(SCHEMA)["properties"][section]["additionalProperties"]
@@ -237,9 +239,30 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
             raise ConfigError(f"datasets.{name} is not a known dataset and has no key synthetic; known: {', '.join(REGISTRY)}")
 
 
+def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    name = variants.base(dataset)
+    chosen = {}
+    for key, value in parameters.items():
+        if isinstance(value, Mapping):
+            if name not in value:
+                raise ConfigError(f"{path}.{key} has a value for {', '.join(value)}, but none for {name}")
+            value = value[name]
+        chosen[key] = value
+    return chosen
+
+
 def _framework_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a framework, complete: ``given`` over the defaults of its module's dataclass ``Parameters``."""
-    return _complete_parameters(f"frameworks.{name}", given, frameworks.load(name).Parameters)
+    """The parameters of a framework, complete: ``given`` over the defaults of its module's dataclass ``Parameters``.
+
+    A parameter may have a value for each dataset: ``{cora: 128, citeseer: 64}``.
+    """
+    path, parameters = f"frameworks.{name}", frameworks.load(name).Parameters
+    by_dataset = {key: value for key, value in given.items() if isinstance(value, Mapping)}
+    complete = _complete_parameters(path, {key: value for key, value in given.items() if key not in by_dataset}, parameters)
+    for key, values in by_dataset.items():
+        each = {name: _complete_parameters(path, {key: value}, parameters) for name, value in values.items()}
+        complete[key] = {name: options[key] for name, options in each.items()}
+    return complete
 
 
 def _complete_parameters(path: str, given: Mapping[str, Any], parameters: type) -> dict[str, Any]:

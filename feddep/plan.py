@@ -129,7 +129,7 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
         "split": dict(config["split"]),
         "partition": partition,
         "setting": entry(config, "settings", run.setting),
-        "framework": {"name": variants.base(run.framework), **entry(config, "frameworks", run.framework)},
+        "framework": {"name": variants.base(run.framework), **entry(config, "frameworks", run.framework, run.dataset)},
         "seed": run.seed,
     }
 

@@ -21,8 +21,8 @@ class Parameters(Protocol):
     """What this step reads of a framework's parameters."""
 
     @property
-    def prototypes(self) -> int:
-        """Number C of prototypes a client."""
+    def prototypes(self) -> int | None:
+        """Number C of prototypes a client; None for as many as there are classes."""
 
     @property
     def clustering(self) -> Clustering:
@@ -41,11 +41,9 @@ def share_prototypes(problem: Problem, parameters: Parameters, made: Mapping[str
         client's own nodes, shape (n_i, d_z), which stays with it.
     """
     embeddings = made["pretrain"].of_clients("embeddings")
-    found = [
-        find_prototypes(z, parameters.prototypes, parameters.clustering, problem.seed, f"client{i}")
-        for i, z in enumerate(embeddings)
-    ]
-    boundary = Boundary({"prototypes": {"embeddings": (parameters.prototypes, embeddings[0].shape[1])}})
+    count = parameters.prototypes or problem.graph.num_classes
+    found = [find_prototypes(z, count, parameters.clustering, problem.seed, f"client{i}") for i, z in enumerate(embeddings)]
+    boundary = Boundary({"prototypes": {"embeddings": (count, embeddings[0].shape[1])}})
     sent = [boundary.cross(i, "up", "prototypes", {"embeddings": own.embeddings}) for i, own in enumerate(found)]
     for i in range(len(sent)):
         for j, message in enumerate(sent):

@@ -46,8 +46,8 @@ class Parameters:
         fused: the classifier's layers: ``paper``, its equation with K + 1 matrices, or ``authors``, their code
             (:mod:`feddep.nn.fused`).
         initial: initial weights of the paper's layers: ``he`` or ``uniform`` (:mod:`feddep.nn.fused`).  No source.
-        prototypes: number C of prototypes a client.  Paper: the best of 3, 5, 10, 15, 20 for each dataset and M; 15 is
-            its choice for Cora, and the code's example has 5.
+        prototypes: number C of prototypes a client; null: as many as there are classes.  Paper: the best of 3, 5, 10, 15,
+            20 for each dataset and M, chosen by the accuracy that it reports; the code's example has 5.
         clustering: ``kmeans``, ours, or ``dec``, deep embedded clustering as in the code.  The paper says only "a
             clustering function".
         encoder: whose GNN embeds a client's nodes: its ``own`` (paper), or a ``common`` one, which is an experiment of ours.
@@ -75,7 +75,7 @@ class Parameters:
 
     fused: Layout = "paper"
     initial: Initial = "he"
-    prototypes: int = 15
+    prototypes: int | None = None
     clustering: Clustering = "kmeans"
     encoder: Encoder = "own"
     embedding: int = 128
@@ -103,7 +103,8 @@ class Parameters:
             ValueError: naming the parameter and what it must be.
         """
         for name, least in (("prototypes", 1), ("embedding", 1), ("depth", 0), ("max_generated", 1)):
-            if getattr(self, name) < least:
+            value = getattr(self, name)
+            if value is not None and value < least:
                 raise ValueError(f"{name} must be at least {least}")
         for name in ("bernoulli_rate", "hidden_share"):
             if not 0 <= getattr(self, name) <= 1:

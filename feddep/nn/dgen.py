@@ -24,7 +24,7 @@ class Generated:
 
     Attributes:
         count: predicted number ñ_v of missing neighbours, not rounded, at least 0, shape (n,).
-        embeddings: one candidate embedding for each of S slots, shape (n, S, d_z).
+        embeddings: an embedding for each of S slots, shape (n, S, d_z); zero for a node without any filled slot.
         chosen: which slots are filled: the first ⌊ñ_v⌉, at most S, each kept with probability r; bool, shape (n, S).
     """
 
@@ -82,14 +82,18 @@ class DGen(nn.Module):
         """
         encoded = self.outer.full(self._drop(self.inner.full(x, mean).relu(), generator), mean)
         count = self.count(encoded).relu().squeeze(1)
-        hidden = encoded + torch.randn(encoded.shape, generator=generator, device=encoded.device)
+        noisy = encoded + torch.randn(encoded.shape, generator=generator, device=encoded.device)
+        wanted = count.detach().round().clamp(0, self.slots)
+        kept = torch.rand(len(count), self.slots, generator=generator, device=encoded.device) < rate
+        chosen = (torch.arange(self.slots, device=encoded.device) < wanted.unsqueeze(1)) & kept
+        # The widest layers take most of the time, and nobody reads what they would make of a node without neighbours.
+        nodes = chosen.any(dim=1).nonzero().squeeze(1)
+        hidden = noisy[nodes]
         for layer in self.widen:
             hidden = layer(hidden).relu()
-        embeddings = self.embedding(self._drop(hidden, generator)).tanh().view(len(count), self.slots, -1)
-        wanted = count.detach().round().clamp(0, self.slots)
-        kept = torch.rand(embeddings.shape[:2], generator=generator, device=encoded.device) < rate
-        chosen = (torch.arange(self.slots, device=encoded.device) < wanted.unsqueeze(1)) & kept
-        return Generated(count, embeddings, chosen)
+        filled = self.embedding(self._drop(hidden, generator)).tanh()
+        embeddings = filled.new_zeros(len(count), filled.shape[1]).index_copy(0, nodes, filled)
+        return Generated(count, embeddings.view(len(count), self.slots, -1), chosen)
 
     def _drop(self, hidden: Tensor, generator: torch.Generator) -> Tensor:
         return drop(hidden, self.dropout, generator if self.training else None)
