@@ -1,0 +1,320 @@
+"""DP-SGD against a loop that computes the gradient of one example after the other, and its noise against its law."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kstest
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from feddep import seeding
+from feddep.graph import Graph
+from feddep.nn.features import FeatureTable
+from feddep.nn.fused import MendedTable, fused_classifier
+from feddep.nn.sage import GraphSAGE
+from feddep.privacy.dpsgd import Privacy, PrivateLearner, add_clipped, privatise, recorded, start_gradients
+from feddep.sampling import sample_trees
+from feddep.settings import Setting
+from feddep.training import new_optimizer
+from graphs import graphs, random_graph
+
+MODELS = ["sage", "authors", "paper"]
+WIDTH = 3
+"""Width d_z of the embeddings here."""
+
+
+def new_model(kind: str, graph: Graph, layers: int = 2, fanout: int = 3, dropout: float = 0.0, hidden: int = 5) -> nn.Module:
+    model: nn.Module
+    if kind == "sage":
+        model = GraphSAGE(graph.num_features, hidden, graph.num_classes, layers, fanout, dropout)
+    else:
+        model = fused_classifier(kind, graph.num_features, WIDTH, hidden, graph.num_classes, layers, fanout, dropout)
+    model.reset_parameters(torch.Generator().manual_seed(3))
+    return model
+
+
+def new_table(kind: str, graph: Graph, fanout: int = 3) -> FeatureTable | MendedTable:
+    z = torch.randn(graph.num_nodes, WIDTH, generator=torch.Generator().manual_seed(4))
+    return FeatureTable(graph.features, fanout) if kind == "sage" else MendedTable(graph.features, z, fanout)
+
+
+def some_trees(graph: Graph, layers: int = 2, fanout: int = 3, batch: int = 5) -> tuple[np.ndarray, Tensor]:
+    """Trees with some roots that stand there twice, and the labels of the roots."""
+    rng = np.random.default_rng(5)
+    roots = rng.integers(0, graph.num_nodes, batch)
+    return sample_trees(graph, roots, fanout, layers, rng), torch.from_numpy(graph.labels[roots])
+
+
+def flat(tensors: list[Tensor]) -> Tensor:
+    return torch.cat([tensor.flatten() for tensor in tensors])
+
+
+def gradient_of(model: nn.Module) -> Tensor:
+    return flat([parameter.grad for parameter in model.parameters()])
+
+
+def one_by_one(model: nn.Module, table: object, trees: np.ndarray, labels: Tensor) -> list[Tensor]:
+    """The gradient of every example, each from a batch of its own."""
+    gradients = []
+    for tree, label in zip(trees, labels, strict=True):
+        loss = cross_entropy(model(tree[None], table, None), label[None])
+        gradients.append(flat(list(torch.autograd.grad(loss, list(model.parameters())))))
+    return gradients
+
+
+def clipped(gradients: list[Tensor], clip: float) -> Tensor:
+    """The sum of the gradients, each clipped."""
+    return sum(gradient * min(1.0, clip / max(float(gradient.norm()), 1e-30)) for gradient in gradients)
+
+
+def ours(model: nn.Module, table: object, graph: Graph, trees: np.ndarray, labels: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+    """The same sum, and the norms, from the module."""
+    start_gradients(model, 0.0, torch.Generator())
+    with recorded(model, trees, table, graph.num_nodes) as record:
+        losses = cross_entropy(record.classify(None), labels, reduction="none")
+    norms = add_clipped(model, record.products, losses, clip)
+    return gradient_of(model), norms
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@given(graph=graphs(), layers=st.integers(1, 3), fanout=st.integers(1, 3), clip=st.sampled_from([0.01, 1.0, 1e6]))
+def test_the_clipped_sum_is_that_of_a_loop_over_examples(kind, graph, layers, fanout, clip):
+    model, table = new_model(kind, graph, layers, fanout), new_table(kind, graph, fanout)
+    trees, labels = some_trees(graph, layers, fanout)
+    expected = one_by_one(model, table, trees, labels)
+    total, norms = ours(model, table, graph, trees, labels, clip)
+    np.testing.assert_allclose(norms, [float(gradient.norm()) for gradient in expected], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(total, clipped(expected, clip), rtol=1e-3, atol=1e-5 * min(clip, 1.0) * len(trees))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_graph_of_the_usual_size_with_all_examples_clipped(kind):
+    graph = random_graph(300, 1500, features=200, classes=5, density=0.05)
+    model, table = new_model(kind, graph, fanout=5, hidden=32), new_table(kind, graph, 5)
+    trees, labels = some_trees(graph, fanout=5, batch=32)
+    expected = one_by_one(model, table, trees, labels)
+    clip = 0.5 * min(float(gradient.norm()) for gradient in expected)
+    total, norms = ours(model, table, graph, trees, labels, clip)
+    np.testing.assert_allclose(norms, [float(gradient.norm()) for gradient in expected], rtol=1e-5)
+    np.testing.assert_allclose(total, clipped(expected, clip), rtol=1e-3, atol=1e-5 * clip)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_with_dropout_the_sum_is_that_of_the_same_masks(kind):
+    graph = random_graph(30, 60)
+    model, table = new_model(kind, graph, dropout=0.5, hidden=16), new_table(kind, graph)
+    trees, labels = some_trees(graph, batch=6)
+    start_gradients(model, 0.0, torch.Generator())
+    with recorded(model, trees, table, graph.num_nodes) as record:
+        losses = cross_entropy(record.classify(torch.Generator().manual_seed(1)), labels, reduction="none")
+    parameters = list(model.parameters())
+    expected = [flat(list(torch.autograd.grad(loss, parameters, retain_graph=True))) for loss in losses]
+    assert any(not torch.allclose(a, b) for a, b in zip(expected, one_by_one(model, table, trees, labels), strict=True))
+    norms = add_clipped(model, record.products, losses, 0.3)
+    np.testing.assert_allclose(norms, [float(gradient.norm()) for gradient in expected], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(gradient_of(model), clipped(expected, 0.3), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_examples_have_masks_of_their_own_that_do_not_depend_on_the_others(kind):
+    graph = random_graph(40, 100)
+    model, table = new_model(kind, graph, dropout=0.5, hidden=16), new_table(kind, graph)
+    trees, _ = some_trees(graph, batch=4)
+
+    def logits(batch: np.ndarray) -> Tensor:
+        with recorded(model, batch, table, graph.num_nodes) as record:
+            return record.classify(torch.Generator().manual_seed(1)).detach()
+
+    same = logits(np.repeat(trees[:1], 4, axis=0))
+    assert all(not torch.allclose(same[i], same[j]) for i in range(4) for j in range(i))
+    other = np.concatenate([trees[:3], trees[:1]])  # shares its nodes with the first
+    torch.testing.assert_close(logits(other)[:3], logits(trees)[:3])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@given(graph=graphs(), clip=st.sampled_from([1e-3, 0.1, 1.0]), scale=st.sampled_from([1.0, 30.0]))
+def test_one_example_more_changes_the_sum_by_no_more_than_the_clipping_norm(kind, graph, clip, scale):
+    model, table = new_model(kind, graph), new_table(kind, graph)
+    for parameter in model.parameters():
+        parameter.data *= scale
+    trees, labels = some_trees(graph)
+    whole, _ = ours(model, table, graph, trees, labels, clip)
+    without, _ = ours(model, table, graph, trees[1:], labels[1:], clip)
+    assert float((whole - without).norm()) <= clip * (1 + 1e-4)
+
+
+def test_no_hook_is_left_behind():
+    graph = random_graph(10, 20)
+    model = new_model("paper", graph)
+    trees, labels = some_trees(graph)
+    ours(model, new_table("paper", graph), graph, trees, labels, 1.0)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_a_parameter_without_a_rule_stops_the_training():
+    class Scaled(GraphSAGE):
+        def __init__(self, *sizes: int | float) -> None:
+            super().__init__(*sizes)
+            self.factor = nn.Parameter(torch.ones(()))
+
+        def forward(self, *inputs: object) -> Tensor:
+            return super().forward(*inputs) * self.factor
+
+    graph = random_graph(10, 20)
+    model = Scaled(graph.num_features, 5, 3, 2, 3, 0.0)
+    model.reset_parameters(torch.Generator().manual_seed(1))
+    trees, labels = some_trees(graph)
+    with pytest.raises(TypeError, match="no rule for the parameter factor of Scaled"):
+        ours(model, new_table("sage", graph), graph, trees, labels, 1.0)
+
+
+SETTING = Setting("sgd", 0.5, 0.0, 8, 3, 5, 1, 2, 16, 0.5)
+
+
+def new_learner(
+    kind: str, graph: Graph, nodes: int, privacy: Privacy, setting: Setting = SETTING, seed: int = 0
+) -> PrivateLearner:
+    table = new_table(kind, graph, setting.fanout)
+    return PrivateLearner(graph, np.arange(nodes), setting, seed, "client0", table=table, privacy=privacy)
+
+
+class Seen:
+    """Stands for an optimiser; keeps the gradients that it is given."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.gradients: list[Tensor] = []
+
+    def step(self) -> None:
+        self.gradients.append(gradient_of(self.model).clone())
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_without_noise_and_clipping_it_is_full_batch_gradient_descent(kind):
+    graph = random_graph(20, 50)
+    setting = Setting("sgd", 0.1, 0.0, 20, 3, 1, 1, 2, 16, 0.0)
+    model = new_model(kind, graph, hidden=16)
+    optimizer = Seen(model)
+    loss = new_learner(kind, graph, 20, Privacy(0.0, 1e6), setting).epoch(model, optimizer)
+    rng = seeding.generator(0, "client0", "sampling")  # gives the batch, then the trees
+    rng.integers(20, size=20)
+    trees = sample_trees(graph, np.arange(20), 3, 2, rng)
+    mean = cross_entropy(model(trees, new_table(kind, graph)), torch.from_numpy(graph.labels))
+    expected = flat(list(torch.autograd.grad(mean, list(model.parameters()))))
+    assert loss == pytest.approx(mean.item(), rel=1e-5)
+    torch.testing.assert_close(optimizer.gradients[0], expected, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_noise_is_gaussian_on_every_parameter_and_new_in_each_step(kind):
+    graph = random_graph(60, 100, features=300)
+    model = new_model(kind, graph, hidden=16)
+    optimizer = Seen(model)
+    new_learner(kind, graph, 60, Privacy(sigma=1e3, clip=0.1)).epoch(model, optimizer)  # the gradients do not show
+    first, second = (gradient * SETTING.batch_size / 100 for gradient in optimizer.gradients[:2])
+    assert kstest(first.numpy(), "norm").pvalue > 1e-4
+    size = len(first)
+    assert abs(float(first @ second)) / size < 4.5 / math.sqrt(size)
+    assert float(first.std()) == pytest.approx(1.0, abs=4.5 / math.sqrt(2 * size) + 0.01)
+    for parameter in model.parameters():
+        assert parameter.grad.count_nonzero() == parameter.numel()
+
+
+def test_an_empty_batch_is_a_step_of_noise_alone():
+    graph = random_graph(40, 60)
+    setting = Setting("sgd", 0.5, 0.0, 1, 3, 5, 1, 2, 16, 0.5)
+    model = new_model("sage", graph)
+    learner = new_learner("sage", graph, 40, Privacy(0.0), setting)
+    optimizer = Seen(model)
+    learner.epoch(model, optimizer)
+    empty = sum(not gradient.any() for gradient in optimizer.gradients)
+    assert learner.steps == len(optimizer.gradients) == 40
+    assert 5 <= empty <= 26  # (1 − 1/40)^40 = 0.36 of 40 batches, give or take four standard deviations
+
+
+def test_every_node_is_sampled_with_the_rate_that_is_accounted_for():
+    graph = random_graph(30, 40)
+    learner = new_learner("sage", graph, 27, Privacy())
+    assert learner.rate == 8 / 27
+    assert learner.steps_per_epoch == 4
+    batches = [learner._draw_batch() for _ in range(4000)]
+    counts = np.bincount(np.concatenate(batches), minlength=30)
+    deviation = math.sqrt(4000 * learner.rate * (1 - learner.rate))
+    assert (abs(counts[:27] - 4000 * learner.rate) < 4.5 * deviation).all()
+    assert not counts[27:].any()
+    sizes = np.array([len(batch) for batch in batches])
+    assert sizes.var() == pytest.approx(27 * learner.rate * (1 - learner.rate), rel=0.15)  # independent nodes, no fixed size
+
+
+@pytest.mark.parametrize(("nodes", "rate", "steps"), [(8, 1.0, 1), (3, 1.0, 1), (9, 8 / 9, 2), (0, 0.0, 0)])
+def test_the_rate_is_at_most_one(nodes, rate, steps):
+    graph = random_graph(10, 20)
+    learner = new_learner("sage", graph, nodes, Privacy())
+    model = new_model("sage", graph)
+    assert (learner.size, learner.rate, learner.steps_per_epoch) == (nodes, rate, steps)
+    loss = learner.epoch(model, new_optimizer(model, SETTING))
+    assert learner.steps == steps
+    assert (loss > 0) == (nodes > 0)
+    if rate == 1:
+        assert len(learner._draw_batch()) == nodes
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_it_learns_and_the_same_seed_gives_the_same_weights(kind):
+    graph = random_graph(60, 10, features=12, classes=3, density=0.3)
+    labels = np.asarray(graph.features[:, :3].sum(axis=1)).ravel() > graph.features[:, :3].sum(axis=1).mean()
+    graph = Graph(graph.indptr, graph.indices, graph.features, labels.astype(np.int64), 3)
+
+    def train(seed: int, epochs: int) -> tuple[Tensor, list[float]]:
+        model = new_model(kind, graph, hidden=16, dropout=0.1)
+        learner = new_learner(kind, graph, 60, Privacy(sigma=0.1), seed=seed)
+        optimizer = new_optimizer(model, SETTING)
+        losses = [learner.epoch(model, optimizer) for _ in range(epochs)]
+        return flat(list(model.parameters())), losses
+
+    _, losses = train(0, 15)
+    assert losses[-1] < 0.75 * losses[0]
+    first, again, other = (train(seed, 2)[0] for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [({"sigma": -1.0}, "sigma is -1.0"), ({"sigma": math.nan}, "sigma is nan"), ({"clip": 0.0}, "clip is 0.0")],
+)
+def test_values_out_of_range_are_refused(wrong, named):
+    with pytest.raises(ValueError, match=named):
+        Privacy(**wrong)
+
+
+@given(st.floats(1e-3, 1e3), st.floats(0, 1e4), st.integers(0, 2**16))
+def test_a_whole_update_is_clipped_as_one_vector(clip, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    update = {"a": torch.randn(3, 4, generator=generator), "b": torch.randn(2, generator=generator)}
+    update = {name: tensor * length / flat(list(update.values())).norm() for name, tensor in update.items()}
+    before = {name: tensor.clone() for name, tensor in update.items()}
+    sent = privatise(update, clip, 0.0, generator)
+    assert float(flat(list(sent.values())).norm()) == pytest.approx(min(clip, length), rel=1e-4, abs=1e-6)
+    torch.testing.assert_close(flat(list(sent.values())), flat(list(update.values())) * min(1.0, clip / max(length, 1e-30)))
+    assert all(torch.equal(update[name], before[name]) for name in update)
+
+
+def test_the_noise_on_an_update_has_the_stated_deviation():
+    update = {"a": torch.full((100, 80), 5.0), "b": torch.zeros(8000)}
+    sent = privatise(update, 2.0, 1.5, torch.Generator().manual_seed(0))
+    clean = privatise(update, 2.0, 0.0, torch.Generator().manual_seed(0))
+    noise = flat([sent[name] - clean[name] for name in update]) / 3.0
+    assert kstest(noise.numpy(), "norm").pvalue > 1e-4
+    again = privatise(update, 2.0, 1.5, torch.Generator().manual_seed(0))
+    assert all(torch.equal(sent[name], again[name]) for name in update)
+
+
+def test_an_update_without_a_norm_is_refused():
+    with pytest.raises(ValueError, match="the update has the norm nan"):
+        privatise({"a": torch.tensor([math.nan])}, 1.0, 1.0, torch.Generator())
+    assert not privatise({"a": torch.zeros(3)}, 1.0, 0.0, torch.Generator())["a"].any()
