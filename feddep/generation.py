@@ -227,11 +227,12 @@ class Generator:
         return losses
 
     @torch.no_grad()
-    def mend(self, graph: Graph) -> Tensor:
-        """z̄_v of all nodes of a graph, shape (n, d_z): the mended subgraph's Z̃_i, one draw of noise and selection."""
+    def mend(self, graph: Graph) -> tuple[Tensor, Tensor]:
+        """z̄_v of all nodes of a graph, shape (n, d_z), and ñ_v, shape (n,), from one draw of noise and selection."""
         self._dgen.eval()
         x, mean = self._matrices(graph)
-        return self._dgen(x, mean, self._how.rate, self._draws).mean(self._how.slots)
+        generated = self._dgen(x, mean, self._how.rate, self._draws)
+        return generated.mean(self._how.slots), generated.count
 
     def _matrices(self, graph: Graph) -> tuple[SparseMatrix, SparseMatrix]:
         matrices = (graph.features, mean_adjacency(graph))

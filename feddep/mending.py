@@ -1,6 +1,6 @@
 """Mending: a client trains its DGen on its impaired subgraph and generates what its whole one lacks (FedDEP, Section 3)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -60,19 +60,26 @@ USES = (
 
 
 def generate(problem: Problem, parameters: Parameters, made: Mapping[str, Made]) -> Made:
-    """z̄_v of every client's nodes, ``client0.mended`` …, shape (n_i, d_z), and the losses of its DGen, ``client0.loss`` ….
+    """Mend every client's subgraph.
 
     Each client learns from its own prototypes and those that the others have shared before.  Nothing is sent (pseudo-FL).
+
+    Returns:
+        What :func:`mend` returns, of each client: ``client0.mended``, ``client0.count``, ``client0.loss`` ….
     """
     shared, targets = made["prototypes"].of_clients("prototypes"), made["prototypes"].of_clients("targets")
-    mended, losses = [], []
+    mended = []
     for i, client in enumerate(problem.subgraphs()):
         search = nearest_in([others for j, others in enumerate(shared) if j != i])
         impaired = impair_client(problem, parameters, i, client)
-        z, loss = mend(problem, parameters, i, client, impaired, targets[i], search)
-        mended.append(z)
-        losses.append(loss)
-    return Made(by_client(mended=mended, loss=losses))
+        mended.append(mend(problem, parameters, i, client, impaired, targets[i], search))
+    return Made(named(mended))
+
+
+def named(mended: Sequence[tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
+    """What :func:`mend` has returned for each client, by name."""
+    z, count, loss = (list(each) for each in zip(*mended, strict=True))
+    return by_client(mended=z, count=count, loss=loss)
 
 
 def new_classifier(problem: Problem, parameters: ClassifierParameters, *stream: str) -> FusedClassifier:
@@ -93,7 +100,7 @@ def impair_client(problem: Problem, parameters: Parameters, number: int, client:
 
 def mend(
     problem: Problem, parameters: Parameters, number: int, client: Part, impaired: Impaired, targets: Tensor, search: Search
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Train a client's DGen on its impaired subgraph and generate z̄_v for its whole subgraph.
 
     Args:
@@ -106,7 +113,7 @@ def mend(
         search: finds the nearest that each other client has.
 
     Returns:
-        z̄_v, shape (n, d_z), and the loss L_i of each step.
+        z̄_v, shape (n, d_z); the predicted number ñ_v of missing neighbours, shape (n,); and the loss L_i of each step.
     """
     graph, split = client
     name, seed, setting = f"client{number}", problem.seed, problem.setting
@@ -114,4 +121,4 @@ def mend(
     dgen.reset_parameters(torch.Generator().manual_seed(seeding.derive_seed(seed, name, "generator", "weights")))
     generator = Generator(dgen, parameters.generation, seed, name, problem.device)
     losses = generator.train(new_classifier(problem, parameters, name), impaired, split, targets, search)
-    return generator.mend(graph), torch.tensor(losses)
+    return *generator.mend(graph), torch.tensor(losses)

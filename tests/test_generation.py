@@ -133,7 +133,7 @@ def train(how: GeneratorTraining, search=None, hidden_from: str = "all", seed: i
     classifier.reset_parameters(torch.Generator().manual_seed(0))
     generator = Generator(dgen, how, 0, "client0")
     losses = generator.train(classifier, impaired, SPLIT, targets, search or nearest_in([]))
-    return dgen, losses, impaired, generator.mend(GRAPH)
+    return dgen, losses, impaired, generator.mend(GRAPH)[0]
 
 
 def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():

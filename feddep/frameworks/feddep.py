@@ -9,7 +9,7 @@ parameter: the code samples no generated neighbours (r = 1), and its generators 
 their weights and all encoded nodes to every other client at every step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from torch import Tensor
 from feddep import mending, pretraining, prototypes
 from feddep.clustering import Clustering
 from feddep.federation.boundary import Boundary, schema_of
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.client import REPORTS, Client, Trains
 from feddep.federation.fedavg import federated_averaging
 from feddep.federation.ledger import merged
 from feddep.federation.server import Server
@@ -145,7 +145,9 @@ def run(problem: Problem, parameters: Parameters) -> Outcome:
     return Outcome(outcome.histories, merged(*(step.ledger for step in made.values()), outcome.ledger))
 
 
-def train_classifier(problem: Problem, parameters: Parameters, mended: Sequence[Tensor], learner: type[Any] = Learner) -> Outcome:
+def train_classifier(
+    problem: Problem, parameters: Parameters, mended: Sequence[Tensor], learner: Callable[..., Trains] = Learner
+) -> Outcome:
     """FedAvg of the embedding-fused classifier on the mended subgraphs.
 
     Args:

@@ -22,7 +22,7 @@ from feddep.federation.ledger import merged
 from feddep.frameworks import feddep
 from feddep.generation import Search, nearest
 from feddep.problem import Outcome, Problem
-from feddep.steps import Made, Step, by_client, make_all
+from feddep.steps import Made, Step, make_all
 
 TITLE = "FedDEP w/o Proto"
 PARTITIONED = True
@@ -58,13 +58,11 @@ def generate(problem: Problem, parameters: Parameters, made: Mapping[str, Made])
         kinds |= {generated(i): {"embeddings": shape}, gradients(i): {"gradients": shape}}
     boundary = Boundary(kinds)
     embeddings = made["pretrain"].of_clients("embeddings")
-    mended, losses = [], []
-    for i, client in enumerate(clients):
-        search = asking(boundary, i, embeddings)
-        z, loss = mending.mend(problem, parameters, i, client, impaired[i], embeddings[i], search)
-        mended.append(z)
-        losses.append(loss)
-    return Made(by_client(mended=mended, loss=losses), boundary.ledger.rows())
+    mended = [
+        mending.mend(problem, parameters, i, client, impaired[i], embeddings[i], asking(boundary, i, embeddings))
+        for i, client in enumerate(clients)
+    ]
+    return Made(mending.named(mended), boundary.ledger.rows())
 
 
 def generated(client: int) -> str:
