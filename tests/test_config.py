@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from feddep import config as module
-from feddep.config import SCHEMA, load, validate
+from feddep.config import SCHEMA, entry, load, validate, variations
 from feddep.errors import ConfigError
 
 CONFIGS = Path(__file__).parent.parent / "config"
@@ -193,3 +193,38 @@ def test_a_wrong_framework_parameter_is_named(given: dict[str, Any], words: list
     with pytest.raises(ConfigError) as caught:
         module._complete_parameters("frameworks.x", given, Parameters)
     assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+STUDY: dict[str, Any] = {"kind": "sweep", "runs": [{"frameworks": {"feddep": {"prototypes": [3, 5]}}, "seeds": [7]}]}
+
+
+def test_a_study_is_checked_where_it_stands():
+    assert validate({**MINIMAL, "studies": {"many": STUDY}})["studies"]["many"]["runs"][0]["seeds"] == [7]
+    wrong = copy.deepcopy(STUDY)
+    wrong["runs"][0]["frameworks"]["feddep"] = {"prototipes": [3]}
+    with pytest.raises(ConfigError, match=r"studies.many.runs.0.frameworks: frameworks.feddep.prototipes is not a known key"):
+        validate({**MINIMAL, "studies": {"many": wrong}})
+    wrong["runs"][0] = {"datasets": {"nowhere": {}}}
+    with pytest.raises(ConfigError, match=r"studies.many.runs.0.datasets: datasets.nowhere is not in the configuration"):
+        validate({**MINIMAL, "studies": {"many": wrong}})
+    wrong["runs"][0] = {"settings": {next(iter(MINIMAL["settings"])): {"rounds": [1, 0]}}}
+    with pytest.raises(ConfigError, match=r"rounds is 0"):
+        validate({**MINIMAL, "studies": {"many": wrong}})
+
+
+def test_a_variation_is_spelled_by_what_differs():
+    config = validate({**MINIMAL, "frameworks": {"feddep": {"prototypes": 5}}})
+    given = {"feddep": {"prototypes": [3, 5], "bernoulli_rate": 1}}
+    assert variations(config, "frameworks", given) == ["feddep,prototypes=3", "feddep"]
+    assert entry(config, "frameworks", "feddep,prototypes=3") == {**config["frameworks"]["feddep"], "prototypes": 3}
+
+
+def test_a_parameter_may_have_a_value_for_each_dataset():
+    config = validate({**MINIMAL, "frameworks": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}})
+    assert entry(config, "frameworks", "feddep", "citeseer")["embedding"] == 64
+    assert entry(config, "frameworks", "feddep", "cora,labelled=0.1")["embedding"] == 128
+    assert entry(config, "frameworks", "feddep,embedding=9", "cora")["embedding"] == 9
+    with pytest.raises(ConfigError, match=r"frameworks.feddep.embedding has a value for cora, citeseer, but none for pubmed"):
+        entry(config, "frameworks", "feddep", "pubmed")
+    with pytest.raises(ConfigError, match=r"frameworks.feddep.embedding is"):
+        validate({**MINIMAL, "frameworks": {"feddep": {"embedding": {"cora": "wide"}}}})

@@ -138,3 +138,21 @@ def test_stage(tmp_path):
     ]
     stage.main(parser.parse_args(["--dataset=tiny", "--seed=3", *files]))
     assert_same(Split.load(tmp_path / "a/b/split.safetensors"), random_split(40, FRACTIONS, 3))
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 9))
+def test_fewer_labels_are_some_of_the_labels(small, large, seed):
+    split = random_split(100, {"train": 0.3, "val": 0.3, "test": 0.4}, 0)
+    few, many = (split.labelled(count / 100, seed) for count in sorted((small, large)))
+    assert len(few.train) == min(small, large)
+    assert set(few.train) <= set(many.train) <= set(split.train)
+    assert (np.diff(few.train) > 0).all()
+    assert_same(Split(split.train, few.val, few.test), split)
+    assert split.labelled(None, seed) is split
+
+
+@pytest.mark.parametrize("share", [0.001, 0.31])
+def test_too_few_or_too_many_labels(share):
+    split = random_split(100, {"train": 0.3, "val": 0.3, "test": 0.4}, 0)
+    with pytest.raises(ConfigError, match="between 1 and 30"):
+        split.labelled(share, 0)

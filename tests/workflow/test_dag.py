@@ -251,3 +251,50 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     planned = done.stdout + done.stderr
     assert re.search(rf"^classify +{len(plan.runs(config))}$", planned, re.MULTILINE)
     assert re.search(r"^download +2$", planned, re.MULTILINE)
+
+
+FEDDEP: dict[str, Any] = {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}
+
+
+def test_the_steps_of_a_framework_are_stages_that_are_cached(finished: Workspace, tmp_path: Path):
+    shutil.copytree(finished.directory, tmp_path / "copy")
+    workspace = Workspace(tmp_path / "copy")
+    workspace.configure(frameworks={"feddep": FEDDEP})
+    target = metrics("mini/m2/feddep/seed0")
+    assert workspace.jobs(target) == {"pretrain": 1, "prototypes": 1, "generator": 1, "classify": 1}
+    workspace.run(target)
+    result = workspace.result("mini/m2/feddep/seed0")
+    assert set(result["provenance"]["seconds_before"]) == {"pretrain", "prototypes", "generator"}
+    assert {row["kind"] for row in result["result"]["ledger"]} == {"prototypes", "model", "training", "validation"}
+    (sent,) = (workspace.output / "generator").rglob("*.json")
+    assert json.loads(sent.read_text())["ledger"] == []  # nothing is sent while generators are trained
+
+    variant = metrics("mini/m2/feddep,prototypes=2/seed0")  # asked for by its path, planned nowhere
+    assert workspace.jobs(variant) == {"prototypes": 1, "generator": 1, "classify": 1}
+    assert workspace.jobs(metrics("mini/m2/feddep_wo_proto,embedding=4,pretraining_epochs=1/seed0")) == {
+        "generator": 1,
+        "classify": 1,
+    }
+    workspace.configure(frameworks={"feddep": {**FEDDEP, "generator_epochs": 2}})
+    assert workspace.jobs(target) == {"generator": 1, "classify": 1}
+
+
+def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tmp_path: Path):
+    """A run without the files of its steps makes them itself, with the same result."""
+    shutil.copytree(finished.directory, tmp_path / "copy")
+    workspace = Workspace(tmp_path / "copy")
+    workspace.configure(frameworks={"feddep": FEDDEP})
+    workspace.run(metrics("mini/m2/feddep/seed0"))
+    out = workspace.output
+    flags = ["--config", out / "config.json", "--dataset", "mini", "--framework", "feddep", "--setting", "quick", "--seed", "0"]
+    files = {
+        "graph": out / "graphs/mini.safetensors",
+        "split": out / "splits/mini/seed0.safetensors",
+        "partition": out / "partitions/mini/m2/seed0.safetensors",
+        "metrics": tmp_path / "metrics.json",
+        "model": tmp_path / "model.safetensors",
+    }
+    flags += ["--clients", "2", *(part for name, file in files.items() for part in (f"--{name}", file))]
+    environment = {**os.environ, "PYTHONPATH": str(workspace.directory)}
+    subprocess.run([sys.executable, "-m", "feddep", "classify", *map(str, flags)], env=environment, check=True)
+    assert json.loads(files["metrics"].read_text())["result"] == workspace.result("mini/m2/feddep/seed0")["result"]
