@@ -1,0 +1,303 @@
+"""The accounting of DP-SGD against closed forms, exact laws in one dimension, and the trees that the sampler really draws."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.pld import PLDAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
+
+from feddep.graph import Graph
+from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.dpsgd_accounting import (
+    NO_GUARANTEE,
+    NOTHING_SPENT,
+    Epsilons,
+    _Losses,
+    _Replaced,
+    edge_level,
+    example_level,
+    most_roots,
+    noise_for,
+    roots_of_edges,
+)
+from feddep.sampling import sample_trees, tree_width
+from graphs import graphs, star
+
+POINTS = np.linspace(-40, 40, 80_001)
+"""Where densities are integrated."""
+
+
+def mixture(sigma: float, rate: float, examples: int, shift: float) -> np.ndarray:
+    """Density of a sum to which each example that is sampled adds ``shift``, with its noise."""
+    counts = np.arange(examples + 1)
+    shares = binom.pmf(counts, examples, rate)
+    return sum(share * norm.pdf(POINTS, shift * count, sigma) for count, share in zip(counts, shares, strict=True))
+
+
+def exact_delta(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
+    """The least δ of two densities: ∫ max(0, p − e^ε q)."""
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (POINTS[1] - POINTS[0]))
+
+
+def gaussian_delta(epsilon: float, distance: float) -> float:
+    """The least δ of two unit Gaussians (Balle and Wang, 2018, Theorem 5)."""
+    return norm.cdf(distance / 2 - epsilon / distance) - math.exp(epsilon) * norm.cdf(-distance / 2 - epsilon / distance)
+
+
+def exact_epsilon(distance: float, delta: float) -> float:
+    """The least ε of two unit Gaussians."""
+    return brentq(lambda epsilon: gaussian_delta(epsilon, distance) - delta, 0, 100)
+
+
+@pytest.mark.parametrize(("sigma", "steps"), [(1.0, 1), (2.0, 50), (8.0, 30)])
+def test_without_subsampling_it_is_one_gaussian_of_less_noise(sigma, steps):
+    exact = exact_epsilon(math.sqrt(steps) / sigma, 1e-5)
+    found = example_level(sigma, 1.0, steps, 1e-5)
+    assert exact <= found.pld <= 1.001 * exact
+    assert found.pld <= found.rdp <= 1.15 * exact
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (2.0, 0.3), (0.7, 0.02)])
+def test_one_subsampled_step_is_the_exact_law(sigma, rate):
+    p, q = mixture(sigma, rate, 1, 1.0), norm.pdf(POINTS, 0, sigma)
+    epsilon = example_level(sigma, rate, 1, 1e-4).pld
+    deltas = [max(exact_delta(p, q, value), exact_delta(q, p, value)) for value in (epsilon, 0.99 * epsilon)]
+    assert deltas[0] <= 1e-4 * (1 + 1e-6) < deltas[1]
+
+
+def test_the_example_of_the_moments_accountant():
+    """Abadi et al. (2016), Section 3.2: ε = 1.26 for q = 0.01, σ = 4, T = 10 000, δ = 1e-5, by a bound that is looser."""
+    found = example_level(4.0, 0.01, 10_000, 1e-5)
+    assert 0.9 < found.pld < found.rdp < 1.26
+
+
+STEPS = [(1.0, 0.1, 1), (2.0, 0.06, 3), (1.5, 0.3, 5), (0.8, 1.0, 2), (3.0, 0.02, 20), (0.5, 0.01, 1)]
+
+
+def delta_of(losses: _Losses, epsilon: float) -> float:
+    """δ of a discrete distribution of the loss."""
+    values = (losses.least + np.arange(len(losses.masses))) * losses.interval
+    above = values > epsilon
+    return losses.infinite - np.expm1(epsilon - values[above]) @ losses.masses[above]
+
+
+@pytest.mark.parametrize(("sigma", "rate", "examples"), STEPS)
+def test_one_step_is_the_law_of_gradients_that_turn_round(sigma, rate, examples):
+    losses = _Replaced(sigma, rate, examples, 1e-12).on_grid()
+    assert losses.masses.sum() + losses.infinite == pytest.approx(1, abs=1e-8)
+    first, second = (mixture(sigma, rate, examples, shift) for shift in (1.0, -1.0))
+    for epsilon in (-1.0, -0.1, 0.0, 0.2, 1.0, 3.0):
+        assert delta_of(losses, epsilon) == pytest.approx(exact_delta(first, second, epsilon), rel=1e-4, abs=1e-9)
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(STEPS),
+    st.lists(st.tuples(*[st.floats(-1, 1)] * 4), min_size=20, max_size=20),
+    st.floats(-1, 3),
+)
+def test_one_step_bounds_any_gradients_of_norm_one(step, gradients, epsilon):
+    """In the plane: every example has a gradient in one graph and another one in the other, each of norm 1 at most."""
+    sigma, rate, examples = step
+    examples = min(examples, 3)
+    vectors = np.array(gradients)[:examples].reshape(examples, 2, 2)
+    vectors /= np.maximum(np.linalg.norm(vectors, axis=2, keepdims=True), 1)
+    axis = np.arange(-8 * sigma - 3, 8 * sigma + 3, sigma / 20)
+    density = [np.zeros((len(axis), len(axis))) for _ in range(2)]
+    for members in itertools.product([False, True], repeat=examples):
+        share = math.prod(rate if member else 1 - rate for member in members)
+        for graph in range(2):
+            x, y = vectors[list(members), graph].sum(axis=0)
+            density[graph] += share * np.outer(norm.pdf(axis, x, sigma), norm.pdf(axis, y, sigma))
+    found = np.maximum(density[0] - math.exp(epsilon) * density[1], 0).sum() * (axis[1] - axis[0]) ** 2
+    losses = _Replaced(sigma, rate, examples, 1e-12).on_grid()
+    assert found <= delta_of(losses, epsilon) * (1 + 1e-3) + 1e-5
+
+
+def test_a_negative_mass_is_left_out():
+    deltas = np.array([0.9, 0.6, 0.59, 0.1, 0.05])  # falls by little, then by much: no δ of any pair does
+    losses = _Losses.from_profile(0.5, deltas)
+    assert losses.masses.min() == 0
+    for place, delta in enumerate(deltas, start=-2):
+        assert delta_of(losses, 0.5 * place) >= delta - 1e-12
+
+
+@pytest.mark.parametrize(("sigma", "rate", "steps"), [(2.0, 0.06, 200), (1.0, 0.01, 500), (4.0, 0.3, 50), (2.0, 1.0, 20)])
+def test_one_replaced_example_is_what_the_library_has_for_it(sigma, rate, steps):
+    event = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), steps)
+    theirs = PLDAccountant(NeighboringRelation.REPLACE_ONE, 1e-3).compose(event).get_epsilon(1e-5)
+    found = edge_level(sigma, rate, steps, 1e-5, 1)
+    assert found.pld == pytest.approx(theirs, rel=3e-3)
+    assert found.pld < found.rdp < 1.25 * found.pld
+
+
+@pytest.mark.parametrize("roots", [1, 6])
+def test_replaced_examples_without_subsampling_are_one_gaussian_of_less_noise(roots):
+    exact = exact_epsilon(2 * roots * math.sqrt(10) / 30, 1e-5)
+    assert exact <= edge_level(30.0, 1.0, 10, 1e-5, roots).pld <= 1.001 * exact
+
+
+def test_an_edge_is_hidden_less_than_an_example_and_less_the_more_read_it():
+    spent = [example_level(2.0, 0.06, 100, 1e-5), *(edge_level(2.0, 0.06, 100, 1e-5, k) for k in (1, 2, 3, 10, 50))]
+    assert [each.pld for each in spent] == sorted(each.pld for each in spent)
+    assert [each.rdp for each in spent] == sorted(each.rdp for each in spent)
+    assert spent[-1].pld > 100 * spent[0].pld
+
+
+COSTS = st.tuples(st.floats(0.5, 8), st.floats(0.01, 1), st.integers(1, 60), st.floats(-8, -2))
+
+
+@settings(max_examples=15)
+@given(COSTS, st.sampled_from(range(4)), st.floats(1.05, 3), st.sampled_from([None, 1, 7]))
+def test_epsilon_is_monotone(costs, which, factor, roots):
+    """It falls with more noise and a larger δ, and grows with the rate and the number of steps."""
+
+    def spent(sigma: float, rate: float, steps: int, power: float) -> Epsilons:
+        level = (sigma, rate, steps, 10.0**power)
+        return example_level(*level) if roots is None else edge_level(*level, roots)
+
+    changed = list(costs)
+    changed[which] *= factor
+    changed[1], changed[2] = min(changed[1], 1.0), round(changed[2])
+    one, other = spent(*costs), spent(*changed)
+    smaller, larger = (other, one) if which == 0 else (one, other)
+    assert smaller.pld <= larger.pld * (1 + 2e-3) + 1e-3
+    assert smaller.rdp <= larger.rdp * (1 + 1e-3) + 1e-6
+    assert not any(math.isnan(value) or value < 0 for value in (*vars(one).values(), *vars(other).values()))
+
+
+@pytest.mark.parametrize("level", [example_level, lambda *costs: edge_level(*costs, 3)])
+def test_the_ends_of_the_ranges(level):
+    assert level(2.0, 0.0, 100, 1e-5) == level(2.0, 0.5, 0, 1e-5) == NOTHING_SPENT
+    assert level(0.0, 0.5, 1, 1e-5) == NO_GUARANTEE
+    assert level(0.0, 0.0, 100, 1e-5) == NOTHING_SPENT  # nobody is ever sampled
+    assert edge_level(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
+    assert NO_GUARANTEE.as_dict() == {"rdp": None, "pld": None}
+    tiny = level(2.0, 0.1, 10, 1e-300)
+    assert tiny.pld == math.inf
+    assert not math.isnan(tiny.rdp)
+    assert tiny.least == tiny.rdp
+
+
+def test_no_noise_to_speak_of_has_a_large_epsilon_and_no_overflow():
+    for found in (example_level(0.1, 1.0, 10_000, 1e-5), edge_level(0.1, 0.9, 10_000, 1e-5, 300)):
+        assert all(1e5 < value < math.inf for value in (found.rdp, found.pld))
+
+
+@pytest.mark.parametrize(("epsilon", "roots"), [(3.0, None), (8.0, 4)])
+def test_the_noise_for_a_budget_is_the_least(epsilon, roots):
+    costs = (0.2, 20, 1e-5)
+
+    def spent(sigma: float) -> float:
+        return (example_level(sigma, *costs) if roots is None else edge_level(sigma, *costs, roots)).least
+
+    sigma = noise_for(epsilon, 1e-5, 0.2, 20, roots)
+    assert spent(sigma) <= epsilon < spent(0.99 * sigma)
+
+
+def test_a_budget_that_cannot_be_kept_names_the_least_that_can():
+    with pytest.raises(PrivacyError, match=r"ε = 0\.001 with δ = 1e-05 cannot be kept for 500 steps.* is ε = ") as error:
+        noise_for(0.001, 1e-5, 0.5, 500, 10)
+    least = float(str(error.value).rpartition("ε = ")[2])
+    assert least > 0.001
+    assert edge_level(1000.0, 0.5, 500, 1e-5, 10).least <= least < 1.02 * edge_level(1000.0, 0.5, 500, 1e-5, 10).least
+    assert noise_for(least, 1e-5, 0.5, 500, 10) <= 1000
+
+
+def test_a_budget_that_needs_next_to_no_noise():
+    assert noise_for(1e9, 1e-5, 0.1, 10, 1) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"sigma": -1.0}, "σ is -1.0"),
+        ({"sigma": math.nan}, "σ is nan"),
+        ({"sigma": math.inf}, "σ is inf"),
+        ({"rate": 1.5}, "q is 1.5"),
+        ({"rate": math.nan}, "q is nan"),
+        ({"steps": -1}, "T is -1"),
+        ({"steps": 2.5}, "T is 2.5"),
+        ({"delta": 0.0}, "δ is 0.0"),
+        ({"delta": 1.0}, "δ is 1.0"),
+        ({"delta": math.nan}, "δ is nan"),
+    ],
+)
+def test_values_out_of_range_are_refused(wrong, named):
+    good = {"sigma": 2.0, "rate": 0.1, "steps": 10, "delta": 1e-5}
+    with pytest.raises(PrivacyError, match=named):
+        example_level(**{**good, **wrong})
+    with pytest.raises(PrivacyError, match=named):
+        edge_level(**{**good, **wrong}, roots=2)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+def test_budgets_that_are_none(epsilon):
+    with pytest.raises(PrivacyError, match="the budget ε is"):
+        noise_for(epsilon, 1e-5, 0.1, 10)
+
+
+def test_counts_out_of_range_are_refused():
+    with pytest.raises(PrivacyError, match="number of roots k is -1"):
+        edge_level(2.0, 0.1, 10, 1e-5, -1)
+    with pytest.raises(PrivacyError, match="δ is 2"):
+        noise_for(1.0, 2.0, 0.1, 10)
+    with pytest.raises(PrivacyError, match="number of hops L is 0"):
+        most_roots(3, 0)
+    with pytest.raises(PrivacyError, match="number of hops L is 0"):
+        roots_of_edges(star(3), np.arange(2), 0)
+
+
+def roots_seen(graph: Graph, roots: np.ndarray, hops: int, fanout: int, draws: int) -> list[set[int]]:
+    """For each edge, the roots in one of whose trees it was ever drawn, from the sampler itself."""
+    trees = sample_trees(graph, np.repeat(roots, draws), fanout, hops, np.random.default_rng(0))
+    seen: dict[tuple[int, int], set[int]] = {tuple(edge): set() for edge in graph.edges().tolist()}
+    for hop in range(hops):
+        width = tree_width(fanout, hop)
+        parents = np.repeat(trees[:, :width], fanout, axis=1)
+        children = trees[:, width : width * (1 + fanout)]
+        pairs = np.stack([np.minimum(parents, children), np.maximum(parents, children)], axis=2)
+        which = np.broadcast_to(np.repeat(roots, draws)[:, None], parents.shape)
+        for low, high, root in {tuple(row) for row in np.column_stack([pairs.reshape(-1, 2), which.ravel()]).tolist()}:
+            if low >= 0:
+                seen[low, high].add(root)
+    return list(seen.values())
+
+
+@settings(max_examples=25)
+@given(graphs(max_nodes=7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**16))
+def test_the_roots_of_an_edge_are_those_in_whose_trees_it_is_drawn(graph, hops, fanout, seed):
+    rng = np.random.default_rng(seed)
+    roots = np.flatnonzero(rng.random(graph.num_nodes) < 0.7)
+    seen = roots_seen(graph, roots, hops, fanout, draws=3000 // 2**hops)
+    counts = roots_of_edges(graph, roots, hops)
+    assert counts.tolist() == [len(each) for each in seen]
+    if len(counts):
+        assert counts.max() <= most_roots(int(graph.degrees.max()), hops)
+
+
+def double_tree(degree: int, depth: int) -> Graph:
+    """Two nodes joined by an edge, each the top of a tree of that depth; all but the last have ``degree`` neighbours."""
+    edges, tops = [(0, 1)], [0, 1]
+    for _ in range(depth):
+        fresh = []
+        for top in tops:
+            for _ in range(degree - 1):
+                fresh.append(len({node for edge in edges for node in edge}))
+                edges.append((top, fresh[-1]))
+        tops = fresh
+    n = 1 + max(node for edge in edges for node in edge)
+    return Graph.from_edges(np.array(edges), np.eye(n), np.zeros(n), 1)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_the_bound_on_roots_is_attained(degree, hops):
+    graph = double_tree(degree, hops - 1)
+    assert roots_of_edges(graph, np.arange(graph.num_nodes), hops)[0] == most_roots(degree, hops)
