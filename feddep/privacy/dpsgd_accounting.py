@@ -4,9 +4,10 @@ Each step gives out S + N(0, σ²C² I), where S sums, over a Poisson sample of 
 most C (:mod:`feddep.privacy.dpsgd`); C = 1 in what follows.  Everything later, the average on the server included, is computed
 from that.  Two notions of what is hidden, each by Rényi DP and by privacy loss distributions (PLD), which are tighter:
 
-**Example level** (:func:`example_level`), as FedDEP counts (Section 4.5): a training node with its sampled tree is a record that
-is there or is not.  S changes by at most 1 if it is sampled: the Poisson-subsampled Gaussian mechanism (Abadi et al., 2016;
-Mironov et al., 2019).  It hides no edge, since an edge is in the trees of many nodes.
+**Example level** (:func:`example_level`), the usual one of DP-SGD: a training node with its sampled tree is a record that is
+there or is not.  S changes by at most 1 if it is sampled: the Poisson-subsampled Gaussian mechanism (Abadi et al., 2016; Mironov
+et al., 2019).  It hides no edge, since an edge is in the trees of many nodes.  (FedDEP names σ beside the ε of its own mechanism
+in Sections 4.1 and 4.5, but not how the one follows from the other.)
 
 **Edge level** (:func:`edge_level`): two graphs that differ in one edge {u, v}.  The trees of a root differ in law only if the
 list of u or of v is read, which are read for the nodes up to L − 1 hops from a root.  Before a path meets u or v it is the same

@@ -96,6 +96,13 @@ def test_one_step_is_the_law_of_gradients_that_turn_round(sigma, rate, examples)
         assert delta_of(losses, epsilon) == pytest.approx(exact_delta(first, second, epsilon), rel=1e-4, abs=1e-9)
 
 
+def test_what_a_coarse_tail_leaves_out_counts_as_known():
+    losses = _Replaced(2.0, 0.1, 30, 0.5).on_grid()
+    first, second = (mixture(2.0, 0.1, 30, shift) for shift in (1.0, -1.0))
+    for epsilon in (0.0, 1.0, 4.0, 8.0):
+        assert delta_of(losses, epsilon) > exact_delta(first, second, epsilon)
+
+
 @settings(max_examples=40)
 @given(
     st.sampled_from(STEPS),
