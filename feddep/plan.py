@@ -13,6 +13,7 @@ from typing import Any
 from feddep import frameworks, variants
 from feddep.config import Config, entry, variations
 from feddep.provenance import ROOT, code_fingerprint
+from feddep.reporting import studies
 from feddep.storage import canonical_json
 
 
@@ -193,16 +194,37 @@ def digest(value: Mapping[str, Any]) -> str:
 
 def findings_key(config: Config, stage: str) -> str:
     """The content key of what a stage makes of all finished runs: ``tables``, ``figures`` or ``report``."""
-    resources = sorted(path for path in (ROOT / "reporting").rglob("*") if path.suffix in _RESOURCES)
     return digest(
         {
             "runs": {run.path: key(config, run) for run in runs(config)},
             "partitions": {cut.path: partition_key(config, cut) for cut in cuts(config)},
             "graphs": {dataset: graph_key(config, dataset) for dataset in config["datasets"]},
-            "published": {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in resources},
+            "published": _published(),
             "code": code_fingerprint(f"feddep.stages.{stage}"),
         }
     )
+
+
+def study_key(config: Config, study: str) -> str:
+    """The content key of what is made of a study's finished runs.
+
+    Raises:
+        ConfigError: if the study's kind is not known.
+    """
+    options = config["studies"][study]
+    return digest(
+        {
+            "study": {study: options},
+            "runs": {run.path: key(config, run) for run in study_runs(config, study)},
+            "published": _published(),
+            "code": code_fingerprint("feddep.stages.study", studies.module_name(study, options["kind"])),
+        }
+    )
+
+
+def _published() -> dict[str, str]:
+    resources = sorted(path for path in (ROOT / "reporting").rglob("*") if path.suffix in _RESOURCES)
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in resources}
 
 
 _RESOURCES = (".csv", ".jinja")

@@ -1,0 +1,1 @@
+"""What the kinds of studies share: loading, naming, comparing and drawing."""

@@ -1,0 +1,157 @@
+"""Kind ``headroom``: what does FedAvg lose to Global, and how much of it could neighbours across borders win back?
+
+With R the setting's rounds, each cell (setting, dataset, M) asks for runs of
+
+* ``global`` at R rounds, and at R / M rounds: as many sequential steps as FedAvg takes, whose clients work side by side;
+* ``halo``: FedAvg whose clients know the true neighbours across their borders;
+* ``fedavg`` at R rounds, and at R · M rounds: as many sequential steps as Global takes;
+* ``feddep``, if it is to be seen beside them.
+
+What is missing leaves its columns empty.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from feddep import variants
+from feddep.errors import DataError
+from feddep.reporting.frames import records
+from feddep.reporting.markdown import table as pipe_table
+from feddep.reporting.studies.common import differences, drawing, text
+from feddep.reporting.studies.common.study import Study, sort_datasets, without
+
+SHOWS = """\
+Test accuracy at the round that is best on validation nodes. The gap Global − FedAvg is split into *missing neighbours*, halo −
+FedAvg, where halo is FedAvg whose clients know their true neighbours across the borders, and *optimisation*, Global − halo.
+In R rounds with M clients FedAvg takes as many steps one after the other as Global does in R / M rounds. What fewer steps cost
+is measured on both sides: FedAvg with M · R rounds less FedAvg, and Global less Global with R / M rounds.
+Differences are paired by seed; brackets: 95 % t-interval of the mean, left out with fewer than three pairs.
+"""
+INGREDIENTS = {
+    "global": "Global",
+    "global_fewer": "Global, R/M rounds",
+    "halo": "halo",
+    "fedavg": "FedAvg",
+    "fedavg_longer": "FedAvg, M·R rounds",
+    "feddep": "FedDEP",
+}
+DIFFERENCES = {
+    "gap": ("global", "fedavg", "gap: Global − FedAvg"),
+    "neighbours": ("halo", "fedavg", "missing neighbours: halo − FedAvg"),
+    "optimisation": ("global", "halo", "optimisation: Global − halo"),
+    "steps_fedavg": ("fedavg_longer", "fedavg", "fewer steps, FedAvg: M·R rounds − R rounds"),
+    "steps_global": ("global", "global_fewer", "fewer steps, Global: R rounds − R/M rounds"),
+    "feddep_gain": ("feddep", "fedavg", "FedDEP − FedAvg"),
+}
+
+
+def tables(study: Study) -> dict[str, pd.DataFrame]:
+    """A row a cell.
+
+    Returns:
+        setting, dataset, clients and rounds R; for each of :data:`INGREDIENTS` its mean and sample standard deviation over
+        seeds, such as ``halo_mean`` and ``halo_std``; for each of :data:`DIFFERENCES` the number of pairs, their mean and
+        its 95 % t-interval, such as ``gap_seeds``, ``gap_mean``, ``gap_low`` and ``gap_high``.
+        Of several variants of FedDEP the first in the plan is taken.
+
+    Raises:
+        DataError: if no run has a number of clients.
+    """
+    runs = study.runs.assign(setting=[without(spelled, ["rounds"]) for spelled in study.runs["setting"]])
+    runs["usual"] = runs["setting"] == study.runs["setting"]
+    runs["name"] = [variants.base(spelled) for spelled in runs["framework"]]
+    settings, datasets = list(dict.fromkeys(runs["setting"])), sort_datasets(runs["dataset"])
+    clients = sorted(runs["clients"].dropna().unique())
+    cells = [
+        (setting, dataset, m, runs[(runs["setting"] == setting) & (runs["dataset"] == dataset)])
+        for setting in settings
+        for dataset in datasets
+        for m in clients
+    ]
+    rows = [_cell(setting, dataset, int(m), here) for setting, dataset, m, here in cells if (here["clients"] == m).any()]
+    if not rows:
+        raise DataError(f"no run of the study {study.name} is on clients' subgraphs; a headroom study needs at least fedavg")
+    return {"table": pd.DataFrame(rows)}
+
+
+def _cell(setting: str, dataset: str, clients: int, runs: pd.DataFrame) -> dict[str, object]:
+    found = _ingredients(clients, runs)
+    usual = runs.loc[runs["usual"], "trained_rounds"]
+    row: dict[str, object] = {"setting": setting, "dataset": dataset, "clients": clients}
+    row["rounds"] = int(usual.iloc[0]) if len(usual) else None
+    for name, those in found.items():
+        row |= {f"{name}_mean": those["best"].mean(), f"{name}_std": those["best"].std(ddof=1)}
+    for name, (more, less, _) in DIFFERENCES.items():
+        pairs = differences.paired(found[more], found[less])["difference"].to_numpy(dtype=float)
+        test = differences.t_test(pairs) if len(pairs) else {"n": 0, "mean_difference": np.nan, "low": np.nan, "high": np.nan}
+        row |= {f"{name}_seeds": test["n"], f"{name}_mean": test["mean_difference"]}
+        row |= {f"{name}_{end}": test[end] for end in ("low", "high")}
+    return row
+
+
+def _ingredients(clients: int, runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The runs of each of :data:`INGREDIENTS`; of one that is not there no row."""
+    here = runs[runs["clients"].isna() | (runs["clients"] == clients).fillna(False)]
+    usual, others = here[here["usual"]], here[~here["usual"]]
+    rounds = usual["trained_rounds"].max()  # one and the same; NaN where there is none
+
+    def of(those: pd.DataFrame, name: str) -> pd.DataFrame:
+        return those[those["name"] == name]
+
+    fewer = of(others, "global")
+    # R / M rounds, or where that is no whole number the nearest that was run, less than one round away.
+    away = (fewer["trained_rounds"] * clients - rounds).abs()
+    feddep = of(usual, "feddep")
+    return {
+        "global": of(usual, "global"),
+        "global_fewer": fewer[(away < clients) & (away == away.min())],
+        "halo": of(usual, "halo"),
+        "fedavg": of(usual, "fedavg"),
+        "fedavg_longer": of(others[others["trained_rounds"] == rounds * clients], "fedavg"),
+        "feddep": feddep[feddep["framework"] == feddep["framework"].iloc[0]] if len(feddep) else feddep,
+    }
+
+
+def _present(table: pd.DataFrame, names: dict) -> list[str]:
+    return [name for name in names if table[f"{name}_mean"].notna().any()]
+
+
+def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
+    """Accuracies, then differences; a line a cell."""
+    table = tables["table"]
+    several = table["setting"].nunique() > 1
+    accuracies, gaps = _present(table, INGREDIENTS), _present(table, DIFFERENCES)
+    levels, parts = [], []
+    for line in records(table):
+        cell = _cell_title(line, several)
+        levels.append([cell, *(text.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) for name in accuracies)])
+        parts.append([cell, *(text.interval(*(line[f"{name}_{part}"] for part in ("mean", "low", "high"))) for name in gaps)])
+    rounds = ", ".join(f"{text.value(value)}" for value in sorted(set(table["rounds"].dropna())))
+    return (
+        f"R = {rounds}.\n\n## Accuracy\n\n{pipe_table(['', *(INGREDIENTS[name] for name in accuracies)], levels)}\n"
+        f"## Differences\n\n{pipe_table(['', *(DIFFERENCES[name][2] for name in gaps)], parts)}"
+    )
+
+
+def _cell_title(line: dict, with_setting: bool) -> str:
+    place = text.place_title(line["dataset"], line["clients"])
+    return f"{place}, {line['setting']}" if with_setting else place
+
+
+def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
+    """A row a cell; the differences beside one another, each with its interval."""
+    table = tables["table"]
+    lines = records(table)
+    rows = [_cell_title(line, table["setting"].nunique() > 1) for line in lines]
+    names = _present(table, DIFFERENCES)
+    colours = dict(zip(DIFFERENCES, ("#000000", *drawing.COLOURS), strict=False))
+    parts = {"mean_difference": "mean", "low": "low", "high": "high"}
+    series = {name: [{key: line[f"{name}_{part}"] for key, part in parts.items()} for line in lines] for name in names}
+    with drawing.style():
+        drawn, axes = drawing.panels(1, 1, (6.4, 1.5 + len(rows) * (0.2 + 0.11 * len(names))))
+        drawing.forest(axes[0, 0], rows, series, colours)
+        axes[0, 0].set_xlabel("difference of test accuracy, mean and 95 % interval")
+        handles = [drawing.sample(DIFFERENCES[name][2], color=colours[name], marker="o", linestyle="none") for name in names]
+        drawing.head(drawn, study.title, handles, columns=2)
+    return drawn

@@ -1,0 +1,121 @@
+"""Kind ``paired``: do named readings differ from one baseline by more than chance?
+
+The baseline is the framework that the study's first block names first.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from feddep.errors import DataError
+from feddep.reporting.comparisons import holm
+from feddep.reporting.frames import records
+from feddep.reporting.grid import SIGNIFICANT
+from feddep.reporting.markdown import table as pipe_table
+from feddep.reporting.studies.common import differences, drawing, text
+from feddep.reporting.studies.common.study import Study, sort_datasets
+
+SHOWS = """\
+Difference of test accuracy (at the round that is best on validation nodes) from the baseline's, paired by seed: both runs of
+a pair share partition, split and seed. Brackets: 95 % t-interval of the mean difference. *p*: paired t-test; *Wilcoxon*:
+signed-rank test; both two-sided, and after Holm's correction over all lines of the table. `*`: significant, the corrected p
+of the t-test is below 0.05. *All cells*: the mean of the lines' differences, each taken as one observation; those of a
+dataset share their splits, so that this interval is somewhat too narrow. Fewer than three pairs have no test; with n of them
+Wilcoxon's p is never below 2^(1−n).
+"""
+COLUMNS = ["setting", "dataset", "clients", "framework", "reference", "cells", "seeds"]
+COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm", "significant"]
+
+
+def tables(study: Study) -> dict[str, pd.DataFrame]:
+    """A row a framework and place; then a row a framework over all its places, with dataset and clients empty.
+
+    Returns:
+        setting, dataset, clients, framework and reference (the baseline), as they are spelled; cells: number of places, 1 or
+        for the pooled row all; seeds: pairs, empty in a pooled row, whose observations are the mean differences of the places;
+        mean_difference to high: see :func:`feddep.reporting.studies.common.differences.t_test`; p and p_wilcoxon, and both
+        after Holm's correction over all rows; significant: whether p_holm is below 0.05, empty where there is no test.
+
+    Raises:
+        DataError: if no run can be paired with one of the baseline.
+    """
+    reference = study.finished[0].run.framework
+    runs = study.runs
+    baseline = runs[runs["framework"] == reference]
+    rows: list[dict[str, Any]] = []
+    pooled: list[dict[str, Any]] = []
+    for framework in dict.fromkeys(runs.loc[runs["framework"] != reference, "framework"]):
+        pairs = differences.paired(runs[runs["framework"] == framework], baseline)
+        names = {"framework": framework, "reference": reference}
+        of_framework = []
+        for place, cell in pairs.groupby(differences.PLACE, sort=False, dropna=False):
+            tests = _tests(cell["difference"])
+            where = dict(zip(differences.PLACE, cast(tuple, place), strict=True))
+            of_framework.append({**names, **where, **tests, "cells": 1, "seeds": tests["n"]})
+        rows += of_framework
+        for setting in dict.fromkeys(row["setting"] for row in of_framework):
+            means = [row["mean_difference"] for row in of_framework if row["setting"] == setting]
+            if len(means) > 1:
+                pooled.append({**names, "setting": setting, **_tests(means), "cells": len(means)})
+    if not rows:
+        raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {reference}")
+    order = sort_datasets(row["dataset"] for row in rows)
+    rows.sort(key=lambda row: (order.index(row["dataset"]), 0 if pd.isna(row["clients"]) else row["clients"]))
+    table = pd.DataFrame([*rows, *pooled]).reindex(columns=COLUMNS)
+    for test in ("p", "p_wilcoxon"):
+        table[f"{test}_holm"] = holm(table[test].to_numpy(dtype=float))
+    table["significant"] = (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
+    return {"table": table.astype({"clients": "Int64", "seeds": "Int64"})}
+
+
+def _tests(difference: Sequence[float] | pd.Series) -> dict[str, float]:
+    values = np.asarray(difference, dtype=float)
+    return {**differences.t_test(values), "p_wilcoxon": differences.wilcoxon(values)}
+
+
+def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
+    """A line a place and framework, then those over all places."""
+    several = tables["table"]["setting"].nunique() > 1
+    lines = []
+    for line in records(tables["table"]):
+        place, framework = _place(line, several), text.framework_title(line["framework"])
+        star = " \\*" if line["significant"] else ""
+        difference = text.interval(line["mean_difference"], line["low"], line["high"]) + star
+        count = f"{line['cells']} cells" if line["seeds"] is None else str(line["seeds"])
+        tests = ["" if line[p] is None else f"{line[p]:.3g}" for p in ("p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm")]
+        lines.append([place, framework, count, difference, *tests])
+    baseline = text.framework_title(tables["table"]["reference"].iloc[0])
+    header = ["", "framework", "pairs", "difference", "p", "p, Holm", "Wilcoxon", "Wilcoxon, Holm"]
+    return f"Baseline: {baseline}.\n\n{pipe_table(header, lines)}"
+
+
+def _place(line: dict, with_setting: bool) -> str:
+    place = "All cells" if line["dataset"] is None else text.place_title(line["dataset"], line["clients"])
+    return f"{place}, {line['setting']}" if with_setting else place
+
+
+def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
+    """A forest plot: a row a place, a colour a framework; filled where the difference is significant."""
+    table = tables["table"]
+    several = table["setting"].nunique() > 1
+    lines = records(table)
+    rows = list(dict.fromkeys(_place(line, several) for line in lines))
+    frameworks = list(dict.fromkeys(table["framework"]))
+    found = {(line["framework"], _place(line, several)): line for line in lines}
+    colours = {name: drawing.COLOURS[k % len(drawing.COLOURS)] for k, name in enumerate(frameworks)}
+    with drawing.style():
+        size = (6.4, 1.4 + len(rows) * (0.2 + 0.11 * len(frameworks)))
+        drawn, axes = drawing.panels(1, 1, size)
+        series = {name: [found.get((name, row), {}) for row in rows] for name in frameworks}
+        drawing.forest(axes[0, 0], rows, series, colours)
+        baseline = text.framework_title(table["reference"].iloc[0])
+        axes[0, 0].set_xlabel(f"test accuracy less that of {baseline}, mean and 95 % interval")
+        handles = [
+            drawing.sample(text.framework_title(name), color=colours[name], marker="o", linestyle="none") for name in frameworks
+        ]
+        hollow = drawing.sample("not significant", color=drawing.INK, marker="o", markerfacecolor="white", linestyle="none")
+        drawing.head(drawn, study.title, [*handles, hollow], columns=2)
+    return drawn

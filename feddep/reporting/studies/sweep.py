@@ -1,0 +1,183 @@
+"""Kind ``sweep``: accuracy over one or more options, such as FedDEP's Table 3 over C and its Figure 4 over L."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from feddep import variants
+from feddep.reporting import published
+from feddep.reporting.frames import records
+from feddep.reporting.grid import OURS, Cell
+from feddep.reporting.markdown import table as pipe_table
+from feddep.reporting.studies.common import drawing, text
+from feddep.reporting.studies.common.study import KEYS, Study, ordered, summarise
+
+SHOWS = """\
+Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes.
+**Bold**: of the values in a column that a framework can have, the one that is best on validation nodes, which is what a user
+would choose; it need not be the best on test nodes. *FedDEP paper*, where it has the same sweep: its Table 3, as printed.
+"""
+PAPER = published.PAPERS["feddep"]
+
+
+def tables(study: Study) -> dict[str, pd.DataFrame]:
+    """The summary over seeds, with
+
+    chosen: whether this is the value (of the options of setting and framework) with the best mean validation accuracy; the
+    first of equals, and false where there is nothing to choose between;
+    paper_feddep_mean, paper_feddep_std: FedDEP's Table 3, if C is all that differs; NaN where it has no such number.
+    """
+    summary = summarise(study)
+    given = [*KEYS, *study.columns("dataset")]  # what a user cannot choose
+    groups = summary.groupby(given, sort=False, dropna=False)["validation_mean"]
+    summary["chosen"] = False
+    summary.loc[groups.idxmax(), "chosen"] = True
+    summary["chosen"] &= groups.transform("size") > 1
+    return {"table": _beside_table3(study, summary)}
+
+
+def _beside_table3(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
+    if list(study.options.items()) != [("prototypes", "framework")]:
+        return summary
+    numbers = published.accuracy("table3").drop(columns="paper")
+    numbers = numbers.rename(columns={"mean": "paper_feddep_mean", "std": "paper_feddep_std", "framework": "row"})
+    rows = [
+        variants.base(line["framework"]) + ("" if line["prototypes"] is None else f"_c{text.value(line['prototypes'])}")
+        for line in records(summary)
+    ]
+    return summary.assign(row=rows).merge(numbers, how="left", on=["dataset", "clients", "row"]).drop(columns="row")
+
+
+def _has_paper(table: pd.DataFrame) -> bool:
+    return "paper_feddep_mean" in table and bool(table["paper_feddep_mean"].notna().any())
+
+
+def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
+    """A block a setting and dataset; a line a framework and value, a column a number of clients."""
+    table, parts = tables["table"], []
+    for setting, dataset in _panels(table):
+        block = table[(table["setting"] == setting) & (table["dataset"] == dataset)]
+        of_setting = "" if table["setting"].nunique() == 1 else f", setting {setting}"
+        parts.append(f"## {text.dataset_title(dataset)}{of_setting}\n\n{_block(study, block)}")
+    return "\n".join(parts)
+
+
+def _panels(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """Settings and datasets, in the order of the rows."""
+    return list(dict.fromkeys(zip(table["setting"], table["dataset"], strict=True)))
+
+
+def _block(study: Study, block: pd.DataFrame) -> str:
+    options, paper = list(study.options), _has_paper(block)
+    columns = sorted({line["clients"] for line in records(block)}, key=lambda clients: clients or 0)
+    header = ["", *options, *([""] if paper else []), *("whole graph" if m is None else f"M={m}" for m in columns)]
+    lines = []
+    for _, points in block.groupby(["framework", *options], sort=False, dropna=False):
+        cells = {line["clients"]: line for line in records(points)}
+        first = next(iter(cells.values()))
+        name = [text.framework_title(first["framework"]), *(text.value(first[option]) for option in options)]
+        lines.append([*name, *([OURS] if paper else []), *(_ours(cells.get(m)) for m in columns)])
+        if paper and points["paper_feddep_mean"].notna().any():
+            lines.append([*([""] * len(name)), PAPER, *(_theirs(cells.get(m)) for m in columns)])
+    return pipe_table(header, lines)
+
+
+def _ours(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return ""
+    number = text.plus_minus(line["mean"], line["std"])
+    return f"**{number}**" if line["chosen"] else number
+
+
+def _theirs(line: dict[str, Any] | None) -> str:
+    if line is None or line["paper_feddep_mean"] is None:
+        return ""
+    return Cell(line["paper_feddep_mean"], line["paper_feddep_std"], printed=True).text()
+
+
+def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
+    """A panel a setting and dataset: accuracy over the option with the most values, with standard deviations.
+
+    Colours tell numbers of clients apart, shapes frameworks and the other options.  A framework without the option is a
+    horizontal line.  Where no option is varied, accuracy is drawn over the number of clients.
+    """
+    table = tables["table"]
+    across = max(study.options, key=lambda column: len(study.values(column)), default="clients")
+    values = study.values(across) if study.options else ordered(line["clients"] for line in records(table))
+    others = [option for option in study.options if option != across]
+    lines = [{**line, "name": _name(line, others)} for line in records(table)]
+    looks = _looks(lines, across)
+    panels = _panels(table)
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    with drawing.style():
+        drawn, axes = drawing.panels(rows, columns, (0.8 + 3.4 * columns, 1.3 + 2.5 * rows))
+        for ax in list(axes.flat)[len(panels) :]:
+            ax.set_axis_off()
+        for ax, (setting, dataset) in zip(axes.flat, panels, strict=False):
+            here = [line for line in lines if (line["setting"], line["dataset"]) == (setting, dataset)]
+            curves = [(look, [line for line in here if _curve(line, across) == curve]) for curve, look in looks.items()]
+            curves = [(look, points) for look, points in curves if points]
+            for k, (look, points) in enumerate(curves):
+                _draw(ax, points, across, values, 0.25 * ((k + 0.5) / len(curves) - 0.5), look)
+            ax.set_title(text.dataset_title(dataset) + ("" if table["setting"].nunique() == 1 else f", {setting}"), loc="left")
+            ax.set_xticks(range(len(values)), [text.value(value) for value in values])
+            ax.set_xlim(-0.5, len(values) - 0.5)
+            ax.set_xlabel("number of clients M" if across == "clients" else across)
+        for ax in axes[:, 0]:
+            ax.set_ylabel("test accuracy")
+        drawing.head(drawn, study.title, _legend(looks, across))
+    return drawn
+
+
+Curve = tuple[str, int | None]
+"""A curve of a panel: the framework with the options that are not on the axis, and the number of clients unless that is."""
+
+
+def _curve(line: dict[str, Any], across: str) -> Curve:
+    return line["name"], None if across == "clients" else line["clients"]
+
+
+def _looks(lines: list[dict[str, Any]], across: str) -> dict[Curve, dict[str, Any]]:
+    """How each curve is drawn: a dash and marker for each name, those that vary first; a colour for each number of clients."""
+    names = list(dict.fromkeys(line["name"] for line in sorted(lines, key=lambda line: line[across] is None)))
+    varying = {line["name"] for line in lines if line[across] is not None}
+    shades = names if across == "clients" else ordered(line["clients"] for line in lines)
+    colours: dict[Any, str] = {shade: drawing.COLOURS[k % len(drawing.COLOURS)] for k, shade in enumerate(shades)}
+    looks = {}
+    for name, clients in dict.fromkeys(_curve(line, across) for line in lines):
+        k = names.index(name)
+        colour = colours.get(name if across == "clients" else clients, drawing.INK)
+        marker = drawing.MARKERS[k % len(drawing.MARKERS)] if name in varying else ""
+        looks[name, clients] = {"color": colour, "marker": marker, "linestyle": drawing.DASHES[k % len(drawing.DASHES)]}
+    return looks
+
+
+def _legend(looks: dict[Curve, dict[str, Any]], across: str) -> list[Line2D]:
+    """Shapes by name and colours by number of clients; or where that is on the axis, both by name."""
+    if across == "clients":
+        return [drawing.sample(name, **look) for (name, _), look in looks.items()]
+    shapes = {name: drawing.sample(name, **{**look, "color": drawing.INK}) for (name, _), look in looks.items()}
+    colours = {
+        clients: drawing.sample("whole graph" if clients is None else f"M = {clients}", color=look["color"], linestyle="-")
+        for (_, clients), look in looks.items()
+    }
+    return [*shapes.values(), *colours.values()]
+
+
+def _name(line: dict[str, Any], options: list[str]) -> str:
+    known = [f"{option}={text.value(line[option])}" for option in options if line[option] is not None]
+    return ", ".join([text.framework_title(line["framework"]), *known])
+
+
+def _draw(ax: Axes, points: list[dict[str, Any]], across: str, values: list[Any], offset: float, look: dict[str, Any]) -> None:
+    """One curve; the values stand at equal distances."""
+    if points[0][across] is None:
+        ax.axhline(points[0]["mean"], linewidth=1.1, **look)
+        return
+    places = [values.index(line[across]) + offset for line in points]
+    spreads = [line["std"] or 0.0 for line in points]
+    ax.errorbar(places, [line["mean"] for line in points], yerr=spreads, markersize=4, linewidth=1.1, elinewidth=0.8, **look)

@@ -1,0 +1,107 @@
+"""Sweeps: the value chosen on validation, the published sweep over C, and what is drawn."""
+
+import pytest
+from fabricated_studies import finished, study
+
+from feddep.reporting.studies import sweep
+from feddep.reporting.studies.common.study import Study
+
+
+@pytest.fixture
+def over_c() -> Study:
+    """C = 3 and 15 at M = 5: validation favours 3, test accuracy 15; and FedAvg, which has no prototypes."""
+    runs = [finished("fedavg", seed, 0.80, validation=0.99) for seed in range(2)]
+    for seed in range(2):
+        runs.append(finished("feddep,prototypes=3", seed, 0.81 + 0.02 * seed, validation=0.90))
+        runs.append(finished("feddep,prototypes=15", seed, 0.89, validation=0.85))
+    return study(*runs)
+
+
+def test_columns(over_c: Study) -> None:
+    table = sweep.tables(over_c)["table"]
+    assert list(table.columns) == [
+        *("setting", "dataset", "clients", "framework", "prototypes"),
+        *("seeds", "mean", "std", "last_mean", "last_std", "validation_mean", "bytes", "seconds", "seconds_before"),
+        *("chosen", "paper_feddep_mean", "paper_feddep_std"),
+    ]
+    three = table[table["prototypes"] == 3].iloc[0]
+    assert three[["mean", "std", "last_mean"]].tolist() == pytest.approx([0.82, 0.02 / 2**0.5, 0.80])
+
+
+def test_the_value_is_chosen_on_validation_never_on_test(over_c: Study) -> None:
+    table = sweep.tables(over_c)["table"]
+    assert table.loc[table["chosen"], "prototypes"].tolist() == [3]
+    assert "**0.8200 ± 0.0141**" in sweep.markdown(over_c, {"table": table})
+    assert sweep.markdown(over_c, {"table": table}).count("**") == 2
+
+
+def test_the_choice_is_made_for_each_dataset_and_number_of_clients() -> None:
+    """A share of labels is given, a setting's option is chosen, the first of equals."""
+    runs = [
+        finished("fedavg", 0, 0.8, dataset=data, clients=m, setting=setting, validation=validation)
+        for data, m, setting, validation in [
+            ("cora", 5, "feddep", 0.7),
+            ("cora", 5, "feddep,fanout=1", 0.7),
+            ("cora", 10, "feddep", 0.7),
+            ("cora", 10, "feddep,fanout=1", 0.8),
+            ("cora,labelled=0.1", 5, "feddep", 0.5),
+            ("cora,labelled=0.1", 5, "feddep,fanout=1", 0.6),
+        ]
+    ]
+    table = sweep.tables(study(*runs))["table"]
+    chosen = table.loc[table["chosen"], ["labelled", "clients", "fanout"]]
+    assert chosen.values.tolist() == [["null", 5, 1], ["null", 10, 1], [0.1, 5, 1]]
+    assert table["setting"].unique().tolist() == ["feddep"]
+
+
+def test_the_paper_stands_beside_its_own_sweep(over_c: Study) -> None:
+    table = sweep.tables(over_c)["table"]
+    assert table["paper_feddep_mean"].tolist() == [0.8555, 0.8670, 0.8883]  # FedDEP, Table 3: FedAvg, C = 3, C = 15
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in sweep.markdown(over_c, {"table": table}).splitlines()[2:]
+    ]
+    assert lines == [
+        ["", "prototypes", "", "M=5"],
+        ["-" * len(cell) for cell in ("FedAvg", "prototypes", "FedDEP paper", "**0.8200 ± 0.0141**")],
+        ["FedAvg", "", "ours", "0.8000 ± 0.0000"],
+        ["", "", "FedDEP paper", "0.8555 ± 0.014"],
+        ["FedDEP", "3", "ours", "**0.8200 ± 0.0141**"],
+        ["", "", "FedDEP paper", "0.8670 ± 0.005"],
+        ["FedDEP", "15", "ours", "0.8900 ± 0.0000"],
+        ["", "", "FedDEP paper", "0.8883 ± 0.011"],
+    ]
+
+
+def test_another_sweep_is_not_beside_the_paper() -> None:
+    runs = [finished(f"feddep,prototypes=3,depth={depth}", 0, 0.8) for depth in (1, 3)]
+    assert "paper_feddep_mean" not in sweep.tables(study(*runs))["table"]
+
+
+def test_figure(over_c: Study) -> None:
+    drawn = sweep.figure(over_c, sweep.tables(over_c))
+    (ax,) = drawn.axes
+    assert ax.get_title(loc="left") == "Cora"
+    assert ax.get_xlabel() == "prototypes"
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["3", "15"]
+    flat, curve = (list(line.get_ydata()) for line in ax.get_lines())
+    assert flat == [0.8, 0.8]
+    assert curve == pytest.approx([0.82, 0.89])
+    (bars,) = ax.collections
+    low, high = bars.get_segments()[0][:, 1]
+    assert high - low == pytest.approx(2 * 0.02 / 2**0.5)
+    (legend,) = drawn.legends
+    assert legend.get_title().get_text() == "A study"
+    assert [entry.get_text() for entry in legend.get_texts()] == ["FedAvg", "FedDEP", "M = 5"]
+
+
+def test_without_options_the_axis_is_the_number_of_clients() -> None:
+    runs = [finished("fedavg", 0, 0.8, clients=m) for m in (10, 5)] + [finished("global", 0, 0.9, clients=None)]
+    made = study(*runs)
+    tables = sweep.tables(made)
+    (ax,) = sweep.figure(made, tables).axes
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["5", "10"]
+    assert [len(line.get_xdata()) for line in ax.get_lines()] == [2, 2]  # Global's is horizontal
+    header, _, first, second = sweep.markdown(made, tables).splitlines()[2:]
+    assert [cell.strip() for cell in header.split("|")[1:-1]] == ["", "whole graph", "M=5", "M=10"]
+    assert [cell.strip() for cell in first.split("|")[1:-1]] == ["Global", "0.9000", "", ""]
+    assert [cell.strip() for cell in second.split("|")[1:-1]] == ["FedAvg", "", "0.8000", "0.8000"]
