@@ -1,0 +1,1 @@
+"""What the baselines FedGNN, FedGraph and FedGSL consist of: clients that convolve with more than their own subgraph."""

@@ -1,0 +1,147 @@
+"""Convolution on expanded subgraphs, against convolution on the global graph and against loops."""
+
+import numpy as np
+import pytest
+import torch
+from divided import divide, problems, random_problem, trained
+from hypothesis import given
+
+from feddep.baselines.border import borders
+from feddep.baselines.expansion import ExpandedSubgraph, level_widths, new_expanded_model
+from feddep.baselines.layerwise import sample_layerwise
+from feddep.baselines.routing import Router, embedding_kinds, exchange
+from feddep.evaluation import Evaluator
+from feddep.federation.boundary import Boundary
+from feddep.graph import Graph
+
+
+def expanded(problem, model, levels):
+    """The clients' expanded subgraphs after an exchange with the weights of ``model``."""
+    outer = borders(problem)
+    parts = zip(problem.subgraphs(), outer, strict=True)
+    subgraphs = [ExpandedSubgraph(problem, graph, border, levels) for (graph, _), border in parts]
+    boundary = Boundary(embedding_kinds(outer, level_widths(model, levels)))
+    router = Router([border.nodes[border.boundary] for border in outer], [border.outside for border in outer])
+    exchange(boundary, router, model, subgraphs, levels)
+    return outer, subgraphs
+
+
+def mini_batch(problem, model, subgraph, levels, fanouts, seed=0):
+    """Logits of a client's nodes from sampled trees, and the trees."""
+    layers, nodes = len(fanouts), len(subgraph.wide.labels)
+    graphs = [subgraph.wide if k in levels else subgraph.narrow for k in reversed(range(layers))]
+    own = new_expanded_model(problem, levels)
+    own.load_state_dict(model.state_dict())
+    own.fanouts = tuple(fanouts)
+    trees = sample_layerwise(graphs, np.arange(nodes), fanouts, np.random.default_rng(seed))
+    return own(trees, subgraph.table), trees
+
+
+@given(problems())
+def test_with_everything_exchanged_convolution_is_that_of_the_global_graph(problem):
+    model, levels = trained(problem), range(problem.setting.layers)
+    whole = Evaluator(problem.graph).logits(model)
+    outer, subgraphs = expanded(problem, model, levels)
+    for border, subgraph in zip(outer, subgraphs, strict=True):
+        ours = subgraph.outputs(model, problem.setting.layers)
+        torch.testing.assert_close(ours, whole[torch.from_numpy(border.nodes)], rtol=1e-4, atol=1e-5)
+
+
+def across_by_hand(problem, model):
+    """FedGraph's convolutions, a node at a time: own neighbours alone in the first, all neighbours in the others."""
+    graph, owner = problem.graph, problem.partition.client
+    x = graph.features.toarray()
+    for k, convolution in enumerate(model.convolutions):
+        weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
+        rows = []
+        for v in range(graph.num_nodes):
+            around = [u for u in graph.adjacency[v].indices if k > 0 or owner[u] == owner[v]]
+            mean = np.mean([x[u] for u in around], axis=0) if around else np.zeros(x.shape[1])
+            rows.append(np.concatenate([x[v], mean]) @ weight + bias)
+        outputs = np.array(rows)
+        x = np.maximum(outputs, 0)
+    return outputs
+
+
+@given(problems())
+def test_with_hidden_embeddings_exchanged_it_is_the_convolution_across_clients(problem):
+    model = trained(problem)
+    expected = across_by_hand(problem, model)
+    outer, subgraphs = expanded(problem, model, range(1, problem.setting.layers))
+    for border, subgraph in zip(outer, subgraphs, strict=True):
+        ours = subgraph.outputs(model, problem.setting.layers)
+        np.testing.assert_allclose(ours, expected[border.nodes], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("first", [0, 1])
+def test_where_every_node_has_one_neighbour_sampling_changes_nothing(layers, first):
+    pairs = np.array([(0, 1), (2, 3), (4, 5), (6, 7)])
+    graph = Graph.from_edges(pairs, np.random.default_rng(0).random((9, 4)), np.zeros(9), 2)  # node 8 is isolated
+    problem = divide(graph, np.array([0, 1, 0, 0, 1, 0, 1, 1, 0]), layers)
+    model, levels = trained(problem), range(first, layers)
+    for subgraph in expanded(problem, model, levels)[1]:
+        logits, _ = mini_batch(problem, model, subgraph, levels, [2] * layers)
+        n = len(subgraph.outputs(model, layers))
+        torch.testing.assert_close(logits[:n], subgraph.outputs(model, layers), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_mini_batch_reads_what_was_received_wherever_a_stand_in_was_drawn(first):
+    """The last but one convolution's inputs and the last convolution, by hand, for every root of a two-layer model."""
+    problem = random_problem()
+    model, levels = trained(problem), range(first, 2)
+    for subgraph in expanded(problem, model, levels)[1]:
+        n = subgraph.outputs(model, 1).shape[0]
+        logits, trees = mini_batch(problem, model, subgraph, levels, (2, 3))
+        x = subgraph.wide.features.toarray()
+        width = model.convolutions[0].inputs
+        received = subgraph.table.embeddings(np.arange(len(x)))[:, 1:].split(model.convolutions[1].inputs, dim=1)
+        image, hidden = (received[0].numpy(), received[1].numpy()) if first == 0 else (None, received[0].numpy())
+        w0, b0, w1, b1 = (tensor.detach().numpy() for tensor in model.state_dict().values())
+
+        def first_layer(node, drawn, x=x, n=n, image=image, hidden=hidden, width=width, w0=w0, b0=b0):
+            if node >= n:
+                return hidden[node]
+            drawn = [u for u in drawn if u >= 0]
+            assert first == 0 or all(u < n for u in drawn)
+            messages = [image[u] if u >= n else x[u] @ w0[width:] for u in drawn]
+            return np.maximum(x[node] @ w0[:width] + (np.mean(messages, axis=0) if messages else 0) + b0, 0)
+
+        for tree, row in zip(trees[:n], logits.detach().numpy(), strict=False):
+            places = [first_layer(tree[p], tree[3 + 3 * p : 6 + 3 * p]) for p in range(3)]
+            mean = np.mean(places[1:], axis=0) if tree[1] >= 0 else np.zeros_like(places[0])
+            np.testing.assert_allclose(row, np.concatenate([places[0], mean]) @ w1 + b1, rtol=1e-4, atol=1e-5)
+
+
+def test_features_leave_a_client_only_as_their_image_under_the_first_weights():
+    problem = random_problem()
+    model = trained(problem)
+    outer, subgraphs = expanded(problem, model, range(2))
+    weight = model.convolutions[0].weight.detach().numpy()
+    for (graph, _), border, subgraph in zip(problem.subgraphs(), outer, subgraphs, strict=True):
+        image = graph.features.toarray()[border.boundary] @ weight[graph.num_features :]
+        np.testing.assert_allclose(subgraph.publish(model, 0), image, rtol=1e-5, atol=1e-6)
+        assert not subgraph.publish(model, 0).requires_grad
+        assert not subgraph.publish(model, 1).requires_grad
+
+
+def test_the_table_knows_stand_ins_only():
+    problem = random_problem()
+    model = trained(problem)
+    subgraph = expanded(problem, model, range(2))[1][0]
+    n, rows = len(subgraph.outputs(model, 1)), subgraph.table.embeddings(np.arange(len(subgraph.wide.labels)))
+    assert not rows[:n].any()
+    assert (rows[n:, 0] == 1).all()
+    assert not subgraph.table.embeddings(np.array([-1])).any()
+
+
+def test_correct_counts_the_most_likely_classes():
+    problem = random_problem()
+    model = trained(problem)
+    outer, subgraphs = expanded(problem, model, range(2))
+    likely = Evaluator(problem.graph).logits(model).argmax(dim=1).numpy()
+    for border, subgraph in zip(outer, subgraphs, strict=True):
+        nodes = np.arange(0, len(border.nodes), 2)
+        expected = (likely == problem.graph.labels)[border.nodes[nodes]].sum()
+        assert subgraph.correct(model, nodes) == expected
