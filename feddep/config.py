@@ -55,6 +55,9 @@ def validate(raw: Any, schema: str | Path = SCHEMA) -> dict[str, Any]:
     _check_split(config["split"])
     _check_datasets(config["datasets"])
     config["frameworks"] = {name: _framework_parameters(name, given) for name, given in config["frameworks"].items()}
+    for name in config["rows"] or ():
+        if name not in config["frameworks"]:
+            raise ConfigError(f"rows names {name}, which has no entry in frameworks; there are {', '.join(config['frameworks'])}")
     for name, study in config["studies"].items():
         _check_study(config, name, study)
     return config

@@ -85,8 +85,11 @@ def all_runs(config: Config) -> list[Run]:
 def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
     """The runs of a block of a study; what it does not name is as in the main table."""
 
+    rows = config["frameworks"] if config["rows"] is None else config["rows"]
+
     def names(section: str) -> list[str]:
-        return variations(config, section, block.get(section, {name: {} for name in config[section]}))
+        main = rows if section == "frameworks" else config[section]
+        return variations(config, section, block.get(section, {name: {} for name in main}))
 
     for setting in names("settings"):
         for dataset in names("datasets"):

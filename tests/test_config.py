@@ -228,3 +228,11 @@ def test_a_parameter_may_have_a_value_for_each_dataset():
         entry(config, "frameworks", "feddep", "pubmed")
     with pytest.raises(ConfigError, match=r"frameworks.feddep.embedding is"):
         validate({**MINIMAL, "frameworks": {"feddep": {"embedding": {"cora": "wide"}}}})
+
+
+def test_rows_have_entries():
+    two = {**MINIMAL, "frameworks": {"fedavg": {}, "feddep": {}}}
+    assert validate(two)["rows"] is None
+    assert validate({**two, "rows": ["fedavg"]})["rows"] == ["fedavg"]
+    with pytest.raises(ConfigError, match=r"rows names local, which has no entry in frameworks; there are fedavg, feddep"):
+        validate({**two, "rows": ["local"]})

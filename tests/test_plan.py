@@ -198,3 +198,12 @@ def test_a_published_number_enters_the_key_of_the_tables(config: dict[str, Any],
 def test_every_framework_can_be_planned():
     config = validate({**RAW, "frameworks": {name: {} for name in frameworks.available()}})
     assert {run.framework for run in plan.runs(config)} == set(frameworks.available())
+
+
+def test_rows_are_the_frameworks_of_the_main_table():
+    raw = {**RAW, "frameworks": {"fedavg": {}, "feddep": {"prototypes": 4}}, "rows": ["fedavg"]}
+    study = {"kind": "sweep", "runs": [{"frameworks": {"feddep": {"prototypes": [3, 4]}}}, {"seeds": [9]}]}
+    config = validate({**raw, "studies": {"c": study}})
+    assert {run.framework for run in plan.runs(config)} == {"fedavg"}
+    assert {run.framework for run in plan.study_runs(config, "c")} == {"feddep,prototypes=3", "feddep", "fedavg"}
+    assert {run.framework for run in plan.runs(validate({**raw, "rows": None}))} == {"fedavg", "feddep"}

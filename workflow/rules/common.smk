@@ -24,10 +24,15 @@ def typed(value):
     return yaml.safe_load(value) if isinstance(value, str) else value
 
 
-for key, value in typed(workflow.config_settings.config).items():
+GIVEN = typed(workflow.config_settings.config)
+CHOICES = ("datasets", "settings", "frameworks")
+for key, value in GIVEN.items():
     # Snakemake merges mappings. Of datasets, settings and frameworks those that are named are meant, and no others.
-    merged = isinstance(value, Mapping) and key not in ("datasets", "settings", "frameworks")
+    merged = isinstance(value, Mapping) and key not in CHOICES
     config[key] = {**config.get(key, {}), **value} if merged else value
+if any(key in GIVEN for key in CHOICES):  # another experiment: what the file says about its own entries is not meant
+    for key in {"rows", "studies"} - set(GIVEN):
+        config.pop(key, None)
 
 try:
     config = validate(config)
