@@ -1,0 +1,123 @@
+import pytest
+import torch
+
+from feddep.evaluation import mean_adjacency
+from feddep.nn.neighgen import Generated, NeighbourGenerator, NeighGen
+from feddep.nn.sparse import SparseMatrix
+from graphs import random_graph
+
+GRAPH = random_graph(30, 60, seed=1)
+FEATURES, SLOTS = GRAPH.num_features, 5
+
+
+def new_neighgen(dropout: float = 0.0, seed: int = 0) -> NeighGen:
+    neighgen = NeighGen(FEATURES, 16, 8, 2, SLOTS, 12, dropout)
+    neighgen.reset_parameters(torch.Generator().manual_seed(seed))
+    return neighgen
+
+
+def generate(neighgen: NeighGen, seed: int = 0) -> Generated:
+    draws = torch.Generator().manual_seed(seed)
+    x, mean = SparseMatrix.from_scipy(GRAPH.features), SparseMatrix.from_scipy(mean_adjacency(GRAPH))
+    return neighgen.generator(neighgen.encoder(x, mean, draws), draws)
+
+
+def predicting(counts: torch.Tensor) -> NeighbourGenerator:
+    """A generator whose embeddings are the numbers of missing neighbours themselves."""
+    generator = NeighbourGenerator(FEATURES, 1, SLOTS, 12, 0.0)
+    generator.reset_parameters(torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        generator.number.weight.fill_(1)
+        generator.number.bias.zero_()
+    return generator
+
+
+def test_it_is_the_paper_s_composition():
+    neighgen = new_neighgen().eval()
+    with torch.no_grad():
+        neighgen.generator.number.weight *= 30  # so that numbers differ
+    ours = generate(neighgen, seed=7)
+    x, mean = torch.from_numpy(GRAPH.features.toarray()), torch.from_numpy(mean_adjacency(GRAPH).toarray())
+    z = x
+    for convolution in neighgen.encoder.convolutions:
+        z = (torch.cat([z, mean @ z], dim=1) @ convolution.weight + convolution.bias).relu()
+    h = neighgen.generator
+    hidden = z + torch.randn(z.shape, generator=torch.Generator().manual_seed(7))
+    for layer in h.widen:
+        hidden = layer(hidden).relu()
+    torch.testing.assert_close(ours.count, h.number(z).relu().flatten())
+    expected = {
+        (v, slot): h.heads[slot](hidden[v]).tanh() for v in range(30) for slot in range(min(round(ours.count[v].item()), SLOTS))
+    }
+    assert len(expected) == len(ours.owner)
+    assert len(set(ours.count.round().tolist())) > 2
+    slots_so_far = dict.fromkeys(range(30), 0)
+    for v, features in zip(ours.owner.tolist(), ours.features, strict=True):
+        torch.testing.assert_close(features, expected[v, slots_so_far[v]])
+        slots_so_far[v] += 1
+
+
+def test_widths_are_those_of_the_code_but_for_the_last_hidden_one():
+    shapes = {name: tuple(weight.shape) for name, weight in NeighbourGenerator(7, 128, 2, 2048, 0.5).named_parameters()}
+    weights = {name: shape for name, shape in shapes.items() if name.endswith("weight")}
+    assert weights == {
+        "number.weight": (1, 128),
+        "widen.0.weight": (256, 128),
+        "widen.1.weight": (2048, 256),
+        "heads.0.weight": (7, 2048),
+        "heads.1.weight": (7, 2048),
+    }
+
+
+@pytest.mark.parametrize(("count", "filled"), [(-3.0, 0), (0.4, 0), (0.6, 1), (2.4, 2), (5.0, 5), (99.0, 5)])
+def test_the_count_is_rounded_and_at_most_the_slots_for_use_only(count, filled):
+    z = torch.tensor([[count], [1.0]])
+    generated = predicting(z)(z, torch.Generator().manual_seed(0))
+    assert (generated.owner == 0).sum() == filled
+    assert (generated.owner == 1).sum() == 1
+    assert generated.features.shape == (filled + 1, FEATURES)
+    torch.testing.assert_close(generated.count, torch.tensor([max(count, 0.0), 1.0]))
+
+
+def test_nothing_generated_has_the_right_shape():
+    z = torch.zeros(3, 1)
+    generated = predicting(z)(z, torch.Generator().manual_seed(0))
+    assert generated.features.shape == (0, FEATURES)
+    assert generated.owner.dtype == torch.int64
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_at_first_about_one_neighbour_is_predicted_whatever_the_seed(seed):
+    """So dGen's ReLU has a gradient at every node; with a bias around 0 it would be dead for half of the seeds."""
+    assert (generate(new_neighgen(seed=seed).eval()).count - 1).abs().max() < 1
+
+
+def test_features_vary_with_the_noise_and_counts_do_not():
+    neighgen = new_neighgen().eval()
+    first, again, other = generate(neighgen, 3), generate(neighgen, 3), generate(neighgen, 4)
+    assert torch.equal(first.features, again.features)
+    assert torch.equal(first.count, other.count)
+    assert not torch.equal(first.features, other.features)
+
+
+def test_dropout_is_for_training():
+    neighgen = new_neighgen(dropout=0.5)
+    assert not torch.equal(generate(neighgen.train(), 0).count, generate(neighgen, 1).count)
+    assert torch.equal(generate(neighgen.eval(), 0).count, generate(neighgen, 1).count)
+
+
+def test_the_number_of_neighbours_is_learned_from_the_count_alone():
+    """Rounding has no gradient: features give dGen none."""
+    neighgen = new_neighgen()
+    generate(neighgen).features.sum().backward()
+    assert neighgen.generator.number.weight.grad is None
+    assert neighgen.encoder.convolutions[0].weight.grad.abs().max() > 0
+
+
+def test_weights_follow_the_generator_and_nothing_else():
+    torch.manual_seed(0)
+    first = new_neighgen()
+    torch.manual_seed(1)
+    for ours, same in zip(first.parameters(), new_neighgen().parameters(), strict=True):
+        assert torch.equal(ours, same)
+        assert ours.abs().max() > 0
