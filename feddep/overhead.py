@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from feddep import watching
 from feddep.problem import Problem
 from feddep.steps import Made
-from feddep.watching import Work
+from feddep.watching import Work, dgen, neighgen
 
 BYTES = 4
 """Size of a number that crosses a border, in single precision."""
@@ -31,8 +30,12 @@ class Terms:
         everywhere: |V|, nodes of all clients.
         elsewhere: |V| − |V_i|, nodes of the other clients.
         clients: M.
-        embedding: d_z.
-        prototypes: C.
+        nodes: n, nodes that an update generates neighbours for.
+        features: d_x.
+        embedding: d_z, which for FedSage+ is |h_v^K|.
+        width: w, of fGen's last hidden layer; 0 without one.
+        weights: |θ|, weights that are sent along, as in :class:`feddep.watching.Work`.
+        prototypes: C; 0 without any.
         neighbours: ñ, taken as the number of neighbours of a node that the nearest are looked up for.
         updates: E_g.
     """
@@ -40,7 +43,11 @@ class Terms:
     everywhere: int
     elsewhere: int
     clients: int
+    nodes: int
+    features: int
     embedding: int
+    width: int
+    weights: int
     prototypes: int
     neighbours: float
     updates: int
@@ -106,10 +113,42 @@ def _shared(terms: Terms) -> float:
     return terms.clients * terms.prototypes * terms.embedding
 
 
+def _generated_anew(terms: Terms) -> float:
+    """Two for each weight of fGen to generate, two for its gradient, and two to hand the gradient on, at M − 1 others."""
+    layers = terms.neighbours * terms.width * terms.features + 256 * (terms.width + terms.embedding)
+    return 6 * (terms.clients - 1) * layers
+
+
+def _sent_along(terms: Terms) -> float:
+    """A generator goes up and down to M − 1 others with the embeddings, gradients of fGen as often up and once, summed, down."""
+    m, of_features = terms.clients, terms.weights - terms.embedding - 1
+    return m * (terms.weights + of_features) / terms.nodes + m * terms.embedding if m > 1 else 0
+
+
 SCHEMES = (
     Scheme(
+        "fedsage_plus",
+        neighgen.generators,
+        operations=Cost(
+            Formula("|V| ñ d_x", lambda t: t.everywhere * t.neighbours * t.features),
+            Formula("6 (M − 1) (ñ w d_x + 256 (w + d_z))", _generated_anew),
+        ),
+        epoch=Cost(
+            Formula("M |θ| |h_v^K|", lambda t: t.clients * t.weights * t.embedding),
+            Formula("M ((2 |θ| − d_z − 1) / n + d_z)", _sent_along),
+        ),
+        total=Cost(
+            Formula("E_g M |θ| |h_v^K|", lambda t: t.updates * t.clients * t.weights * t.embedding),
+            Formula("E_g M ((2 |θ| − d_z − 1) / n + d_z)", lambda t: t.updates * _sent_along(t)),
+        ),
+        remark="a generator is sent once for all n nodes of an update, beside the embedding of each: |θ| and |h_v^K| add up, "
+        "while no message holds their product. The computation has a term that the formula leaves out: each of the M − 1 others "
+        "generates the neighbours anew and computes the gradient of fGen's weights, w d_x of them for each neighbour, however "
+        "small its subgraph is. The search multiplies stored features only, fewer than |V| d_x where features are sparse.",
+    ),
+    Scheme(
         "feddep_wo_proto",
-        watching.feddep_generators_without_prototypes,
+        dgen.without_prototypes,
         operations=Cost(
             Formula("|V| ñ d_z", lambda t: t.everywhere * t.neighbours * t.embedding),
             Formula("2 (|V| − |V_i|) ñ d_z", lambda t: 2 * t.elsewhere * t.neighbours * t.embedding),
@@ -128,7 +167,7 @@ SCHEMES = (
     ),
     Scheme(
         "feddep",
-        watching.feddep_generators,
+        dgen.with_prototypes,
         operations=Cost(
             Formula("M C² d_z", lambda t: t.clients * t.prototypes**2 * t.embedding),
             Formula("2 (M − 1) C ñ d_z", lambda t: 2 * (t.clients - 1) * t.prototypes * t.neighbours * t.embedding),
@@ -221,13 +260,18 @@ def measure(scheme: Scheme, framework: str, problem: Problem, parameters: Any) -
 def _terms(problem: Problem, parameters: Any, work: Sequence[Work]) -> list[Terms]:
     assert problem.partition is not None  # or there would have been nobody to train a generator
     sizes = np.bincount(problem.partition.client)
+    prototypes = getattr(parameters, "prototypes", 0)
     return [
         Terms(
             everywhere=int(sizes.sum()),
             elsewhere=int(sizes.sum() - sizes[i]),
             clients=len(sizes),
+            nodes=each.nodes,
+            features=problem.graph.num_features,
             embedding=parameters.embedding,
-            prototypes=parameters.prototypes or problem.graph.num_classes,
+            width=getattr(parameters, "generator_width", 0),
+            weights=each.weights,
+            prototypes=problem.graph.num_classes if prototypes is None else prototypes,
             neighbours=each.sought,
             updates=each.updates,
         )

