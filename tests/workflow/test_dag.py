@@ -253,6 +253,19 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     assert re.search(r"^download +2$", planned, re.MULTILINE)
 
 
+def test_each_study_is_made_of_its_own_runs(copy: Workspace):
+    """Without training anything, as both are about runs that are there."""
+    runs = [{"frameworks": {"fedavg": {}}}]
+    copy.configure(studies={"course": {"kind": "curves", "runs": runs}, "alone": {"kind": "sweep", "runs": runs}})
+    assert copy.jobs("studies") == {"study_course": 1, "study_alone": 1, "studies": 1}
+    copy.run("studies")
+    tables = {study: (copy.output / "studies" / study / "table.csv").read_text() for study in ("course", "alone")}
+    assert "fedavg" in tables["course"]
+    assert tables["course"] != tables["alone"]
+    assert (copy.output / "studies" / "alone" / "figure.png").stat().st_size > 0
+    assert copy.jobs("studies") == {}
+
+
 FEDDEP: dict[str, Any] = {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}
 
 

@@ -33,10 +33,11 @@ for study in config["studies"]:
         benchmark: f"{OUTPUT}/benchmarks/studies/{study}.tsv"
         params:
             key=study_key(study),
+            study=study,  # the command below is put together when the job runs, after the loop
             directory=f"{OUTPUT}/studies/{study}",
         threads: 1
         resources: mem_mb=1000
-        shell: feddep(f"study --config {CONFIG} --study {study} --output {{params.directory}}")
+        shell: feddep(f"study --config {CONFIG} --study {{params.study}} --output {{params.directory}}")
 
 
 rule studies:
