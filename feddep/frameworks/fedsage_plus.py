@@ -38,13 +38,13 @@ class Parameters:
         hidden_from: the nodes that may be hidden.  Paper: any (``all``); code: half of the validation nodes (``validation``).
         max_generated: most neighbours S generated for a node.  Code: 5.
         embedding: width d_z.  Code: 128.
-        generator_width: width of fGen's last hidden layer.  Code: 2048, which for the 6,805 features of MSAcademic is a layer
-            of 70 million weights, sent M² times an epoch; paper: fGen's depth may vary with the dataset, and very few
-            layers suffice (Appendix D.1).
+        generator_width: width of fGen's last hidden layer.  Code: 2048, which for the 6,805 features of MSAcademic makes a
+            layer of 70 million weights, sent 2 M² times an epoch.  Paper: depths may vary with the dataset, and very few
+            layers suffice (Appendix D.1).  Ours is as wide as the embeddings.
         local_epochs: epochs in which NeighGen is trained alone, before the others take part.  Code: 20; Algorithm 1: none.
         federated_epochs: epochs e_g of Algorithm 1.  Code: 20.
         generator_batch: nodes V_i^t sampled in an epoch, which is one step.  Paper: batch size 64, not said of what; code:
-            all training nodes.
+            all training nodes.  What is generated for them and their neighbours is in memory at once.
         generator_learning_rate: step size of Adam.  Paper and code: 0.001.
         generator_weight_decay: Code: 0.0001.
         scale: squared distances as the ``paper`` writes them, or their mean over slots and coordinates (``authors``).
@@ -58,7 +58,7 @@ class Parameters:
     hidden_from: HiddenFrom = "all"
     max_generated: int = 5
     embedding: int = 128
-    generator_width: int = 256
+    generator_width: int = 128
     local_epochs: int = 20
     federated_epochs: int = 20
     generator_batch: int = 64

@@ -22,8 +22,13 @@ PARTITIONED = True
 
 @dataclass(frozen=True)
 class Parameters(fedsage_plus.Parameters):
-    """Those of FedSage+; ``federated_epochs`` must be 0, and ``cross_weight`` is not used."""
+    """Those of FedSage+; ``federated_epochs`` must be 0, and ``cross_weight`` is not used.
 
+    Attributes:
+        local_epochs: epochs in which NeighGen is trained.  Code: 20; here as many as FedSage+ has of both kinds.
+    """
+
+    local_epochs: int = 40
     federated_epochs: int = 0
 
     def __post_init__(self) -> None:

@@ -6,8 +6,8 @@ z_v = H^e(G_i(v); θ^e),    ñ_v = σ(θ^d · z_v),    x̃_v = R(σ(θ^f(z_v + N
 with a last layer of its own, and R takes the first ñ_v of them, so only those are computed.
 
 The paper does not say what σ is.  Here it is ReLU in the encoder and in dGen and tanh for features, as in the code.  With
-ReLU, features die: a coordinate that is negative for all nodes gets no gradient, and on MSAcademic and PubMed, after 40
-steps, less than one coordinate in a thousand was not zero.
+ReLU, features die: a coordinate that is negative for all nodes has no gradient, and in a trial on MSAcademic and on PubMed
+less than one coordinate in a thousand was not zero after 40 steps.
 """
 
 import itertools
@@ -99,14 +99,21 @@ class NeighbourGenerator(nn.Module):
         self.heads = nn.ModuleList(Linear(width, features) for _ in range(slots))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew, each layer's uniformly from ±1/√inputs; but dGen's bias is 1.
+        """Draw all weights anew, each layer's uniformly from ±1/√inputs, as the code does, but for two layers.
 
-        So dGen starts by predicting about one neighbour for each node.  Around 0, where its bias would be drawn from, ReLU
-        may give 0 for every node: then nothing is generated, no term of the loss has a gradient, and nothing is learned.
+        dGen's bias is 1, so that it starts by predicting about one neighbour for each node.  Drawn from around 0, ReLU may be
+        0 for every node: then nothing is generated, no term of the loss has a gradient, and nothing is ever learned.
+
+        fGen's last layer is a tenth of that.  At full size its first features are noise, on MSAcademic with a squared norm of
+        130 where a node's own is 5, and the encoder learns to lessen it before it learns anything else: after 40 epochs (M = 3)
+        dGen's numbers correlated with the true ones by 0.03, with a tenth by 0.24.
         """
         for layer in (self.number, *self.widen, *self.heads):
             layer.draw(generator)
         nn.init.ones_(self.number.bias)
+        with torch.no_grad():
+            for weights in self.heads.parameters():
+                weights.mul_(0.1)
 
     def forward(self, z: Tensor, draws: torch.Generator) -> Generated:
         """Generate missing neighbours of n nodes: ⌊ñ_v⌉ of them, at most S (rounded: Appendix D.1).
