@@ -45,6 +45,7 @@ class Results:
             "partition": {"delta": 20},
             "settings": {name: {"rounds": ROUNDS} for name in self.settings},
             "frameworks": {name: {} for name in self.frameworks},
+            "rows": None,
         }
 
     def runs(self) -> Iterator[plan.Run]:
