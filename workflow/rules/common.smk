@@ -30,9 +30,11 @@ for key, value in GIVEN.items():
     # Snakemake merges mappings. Of datasets, settings and frameworks those that are named are meant, and no others.
     merged = isinstance(value, Mapping) and key not in CHOICES
     config[key] = {**config.get(key, {}), **value} if merged else value
-if any(key in GIVEN for key in CHOICES):  # another experiment: what the file says about its own entries is not meant
-    for key in {"rows", "studies"} - set(GIVEN):
-        config.pop(key, None)
+# Another experiment: what the file says about entries of its own is not meant.
+if "frameworks" in GIVEN and "rows" not in GIVEN:
+    config.pop("rows", None)
+if "studies" not in GIVEN and any(key in GIVEN for key in CHOICES):
+    config.pop("studies", None)
 
 try:
     config = validate(config)
