@@ -59,7 +59,8 @@ def validate(raw: Any, schema: str | Path = SCHEMA) -> dict[str, Any]:
         if name not in config["frameworks"]:
             raise ConfigError(f"rows names {name}, which has no entry in frameworks; there are {', '.join(config['frameworks'])}")
     for name, study in config["studies"].items():
-        _check_study(config, name, study)
+        _check_blocks(config, f"studies.{name}.runs", study["runs"])
+    _check_blocks(config, "quality", config["quality"])
     return config
 
 
@@ -110,13 +111,13 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
     return list(dict.fromkeys(names))
 
 
-def _check_study(config: Config, name: str, study: Mapping[str, Any]) -> None:
-    for number, block in enumerate(study["runs"]):
+def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
+    for number, block in enumerate(blocks):
         for section in ("datasets", "settings", "frameworks"):
             try:
                 variations(config, section, block.get(section, {}))
             except ConfigError as error:
-                raise ConfigError(f"studies.{name}.runs.{number}.{section}: {error}") from None
+                raise ConfigError(f"{path}.{number}.{section}: {error}") from None
 
 
 @cache

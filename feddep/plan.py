@@ -73,13 +73,21 @@ def runs(config: Config) -> list[Run]:
 
 def study_runs(config: Config, study: str) -> list[Run]:
     """Every run of a study, each once, in the order of its keys."""
-    blocks = config["studies"][study]["runs"]
-    return list(dict.fromkeys(run for block in blocks for run in _runs(config, block)))
+    return _runs_of(config, config["studies"][study]["runs"])
+
+
+def quality_runs(config: Config) -> list[Run]:
+    """Every run whose generators are set beside guesses, each once, in the order of its keys."""
+    return _runs_of(config, config["quality"])
 
 
 def all_runs(config: Config) -> list[Run]:
     """Every run of the main table and of the studies, each once."""
     return list(dict.fromkeys([*runs(config), *(run for study in config["studies"] for run in study_runs(config, study))]))
+
+
+def _runs_of(config: Config, blocks: Iterable[Mapping[str, Any]]) -> list[Run]:
+    return list(dict.fromkeys(run for block in blocks for run in _runs(config, block)))
 
 
 def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:

@@ -49,7 +49,7 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
 def test_defaults_are_those_of_the_full_configuration():
     """config.yaml spells out every key; leaving them out says the same."""
     full = yaml.safe_load((CONFIGS / "config.yaml").read_text())
-    short = {key: full[key] for key in ("clients", "seeds", "frameworks", "rows", "studies")}
+    short = {key: full[key] for key in ("clients", "seeds", "frameworks", "rows", "studies", "quality")}
     short["settings"] = {"feddep": {}}
     short["datasets"] = full["datasets"]
     assert validate(short) == validate(full)

@@ -33,8 +33,9 @@ for key, value in GIVEN.items():
 # Another experiment: what the file says about entries of its own is not meant.
 if "frameworks" in GIVEN and "rows" not in GIVEN:
     config.pop("rows", None)
-if "studies" not in GIVEN and any(key in GIVEN for key in CHOICES):
-    config.pop("studies", None)
+for key in ("studies", "quality"):
+    if key not in GIVEN and any(choice in GIVEN for choice in CHOICES):
+        config.pop(key, None)
 
 try:
     config = validate(config)

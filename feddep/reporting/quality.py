@@ -1,0 +1,85 @@
+"""What generators generate beside guesses that need no training (:mod:`feddep.quality`), over runs and seeds."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from feddep.config import Config
+from feddep.errors import DataError
+from feddep.plan import Run, quality_runs
+from feddep.reporting.frames import records
+from feddep.reporting.markdown import table as pipe_table
+from feddep.reporting.studies.common import text
+
+_NOTES = """\
+A generator learns on subgraphs whose nodes are partly hidden, to give a node v the mean prototype t_v of its hidden neighbours.
+*Explained* is 1 − Σ‖guess − t_v‖² / Σ‖mean − t_v‖² over the nodes v that miss a neighbour, where *mean* is the mean prototype of
+the client, a guess that is the same for all nodes: above 0 is better than that, 1 is perfect. *Zero* is to generate nothing;
+*own* takes v's own prototype, as if neighbours were like the node. *Generated*: share of all nodes for which DGen generates
+anything. *Count*: mean of |ñ_v − n_v| for the number of missing neighbours, beside that of their mean number.
+
+Nodes are hidden anew, other than those that DGen was trained on. Means over clients and seeds; ± sample standard deviation over
+seeds.
+"""
+_GUESSES = {"DGen": "DGen", "zero": "zero", "own prototype": "own"}
+
+
+def of_run(run: Run) -> str:
+    """Where the measurements of a run lie below the folder of results."""
+    return f"quality/{run.path}.csv"
+
+
+def load(config: Config) -> pd.DataFrame:
+    """The measurements of all runs that the key ``quality`` names: the columns of the run, then those of its measurement.
+
+    Raises:
+        DataError: if a run is not measured yet, or no run is named.
+    """
+    frames = []
+    for run in quality_runs(config):
+        path = Path(config["output"], of_run(run))
+        if not path.exists():
+            raise DataError(f"the generators of {run.path} are not measured yet ({path} does not exist)")
+        of = {part: getattr(run, part) for part in ("setting", "dataset", "clients", "framework", "seed")}
+        measured = pd.read_csv(path)
+        frames.append(measured.assign(**of)[[*of, *measured.columns]])
+    if not frames:
+        raise DataError("the configuration's key quality names no run; there is nothing to compare")
+    return pd.concat(frames, ignore_index=True)
+
+
+def summarise(measured: pd.DataFrame) -> pd.DataFrame:
+    """One row a setting, dataset, framework, number of clients, choice of hidden nodes and guess.
+
+    Returns:
+        seeds; explained_mean, explained_std; generated; count_error.  First the mean over clients of each seed, then over seeds.
+    """
+    cell = ["setting", "dataset", "framework", "clients", "hidden", "guess"]
+    values = ["explained", "generated", "count_error"]
+    seeds = measured.groupby([*cell, "seed"], sort=False)[values].mean().reset_index()
+    return (
+        seeds.groupby(cell, sort=False)
+        .agg(
+            seeds=("seed", "size"),
+            explained_mean=("explained", "mean"),
+            explained_std=("explained", "std"),
+            generated=("generated", "mean"),
+            count_error=("count_error", "mean"),
+        )
+        .reset_index()
+    )
+
+
+def markdown(summary: pd.DataFrame) -> str:
+    """A page with a line a dataset, number of clients and framework."""
+    anew = summary[summary["hidden"] == "anew"]
+    header = ["", "", *(f"explained: {title}" for title in _GUESSES.values()), "generated", "count: DGen", "count: mean"]
+    lines = []
+    for _, rows in anew.groupby(["setting", "dataset", "clients", "framework"], sort=False):
+        guesses = {row["guess"]: row for row in records(rows)}
+        cell = guesses["DGen"]
+        explained = [text.plus_minus(guesses[name]["explained_mean"], guesses[name]["explained_std"]) for name in _GUESSES]
+        counts = [f"{guesses[name]['count_error']:.3f}" for name in ("DGen", "mean prototype")]
+        names = [text.place_title(cell["dataset"], cell["clients"]), text.framework_title(cell["framework"])]
+        lines.append([*names, *explained, f"{cell['generated']:.1%}", *counts])
+    return f"# Generated neighbours beside guesses\n\n{_NOTES}\n{pipe_table(header, lines)}"
