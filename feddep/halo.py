@@ -10,14 +10,18 @@ from feddep.graph import Graph
 from feddep.partition import Partition
 
 
-def halo(graph: Graph, nodes: np.ndarray, hops: int) -> np.ndarray:
-    """The other nodes that are at most ``hops`` edges away from one of ``nodes``, in ascending order; int64."""
+def within(graph: Graph, nodes: np.ndarray, hops: int) -> np.ndarray:
+    """The nodes that are at most ``hops`` edges away from one of ``nodes``, these included, in ascending order; int64."""
     reached = np.zeros(graph.num_nodes, dtype=bool)
     reached[nodes] = True
     for _ in range(hops):
         reached |= graph.adjacency @ reached.astype(np.float32) > 0
-    reached[nodes] = False
     return np.flatnonzero(reached)
+
+
+def halo(graph: Graph, nodes: np.ndarray, hops: int) -> np.ndarray:
+    """The other nodes that are at most ``hops`` edges away from one of ``nodes``, in ascending order; int64."""
+    return np.setdiff1d(within(graph, nodes, hops), nodes)
 
 
 def with_halo(graph: Graph, nodes: np.ndarray, hops: int) -> Graph:

@@ -12,11 +12,12 @@ from torch.nn.functional import cross_entropy, smooth_l1_loss
 
 from feddep.datasets.synthetic import planted_partition
 from feddep.evaluation import Evaluator, mean_adjacency
+from feddep.halo import missing_neighbours, within
 from feddep.impairing import impair
 from feddep.neighbour_generation import nearest as nearest_module
 from feddep.neighbour_generation.mended import MendedFeatureTable, MendedSubgraph, MendedSubgraphEvaluator
 from feddep.neighbour_generation.nearest import Nearest
-from feddep.neighbour_generation.quality import missing_neighbours, neighbourhood_distances, predicted_neighbours
+from feddep.neighbour_generation.quality import neighbourhood_distances, predicted_neighbours
 from feddep.neighbour_generation.subgraph import attach
 from feddep.neighbour_generation.training import (
     HiddenNeighbours,
@@ -27,7 +28,6 @@ from feddep.neighbour_generation.training import (
     local_loss,
     new_neighgen,
     part_of,
-    within,
 )
 from feddep.nn.features import FeatureTable
 from feddep.nn.neighgen import Generated
@@ -173,7 +173,7 @@ def test_reach_is_what_powers_of_the_adjacency_say(graph, hops):
 
 def test_the_task_loss_is_that_of_the_wholly_mended_graph():
     """Only the neighbourhood of the sampled nodes is mended; their logits are those of the graph that is mended everywhere."""
-    how = dataclasses.replace(HOW, batch=10, count_weight=0.0, feature_weight=0.0)
+    how = dataclasses.replace(HOW, generator_batch=10, count_weight=0.0, feature_weight=0.0)
     trainer = trainer_of(how)
     impaired = impair_client(PROBLEM, how, 0, (GRAPH, SPLIT))
     graph = impaired.graph
@@ -249,7 +249,7 @@ def test_answers_of_others_are_added_to_the_gradient():
 
 
 def test_the_request_is_the_generator_and_embeddings_of_the_sampled_nodes():
-    trainer = trainer_of(dataclasses.replace(HOW, batch=10))
+    trainer = trainer_of(dataclasses.replace(HOW, generator_batch=10))
     before = {name: weight.clone() for name, weight in trainer.neighgen.generator.state_dict().items()}
     seen = {}
 
@@ -337,7 +337,7 @@ def test_quality_is_what_loops_over_nodes_say():
         owners.append(torch.from_numpy(np.repeat(np.arange(len(nodes)), new)))
         features.append(some(rng, new.sum(), 32).half())
     made = Made(by_client(count=counts, owner=owners, features=features))
-    missing, predicted = missing_neighbours(GRAPH, partition), predicted_neighbours(GRAPH, partition, made)
+    missing, predicted = np.diff(missing_neighbours(GRAPH, partition).indptr), predicted_neighbours(GRAPH, partition, made)
     found = neighbourhood_distances(GRAPH, partition, made)
 
     def mean(rows: list[np.ndarray], over: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from feddep.appended import append_nodes
 from feddep.graph import Graph
 from feddep.halo import halo
 from feddep.problem import Problem
@@ -51,14 +52,5 @@ def expand(graph: Graph, links: sp.csr_matrix) -> Graph:
         graph: the client's subgraph, n nodes.
         links: which node is joined to which stand-in, shape (n, h).
     """
-    stand_ins = links.shape[1]
-    adjacency = sp.hstack([graph.adjacency, links], format="csr")
-    adjacency.sort_indices()
-    ends = np.full(stand_ins, len(adjacency.indices), dtype=np.int64)
-    return Graph(
-        np.concatenate([adjacency.indptr.astype(np.int64), ends]),
-        adjacency.indices.astype(np.int32),
-        sp.vstack([graph.features, sp.csr_matrix((stand_ins, graph.num_features), dtype=np.float32)], format="csr"),
-        np.concatenate([graph.labels, np.zeros(stand_ins, dtype=np.int64)]),
-        graph.num_classes,
-    )
+    below = sp.csr_matrix(links.shape[::-1], dtype=np.float32)
+    return append_nodes(graph, sp.bmat([[graph.adjacency, links], [below, None]], format="csr", dtype=np.float32))

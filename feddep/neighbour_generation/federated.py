@@ -23,8 +23,8 @@ M = 2.  Where r neighbours use a slot, its gradient is a mixture of r nodes.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import partial
-from typing import Protocol
 
 import scipy.sparse as sp
 import torch
@@ -41,20 +41,7 @@ from feddep.nn.neighgen import NeighbourGenerator
 from feddep.problem import Problem
 from feddep.steps import Made, by_client
 
-
-class Parameters(Protocol):
-    """What this step reads of a framework's parameters."""
-
-    @property
-    def generation(self) -> Training:
-        """How NeighGen is built and trained."""
-
-
-USES = (
-    *("hidden_share", "hidden_from", "max_generated", "embedding", "generator_width", "local_epochs", "federated_epochs"),
-    *("generator_batch", "generator_learning_rate", "generator_weight_decay", "scale"),
-    *("count_weight", "feature_weight", "cross_weight", "task_weight"),
-)
+USES = tuple(field.name for field in fields(Training))
 """Names of the framework's parameters that decide it."""
 
 
@@ -140,7 +127,7 @@ def ask_others(boundary: Boundary, client: int, others: Mapping[int, Respondent]
     return boundary.cross(client, "down", gradients_for(client), total)
 
 
-def generate(problem: Problem, parameters: Parameters, made: Mapping[str, Made]) -> Made:
+def generate(problem: Problem, how: Training, made: Mapping[str, Made]) -> Made:
     """Each client's own NeighGen, trained alone for the local epochs and with the others for the federated ones.
 
     The order of both phases is that of the authors' code; Algorithm 1 has the second only.
@@ -148,7 +135,7 @@ def generate(problem: Problem, parameters: Parameters, made: Mapping[str, Made])
     Returns:
         For each client ``count``, ``owner`` and ``features`` of :meth:`NeighGenTrainer.mend`, and ``loss``, that of each epoch.
     """
-    how, clients = parameters.generation, problem.subgraphs()
+    clients = problem.subgraphs()
     impaired = [impair_client(problem, how, i, client) for i, client in enumerate(clients)]
     respondents = {i: Respondent(problem, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
     boundary = Boundary(_messages(problem, how, [len(each.kept) for each in impaired]))
@@ -163,7 +150,7 @@ def generate(problem: Problem, parameters: Parameters, made: Mapping[str, Made])
     return Made(_by_client(mended), boundary.ledger.rows())
 
 
-def generate_shared(problem: Problem, parameters: Parameters, made: Mapping[str, Made]) -> Made:
+def generate_shared(problem: Problem, how: Training, made: Mapping[str, Made]) -> Made:
     """One NeighGen for all, trained by FedAvg with the loss of Equation 5 (FedSage, Section 4.3 and Appendix D.2).
 
     A round is an epoch: each client takes one step from the server's weights, those of NeighGen and of the classifier beside
@@ -172,7 +159,7 @@ def generate_shared(problem: Problem, parameters: Parameters, made: Mapping[str,
     Returns:
         What :func:`generate` returns; ``loss`` is that of each round.
     """
-    how, clients = parameters.generation, problem.subgraphs()
+    clients = problem.subgraphs()
     trainers = [
         NeighGenTrainer(problem, how, i, client, impair_client(problem, how, i, client), new_neighgen(problem, how, "server"))
         for i, client in enumerate(clients)
@@ -206,7 +193,7 @@ def _messages(problem: Problem, how: Training, remaining: Sequence[int]) -> dict
     weights = schema_of(_without_weights(problem, how))
     kinds: dict[str, Schema] = {}
     for i, nodes in enumerate(remaining):
-        kinds[request_of(i)] = {**weights, "embeddings": (min(how.batch, nodes), how.embedding)}
+        kinds[request_of(i)] = {**weights, "embeddings": (min(how.generator_batch, nodes), how.embedding)}
         kinds[gradients_for(i)] = {name: shape for name, shape in weights.items() if is_of_features(name)}
     return kinds
 
@@ -215,7 +202,7 @@ def _without_weights(problem: Problem, how: Training) -> NeighbourGenerator:
     """The network H^g, to be given weights when it is called."""
     with torch.device("meta"):
         return NeighbourGenerator(
-            problem.graph.num_features, how.embedding, how.max_generated, how.width, problem.setting.dropout
+            problem.graph.num_features, how.embedding, how.max_generated, how.generator_width, problem.setting.dropout
         )
 
 

@@ -14,13 +14,6 @@ _ROWS = 512
 """Neighbourhoods of so many nodes are compared at once."""
 
 
-def missing_neighbours(graph: Graph, partition: Partition) -> np.ndarray:
-    """How many neighbours of each node other clients hold; int64, shape (n,)."""
-    edges = graph.edges()
-    crossing = partition.client[edges[:, 0]] != partition.client[edges[:, 1]]
-    return np.bincount(edges[crossing].ravel(), minlength=graph.num_nodes)
-
-
 def predicted_neighbours(graph: Graph, partition: Partition, generated: Made) -> np.ndarray:
     """ñ_v of each node of the global graph, as the client that holds it predicts it (Figure 1); float32, shape (n,).
 

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from feddep.appended import append_nodes
 from feddep.graph import Graph
 from feddep.nn.sparse import SparseMatrix
 
@@ -15,27 +16,17 @@ _ROWS = 2048
 def attach(graph: Graph, owner: np.ndarray) -> Graph:
     """A graph with g more nodes, the k-th of which has one neighbour, ``owner[k]``.
 
-    The new nodes have no stored features, since generated ones are dense and are kept elsewhere (:class:`Stacked`), and the
-    label 0, which means nothing: they are training, validation or test nodes to nobody.
+    The new nodes have no stored features, since generated ones are dense and are kept elsewhere (:class:`Stacked`).
 
     Args:
         graph: the client's subgraph, n nodes.
         owner: node that each new one is attached to, shape (g,).
     """
-    nodes, new = graph.num_nodes, len(owner)
-    ones = np.ones(new, dtype=np.float32)
-    links = sp.csr_matrix((ones, (owner, np.arange(new))), shape=(nodes, new))
-    adjacency = sp.bmat([[graph.adjacency, links], [links.T, None]], format="csr") if new else graph.adjacency
-    adjacency.sort_indices()
-    x = graph.features
-    ends = np.concatenate([x.indptr, np.full(new, x.indptr[-1], dtype=x.indptr.dtype)])
-    return Graph(
-        adjacency.indptr.astype(np.int64),
-        adjacency.indices.astype(np.int32),
-        sp.csr_matrix((x.data, x.indices, ends), shape=(nodes + new, x.shape[1])),
-        np.concatenate([graph.labels, np.zeros(new, dtype=np.int64)]),
-        graph.num_classes,
-    )
+    new = len(owner)
+    if not new:
+        return append_nodes(graph, graph.adjacency)
+    links = sp.csr_matrix((np.ones(new, dtype=np.float32), (owner, np.arange(new))), shape=(graph.num_nodes, new))
+    return append_nodes(graph, sp.bmat([[graph.adjacency, links], [links.T, None]], format="csr"))
 
 
 class Stacked:

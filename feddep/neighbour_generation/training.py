@@ -25,6 +25,7 @@ from torch.nn.functional import cross_entropy, smooth_l1_loss
 from feddep import seeding
 from feddep.evaluation import mean_adjacency
 from feddep.graph import Graph
+from feddep.halo import within
 from feddep.impairing import HiddenFrom, Impaired, impair
 from feddep.neighbour_generation.nearest import Nearest
 from feddep.neighbour_generation.subgraph import Stacked, attach
@@ -46,23 +47,61 @@ _NODES = 1024
 
 @dataclass(frozen=True)
 class Training:
-    """How NeighGen is built and trained; the attributes are explained in :class:`feddep.frameworks.fedsage_plus.Parameters`."""
+    """How NeighGen is built and trained: every choice that FedSage+ leaves open.  "Code" is that of its authors.
 
-    hidden_share: float
-    hidden_from: HiddenFrom
-    max_generated: int
-    embedding: int
-    width: int
-    local_epochs: int
-    federated_epochs: int
-    batch: int
-    learning_rate: float
-    weight_decay: float
-    scale: Scale
-    count_weight: float
-    feature_weight: float
-    cross_weight: float
-    task_weight: float
+    Attributes:
+        hidden_share: share h of nodes that impairing hides.  Paper: from 3.4 % to 27.8 %, and 15 % where it studies α.
+        hidden_from: the nodes that may be hidden.  Paper: any (``all``); code: half of the validation nodes (``validation``).
+        max_generated: most neighbours S generated for a node.  Code: 5.
+        embedding: width d_z.  Code: 128.
+        generator_width: width of fGen's last hidden layer.  Code: 2048, which for the 6,805 features of MSAcademic makes a
+            layer of 70 million weights, sent 2 M² times an epoch.  Paper: depths may vary with the dataset, and very few
+            layers suffice (Appendix D.1).  Ours is as wide as the embeddings.
+        local_epochs: epochs in which NeighGen is trained alone, before the others take part.  Code: 20; Algorithm 1: none.
+        federated_epochs: epochs e_g of Algorithm 1.  Code: 20.
+        generator_batch: nodes V_i^t sampled in an epoch, which is one step.  Paper: batch size 64, not said of what; code:
+            all training nodes.  What is generated for them and their neighbours is in memory at once.
+        generator_learning_rate: step size of Adam.  Paper and code: 0.001.
+        generator_weight_decay: Code: 0.0001.
+        scale: squared distances as the ``paper`` writes them, or their mean over slots and coordinates (``authors``).
+        count_weight: λ^d.  Paper: all weights are 1.
+        feature_weight: λ^f.
+        cross_weight: α, of the terms of other clients in L^f.  Paper: 1.
+        task_weight: λ^c, of the cross-entropy.
+    """
+
+    hidden_share: float = 0.15
+    hidden_from: HiddenFrom = "all"
+    max_generated: int = 5
+    embedding: int = 128
+    generator_width: int = 128
+    local_epochs: int = 20
+    federated_epochs: int = 20
+    generator_batch: int = 64
+    generator_learning_rate: float = 0.001
+    generator_weight_decay: float = 0.0001
+    scale: Scale = "paper"
+    count_weight: float = 1.0
+    feature_weight: float = 1.0
+    cross_weight: float = 1.0
+    task_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant.
+
+        Raises:
+            ValueError: naming the parameter and what it must be.
+        """
+        for name in ("max_generated", "embedding", "generator_width", "generator_batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        for name in ("local_epochs", "federated_epochs", "generator_weight_decay", "cross_weight"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0")
+        if not 0 <= self.hidden_share < 1:
+            raise ValueError("hidden_share must be from 0 to below 1")
+        if self.generator_learning_rate <= 0:
+            raise ValueError("generator_learning_rate must be above 0")
 
 
 def impair_client(problem: Problem, how: Training, number: int, client: Part) -> Impaired:
@@ -73,7 +112,9 @@ def impair_client(problem: Problem, how: Training, number: int, client: Part) ->
 def new_neighgen(problem: Problem, how: Training, *stream: str) -> NeighGen:
     """A NeighGen whose initial weights come from the stream ``stream`` of the run."""
     setting, features = problem.setting, problem.graph.num_features
-    neighgen = NeighGen(features, setting.hidden, how.embedding, setting.layers, how.max_generated, how.width, setting.dropout)
+    neighgen = NeighGen(
+        features, setting.hidden, how.embedding, setting.layers, how.max_generated, how.generator_width, setting.dropout
+    )
     neighgen.reset_parameters(torch.Generator().manual_seed(seeding.derive_seed(problem.seed, *stream, "neighgen", "weights")))
     return neighgen.to(problem.device)
 
@@ -90,16 +131,6 @@ def distance(features: Tensor, targets: Tensor, nodes: int, slots: int, scale: S
     """
     total = (features - targets).square().sum() / nodes
     return total if scale == "paper" else total / (slots * features.shape[1])
-
-
-def within(graph: Graph, nodes: np.ndarray, hops: int) -> np.ndarray:
-    """All nodes that are at most ``hops`` hops from one of ``nodes``, ascending."""
-    reached = np.zeros(graph.num_nodes, dtype=np.float32)
-    reached[nodes] = 1
-    for _ in range(hops):
-        reached += graph.adjacency @ reached
-        reached = (reached > 0).astype(np.float32)
-    return np.flatnonzero(reached)
 
 
 class HiddenNeighbours:
@@ -181,7 +212,7 @@ class NeighGenTrainer:
         seed, device, name = problem.seed, problem.device, f"client{number}"
         self.neighgen = neighgen
         self.classifier = problem.new_model()
-        self.batch = min(how.batch, len(impaired.kept))
+        self.batch = min(how.generator_batch, len(impaired.kept))
         """Number of nodes sampled in an epoch, |V_i^t|."""
         self._how = how
         self._hops = problem.setting.layers - 1
@@ -200,7 +231,9 @@ class NeighGenTrainer:
         """Start with a new optimiser: Adam (FedSage, Section 5.1) of all weights, the classifier's included."""
         weights = [*self.neighgen.parameters(), *self.classifier.parameters()]
         how = self._how
-        self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](weights, lr=how.learning_rate, weight_decay=how.weight_decay)
+        self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](
+            weights, lr=how.generator_learning_rate, weight_decay=how.generator_weight_decay
+        )
 
     def step(self, ask: Ask | None = None) -> float:
         """One epoch t: sample V_i^t and take one step; returns the loss L_i, without what other clients compute.

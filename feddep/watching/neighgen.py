@@ -8,7 +8,6 @@ from torch import Tensor
 from feddep.errors import ConfigError
 from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.flops import FlopCounter
-from feddep.frameworks import fedsage_plus
 from feddep.neighbour_generation import federated
 from feddep.neighbour_generation.training import NeighGenTrainer, Training, impair_client, new_neighgen
 from feddep.problem import Part, Problem
@@ -53,13 +52,13 @@ class Watched:
         return gradients
 
 
-def generators(problem: Problem, parameters: fedsage_plus.Parameters, made: Mapping[str, Made]) -> list[Work]:
+def generators(problem: Problem, how: Training, made: Mapping[str, Made]) -> list[Work]:
     """As :func:`feddep.neighbour_generation.federated.generate` trains.
 
     Raises:
         ConfigError: if the parameters leave nothing to count.
     """
-    how, clients = parameters.generation, problem.subgraphs()
+    clients = problem.subgraphs()
     if not how.federated_epochs:
         raise ConfigError("federated_epochs is 0; it must be above 0 where the cost of learning from others is to be measured")
     respondents = {i: federated.Respondent(problem, how, i, graph.features) for i, (graph, _) in enumerate(clients)}

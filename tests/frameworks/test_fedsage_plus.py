@@ -98,7 +98,7 @@ def test_the_classifier_costs_what_fedavg_costs():
 def request_and_respondents(slots: int = 2, nodes: int = 3, scale: str = "paper") -> Any:
     """A generator that fills all slots of ``nodes`` nodes, and clients that can be asked about it."""
     problem = problem_of("fedsage_plus")
-    how = small(max_generated=slots, scale=scale).generation
+    how = small(max_generated=slots, scale=scale)
     generator = NeighbourGenerator(64, 6, slots, 8, problem.setting.dropout)
     generator.reset_parameters(torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -265,7 +265,7 @@ def test_what_cannot_be_meant_is_refused(module, change, sentence):
 def test_impairing_hides_the_share_of_all_nodes():
     problem = problem_of("fedsage_plus")
     client = problem.subgraphs()[0]
-    impaired = impair_client(problem, small(hidden_share=0.25).generation, 0, client)
+    impaired = impair_client(problem, small(hidden_share=0.25), 0, client)
     assert len(impaired.hidden) == round(0.25 * client[0].num_nodes)
 
 
