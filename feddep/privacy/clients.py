@@ -1,5 +1,6 @@
 """What the guarantee comes to on a real graph: least degrees, isolated nodes, and how often a list is really read."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,7 @@ class Facts:
     @property
     def name(self) -> str:
         """``client 3``, or ``the graph``."""
-        return "the graph" if self.client is None else f"client {self.client}"
+        return name_of(self.client)
 
     @property
     def nodes(self) -> int:
@@ -107,8 +108,22 @@ class Facts:
         return None
 
 
+def name_of(client: int | None) -> str:
+    """``client 3``, or ``the graph``."""
+    return "the graph" if client is None else f"client {client}"
+
+
 def facts(graph: Graph, partition: Partition | None, terms: Terms) -> list[Facts]:
     """Work the guarantee out for each client's own graph, or for the whole graph if it is not divided.
+
+    Raises:
+        PrivacyError: if the partition is of another graph, or there are no nodes.
+    """
+    return [_facts(client, part, terms) for client, _, part in divided(graph, partition)]
+
+
+def divided(graph: Graph, partition: Partition | None) -> Iterator[tuple[int | None, np.ndarray, Graph]]:
+    """Each client's number, its nodes' ids in ``graph`` and its own graph; or the whole graph once, without a number.
 
     Raises:
         PrivacyError: if the partition is of another graph, or there are no nodes.
@@ -116,12 +131,15 @@ def facts(graph: Graph, partition: Partition | None, terms: Terms) -> list[Facts
     if partition is None:
         if graph.num_nodes == 0:
             raise PrivacyError("the graph has no nodes; there is nothing to protect")
-        return [_facts(None, graph, terms)]
+        yield None, np.arange(graph.num_nodes), graph
+        return
     if len(partition.client) != graph.num_nodes:
         raise PrivacyError(
             f"the partition divides {len(partition.client)} nodes and the graph has {graph.num_nodes}; they must belong together"
         )
-    return [_facts(client, graph.subgraph(partition.nodes(client)), terms) for client in range(partition.num_clients)]
+    for client in range(partition.num_clients):
+        nodes = partition.nodes(client)
+        yield client, nodes, graph.subgraph(nodes)
 
 
 def _facts(client: int | None, graph: Graph, terms: Terms) -> Facts:

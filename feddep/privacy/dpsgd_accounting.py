@@ -180,9 +180,10 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, roots: int 
     low, high = SIGMAS
     least = spent(high)
     if least > epsilon:
+        hidden = "a training node" if roots is None else f"an edge that {roots} training nodes may read"
         raise PrivacyError(
-            f"a budget of ε = {epsilon:g} with δ = {delta:g} cannot be kept for {steps} steps at the sampling rate {rate:g}; "
-            f"the least that can, with σ = {high:g}, is ε = {_rounded_up(least)}"
+            f"a budget of ε = {epsilon:g} with δ = {delta:g} cannot be kept for {steps} steps at the sampling rate {rate:g} to "
+            f"hide {hidden}; the least that can, with σ = {high:g}, is ε = {_rounded_up(least)}"
         )
     if spent(low) <= epsilon:
         return low

@@ -1,14 +1,13 @@
 """Stage ``privacy``: what the sampling of neighbours guarantees, by the paper's theorem and in truth."""
 
 import argparse
-import math
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feddep.privacy.accountant import VACUOUS, Account, Guarantee, PrivacyError, Terms, account
+from feddep.privacy.accountant import VACUOUS, Account, PrivacyError, Terms, account
 from feddep.privacy.profile import contradicts, exact
+from feddep.privacy.text import aligned, delta, sentences
 
 if TYPE_CHECKING:
     from feddep.privacy.clients import Facts
@@ -44,11 +43,11 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.degree is not None:
         work = account(arguments.degree, terms)
         result["degree"] = {**work.as_dict(), "exact": _exact(work), "remarks": _remarks(work)}
-        blocks += [_steps(work), _comparison(work), _sentences(_remarks(work))]
+        blocks += [_steps(work), _comparison(work), sentences(_remarks(work))]
     if arguments.graph is not None:
         clients = _examine(arguments.graph, arguments.partition, terms)
         result["clients"] = [client.as_dict() for client in clients]
-        blocks += [_clients(clients), _shares(clients), _sentences([client.remark() for client in clients])]
+        blocks += [_clients(clients), _shares(clients), sentences([client.remark() for client in clients])]
     print("\n\n".join(filter(None, blocks)))
     if arguments.output is not None:
         from feddep.storage import write_json
@@ -71,7 +70,7 @@ def _steps(work: Account) -> str:
         f"N = {terms.epochs}, r = {terms.rate:g}, δ' = {terms.slack:g}"
     )
     rows = [[step.name, step.symbol, f"{step.value:.6g}".replace("inf", "∞"), step.formula, step.source] for step in work.steps]
-    return _table(title, ["step", "", "value", "formula", "source"], rows, left={0, 1, 3, 4})
+    return aligned(title, ["step", "", "value", "formula", "source"], rows, left={0, 1, 3, 4})
 
 
 def _exact(work: Account) -> list[dict[str, object]]:
@@ -95,14 +94,14 @@ def _comparison(work: Account) -> str:
     rows = [
         [
             f"{length} and {length + 1} neighbours",
-            _delta(work.one),
-            _delta(exact(length, terms.fanout)),
-            _delta(exact(length, terms.fanout, terms.samplings)),
-            _delta(exact(length, terms.fanout, ordered=True)),
+            delta(work.one),
+            delta(exact(length, terms.fanout)),
+            delta(exact(length, terms.fanout, terms.samplings)),
+            delta(exact(length, terms.fanout, ordered=True)),
         ]
         for length in (work.degree - 1, work.degree)
     ]
-    return _table(title, header, rows, left={0})
+    return aligned(title, header, rows, left={0})
 
 
 def _remarks(work: Account) -> list[str]:
@@ -110,7 +109,7 @@ def _remarks(work: Account) -> list[str]:
     if work.one.delta == 1:
         texts.append("one neighbour is shown by every sampling: δ is 1, the guarantee is vacuous")
     elif work.composed.delta >= VACUOUS:
-        texts.append(f"the composed δ̃ is {_delta(work.composed)}: the guarantee is vacuous")
+        texts.append(f"the composed δ̃ is {delta(work.composed)}: the guarantee is vacuous")
     if terms.rate < 1:
         texts.append(
             "the rate r counts where its sampler picks the neighbours that may be read; FedDEP's picks generated embeddings, "
@@ -120,7 +119,7 @@ def _remarks(work: Account) -> list[str]:
         worst = exact(terms.fanout, terms.fanout)
         texts.append(
             f"Lemma B.1 is wrong here: lists of {terms.fanout} and {terms.fanout + 1} neighbours, drawn from with and without "
-            f"replacement, differ by δ = {_delta(worst)} for every ε"
+            f"replacement, differ by δ = {delta(worst)} for every ε"
         )
     return texts
 
@@ -137,7 +136,7 @@ def _clients(clients: "Sequence[Facts]") -> str:
     for client in clients:
         published = ["none"] * 4
         if (work := client.published) is not None:
-            published = [f"{work.one.epsilon:.4g}", _delta(work.one), f"{work.final.epsilon:.4g}", _delta(work.final)]
+            published = [f"{work.one.epsilon:.4g}", delta(work.one), f"{work.final.epsilon:.4g}", delta(work.final)]
         rows.append(
             [
                 client.name,
@@ -146,8 +145,8 @@ def _clients(clients: "Sequence[Facts]") -> str:
                 str(client.least_degree),
                 str(client.isolated),
                 *published,
-                _delta(client.one),
-                _delta(client.all),
+                delta(client.one),
+                delta(client.all),
                 f"{client.mean_delta:.4g}",
                 f"{client.samplings.mean():.1f}",
                 f"{client.samplings.max():.1f}",
@@ -158,7 +157,7 @@ def _clients(clients: "Sequence[Facts]") -> str:
         "reads, most: how often a list is read in an epoch that trains on every node once, in the mean and at most; "
         f"the theorem counts {terms.layers}",
     )
-    return "\n".join([_table(title, header, rows, left={0}), *notes])
+    return "\n".join([aligned(title, header, rows, left={0}), *notes])
 
 
 def _shares(clients: "Sequence[Facts]") -> str:
@@ -168,41 +167,8 @@ def _shares(clients: "Sequence[Facts]") -> str:
     for client in clients:
         border = client.share_below(fanout + 2) - client.share_below(fanout)
         rows.append([client.name, *(f"{share:.1%}" for share in [*map(client.share_below, DEGREES), border])])
-    table = _table(
+    table = aligned(
         "Share of the nodes with fewer neighbours than 1, 2, …, and between the two ways of sampling", header, rows, left={0}
     )
     wrong = f"Lemma B.1 is wrong for nodes of {fanout} or {fanout + 1} neighbours; see --degree"
     return f"{table}\n{wrong}" if contradicts(fanout, fanout) else table
-
-
-def _delta(guarantee: Guarantee) -> str:
-    """δ, by its distance from 1 where it is near."""
-    if guarantee.log_rest > math.log(1e-4):
-        return f"{guarantee.delta:.4g}"
-    if math.isinf(guarantee.log_rest):
-        return "1"
-    exponent = math.floor(guarantee.log_rest / math.log(10))  # by hand: the number itself may be too small to be one
-    digits, carry = f"{math.exp(guarantee.log_rest - exponent * math.log(10)):.1e}".split("e")
-    return f"1 − {digits}e{exponent + int(carry)}"
-
-
-def _table(title: str, header: list[str], rows: list[list[str]], left: set[int]) -> str:
-    lines = [header, *rows]
-    widths = [max(_width(line[column]) for line in lines) for column in range(len(header))]
-    texts = [title]
-    for line in lines:
-        padded = []
-        for column, (text, width) in enumerate(zip(line, widths, strict=True)):
-            space = " " * (width - _width(text))
-            padded.append(text + space if column in left else space + text)
-        texts.append("  ".join(["", *padded]).rstrip())
-    return "\n".join(texts)
-
-
-def _width(text: str) -> int:
-    """Places that a text takes in a terminal; the tilde of ε̃ takes none."""
-    return sum(not unicodedata.combining(character) for character in text)
-
-
-def _sentences(texts: Sequence[str | None]) -> str:
-    return "\n".join(text[0].upper() + text[1:] + "." for text in texts if text)

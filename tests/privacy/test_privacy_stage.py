@@ -11,7 +11,7 @@ import pytest
 from feddep.__main__ import main
 from feddep.partition import Partition
 from feddep.privacy.accountant import Guarantee, Terms, account
-from feddep.stages.privacy import _delta
+from feddep.privacy.text import delta
 from feddep.storage import read_json
 from graphs import random_graph
 
@@ -122,4 +122,4 @@ def test_the_theorem_needs_no_heavy_library():
     ],
 )
 def test_a_delta_near_one_is_shown_by_its_distance(log_rest, shown):
-    assert _delta(Guarantee(0.0, log_rest)) == shown
+    assert delta(Guarantee(0.0, log_rest)) == shown

@@ -1,0 +1,122 @@
+"""DP-SGD's account of a training: what is counted is what the learner does, and no ε is ever not a number."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feddep.nn.sage import GraphSAGE
+from feddep.partition import Partition
+from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.dpsgd import Privacy, PrivateLearner
+from feddep.privacy.dpsgd_accounting import Epsilons, edge_level, example_level, roots_of_edges
+from feddep.privacy.noisy_training import Sampling, Spending, spent, trained, within, worst
+from feddep.settings import Setting
+from feddep.splits import Split
+from graphs import graphs, random_graph, star
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 7, 8, 9, 30])
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_batches_are_those_that_the_learner_draws(nodes, epochs):
+    graph = random_graph(30, 60)
+    setting = Setting("sgd", 0.1, 0.0, 8, 2, epochs, 1, 2, 4, 0.0)
+    learner = PrivateLearner(graph, np.arange(nodes), setting, 0, "client0", privacy=Privacy())
+    model = GraphSAGE(graph.num_features, 4, graph.num_classes, 2, 2, 0.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(epochs):
+        learner.epoch(model, optimizer)
+    assert Sampling.of_training(nodes, 8, epochs) == Sampling(learner.rate, learner.steps)
+
+
+def test_one_step_and_all_steps_on_both_levels():
+    sampling = Sampling(0.1, 30)
+    example, edge = spent(2.0, sampling, 1e-5), spent(2.0, sampling, 1e-5, 3)
+    assert (example.level, edge.level) == ("example", "edge")
+    assert example.step == example_level(2.0, 0.1, 1, 1e-5)
+    assert example.training == example_level(2.0, 0.1, 30, 1e-5)
+    assert edge.step == edge_level(2.0, 0.1, 1, 1e-5, 3)
+    assert edge.training == edge_level(2.0, 0.1, 30, 1e-5, 3)
+    assert worst([example, edge]) is edge
+    assert edge.as_dict()["all_steps"] == edge.training.as_dict()
+
+
+def test_nobody_to_train_on_spends_nothing():
+    for roots in (None, 0, 3):
+        nothing = spent(2.0, Sampling.of_training(0, 32, 50), 1e-5, roots)
+        assert nothing.step == nothing.training == Epsilons(0.0, 0.0)
+        assert nothing.remark() is None
+
+
+def test_a_budget_is_kept_with_little_to_spare():
+    found = within(3.0, Sampling(0.2, 20), 1e-5, 2)
+    assert 2.9 < found.training.least <= 3.0
+    assert spent(0.98 * found.sigma, Sampling(0.2, 20), 1e-5, 2).training.least > 3.0
+
+
+def test_what_is_vacuous_is_said():
+    assert spent(2.0, Sampling(0.1, 30), 1e-5).remark() is None
+    remark = spent(2.0, Sampling(0.1, 30), 1e-5, 50).remark()
+    assert remark is not None
+    assert remark.startswith("an edge in the trees of up to 50 training nodes: ")
+    assert remark.endswith("the guarantee is vacuous")
+    assert "no ε at all" in str(spent(0.0, Sampling(0.1, 30), 1e-5).remark())
+    assert Spending("edge", 2.0, 1, Epsilons(1.0, 1.0), Epsilons(math.inf, math.inf)).remark().count("∞") == 1
+    assert spent(0.0, Sampling(0.0, 30), 1e-5).remark() is None  # nobody is ever sampled
+
+
+TERMS = st.tuples(st.floats(0.3, 8), st.floats(0.01, 1), st.integers(1, 20), st.floats(-12, -2))
+
+
+@settings(max_examples=8)
+@given(TERMS, st.integers(0, 30), st.integers(1, 10))
+def test_an_edge_costs_the_more_the_more_read_it(terms, roots, more):
+    sigma, rate, steps, power = terms
+    few, many = (spent(sigma, Sampling(rate, steps), 10.0**power, k) for k in (roots, roots + more))
+    for one, other in ((few.step, many.step), (few.training, many.training), (few.step, few.training)):
+        assert one.rdp <= other.rdp * (1 + 1e-3) + 1e-6
+        assert one.pld <= other.pld * (1 + 2e-3) + 1e-3
+        assert not any(math.isnan(value) for value in (*vars(one).values(), *vars(other).values()))
+
+
+@settings(max_examples=30)
+@given(graphs(), st.integers(1, 3), st.data())
+def test_clients_are_their_own_graphs(graph, layers, data):
+    n = graph.num_nodes
+    owner = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
+    owner[0] = 0
+    kinds = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    split = Split(*(np.flatnonzero(kinds == kind) for kind in range(3)))
+    partition = Partition(owner, int(owner.max()) + 1)
+    for client in trained(graph, partition, split, layers):
+        nodes = np.flatnonzero(owner == client.client)
+        own, roots = graph.subgraph(nodes), np.flatnonzero(kinds[nodes] == 0)
+        counts = roots_of_edges(own, roots, layers)
+        assert (client.nodes, client.edges, client.training) == (len(nodes), len(own.edges()), len(roots))
+        assert client.roots == max(counts.tolist(), default=0)
+    (whole,) = trained(graph, None, split, layers)
+    assert whole.name == "the graph"
+    assert whole.training == len(split.train)
+
+
+def test_what_does_not_belong_together_is_refused():
+    graph, split = star(3), Split(np.arange(2), np.array([2]), np.array([3]))
+    with pytest.raises(PrivacyError, match="the partition divides 9 nodes and the graph has 4"):
+        trained(graph, Partition(np.arange(9) % 2, 2), split, 2)
+    with pytest.raises(PrivacyError, match="the split has 3 nodes, some beyond the 4 that the graph has"):
+        trained(graph, None, Split(np.arange(1), np.array([2]), np.array([8])), 2)
+    with pytest.raises(PrivacyError, match="number of hops L is 0"):
+        trained(graph, None, split, 0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "named"),
+    [((-1, 8, 1), "training nodes n is -1"), ((5, 0, 1), "batch size B is 0"), ((5, 8, 0), "number of epochs is 0")],
+)
+def test_counts_out_of_range_are_refused(counts, named):
+    with pytest.raises(PrivacyError, match=named):
+        Sampling.of_training(*counts)
