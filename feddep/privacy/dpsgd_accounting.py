@@ -177,16 +177,16 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, roots: int 
         level = example_level(sigma, rate, steps, delta) if roots is None else edge_level(sigma, rate, steps, delta, roots)
         return level.least
 
-    low, high = SIGMAS
-    least = spent(high)
-    if least > epsilon:
-        hidden = "a training node" if roots is None else f"an edge that {roots} training nodes may read"
-        raise PrivacyError(
-            f"a budget of ε = {epsilon:g} with δ = {delta:g} cannot be kept for {steps} steps at the sampling rate {rate:g} to "
-            f"hide {hidden}; the least that can, with σ = {high:g}, is ε = {_rounded_up(least)}"
-        )
-    if spent(low) <= epsilon:
-        return low
+    high, most = SIGMAS
+    low = high
+    while (least := spent(high)) > epsilon:  # ε is slow to compute for much noise, and a budget seldom needs it
+        if high == most:
+            hidden = "a training node" if roots is None else f"an edge that {roots} training nodes may read"
+            raise PrivacyError(
+                f"a budget of ε = {epsilon:g} with δ = {delta:g} cannot be kept for {steps} steps at the sampling rate {rate:g} "
+                f"to hide {hidden}; the least that can, with σ = {high:g}, is ε = {_rounded_up(least)}"
+            )
+        low, high = high, min(16 * high, most)
     while high > 1.001 * low:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if spent(middle) <= epsilon else (middle, high)
