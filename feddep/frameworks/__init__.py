@@ -8,7 +8,8 @@ A framework is a module ``feddep/frameworks/NAME.py`` with
   the configuration;
 * ``run(problem, parameters)``: from a :class:`feddep.problem.Problem` to a :class:`feddep.problem.Outcome`;
 * ``steps(parameters)``, where the framework computes something before it trains its classifier that is worth a cache of
-  its own: the list of these :class:`feddep.steps.Step`.
+  its own: the list of these :class:`feddep.steps.Step`;
+* a docstring that ends with what the framework assumes beyond FedAvg: ``Assumes: …; ….``, or ``Assumes: nothing.``
 
 Nothing else needs to know of it.
 """

@@ -11,6 +11,8 @@ clients live in unrelated bases.  With ``common`` all have one basis.  The diffe
 
 It is an oracle and no protocol.  The experimenter, who alone knows the cross-client edges, looks the embeddings up; handing
 them over is not in the ledger, which counts the messages of a common encoder's pretraining and of the classifier.
+
+Assumes: oracle.
 """
 
 from collections.abc import Sequence

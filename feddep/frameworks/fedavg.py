@@ -1,6 +1,8 @@
 """FedAvg: one GraphSAGE trained across the clients' subgraphs, cross-subgraph links missing.
 
 FedDEP, Section 4.1, "FedAvg"; FedSage, Section 3.3, "FedSage" (without its neighbour generator).
+
+Assumes: nothing.
 """
 
 from dataclasses import dataclass

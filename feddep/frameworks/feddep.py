@@ -7,6 +7,8 @@ subgraph with what DGen generates; and all train an embedding-fused classifier b
 Where the paper and the code that its authors published part, a parameter names the choice.  Two differences have no
 parameter: the code samples no generated neighbours (r = 1), and its generators are not trained by pseudo-FL but send
 their weights and all encoded nodes to every other client at every step.
+
+Assumes: prototypes shared.
 """
 
 from collections.abc import Callable, Sequence

@@ -7,6 +7,8 @@ FedSage's "the necessity of generating multi-hop cross-subgraph neighbors" (Sect
   hold a node's own features only (L = 0); all else is FedDEP.
 * ``unmended``: nothing is generated.  Prototypes are of no use then and none are shared; what is left is FedAvg of the
   embedding-fused classifier with z̄ = 0.  In the authors' layout that is FedAvg itself, which has its own row.
+
+Assumes: prototypes shared.
 """
 
 from collections.abc import Sequence

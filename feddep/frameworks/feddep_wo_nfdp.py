@@ -6,6 +6,8 @@ Neighbours are sampled still, as GraphSAGE does for its mini-batches; it is no l
 The paper says no more than the σ.  Ours to decide: the clipping norm, FedGNN's, so that the two rows compare; that the
 classifier is what is trained so, as its weights are what is sent in every round; and that a batch is a Poisson sample, as
 the accounting wants.  The prototypes are shared as in FedDEP: noise in the classifier's gradients does not protect them.
+
+Assumes: prototypes shared.
 """
 
 from collections.abc import Sequence

@@ -8,6 +8,8 @@ So no embedding is sent as such, but every answer gives one away: z_u = z̃ − 
 
 A message always holds all slots of all remaining nodes, empty ones as zeros, so that the counts ñ_v stay at home.  That is
 at most S/ñ times the O(M ñ_v d_z) numbers a node and step of the paper's Table 1.
+
+Assumes: gradients from others' nodes shared.
 """
 
 from collections.abc import Mapping, Sequence

@@ -20,6 +20,8 @@ Here a client is a subgraph, and what it lacks are neighbours of its nodes at ot
   docs/frameworks.md for what else it may mean, and what that does.
 
 Embeddings, and the loss and the numbers of correct answers that clients report, are neither clipped nor noised.
+
+Assumes: trusted third party; cross-client edges known; node embeddings shared.
 """
 
 from collections.abc import Sequence
@@ -45,7 +47,6 @@ from feddep.training import Learner
 
 TITLE = "FedGNN"
 PARTITIONED = True
-ASSUMPTIONS = ("trusted third party", "cross-client edges known", "node embeddings shared")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ Decided here:
 * the state is taken from the weights as clients send them (the code takes it after they have all been replaced by the mean,
   which leaves nothing to tell them apart);
 * what crosses borders while the agent practises counts like everything else.
+
+Assumes: cross-client edges known; node embeddings shared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +45,6 @@ from feddep.problem import Outcome, Problem
 
 TITLE = "FedGraph"
 PARTITIONED = True
-ASSUMPTIONS = ("cross-client edges known", "node embeddings shared")
 
 
 @dataclass(frozen=True)

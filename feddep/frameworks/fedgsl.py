@@ -13,6 +13,8 @@ learning (IDGL: Chen, Wu and Zaki, 2020), the kind of structure learning that ne
 
 1 and 2 are repeated every few rounds.  The global graph is classified with its own edges alone, as for every framework.
 No client needs to know that an edge to another client exists.
+
+Assumes: noised node embeddings shared.
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,6 @@ from feddep.training import Learner
 
 TITLE = "FedGSL"
 PARTITIONED = True
-ASSUMPTIONS = ("noised node embeddings shared",)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ the mended subgraphs.  The global graph is not mended for the test.
 
 NeighGen is applied to the client's whole subgraph, as in the paper; the authors' code generates neighbours of the nodes of the
 impaired subgraph only, from their impaired neighbourhoods.  "Code" below is the authors' (github.com/zkhku/fedsage).
+
+Assumes: gradients from others' nodes shared.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,8 @@
 """FedSage with one NeighGen for all clients, obtained by FedAvg (FedSage, Appendix D.2), instead of one for each.
 
 All else is FedSage+.  The paper reports it to be worse than FedSage+ and than FedSage without a generator.
+
+Assumes: nothing.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Global: one GraphSAGE trained on the entire graph, no link missing (FedDEP, Section 4.1; GlobSage in FedSage)."""
+"""Global: one GraphSAGE trained on the entire graph, no link missing (FedDEP, Section 4.1; GlobSage in FedSage).
+
+Assumes: whole graph in one place.
+"""
 
 from dataclasses import dataclass
 

@@ -2,6 +2,8 @@
 
 Every client's model is tested on the global graph's test nodes, and scores are averaged over clients, as both papers do.
 Each client chooses its round by its own validation nodes.
+
+Assumes: nothing.
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 
 NeighGen is trained first, together with a classifier (Equation 5); then, as in the authors' code, a new GraphSAGE is trained
 on the subgraph that it mends.  Tested like Local: on the global graph's test nodes, averaged over clients.
+
+Assumes: nothing.
 """
 
 from collections.abc import Sequence

@@ -3,12 +3,14 @@
 import pandas as pd
 
 from feddep.reporting import published
+from feddep.reporting.assumptions import assumptions
 from feddep.reporting.labels import sort_datasets, sort_frameworks
 
 COLUMNS = [
     "dataset",
     "clients",
     "framework",
+    "assumes",
     "setting",
     "seeds",
     "mean",
@@ -32,6 +34,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         The columns :data:`COLUMNS`, rows in the papers' order:
+        assumes: what the framework assumes beyond FedAvg, joined by semicolons;
         mean, std: test accuracy at the round best on validation, and its sample standard deviation over seeds (n − 1 in the
         denominator; NaN for a single seed); last_mean, last_std: the same after the last round;
         client_std: sample standard deviation over all clients' own models and seeds (NaN where clients share one model);
@@ -44,6 +47,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
         {**dict(zip(keys, key, strict=True)), **_over_seeds(group)} for key, group in runs.groupby(keys, sort=False, dropna=False)
     ]
     summary = pd.DataFrame(rows).astype({"clients": "Int64"})
+    summary["assumes"] = ["; ".join(assumptions(name)) for name in summary["framework"]]
     for paper in published.PAPERS:
         numbers = published.accuracy()
         numbers = numbers[numbers["paper"] == paper].drop(columns="paper")

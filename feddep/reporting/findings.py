@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from feddep.reporting import accuracy, comparisons, grid, partitions, runs
+from feddep.reporting import accuracy, comparisons, costs, grid, partitions, runs
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Findings:
         finished: its runs.
         accuracy: see :func:`feddep.reporting.accuracy.summarise`.
         comparisons: see :func:`feddep.reporting.comparisons.against_reference`.
+        costs: see :func:`feddep.reporting.costs.summarise`.
         partitions: see :func:`feddep.reporting.partitions.summarise`.
     """
 
@@ -25,6 +26,7 @@ class Findings:
     finished: list[runs.FinishedRun]
     accuracy: pd.DataFrame
     comparisons: pd.DataFrame
+    costs: pd.DataFrame
     partitions: pd.DataFrame
 
     @property
@@ -51,5 +53,6 @@ def collect(config: Mapping[str, Any]) -> Findings:
         finished=finished,
         accuracy=summary,
         comparisons=comparisons.against_reference(table, summary),
+        costs=costs.summarise(finished),
         partitions=partitions.summarise(partitions.load(config)),
     )

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from feddep.reporting import published
+from feddep.reporting.assumptions import ORACLE, assumptions
 from feddep.reporting.frames import records
 from feddep.reporting.labels import framework_title, sort_datasets, sort_frameworks
 
@@ -25,7 +27,7 @@ class Cell:
     """One number: mean and standard deviation over repetitions (None if there was but one).
 
     Attributes:
-        top: among the two best of ours at this place, frameworks that see the whole graph left aside.
+        top: among the two best of ours at this place, frameworks that see the whole graph and oracles left aside.
         significant: differs from FedAvg, paired over seeds, Holm-corrected p below :data:`SIGNIFICANT`.
         printed: a paper's number, whose standard deviation has no more digits than the paper gives.
     """
@@ -143,7 +145,8 @@ def _grid(setting: str, summary: pd.DataFrame, comparisons: pd.DataFrame, select
 
 def _top_two(summary: pd.DataFrame, mean: str) -> set[tuple[str, str, int]]:
     """(framework, dataset, clients) of the two best at each place with more than two frameworks; ties make it more."""
-    federated = summary[summary["clients"].notna()]
+    oracles = [ORACLE in assumptions(name) for name in summary["framework"]]
+    federated = summary[summary["clients"].notna() & ~np.array(oracles)]
     by_place = federated.groupby(["dataset", "clients"])[mean]
     second = by_place.transform(lambda means: means.nlargest(2).min())
     best = federated[(federated[mean] >= second) & (by_place.transform("size") > 2)]

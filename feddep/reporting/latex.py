@@ -29,7 +29,7 @@ def accuracy(best: list[Grid], last: list[Grid]) -> str:
 def _table(grid: Grid) -> str:
     caption = (
         f"Node classification, setting {escape(grid.setting)}: {SELECTIONS[grid.selection]}, mean $\\pm$ sample standard "
-        "deviation over seeds, above the papers' numbers. Bold: the two best of ours, Global left aside."
+        "deviation over seeds, above the papers' numbers. Bold: the two best of ours, Global and oracles left aside."
     )
     if grid.selection == "best":
         caption += " $^*$: differs from FedAvg (paired $t$-test, Holm-corrected over the table, $p<0.05$)."

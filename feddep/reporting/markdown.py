@@ -10,8 +10,9 @@ from feddep.reporting.labels import dataset_title
 _ACCURACY_NOTES = """\
 - *ours*: mean ± sample standard deviation over the seeds; for Local each seed's number is the mean over the clients' models.
 - The round is chosen on validation nodes, never on test nodes; the numbers after the last round stand in the second table.
-- **bold**: the two best of ours in a column, Global left aside. `*`: differs from FedAvg (paired t-test over seeds,
+- **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from FedAvg (paired t-test over seeds,
   Holm-corrected over the table, p < 0.05); see `comparisons.csv`.
+- What a row assumes beyond FedAvg, what it sends and how long it takes stands in `costs.md`.
 - *FedDEP paper*, *FedSage paper*: their Table 2, as printed. The FedDEP paper says FedSage for FedSage+; the FedSage paper
   says GlobSage for Global, LocSage for Local and FedSage for FedAvg.
 """

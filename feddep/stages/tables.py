@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-HELP = "write the tables: accuracy, comparisons, partitions, provenance"
+HELP = "write the tables: accuracy, comparisons, costs, partitions, provenance"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,19 +13,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write accuracy.{csv,md,tex}, comparisons.csv, partitions.{csv,md} and provenance.json."""
-    from feddep.reporting import latex, markdown, provenance
+    """Write accuracy.{csv,md,tex}, comparisons.csv, costs.{csv,md}, partitions.{csv,md} and provenance.json."""
+    from feddep.reporting import costs, latex, markdown, provenance
     from feddep.reporting.findings import collect
     from feddep.storage import read_json, write_json, write_text
 
     findings = collect(read_json(arguments.config))
     best, last = findings.grids("best"), findings.grids("last")
     directory = arguments.output
-    for name in ("accuracy", "comparisons", "partitions"):
+    for name in ("accuracy", "comparisons", "costs", "partitions"):
         # Six digits: more than any test set resolves.
         text = getattr(findings, name).to_csv(index=False, float_format="%.6g", lineterminator="\n")
         write_text(directory / f"{name}.csv", text)
     write_text(directory / "accuracy.md", markdown.accuracy(best, last))
     write_text(directory / "accuracy.tex", latex.accuracy(best, last))
+    write_text(directory / "costs.md", costs.markdown(findings.costs))
     write_text(directory / "partitions.md", markdown.partitions(findings.partitions))
     write_json(directory / "provenance.json", provenance.summarise(findings.config, findings.finished))

@@ -5,11 +5,12 @@ def findings(wildcards):
 
 
 rule tables:
-    """Every number beside the published one: accuracy, comparisons, partitions, provenance."""
+    """Every number beside the published one: accuracy, comparisons, costs, partitions, provenance."""
     message: "Write the tables to {params.directory}"
     input: findings
     output:
         multiext(f"{OUTPUT}/tables/accuracy", ".csv", ".md", ".tex"),
+        multiext(f"{OUTPUT}/tables/costs", ".csv", ".md"),
         multiext(f"{OUTPUT}/tables/partitions", ".csv", ".md"),
         f"{OUTPUT}/tables/comparisons.csv",
         f"{OUTPUT}/tables/provenance.json",

@@ -1,0 +1,85 @@
+"""What each row costs: bytes between clients and server, seconds of every stage; and what it assumes."""
+
+import math
+
+import pandas as pd
+
+from feddep.reporting.assumptions import assumptions
+from feddep.reporting.frames import records
+from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.markdown import table as pipe_table
+from feddep.reporting.runs import FinishedRun
+
+STAGES = ("pretrain", "prototypes", "generator")
+"""The stages that a framework may have before its classifier is trained."""
+
+_OF_TRAINING = ("model", "training", "validation")
+"""Kinds of messages that every federated framework sends: the classifier's weights, and what clients report of it."""
+
+_NOTES = """\
+Means over seeds. *MB*: all that crossed a client's border in either direction, 10⁶ bytes; *beside the classifier*: what of it are
+neither the classifier's weights nor the losses and numbers of correct answers that clients report. *s*: seconds on one core of
+training the classifier, all clients in turn, and of each stage before; stages whose results are shared by several rows count for
+each. Times are those of the machine in `provenance.json`, with whatever else it did: take them for orders of magnitude.
+*assumes*: what the framework needs or gives away beyond FedAvg (docs/frameworks.md).
+"""
+
+
+def summarise(finished: list[FinishedRun]) -> pd.DataFrame:
+    """One row a setting, dataset, framework and number of clients, in the papers' order; means over seeds.
+
+    Returns:
+        setting, dataset, clients, framework, seeds; assumes, joined by semicolons; bytes, and bytes_beside, of messages other
+        than the classifier's; seconds of training the classifier, and for each of :data:`STAGES` such as seconds_generator,
+        NaN where a framework has no such stage.
+    """
+    rows = pd.DataFrame([_row(one) for one in finished]).astype({"clients": "Int64"})
+    keys = ["setting", "dataset", "framework", "clients", "assumes"]
+    groups = rows.groupby(keys, sort=False, dropna=False)
+    summary = groups.mean().drop(columns="seed").assign(seeds=groups.size()).reset_index()
+    order = pd.DataFrame(
+        {
+            "setting": summary["setting"].map(list(dict.fromkeys(summary["setting"])).index),
+            "dataset": summary["dataset"].map(sort_datasets(summary["dataset"]).index),
+            "framework": summary["framework"].map(sort_frameworks(summary["framework"]).index),
+            "clients": summary["clients"].fillna(0),
+        }
+    )
+    summary[["bytes", "bytes_beside"]] = summary[["bytes", "bytes_beside"]].round().astype("int64")
+    columns = ["setting", "dataset", "clients", "framework", "seeds", "assumes", "bytes", "bytes_beside", "seconds"]
+    columns += [f"seconds_{stage}" for stage in STAGES]
+    return summary.loc[order.sort_values(list(order.columns)).index, columns].reset_index(drop=True)
+
+
+def _row(one: FinishedRun) -> dict[str, object]:
+    before = one.provenance.get("seconds_before", {})
+    ledger = one.result["ledger"]
+    return {
+        "setting": one.run.setting,
+        "dataset": one.run.dataset,
+        "framework": one.run.framework,
+        "clients": one.run.clients,
+        "seed": one.run.seed,
+        "assumes": "; ".join(assumptions(one.run.framework)),
+        "bytes": sum(entry["bytes"] for entry in ledger),
+        "bytes_beside": sum(entry["bytes"] for entry in ledger if entry["kind"] not in _OF_TRAINING),
+        "seconds": float(one.provenance.get("seconds", math.nan)),
+        **{f"seconds_{stage}": float(before.get(stage, math.nan)) for stage in STAGES},
+    }
+
+
+def markdown(summary: pd.DataFrame) -> str:
+    """A page with a table a setting and dataset."""
+    header = ["", "M", "MB", "beside the classifier", "classifier, s", *(f"{stage}, s" for stage in STAGES), "assumes"]
+    parts = [f"# What the rows cost\n\n{_NOTES}"]
+    for (setting, dataset), block in summary.groupby(["setting", "dataset"], sort=False):
+        lines = []
+        for line in records(block):
+            sizes = [f"{line[name] / 1e6:.3g}" for name in ("bytes", "bytes_beside")]
+            seconds = [line[name] for name in ("seconds", *(f"seconds_{stage}" for stage in STAGES))]
+            times = ["" if value is None else f"{value:.1f}" for value in seconds]
+            clients = "" if line["clients"] is None else str(line["clients"])
+            lines.append([framework_title(line["framework"]), clients, *sizes, *times, line["assumes"]])
+        of_setting = "" if summary["setting"].nunique() == 1 else f", setting {setting}"
+        parts.append(f"## {dataset_title(str(dataset))}{of_setting}\n\n{pipe_table(header, lines)}")
+    return "\n".join(parts)
