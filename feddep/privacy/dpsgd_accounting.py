@@ -114,7 +114,7 @@ def example_level(sigma: float, rate: float, steps: int, delta: float) -> Epsilo
         return NOTHING_SPENT
     if sigma == 0:
         return NO_GUARANTEE
-    event = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), steps)
+    event = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), int(steps))
     with _quietly():
         rdp = float(RdpAccountant(_ORDERS).compose(event).get_epsilon(delta))
     if delta < LEAST_PLD_DELTA:
@@ -150,7 +150,7 @@ def edge_level(sigma: float, rate: float, steps: int, delta: float, roots: int) 
     rest = delta - steps * step.infinite  # of δ, less the chance that some step's loss is infinite
     divergences = [steps * step.divergence(order) for order in _ORDERS]
     rdp = compute_epsilon(_ORDERS, divergences, rest)[0] if rest > 0 else math.inf
-    pld = math.inf if delta < LEAST_PLD_DELTA else step.distribution().self_compose(steps).get_epsilon_for_delta(delta)
+    pld = math.inf if delta < LEAST_PLD_DELTA else step.distribution().self_compose(int(steps)).get_epsilon_for_delta(delta)
     return Epsilons(float(rdp), float(pld))
 
 

@@ -185,6 +185,7 @@ def test_the_ends_of_the_ranges(level):
     assert level(0.0, 0.5, 1, 1e-5) == NO_GUARANTEE
     assert level(0.0, 0.0, 100, 1e-5) == NOTHING_SPENT  # nobody is ever sampled
     assert edge_level(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
+    assert level(2.0, 0.5, 3.0, 1e-5) == level(2.0, 0.5, np.int64(3), 1e-5) == level(2.0, 0.5, 3, 1e-5)
     assert NO_GUARANTEE.as_dict() == {"rdp": None, "pld": None}
     tiny = level(2.0, 0.1, 10, 1e-300)
     assert tiny.pld == math.inf

@@ -1,0 +1,79 @@
+"""The guarantees of all clients: each line held against the module that it comes from."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feddep.partition import Partition
+from feddep.privacy.accountant import Guarantee, compose, one_sampling
+from feddep.privacy.dpsgd_accounting import edge_level, example_level, roots_of_edges
+from feddep.privacy.guarantees import DELTA, Line, Training, badness, measure
+from feddep.privacy.profile import enumerated_delta, multisets
+from feddep.splits import Split
+from graphs import graphs, random_graph
+
+TRAINING = Training(batch_size=8, fanout=2, layers=2, rounds=3, local_epochs=2)
+
+
+def test_the_training_is_that_of_the_setting():
+    fields = {field.name: k for k, field in enumerate(dataclasses.fields(Training))}
+    assert Training.of({**fields, "hidden": 128}) == Training(**fields)
+    assert TRAINING.epochs == 6
+
+
+def test_every_line_of_a_client():
+    graph = random_graph(60, 140)
+    partition = Partition(np.arange(60) % 2, 2)
+    split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))
+    lines = list(measure(graph, partition, split, TRAINING, {"mine": 3.0}))
+    assert len(lines) == 2 * (4 + 4)
+    for client in range(2):
+        own = graph.subgraph(partition.nodes(client))
+        here = {(line.hidden, line.accounting): line for line in lines if line.client == client}
+        median = sorted(own.degrees.tolist())[own.num_nodes // 2 - 1]
+        published = here["median node", "published"]
+        assert (published.degree, published.times) == (median, 12)
+        assert published.one == one_sampling(median, 2)
+        assert published.all == compose(one_sampling(median, 2), 12, DELTA)
+        assert here["worst node", "published"].degree == own.degrees.min()
+
+        rate, steps, roots = 8 / 18, 18, int(roots_of_edges(own, np.arange(18), 2).max())
+        edge, example = edge_level(3.0, rate, steps, DELTA, roots), example_level(3.0, rate, 1, DELTA)
+        assert here["edge", "pld"].all is not None
+        assert here["edge", "pld"].all.epsilon == edge.pld
+        assert here["edge", "pld"].all.delta == pytest.approx(DELTA)
+        assert here["example", "rdp"].one.epsilon == example.rdp
+        assert (here["edge", "rdp"].roots, here["edge", "rdp"].times, here["edge", "rdp"].framework) == (roots, steps, "mine")
+
+
+@settings(max_examples=30)
+@given(graphs(max_nodes=7), st.integers(1, 3))
+def test_the_exact_guarantee_of_the_median_node_is_that_of_the_sampler(graph, fanout):
+    split = Split(np.arange(graph.num_nodes), np.array([], dtype=int), np.array([], dtype=int))
+    training = dataclasses.replace(TRAINING, fanout=fanout)
+    lines = list(measure(graph, Partition(np.zeros(graph.num_nodes, dtype=int), 1), split, training, {}))
+    exact = next(line for line in lines if (line.hidden, line.accounting) == ("median node", "exact"))
+    degree = exact.degree
+    laws = [multisets(range(length), fanout) for length in range(max(degree - 1, 0), degree + 2)]
+    found = [enumerated_delta(shorter, longer, 1) for shorter, longer in itertools.pairwise(laws)]
+    assert exact.one.delta == pytest.approx(float(max(found)))
+    published = next(line for line in lines if (line.hidden, line.accounting) == ("median node", "published"))
+    assert (published.one is None) == (degree == 0)
+
+
+def test_what_promises_nothing_is_worst():
+    def line(one: Guarantee | None, all_: Guarantee | None) -> Line:
+        return Line(0, "sampling", "worst node", "published", one, all_, 1)
+
+    ranked = [
+        line(Guarantee(1.0, -0.1), Guarantee(1.0, -0.1)),
+        line(Guarantee(1.0, -0.1), Guarantee(2.0, -0.1)),
+        line(Guarantee(0.5, -0.2), Guarantee(0.5, -0.2)),
+        line(Guarantee(0.0, -np.inf), Guarantee(0.0, -np.inf)),
+        line(None, None),
+    ]
+    assert all(badness(better) < badness(worse) for better, worse in itertools.pairwise(ranked))
