@@ -53,13 +53,19 @@ def against_reference(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame
             pairs = same.merge(reference, on="seed", suffixes=("", "_reference"))
             identity = {**{key: row[key] for key in ("dataset", "framework", "setting")}, "clients": clients}
             difference = (pairs["best"] - pairs["best_reference"]).to_numpy()
-            rows.append({**identity, "reference": REFERENCE, **_paired_t_test(difference)})
+            rows.append({**identity, "reference": REFERENCE, **paired_t_test(difference)})
     table = pd.DataFrame(rows, columns=COLUMNS).astype({"clients": "Int64"})
     table["p_holm"] = table.groupby("setting")["p"].transform(lambda p: holm(p.to_numpy(dtype=float)))
     return table
 
 
-def _paired_t_test(difference: np.ndarray) -> dict[str, float]:
+def paired_t_test(difference: np.ndarray) -> dict[str, float]:
+    """Mean, sample standard deviation, 95 % t-interval and p of paired differences.
+
+    Returns:
+        seeds, mean_difference, std_difference, low, high and p; the last three are NaN with fewer than :data:`MIN_SEEDS`
+        differences, or if all are equal.
+    """
     n = len(difference)
     spread = float(np.std(difference, ddof=1)) if n > 1 else np.nan
     result = {"seeds": n, "mean_difference": float(difference.mean()), "std_difference": spread}

@@ -7,34 +7,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from feddep.reporting import published
+from feddep.reporting import drawing, published
 from feddep.reporting.findings import Findings
 from feddep.reporting.grid import OURS
-from feddep.reporting.labels import FRAMEWORKS, dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
 from feddep.storage import atomic_path, write_text
-
-_STYLE: Any = {
-    "svg.hashsalt": "feddep",  # else the ids in an SVG are drawn at random
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine sets the same type
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-}
-_INK = "#333333"
 
 # Okabe and Ito's palette, told apart by readers with any colour vision; shapes say the same once more.
 SOURCES: dict[str, dict[str, Any]] = {
@@ -42,21 +24,6 @@ SOURCES: dict[str, dict[str, Any]] = {
     published.PAPERS["feddep"]: {"color": "#D55E00", "marker": "s", "markerfacecolor": "white", "linestyle": "none"},
     published.PAPERS["fedsage"]: {"color": "#009E73", "marker": "D", "markerfacecolor": "white", "linestyle": "none"},
 }
-_LINES = {
-    "global": ("#000000", "--"),
-    "local": ("#888888", "-"),
-    "locsage_plus": ("#888888", "--"),
-    "fedavg": ("#0072B2", "-"),
-    "fedgnn": ("#56B4E9", "-"),
-    "fedgraph": ("#009E73", "-"),
-    "fedgsl": ("#009E73", "--"),
-    "fedsage_plus": ("#E69F00", "-"),
-    "feddep_wo_dgen": ("#CC79A7", "--"),
-    "feddep_wo_proto": ("#CC79A7", ":"),
-    "feddep_wo_nfdp": ("#CC79A7", "-."),
-    "feddep": ("#D55E00", "-"),
-}
-_FURTHER_COLOURS = ("#332288", "#882255", "#999933", "#44AA99")
 _ARROW = "$◂$"
 _OFF_SCALE = 0.25
 """Accuracies this far below a row's best are named at the edge instead of squeezing all others together."""
@@ -67,7 +34,7 @@ _LONGEST_BAR = 0.12
 def svg(figure: Figure) -> str:
     """The figure as SVG; the bytes depend on the figure and matplotlib's version only."""
     buffer = io.StringIO()
-    with mpl.rc_context(_STYLE):
+    with drawing.style():
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     # Paths to a hundredth of a point: what matplotlib writes beyond that nobody sees, and it is a third of the file.
     return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), buffer.getvalue())
@@ -77,16 +44,9 @@ def write(figure: Figure, directory: Path, name: str) -> list[Path]:
     """Write ``name.svg`` and ``name.png`` under ``directory``."""
     vector, raster = directory / f"{name}.svg", directory / f"{name}.png"
     write_text(vector, svg(figure))
-    with mpl.rc_context(_STYLE), atomic_path(raster) as scratch:
+    with drawing.style(), atomic_path(raster) as scratch:
         figure.savefig(scratch, format="png", dpi=160, metadata={"Software": None})
     return [vector, raster]
-
-
-def _panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, np.ndarray]:
-    """A figure without pyplot's global state, and its axes, shape (rows, columns)."""
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
 def _sources(summary: pd.DataFrame, start: str, column: str) -> dict[str, str]:
@@ -98,11 +58,6 @@ def _sources(summary: pd.DataFrame, start: str, column: str) -> dict[str, str]:
 def _offsets(sources: dict[str, str], distance: float) -> dict[str, float]:
     """Where each source stands beside its row or column, so that they do not cover one another."""
     return {source: distance * (k - (len(sources) - 1) / 2) for k, source in enumerate(sources)}
-
-
-def _sample(label: str, **style: Any) -> Line2D:
-    """An entry of a legend."""
-    return Line2D([], [], markersize=5, label=label, **style)
 
 
 def _groups(frame: pd.DataFrame) -> list[tuple[str, str]]:
@@ -140,8 +95,8 @@ def accuracy(summary: pd.DataFrame) -> Figure:
     names = {group: sort_frameworks(_select(summary, *group)["framework"]) for group in groups}
     lines = [len(names[group]) for group in groups]
     size = (1.5 + 2.5 * len(columns), 0.6 + sum(0.55 + 0.34 * count for count in lines))
-    with mpl.rc_context(_STYLE):
-        figure, axes = _panels(
+    with drawing.style():
+        figure, axes = drawing.panels(
             len(groups), len(columns), size, sharex="row", sharey="row", height_ratios=[1.6 + n for n in lines]
         )
         for line, group in zip(axes, groups, strict=True):
@@ -155,11 +110,13 @@ def accuracy(summary: pd.DataFrame) -> Figure:
             line[0].set_ylim(len(names[group]) - 0.5, -0.5)
         for ax in axes[-1]:
             ax.set_xlabel("test accuracy, mean ± standard deviation")
-        handles = [_sample(source, **SOURCES[source]) for source in sources]
+        handles = [drawing.sample(source, **SOURCES[source]) for source in sources]
         if "fedavg" in set(summary["framework"]):
-            handles.append(_sample("our FedAvg", color=_INK, linestyle=":", linewidth=1))
+            handles.append(drawing.sample("our FedAvg", color=drawing.INK, linestyle=":", linewidth=1))
         if any(_off_scale(_select(summary, *group)) for group in groups):
-            handles.append(_sample("left of the scale", color=_INK, linestyle="none", marker=_ARROW, markeredgewidth=0))
+            handles.append(
+                drawing.sample("left of the scale", color=drawing.INK, linestyle="none", marker=_ARROW, markeredgewidth=0)
+            )
         figure.legend(handles=handles, loc="outside upper center", ncols=3 if len(columns) < 3 else len(handles))
     return figure
 
@@ -194,7 +151,7 @@ def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float, sources:
     for row in rows.to_dict("records"):
         y = names.index(row["framework"])
         if row["framework"] == "fedavg":
-            ax.axvline(row["mean"], color=_INK, linestyle=":", linewidth=1, zorder=1)
+            ax.axvline(row["mean"], color=drawing.INK, linestyle=":", linewidth=1, zorder=1)
         for source, prefix in sources.items():
             mean, std, place = row[f"{prefix}mean"], row[f"{prefix}std"], y + offsets[source]
             if np.isnan(mean):
@@ -211,12 +168,6 @@ def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float, sources:
         ax.axhline(y - 0.5, color="#eeeeee", linewidth=0.6, zorder=0)
 
 
-def _line_styles(names: list[str]) -> dict[str, tuple[str, str]]:
-    """A colour and dash of its own for each framework, the same in every figure."""
-    further = [name for name in names if name not in FRAMEWORKS]
-    return _LINES | {name: (_FURTHER_COLOURS[k % len(_FURTHER_COLOURS)], "-") for k, name in enumerate(further)}
-
-
 def curves(rounds: pd.DataFrame) -> Figure:
     """Training curves: a row of panels a dataset and number of clients; lines are means over seeds, bands minimum to maximum.
 
@@ -225,10 +176,10 @@ def curves(rounds: pd.DataFrame) -> Figure:
     """
     quantities = {"validation": "validation accuracy", "test": "test accuracy", "loss": "training loss"}
     names = sort_frameworks(rounds["framework"])
-    styles = _line_styles(names)
+    styles = drawing.line_styles(names)
     groups = [(*group, clients) for group in _groups(rounds) for clients in _clients(_select(rounds, *group))]
-    with mpl.rc_context(_STYLE):
-        figure, axes = _panels(len(groups), len(quantities), (9.0, 0.7 + 2.1 * len(groups)))
+    with drawing.style():
+        figure, axes = drawing.panels(len(groups), len(quantities), (9.0, 0.7 + 2.1 * len(groups)))
         for line, (setting, dataset, clients) in zip(axes, groups, strict=True):
             shown = _at(_select(rounds, setting, dataset), clients)
             line[1].sharey(line[0])
@@ -244,7 +195,7 @@ def curves(rounds: pd.DataFrame) -> Figure:
             line[0].set_title(_title(rounds, setting, dataset, clients), loc="left")
         for ax in axes[-1]:
             ax.set_xlabel("round")
-        handles = [_sample(framework_title(name), color=styles[name][0], linestyle=styles[name][1]) for name in names]
+        handles = [drawing.sample(framework_title(name), color=styles[name][0], linestyle=styles[name][1]) for name in names]
         figure.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)))
     return figure
 
@@ -258,8 +209,8 @@ def partitions(summary: pd.DataFrame) -> Figure:
     datasets, sources = sort_datasets(summary["dataset"]), _sources(summary, "{}_", "missing_edges")
     columns = min(4, max(1, len(datasets)))
     rows = -(-max(1, len(datasets)) // columns)
-    with mpl.rc_context(_STYLE):
-        figure, axes = _panels(rows, columns, (max(4.2, 2.3 * columns), 0.6 + 2.0 * rows))
+    with drawing.style():
+        figure, axes = drawing.panels(rows, columns, (max(4.2, 2.3 * columns), 0.6 + 2.0 * rows))
         for ax, dataset in zip(axes.flat, datasets, strict=False):
             _missing_edges(ax, summary[summary["dataset"] == dataset].to_dict("records"), sources)
             ax.set_title(dataset_title(dataset), loc="left")
@@ -267,7 +218,7 @@ def partitions(summary: pd.DataFrame) -> Figure:
             ax.set_axis_off()
         for ax in axes[:, 0] if datasets else []:
             ax.set_ylabel("missing edges")
-        handles = [_sample(source, **SOURCES[source]) for source in sources]
+        handles = [drawing.sample(source, **SOURCES[source]) for source in sources]
         figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     return figure
 

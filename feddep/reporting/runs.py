@@ -33,10 +33,15 @@ def load(config: Config) -> list[FinishedRun]:
     Raises:
         DataError: if a run has not finished, its file is damaged, or it was made from something else than is asked for now.
     """
-    return [_load(config, run) for run in plan.runs(config)]
+    return [load_one(config, run) for run in plan.runs(config)]
 
 
-def _load(config: Config, run: plan.Run) -> FinishedRun:
+def load_one(config: Config, run: plan.Run) -> FinishedRun:
+    """Read one run.
+
+    Raises:
+        DataError: as :func:`load`.
+    """
     expected = records.of_run(config, run)
     path = expected.result
     if not path.exists():

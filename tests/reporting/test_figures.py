@@ -10,7 +10,7 @@ from fabricated import Results
 from matplotlib.figure import Figure
 from PIL import Image
 
-from feddep.reporting import figures, findings
+from feddep.reporting import drawing, figures, findings
 
 
 def points(ax, colour: str) -> set[tuple[float, float]]:
@@ -93,7 +93,7 @@ def test_curves_are_means_with_their_range(results: Results) -> None:
 
 
 def test_line_styles_differ() -> None:
-    styles = figures._line_styles(["fedavg", "brand_new", "newer"])
+    styles = drawing.line_styles(["fedavg", "brand_new", "newer"])
     assert len(set(styles.values())) == len(styles)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from feddep.reporting.comparisons import MIN_SEEDS, _paired_t_test
+from feddep.reporting.comparisons import MIN_SEEDS, paired_t_test
 
 PLACE = ["setting", "dataset", "clients"]
 
@@ -31,13 +31,8 @@ def paired(ours: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
 
 
 def t_test(difference: np.ndarray) -> dict[str, float]:
-    """Mean, sample standard deviation, 95 % t-interval and p of paired differences.
-
-    Returns:
-        n, mean_difference, std_difference, low, high and p; the last three are NaN with fewer than
-        :data:`feddep.reporting.comparisons.MIN_SEEDS` differences, or if all are equal.
-    """
-    result = _paired_t_test(difference)
+    """As :func:`feddep.reporting.comparisons.paired_t_test`, with the number of pairs as n."""
+    result = paired_t_test(difference)
     return {"n": result.pop("seeds"), **result}
 
 

@@ -1,33 +1,18 @@
-"""Drawing in the style of the benchmark's other figures."""
+"""What the figures of studies share, in the style of all figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from feddep.reporting.figures import _FURTHER_COLOURS, _INK, _LINES, _STYLE, _panels, _sample
+from feddep.reporting.drawing import DASHES, FURTHER_COLOURS, INK, line_styles, panels, sample, style
 
-INK = _INK
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", *_FURTHER_COLOURS)
-DASHES = ("-", "--", ":", "-.")
+__all__ = ["COLOURS", "DASHES", "INK", "MARKERS", "forest", "head", "line_styles", "panels", "sample", "style"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", *FURTHER_COLOURS)
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-panels = _panels
-sample = _sample
-
-
-def style() -> Any:
-    """The context that every figure is made in."""
-    return mpl.rc_context(_STYLE)
-
-
-def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """A colour and dash of its own for each spelled framework; those of the main table have theirs."""
-    further = [name for name in names if name not in _LINES]
-    count = len(_FURTHER_COLOURS)
-    return _LINES | {name: (_FURTHER_COLOURS[k % count], DASHES[k // count % len(DASHES)]) for k, name in enumerate(further)}
 
 
 def forest(ax: Axes, rows: Sequence[str], series: Mapping[str, Sequence[Mapping[str, Any]]], colours: Mapping[str, str]) -> None:

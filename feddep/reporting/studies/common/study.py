@@ -73,7 +73,7 @@ def load(config: Config, name: str) -> Study:
     if name not in config["studies"]:
         known = ", ".join(config["studies"]) or "none"
         raise ConfigError(f"studies.{name} is not in the configuration; there are {known}")
-    return assemble(config, name, [runs._load(config, run) for run in plan.study_runs(config, name)])
+    return assemble(config, name, [runs.load_one(config, run) for run in plan.study_runs(config, name)])
 
 
 def assemble(config: Config, name: str, finished: list[FinishedRun]) -> Study:
