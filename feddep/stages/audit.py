@@ -1,0 +1,106 @@
+"""Stage ``audit``: what those who receive clients' messages find out about them, by attacking."""
+
+import argparse
+from pathlib import Path
+
+HELP = "attack what leaves clients: edges, properties, features, and lower bounds on ε"
+
+PARTS = ("membership", "properties", "canaries", "reconstruction", "report")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the stage's flags."""
+    from feddep.stages import _running
+
+    _running.add_arguments(parser)
+    parser.add_argument(
+        "--part",
+        required=True,
+        choices=PARTS,
+        help="what to do: find the edges of clients of the framework; infer properties of clients; bound ε from below; "
+        "reconstruct features from prototypes; or put it all together",
+    )
+    parser.add_argument(
+        "--repetitions",
+        type=int,
+        metavar="R",
+        help="canaries: runs with, and without, each edge (default: of each canary its own)",
+    )
+    parser.add_argument(
+        "--findings",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="report: what another part has written; repeatable",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="table to write, CSV, its provenance beside it; report: a folder",
+    )
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Do one part, and write its table.
+
+    Raises:
+        AuditError: if there is nothing to attack, or too little.
+    """
+    import time
+
+    from feddep.stages import _running
+
+    job = _running.read(arguments)
+    started = time.perf_counter()
+    if arguments.part == "report":
+        _report(job, arguments.findings, arguments.output)
+        return
+    rows = _measure(job, arguments.part, arguments.repetitions)
+    write(job, rows, arguments.output, time.perf_counter() - started)
+
+
+def _measure(job, part, repetitions):  # type: ignore[no-untyped-def]
+    """Rows of the table of one part."""
+    from feddep import frameworks, variants
+    from feddep.audit import AuditError
+
+    _, parameters = frameworks.configured(job.specification["framework"])
+    if job.problem.partition is None:
+        raise AuditError("an audit is of clients; name their number with --clients, and the partition with --partition")
+    if part == "membership":
+        from feddep.audit import membership
+
+        name = variants.base(job.run.framework)
+        lines = membership.measure(name, job.problem, parameters)
+        return [{"framework": name, "rounds": job.problem.setting.rounds, **line.as_dict()} for line in lines]
+    if part == "properties":
+        from feddep.audit import properties
+
+        return properties.measure(job.problem, parameters)
+    if part == "canaries":
+        from feddep.audit import canaries
+
+        return canaries.measure(job.problem, parameters, repetitions)
+    from feddep.audit import reconstruction
+
+    return reconstruction.measure(job.problem, parameters)
+
+
+def write(job, rows, output, seconds):  # type: ignore[no-untyped-def]
+    """Write the table and its provenance."""
+    import pandas as pd
+
+    from feddep.storage import write_json, write_text
+
+    write_text(output, pd.DataFrame(rows).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    facts = {"run": job.run.path, "specification": job.specification, "provenance": job.provenance(seconds)}
+    write_json(output.with_suffix(".json"), facts)
+
+
+def _report(job, findings, output):  # type: ignore[no-untyped-def]
+    from feddep.audit import report
+
+    report.write(job.problem, findings, output)
