@@ -33,3 +33,12 @@ def partitions() -> pd.DataFrame:
         Columns paper, dataset, nodes, edges, features, classes, clients, mean_client_nodes, mean_client_edges, missing_edges.
     """
     return _read("partitions.csv")
+
+
+def edge_ldp() -> pd.DataFrame:
+    """The pairs of ε and σ that FedDEP's Figure 5 compares at.
+
+    Returns:
+        Columns dataset, clients, sampling_size_d, min_degree_D, epsilon (of one sampling), dpsgd_sigma.
+    """
+    return _read("edge_ldp.csv").drop(columns=["paper", "figure"])

@@ -55,3 +55,9 @@ def test_partitions_account_for_every_edge() -> None:
     # Means are printed as whole numbers: half an edge a client may be lost.
     off = (counted - table["edges"]).abs() > table["clients"].astype(float) / 2 + 1
     assert not off.any(), table[off]
+
+
+def test_the_pairs_of_figure_5() -> None:
+    pairs = published.edge_ldp()
+    columns = ["clients", "sampling_size_d", "min_degree_D", "epsilon", "dpsgd_sigma"]
+    assert pairs[columns].values.tolist() == [[3, 5, 15, 0.4, 4.2], [5, 5, 10, 0.6, 2.1], [10, 5, 3, 1.4, 0.4]]  # Section 4.5

@@ -35,7 +35,7 @@ def test_every_kind_keeps_the_interface(kind: str) -> None:
 
 
 def test_the_kinds_that_there_are() -> None:
-    assert studies.available() == ["curves", "grid", "headroom", "paired", "sweep"]
+    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "sweep"]
 
 
 def test_options_that_differ_are_columns() -> None:
@@ -125,6 +125,7 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     "curves": [FEW],
     "grid": [{**FEW, "frameworks": {"feddep": {"prototypes": [3, 5]}}}],
     "paired": [{**FEW, "frameworks": {"fedavg": {}, "global": {}}}],
+    "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "frameworks": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
     "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "frameworks": {"fedavg": {}}}],
 }
 
@@ -143,7 +144,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         given = {"dataset": run.dataset, "clients": run.clients, "setting": run.setting, "rounds": rounds, "validation": best}
         course = [0.5 * (number + 1) for number in range(rounds)]
         one = finished(run.framework, run.seed, best, **given, seconds_by_round=course, device="cpu")
-        content = {"key": plan.key(config, run), "result": one.result, "provenance": one.provenance}
+        result = {**one.result, "specification": plan.specification(config, run)}
+        content = {"key": plan.key(config, run), "result": result, "provenance": one.provenance}
         write_json(records.of_run(config, run).result, content)
     return root
 
@@ -190,7 +192,9 @@ def test_a_missing_run_or_study_is_one_sentence(root: Path, capsys: pytest.Captu
 
 def test_an_unknown_kind_is_one_sentence() -> None:
     config = validate({**RAW, "studies": {"mine": {"kind": "swep", "runs": [{}]}}})
-    with pytest.raises(ConfigError, match=r"studies\.mine\.kind is swep, .* known are curves, grid, headroom, paired, sweep$"):
+    with pytest.raises(
+        ConfigError, match=r"studies\.mine\.kind is swep, .* known are curves, grid, headroom, paired, privacy, sweep$"
+    ):
         plan.study_key(config, "mine")
     with pytest.raises(ConfigError, match=r"studies\.yours is not in the configuration; there are mine"):
         load(config, "yours")

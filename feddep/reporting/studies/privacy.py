@@ -1,0 +1,210 @@
+"""Kind ``privacy``: accuracy over the guarantee of neighbour sampling, published and exact, such as FedDEP's Figure 5."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from feddep.errors import DataError
+from feddep.privacy.accountant import Guarantee, amplify, one_sampling
+from feddep.privacy.profile import exact
+from feddep.privacy.text import delta as written
+from feddep.reporting import published
+from feddep.reporting.frames import records
+from feddep.reporting.markdown import table as pipe_table
+from feddep.reporting.runs import FinishedRun
+from feddep.reporting.studies.common import drawing, text
+from feddep.reporting.studies.common.study import KEYS, Study, summarise
+
+SHOWS = """\
+Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes; beside what the
+sampling of d neighbours hides of an edge.
+
+- *published*: FedDEP's ε and δ of one sampling out of D neighbours, as in its Figure 5, and for r < 1 with its Bernoulli sampler.
+  D is the least degree that the paper supposes for so many clients of MSAcademic. In truth the least is 0 or 1 (docs/privacy.md).
+- *exact δ*: of one sampling of a list of D neighbours, whatever the ε, and after *all* samplings, L hops times the epochs of the
+  classifier's training; r does not lower it.
+- Every framework that draws its mini-batches' neighbours has this guarantee, FedAvg no less than FedDEP.
+- σ: the noise of a framework that is trained by DP-SGD besides. The paper sets these σ beside its ε without saying how one
+  follows from the other; \\* marks another σ than the paper's for so many clients. What DP-SGD guarantees is in
+  results/tables/privacy.md.
+"""
+COLUMNS = ["fanout_d", "degree_D", "bernoulli_r", "samplings", "epsilon", "delta", "exact_delta", "exact_log10_rest"]
+COLUMNS += ["noise_sigma", "paper_sigma"]
+"""What stands beside a point of the study."""
+
+
+def tables(study: Study) -> dict[str, pd.DataFrame]:
+    """The summary over seeds, with
+
+    fanout_d, degree_D, bernoulli_r: d of the setting, the paper's D for so many clients, r of the framework (1 without);
+    samplings: k, of the classifier's training; epsilon and delta: the published pair of one sampling; exact_delta: of one
+    sampling; exact_log10_rest: the logarithm of 1 − δ after all; noise_sigma: σ of the framework, NaN without noise;
+    paper_sigma: the σ that the paper has for so many clients.  NaN where the paper names no D.
+
+    Raises:
+        DataError: if it names one for none of the runs, or a result does not say what it was made with.
+    """
+    keys = [*KEYS, *study.options]
+    paper = {line["clients"]: line for line in records(published.edge_ldp())}
+    beside = pd.DataFrame([_beside(one, paper) for one in study.finished], index=study.runs.index)
+    points = pd.concat([study.points[keys], beside], axis="columns").groupby(keys, sort=False, dropna=False).first()
+    table = summarise(study).merge(points.reset_index(), how="left", on=keys)
+    if table["epsilon"].isna().all():
+        known = ", ".join(map(str, paper))
+        raise DataError(
+            f"no run of the study {study.name} has a guarantee to show: FedDEP names a least degree for {known} clients only"
+        )
+    return {"table": table}
+
+
+def _beside(one: FinishedRun, paper: Mapping[int | None, Mapping[str, Any]]) -> dict[str, float]:
+    """The guarantee of a run's neighbour sampling, by the names in :data:`COLUMNS`; ``paper`` has Figure 5 by clients."""
+    try:
+        setting, framework = (one.result["specification"][part] for part in ("setting", "framework"))
+        fanout, samplings = setting["fanout"], setting["layers"] * setting["rounds"] * setting["local_epochs"]
+    except KeyError as error:
+        raise DataError(
+            f"the result of the run {one.run.path} does not say with what {error} it was made; run it again"
+        ) from None
+    facts = dict.fromkeys(COLUMNS, math.nan)
+    rate = framework.get("bernoulli_rate", 1.0)
+    facts |= {"fanout_d": fanout, "bernoulli_r": rate, "samplings": samplings, "noise_sigma": framework.get("sigma", math.nan)}
+    if one.run.clients not in paper:
+        return facts
+    degree, sigma = (paper[one.run.clients][name] for name in ("min_degree_D", "dpsgd_sigma"))
+    theirs = amplify(one_sampling(degree, fanout), rate)
+    ours = _exact(degree, fanout)
+    return {
+        **facts,
+        "degree_D": degree,
+        "epsilon": theirs.epsilon,
+        "delta": theirs.delta,
+        "exact_delta": ours.delta,
+        "exact_log10_rest": samplings * ours.log_rest / math.log(10),
+        "paper_sigma": sigma,
+    }
+
+
+def _exact(degree: int, fanout: int) -> Guarantee:
+    """Of a list of D neighbours that loses or gains one."""
+    return min((exact(shorter, fanout) for shorter in (degree - 1, degree)), key=lambda guarantee: guarantee.log_rest)
+
+
+def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
+    """A block a setting and dataset; a line a framework, number of clients and value."""
+    table, parts = tables["table"], []
+    others = _others(study)
+    header = ["M", "d", "D", *(["r"] if (table["bernoulli_r"] != 1).any() else [])]
+    header += ["published ε", "δ", "exact δ", "all", "framework", *others, "σ", "accuracy"]
+    for setting, dataset in _panels(table):
+        block = table[(table["setting"] == setting) & (table["dataset"] == dataset)]
+        of_setting = "" if table["setting"].nunique() == 1 else f", setting {setting}"
+        lines = [_line(line, others, "r" in header) for line in records(block.sort_values(["epsilon", "clients"], kind="stable"))]
+        parts.append(f"## {text.dataset_title(dataset)}{of_setting}\n\n{pipe_table(header, lines)}")
+    return "\n".join(parts)
+
+
+def _panels(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """Settings and datasets, in the order of the rows."""
+    return list(dict.fromkeys(zip(table["setting"], table["dataset"], strict=True)))
+
+
+def _line(line: Mapping[str, Any], others: list[str], with_rate: bool) -> list[str]:
+    number = "" if line["clients"] is None else str(line["clients"])
+    cells = [number, f"{line['fanout_d']:.0f}", "" if line["degree_D"] is None else f"{line['degree_D']:.0f}"]
+    cells += [f"{line['bernoulli_r']:g}"] if with_rate else []
+    if line["epsilon"] is None:
+        cells += [""] * 4
+    else:
+        after = Guarantee(0.0, line["exact_log10_rest"] * math.log(10))
+        cells += [f"{line[name]:.4g}" for name in ("epsilon", "delta", "exact_delta")] + [written(after)]
+    noise = "" if line["noise_sigma"] is None else f"{line['noise_sigma']:g}"
+    star = " \\*" if noise and not _paired(line) else ""
+    values = [text.value(line[option]) for option in others]
+    return [*cells, text.framework_title(line["framework"]), *values, noise + star, text.plus_minus(line["mean"], line["std"])]
+
+
+def _paired(line: Mapping[str, Any]) -> bool:
+    return bool(line["noise_sigma"] == line["paper_sigma"])
+
+
+def _others(study: Study) -> list[str]:
+    """The options that neither the guarantee nor σ tells of."""
+    told = {"fanout", "bernoulli_rate", "sigma"}
+    return [column for column in study.options if column.rpartition(".")[2] not in told]
+
+
+def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
+    """A panel a setting and dataset: accuracy at each guarantee, smallest published ε first; exact δ below it.
+
+    Colours and shapes tell frameworks apart, a hollow mark another σ than the paper's.  What has no guarantee to show, such as a
+    run on the whole graph, is left out.
+    """
+    table = tables["table"].dropna(subset="epsilon")
+    others = _others(study)
+    panels = _panels(table)
+    lines = [{**line, "name": _name(line, others)} for line in records(table)]
+    names = list(dict.fromkeys(line["name"] for line in lines))
+    columns = min(2, len(panels))
+    widest = max(len({_place(line) for line in lines if (line["setting"], line["dataset"]) == panel}) for panel in panels)
+    with drawing.style():
+        size = (0.9 + columns * max(2.6, 0.8 * widest + 0.6), 1.4 + 2.6 * -(-len(panels) // columns))
+        drawn, axes = drawing.panels(-(-len(panels) // columns), columns, size)
+        for ax in list(axes.flat)[len(panels) :]:
+            ax.set_axis_off()
+        for ax, panel in zip(axes.flat, panels, strict=False):
+            here = [line for line in lines if (line["setting"], line["dataset"]) == panel]
+            places = sorted({_place(line) for line in here})
+            for k, name in enumerate(names):
+                offset = 0.6 * ((k + 0.5) / len(names) - 0.5)
+                for line in (line for line in here if line["name"] == name):
+                    look = _look(k, line["noise_sigma"] is None or _paired(line))
+                    x = places.index(_place(line)) + offset
+                    ax.errorbar(
+                        x, line["mean"], yerr=line["std"] or 0.0, linestyle="none", markersize=4.5, elinewidth=0.9, **look
+                    )
+            ax.set_title(text.dataset_title(panel[1]) + ("" if table["setting"].nunique() == 1 else f", {panel[0]}"), loc="left")
+            ax.set_xticks(range(len(places)), [_label(place) for place in places], fontsize=7)
+            ax.set_xlim(-0.5, len(places) - 0.5)
+            ax.set_xlabel("published ε of one sampling, and its exact δ")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("test accuracy")
+        drawing.head(drawn, study.title, _legend(names, lines), columns=3)
+    return drawn
+
+
+Place = tuple[float, float, int, float, float]
+"""Published ε, exact δ, M, d and r: a place on the axis."""
+
+
+def _place(line: Mapping[str, Any]) -> Place:
+    return line["epsilon"], line["exact_delta"], line["clients"], line["fanout_d"], line["bernoulli_r"]
+
+
+def _label(place: Place) -> str:
+    epsilon, delta, clients, fanout, rate = place
+    of_rate = "" if rate == 1 else f", r = {rate:g}"
+    return f"ε = {epsilon:.3g}\nδ = {delta:.3g}\nM = {clients}, d = {fanout:.0f}{of_rate}"
+
+
+def _name(line: Mapping[str, Any], others: list[str]) -> str:
+    known = [f"{option}={text.value(line[option])}" for option in others if line[option] is not None]
+    return ", ".join([text.framework_title(line["framework"]), *known])
+
+
+def _look(number: int, filled: bool) -> dict[str, Any]:
+    colour = drawing.COLOURS[number % len(drawing.COLOURS)]
+    marker = drawing.MARKERS[number % len(drawing.MARKERS)]
+    return {"color": colour, "marker": marker, "markerfacecolor": colour if filled else "white"}
+
+
+def _legend(names: list[str], lines: list[dict[str, Any]]) -> list[Line2D]:
+    handles = [drawing.sample(name, linestyle="none", **_look(k, True)) for k, name in enumerate(names)]
+    if any(line["noise_sigma"] is not None and not _paired(line) for line in lines):
+        hollow = {"color": drawing.INK, "marker": "o", "markerfacecolor": "white", "linestyle": "none"}
+        handles.append(drawing.sample("another σ than the paper's", **hollow))
+    return handles
