@@ -61,7 +61,7 @@ def _of_numbers(arguments: argparse.Namespace) -> tuple[dict[str, object], str]:
     roots = _roots(arguments)
     spendings = _account(arguments, sampling, roots)
     title = f"DP-SGD with q = {sampling.rate:g}, T = {sampling.steps}, δ = {arguments.delta:g}: ε of one step and of all steps"
-    header = ["what is hidden", "σ", "one step, RDP", "PLD", f"{sampling.steps} steps, RDP", "PLD"]
+    header = ["what is hidden", "σ", "one step, RDP", "PLD", "all, RDP", "PLD"]
     rows = [[spending.hidden, number(spending.sigma), *_cells(spending)] for spending in spendings]
     remarks = [spending.remark() for spending in spendings]
     text = "\n\n".join(filter(None, [_with_notes(aligned(title, header, rows, {0}), arguments), sentences(remarks)]))
