@@ -21,7 +21,7 @@ from feddep.privacy.profile import exact
 from feddep.splits import Split
 
 DELTA = 1e-5
-"""δ of DP-SGD, and the slack δ' of the composition theorem: below one over the number of edges of every client."""
+"""δ of DP-SGD, and the slack δ' of the composition theorem: below one over the number of edges of every client of the papers."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Stage ``guarantees``: what neighbour sampling and DP-SGD guarantee the clients of the benchmark."""
 
 import argparse
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,15 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.privacy.guarantees import Training, measure
     from feddep.provenance import environment
     from feddep.reporting.guarantees import Place, frame, markdown
+    from feddep.reporting.labels import sort_datasets
     from feddep.splits import Split
     from feddep.storage import read_json, write_json, write_text
 
     config = read_json(arguments.config)
     made, seed = Path(config["output"]), config["seeds"][0]
     places = []
-    for dataset, options in config["datasets"].items():
+    for dataset in sort_datasets(config["datasets"]):
+        options = config["datasets"][dataset]
         file = made / "graphs" / f"{dataset}.safetensors"
         graph = Graph.load(file)
         if "synthetic" not in options and graph.fingerprint != plan.data_fingerprint(config, dataset):
@@ -54,7 +57,9 @@ def main(arguments: argparse.Namespace) -> None:
     write_text(directory / "privacy.csv", table)
     write_text(directory / "privacy.md", markdown(places, seed))
     data = {dataset: plan.data_fingerprint(config, dataset) for dataset in config["datasets"]}
-    write_json(directory / "privacy.json", {"configuration": config, "seed": seed, "data": data, **environment()})
+    made_with = environment()
+    made_with["packages"]["dp-accounting"] = version("dp-accounting")
+    write_json(directory / "privacy.json", {"configuration": config, "seed": seed, "data": data, **made_with})
 
 
 def noises(config: "Config", dataset: str) -> dict[str, float]:
