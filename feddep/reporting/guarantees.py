@@ -22,8 +22,8 @@ itself is in `privacy.csv`. docs/privacy.md says what the numbers mean, and what
   without.
 - Neighbour sampling promises something to who does *not* see the drawn neighbours; δ is the chance that they show an edge. DP-SGD
   promises something about all weights that a client sends, whoever sees them.
-- The slack δ' of the composition theorem, and δ of DP-SGD, are {DELTA:g}: below one over the number of edges of any client that has
-  fewer than {1 / DELTA:,.0f}.
+- The slack δ' of the composition theorem, and δ of DP-SGD, are {DELTA:g}: below one over the number of edges of any client that
+  has fewer than {1 / DELTA:,.0f}.
 """
 _SAMPLING = """\
 - *worst node*, *median node*: of all clients' the one for which the exact δ is largest.
