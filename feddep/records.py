@@ -24,11 +24,13 @@ class Artefact:
         key: content key that configuration, data and code give now.
         result: where the DAG writes it.
         record: where its published record is.
+        usable: whether the configuration lets records stand in for results.
     """
 
     key: str
     result: Path
     record: Path
+    usable: bool
 
     @property
     def matches(self) -> bool:
@@ -39,29 +41,45 @@ class Artefact:
         """
         return self.record.is_file() and read_json(self.record).get("key") == self.key
 
+    @property
+    def source(self) -> Path:
+        """Where to read it: from the record, if that may be used and has the key, else from the result.
+
+        Raises:
+            DataError: if the record is damaged.
+        """
+        return self.record if self.usable and self.matches else self.result
+
+    def statistics(self) -> dict[str, Any]:
+        """The statistics of a graph or partition, from :attr:`source`.
+
+        Raises:
+            DataError: if they are missing or damaged.
+        """
+        content = read_json(self.source)
+        return content.get("statistics", content)
+
 
 def of_run(config: Config, run: plan.Run) -> Artefact:
     """The metrics of a run."""
-    output, directory = _places(config)
-    return Artefact(plan.key(config, run), output / "runs" / run.path / "metrics.json", directory / f"{run.path}.json")
+    return _artefact(config, plan.key(config, run), f"runs/{run.path}/metrics.json", f"{run.path}.json")
 
 
 def of_partition(config: Config, cut: plan.Cut) -> Artefact:
     """The statistics of a partition."""
-    output, directory = _places(config)
-    name = Path("partitions", f"{cut.path}.json")
-    return Artefact(plan.partition_key(config, cut), output / name, directory / name)
+    name = f"partitions/{cut.path}.json"
+    return _artefact(config, plan.partition_key(config, cut), name, name)
 
 
 def of_graph(config: Config, dataset: str) -> Artefact:
     """The statistics of a graph."""
-    output, directory = _places(config)
-    name = Path("graphs", f"{dataset}.json")
-    return Artefact(plan.graph_key(config, dataset), output / name, directory / name)
+    name = f"graphs/{dataset}.json"
+    return _artefact(config, plan.graph_key(config, dataset), name, name)
 
 
-def _places(config: Config) -> tuple[Path, Path]:
-    return Path(config["output"]), Path(config["records"]["directory"])
+def _artefact(config: Config, key: str, result: str, record: str) -> Artefact:
+    published = config["records"]
+    return Artefact(key, Path(config["output"], result), Path(published["directory"], record), published["use"])
 
 
 def artefacts(config: Config) -> Iterator[Artefact]:
@@ -72,12 +90,12 @@ def artefacts(config: Config) -> Iterator[Artefact]:
 
 
 def publish(config: Config) -> list[Path]:
-    """Copy every result of the configuration to the records; returns the records that changed.
+    """Copy every result of the configuration that no record stands in for to the records; returns the records that changed.
 
     Raises:
         DataError: if a result is missing, damaged, or was made from something else than is asked for now.
     """
-    return [artefact.record for artefact in artefacts(config) if _publish(artefact)]
+    return [artefact.record for artefact in artefacts(config) if artefact.source == artefact.result and _publish(artefact)]
 
 
 def _publish(artefact: Artefact) -> bool:
@@ -90,17 +108,6 @@ def _publish(artefact: Artefact) -> bool:
         return False
     write_json(artefact.record, result)
     return True
-
-
-def reuse(record: Path, key: str, result: Path) -> None:
-    """Write the result that a record holds, as the DAG would have written it.
-
-    Raises:
-        DataError: if the record is missing, damaged, or has another key.
-    """
-    content = read_json(record)
-    _check(content, key, record)
-    write_json(result, content.get("statistics", content))
 
 
 def _check(content: dict[str, Any], key: str, path: Path) -> None:

@@ -35,7 +35,7 @@ def test_every_stage_explains_its_flags(stage: str, capsys: pytest.CaptureFixtur
     assert "--output" in (out := capsys.readouterr().out) or "--config" in out
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["reuse"], ["reuse", "--recrod", "x"]])
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["publish"], ["publish", "--confgi", "x"]])
 def test_a_wrong_command_line_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -44,20 +44,20 @@ def test_a_wrong_command_line_exits_with_2(arguments: list[str], capsys: pytest.
 
 
 def test_an_error_is_one_sentence(capsys: pytest.CaptureFixture[str]):
-    assert main(["reuse", "--record", "nowhere.json", "--key", "k", "--output", "out.json"]) == 1
+    assert main(["publish", "--config", "nowhere.json"]) == 1
     err = capsys.readouterr().err
-    assert err == "feddep reuse: nowhere.json does not exist; run the stage that writes it\n"
+    assert err == "feddep publish: nowhere.json does not exist; run the stage that writes it\n"
 
 
 def test_an_interruption_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    from feddep.stages import reuse
+    from feddep.stages import publish
 
     def interrupted(arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reuse, "main", interrupted)
-    assert main(["reuse", "--record", "a", "--key", "k", "--output", "o"]) == 130
-    assert capsys.readouterr().err.startswith("feddep reuse: interrupted")
+    monkeypatch.setattr(publish, "main", interrupted)
+    assert main(["publish", "--config", "a"]) == 130
+    assert capsys.readouterr().err.startswith("feddep publish: interrupted")
 
 
 def test_help_loads_no_heavy_library():

@@ -48,16 +48,25 @@ def test_places(config: dict[str, Any], run: plan.Run, tmp_path: Path):
     assert cut.record == tmp_path / "records/partitions/tiny/m3/seed0.json"
 
 
-def test_what_is_published_matches_and_comes_back_as_it_was(config: dict[str, Any], tmp_path: Path):
+def test_what_is_published_stands_in_for_the_result(config: dict[str, Any]):
     assert not any(artefact.matches for artefact in records.artefacts(config))
     changed = records.publish(config)
     artefacts = list(records.artefacts(config))
     assert sorted(changed) == sorted(artefact.record for artefact in artefacts)
-    for artefact in artefacts:
-        assert artefact.matches
-        copy = tmp_path / "copy.json"
-        records.reuse(artefact.record, artefact.key, copy)
-        assert copy.read_bytes() == artefact.result.read_bytes()
+    assert all(artefact.source == artefact.record for artefact in artefacts)
+    runs = [artefact for artefact in artefacts if artefact.result.name == "metrics.json"]
+    assert [read_json(artefact.source) for artefact in runs] == [read_json(artefact.result) for artefact in runs]
+    for artefact in (records.of_partition(config, plan.Cut("tiny", 3, 0)), records.of_graph(config, "tiny")):
+        published = artefact.statistics()
+        assert published == read_json(artefact.result)
+        artefact.record.unlink()
+        assert artefact.statistics() == published
+
+
+def test_records_that_may_not_be_used_stand_in_for_nothing(config: dict[str, Any]):
+    records.publish(config)
+    config["records"]["use"] = False
+    assert all(artefact.matches and artefact.source == artefact.result for artefact in records.artefacts(config))
 
 
 def test_publishing_again_changes_nothing(config: dict[str, Any]):
@@ -82,15 +91,19 @@ def test_a_record_of_something_else_does_not_match(config: dict[str, Any], run: 
     assert not records.of_partition(config, plan.Cut("tiny", 3, 0)).matches
 
 
-def test_a_record_with_another_key_is_not_reused(config: dict[str, Any], run: plan.Run, tmp_path: Path):
+def test_a_record_with_another_key_is_not_used(config: dict[str, Any], run: plan.Run):
     records.publish(config)
     artefact = records.of_run(config, run)
-    record = read_json(artefact.record)
-    write_json(artefact.record, {**record, "key": "0" * 64})
-    target = tmp_path / "target.json"
-    with pytest.raises(DataError, match=r"seed0\.json has the key 000000000000…, but .* now give"):
-        records.reuse(artefact.record, artefact.key, target)
-    assert not target.exists()
+    write_json(artefact.record, {**read_json(artefact.record), "key": "0" * 64})
+    assert artefact.source == artefact.result
+
+
+def test_what_a_record_stands_in_for_need_not_be_there_to_publish(config: dict[str, Any], run: plan.Run):
+    records.publish(config)
+    records.of_run(config, run).result.unlink()
+    other = records.of_graph(config, "tiny")
+    other.record.unlink()
+    assert records.publish(config) == [other.record]
 
 
 def test_a_stale_result_is_not_published(config: dict[str, Any], run: plan.Run):

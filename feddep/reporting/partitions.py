@@ -1,6 +1,5 @@
 """How the graphs were divided: our partitions over seeds, beside the papers'."""
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,7 +9,6 @@ from feddep.config import Config
 from feddep.errors import DataError
 from feddep.reporting import published
 from feddep.reporting.labels import sort_datasets
-from feddep.storage import read_json
 
 GRAPH = ["nodes", "edges", "features", "classes"]
 PARTITION = ["mean_client_nodes", "mean_client_edges", "missing_edges"]
@@ -38,18 +36,18 @@ def load(config: Config) -> pd.DataFrame:
     cuts = sorted(plan.cuts(config), key=lambda cut: (cut.clients, cut.seed))
     rows = []
     for dataset in sort_datasets(config["datasets"]):
-        graph = _read(records.of_graph(config, dataset).result, GRAPH)
+        graph = _read(records.of_graph(config, dataset), GRAPH)
         for cut in (cut for cut in cuts if cut.dataset == dataset):
-            partition = _read(records.of_partition(config, cut).result, [*PARTITION, "cut_nodes"])
+            partition = _read(records.of_partition(config, cut), [*PARTITION, "cut_nodes"])
             rows.append({"dataset": dataset, **graph, "clients": cut.clients, "seed": cut.seed, **partition})
     return pd.DataFrame(rows, columns=["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"])
 
 
-def _read(path: Path, keys: list[str]) -> dict[str, Any]:
-    statistics = read_json(path)
+def _read(artefact: records.Artefact, keys: list[str]) -> dict[str, Any]:
+    statistics = artefact.statistics()
     missing = [key for key in keys if key not in statistics]
     if missing:
-        raise DataError(f"{path} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
+        raise DataError(f"{artefact.source} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
     return {key: statistics[key] for key in keys}
 
 

@@ -43,7 +43,7 @@ def load_one(config: Config, run: plan.Run) -> FinishedRun:
         DataError: as :func:`load`.
     """
     expected = records.of_run(config, run)
-    path = expected.result
+    path = expected.source
     if not path.exists():
         raise DataError(f"the run {run.path} has not finished ({path} does not exist); run `snakemake` to make it")
     metrics = read_json(path)

@@ -11,8 +11,9 @@ def prepare_for(run):
     return prepared
 
 
-for run in FRESH_RUNS:
-    prepare_for(run)
+for run in plan.all_runs(config):
+    if source(RUNS[run.path]) == RUNS[run.path].result:
+        prepare_for(run)
 
 
 def prepared_files(stage):

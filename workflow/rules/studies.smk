@@ -27,7 +27,7 @@ for study in config["studies"]:
         """The table, page and figure of a study."""
         name: f"study_{study}"
         message: f"Write the study {study} to {{params.directory}}"
-        input: [RUNS[run.path].result for run in plan.study_runs(config, study)]
+        input: [source(RUNS[run.path]) for run in plan.study_runs(config, study)]
         output: study_files(study)
         log: f"{OUTPUT}/logs/studies/{study}.log"
         benchmark: f"{OUTPUT}/benchmarks/studies/{study}.tsv"

@@ -1,7 +1,7 @@
 def findings(wildcards):
     """All that tables, figures and report are made of."""
     runs = [RUNS[run.path] for run in plan.runs(config)]
-    return [artefact.result for artefact in (*runs, *CUTS.values(), *GRAPHS.values())]
+    return [source(artefact) for artefact in (*runs, *CUTS.values(), *GRAPHS.values())]
 
 
 rule tables:
