@@ -94,8 +94,10 @@ def choose(features: np.ndarray, positive: np.ndarray, group: np.ndarray, seed: 
         found = []
         for number in np.unique(group):
             held = group == number
+            if len(np.unique(positive[held])) < 2 or len(np.unique(positive[~held])) < 2:
+                continue  # nothing to tell apart
             found.append(auc(fitted(model, features[~held], positive[~held], seed)(features[held]), positive[held]))
-        return float(np.mean(found))
+        return float(np.mean(found)) if found else 0.0
 
     return max(MODELS, key=quality)
 

@@ -67,6 +67,7 @@ class Line:
         auc, tpr: of the attack.
         baseline_auc, baseline_tpr: of the attack without any message.
         gain_auc, gain_tpr: the differences.
+        covered_auc, covered_baseline_auc: AUC, with and without messages, among the pairs that they tell of; none without any.
         models: the models that were chosen, each once.
         remark: what else came out.
     """
@@ -80,6 +81,8 @@ class Line:
     baseline_tpr: Interval
     gain_auc: Interval
     gain_tpr: Interval
+    covered_auc: float | None
+    covered_baseline_auc: float | None
     models: str
     remark: str
 
@@ -137,28 +140,34 @@ def attack(problem: Problem, pairs: Sequence[Pairs], channels: Sequence[Channel]
     before = attack_each(known, is_edge, group, problem.seed)
     lines = []
     for channel in track(channels, f"{problem.name}: attacks") if channels else [Channel("nothing", ())]:
-        guesses, coverage = before, 0.0
+        guesses, covered = before, np.zeros(len(is_edge), dtype=bool)
         if channel.readings:
             facts = np.concatenate([reading.facts(each) for reading, each in zip(channel.readings, pairs, strict=True)])
-            coverage = float(np.isfinite(facts).any(axis=1).mean())
+            covered = np.isfinite(facts).any(axis=1)
             facts = standardised(facts, group)
             guesses = attack_each(np.column_stack([known, facts]), is_edge, group, problem.seed)
         of_attack, of_baseline = guesses.scores, before.scores
         line = Line(
             leaves=channel.leaves,
             pairs=len(is_edge),
-            coverage=coverage,
+            coverage=float(covered.mean()),
             auc=interval(auc, of_attack, is_edge, samples),
             tpr=interval(sensitivity, of_attack, is_edge, samples),
             baseline_auc=interval(auc, of_baseline, is_edge, samples),
             baseline_tpr=interval(sensitivity, of_baseline, is_edge, samples),
             gain_auc=gain(auc, of_attack, of_baseline, is_edge, samples),
             gain_tpr=gain(sensitivity, of_attack, of_baseline, is_edge, samples),
+            covered_auc=_auc_of(of_attack, is_edge, covered),
+            covered_baseline_auc=_auc_of(of_baseline, is_edge, covered),
             models=", ".join(sorted(set(guesses.models.values()))),
             remark=channel.recovery(),
         )
         lines.append(line)
     return lines
+
+
+def _auc_of(scores: np.ndarray, positive: np.ndarray, some: np.ndarray) -> float | None:
+    return auc(scores[some], positive[some]) if len(np.unique(positive[some])) == 2 else None
 
 
 def listen_to(name: str, problem: Problem, parameters: Any, pairs: Sequence[Pairs]) -> tuple[Problem, list[Channel]]:
@@ -215,12 +224,11 @@ def sampled_nodes(problem: Problem, parameters: Any, client: int) -> Callable[[]
 
     They are drawn a second time from the stream of :class:`feddep.neighbour_generation.training.NeighGenTrainer`.
     """
-    how = parameters.generation
-    kept = impair_client(problem, how, client, problem.subgraphs()[client]).kept
+    kept = impair_client(problem, parameters, client, problem.subgraphs()[client]).kept
     sampling = seeding.generator(problem.seed, f"client{client}", "neighgen", "sampling")
-    for _ in range(how.local_epochs):
+    for _ in range(parameters.local_epochs):
         sampling.permutation(len(kept))
-    return lambda: kept[np.sort(sampling.permutation(len(kept))[: min(how.batch, len(kept))])]
+    return lambda: kept[np.sort(sampling.permutation(len(kept))[: min(parameters.generator_batch, len(kept))])]
 
 
 def _of_neighgen(problem: Problem, parameters: Any, pairs: Sequence[Pairs]) -> list[Channel]:

@@ -66,11 +66,13 @@ def measure(problem: Problem, parameters: Any) -> list[dict[str, Any]]:
         by_own = [embeddings_of(encoders[i], graph, problem.device) for graph in seen]
         learned_from = {KNOWLEDGE[0]: [own[j] for j in others], KNOWLEDGE[1]: by_own, KNOWLEDGE[2]: [common[j] for j in others]}
         shadow = np.concatenate([graphs[j].features.toarray() for j in others])
+        counts = [*(count for count in COUNTS if count < graphs[i].num_nodes), graphs[i].num_nodes]
+        of_own, of_common = (
+            [prototypes_of(z, count, parameters, problem.seed, i) for count in counts] for z in (own[i], common[i])
+        )
         for knowledge, embeddings in learned_from.items():
-            z = common[i] if knowledge == KNOWLEDGE[2] else own[i]
             decoder = fit(np.concatenate([each.cpu().numpy() for each in embeddings]), shadow)
-            for count in [*(count for count in COUNTS if count < graphs[i].num_nodes), graphs[i].num_nodes]:
-                found = prototypes_of(z, count, parameters, problem.seed, i)
+            for count, found in zip(counts, of_common if knowledge == KNOWLEDGE[2] else of_own, strict=True):
                 judged = judge(graphs[i], found, decoder.predict(found.embeddings.cpu().numpy()), shadow.mean(axis=0))
                 of = {"knowledge": knowledge, "prototypes": count, "every_node": count == graphs[i].num_nodes}
                 rows.append({**of, "client": i, "nodes": graphs[i].num_nodes, **judged})

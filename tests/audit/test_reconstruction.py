@@ -1,0 +1,105 @@
+"""Features from prototypes, properties of clients."""
+
+import numpy as np
+import pytest
+import torch
+
+from feddep import frameworks
+from feddep.audit import AuditError, attacks, properties, reconstruction
+from feddep.datasets.synthetic import planted_partition
+from feddep.partition import louvain
+from feddep.problem import Problem
+from feddep.prototypes import Prototypes
+from feddep.settings import Setting
+from feddep.splits import random_split
+
+
+def problem_of(clients: int = 3) -> Problem:
+    graph = planted_partition(180, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
+    split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
+    return Problem("audited", graph, split, louvain(graph, clients, 0), Setting("sgd", 0.5, 0.0, 16, 3, 2, 1, 2, 16, 0.2), 0)
+
+
+def test_a_perfect_reconstruction_and_a_guess():
+    graph, _ = problem_of().subgraphs()[0]
+    x = graph.features.toarray()
+    cluster = np.arange(graph.num_nodes) % 5
+    means = np.array([x[cluster == c].mean(axis=0) for c in range(5)])
+    prototypes = Prototypes(torch.zeros(5, 2), torch.from_numpy(cluster))
+    guess = x.mean(axis=0)
+    perfect = reconstruction.judge(graph, prototypes, means, guess)
+    assert perfect["error"] == pytest.approx(0, abs=1e-10)
+    assert perfect["chance"] == pytest.approx(1 / 5)
+    assert reconstruction.judge(graph, prototypes, np.tile(guess, (5, 1)), guess)["error"] == pytest.approx(1)
+    each = Prototypes(torch.zeros(len(x), 2), torch.arange(len(x)))
+    assert reconstruction.judge(graph, each, x, guess)["match"] > 0.95
+
+
+def test_embeddings_that_are_features_give_them_away():
+    problem = problem_of()
+    graph = problem.graph
+    own, other = graph.subgraph(np.arange(40)), graph.subgraph(np.arange(40, 180))
+    decoder = reconstruction.fit(2 * other.features.toarray() + 1, other.features.toarray())
+    x = own.features.toarray()
+    each = Prototypes(torch.zeros(len(x), 2), torch.arange(len(x)))
+    found = reconstruction.judge(own, each, decoder.predict(2 * x + 1), other.features.toarray().mean(axis=0))
+    assert found["error"] < 0.05
+    assert found["match"] > 0.95
+
+
+def test_more_prototypes_say_more_to_who_has_the_encoder(monkeypatch):
+    monkeypatch.setattr(reconstruction, "COUNTS", (3, 10))
+    problem = problem_of()
+    parameters = frameworks.load("feddep").Parameters(embedding=16, pretraining_epochs=3)
+    rows = reconstruction.measure(problem, parameters)
+    assert len(rows) == 3 * 3 * 3
+    summary = reconstruction.summary(rows)
+    assert [row["prototypes"] for row in summary[:3]] == [3, 10, None]
+    at_end = {row["knowledge"]: row for row in summary if row["prototypes"] is None}
+    known = at_end["the client's encoder"]
+    assert known["error"] < 1
+    assert known["match"] > 3 * known["chance"]
+    assert all(row["error_low"] <= row["error"] <= row["error_high"] for row in summary)
+    with pytest.raises(AuditError, match="there are 2 clients; at least 3"):
+        reconstruction.measure(problem_of(2), parameters)
+    with pytest.raises(AuditError, match="use --framework feddep"):
+        reconstruction.measure(problem, frameworks.load("fedavg").Parameters())
+
+
+def test_clients_that_are_attacked_share_no_node_with_the_attackers_own():
+    made, attacked = properties.shadow_clients(problem_of(), 20)
+    halves: dict[bool, set[bytes]] = {True: set(), False: set()}
+    for (graph, _), whose in zip(made, attacked, strict=True):
+        halves[bool(whose)] |= {row.tobytes() for row in np.hstack([graph.features.toarray(), graph.labels[:, None]])}
+    repeated = len(halves[True] & halves[False])  # nodes may happen to have the same features
+    assert repeated < 0.1 * len(halves[True])
+    assert attacked.sum() == 10
+
+
+def test_a_property_that_shows_is_found_and_one_that_does_not_is_not():
+    rng = np.random.default_rng(0)
+    positive, attacked = rng.random(120) < 0.5, np.arange(120) % 2 == 1
+    noise = rng.normal(size=(120, 3))
+    assert properties.infer(np.column_stack([noise, 9 * positive]), positive, attacked, 0)["auc"] > 0.99
+    found = properties.infer(noise, positive, attacked, 0)
+    assert found["auc_low"] < 0.5 < found["auc_high"]
+
+
+def test_what_is_looked_at_of_prototypes_depends_on_neither_order_nor_axes():
+    rng = np.random.default_rng(0)
+    prototypes = rng.normal(size=(5, 8))
+    turned = rng.permutation(prototypes) @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    first, second = properties.shape_of(prototypes), properties.shape_of(turned)
+    assert np.allclose(first[:-1], second[:-1])
+
+
+def test_properties_of_a_small_graph(monkeypatch):
+    monkeypatch.setattr(attacks, "MODELS", {"logistic": attacks.MODELS["logistic"]})
+    parameters = frameworks.load("feddep_wo_nfdp").Parameters(embedding=8, pretraining_epochs=1, prototypes=3)
+    rows = properties.measure(problem_of(), parameters, 24)
+    assert len(rows) == 9
+    assert all(row["clients"] == 12 and row["auc_low"] <= row["auc"] <= row["auc_high"] for row in rows)
+    with pytest.raises(AuditError, match="15 clients are too few"):
+        properties.measure(problem_of(), parameters, 15)
+    with pytest.raises(AuditError, match="use --framework feddep_wo_nfdp"):
+        properties.measure(problem_of(), frameworks.load("feddep").Parameters())
