@@ -43,7 +43,7 @@ a client reports beside its weights (losses, correct answers) is not covered by 
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -69,6 +69,9 @@ _ORDERS = [*(1 + np.geomspace(0.02, 0.8, 10)), *np.arange(2, 12, 0.5), *range(12
 
 _CELLS = 10_000
 """Number of grid cells on either side of zero for one step's privacy loss."""
+
+_MOST_AT_A_TIME = 4_000_000
+"""Most numbers that are worked on at a time, some 100 MB."""
 
 
 @dataclass(frozen=True)
@@ -276,14 +279,25 @@ class _Replaced:
         self._unlikely = float(shares[~likely].sum())  # counts as known for certain
         self._tail = tail
 
+    def _in_parts(self, law: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
+        """What ``law`` makes of arrays of the same length, a part at a time: each entry takes a row as long as the mixture."""
+        parts = -(-len(arrays[0]) * len(self._means) // _MOST_AT_A_TIME)
+        return np.concatenate([law(*each) for each in zip(*(np.array_split(array, parts) for array in arrays), strict=True)])
+
     def loss(self, points: np.ndarray) -> np.ndarray:
         """The privacy loss ln P̂/Q̂, which increases; it is odd."""
+        return self._in_parts(self._loss, points)
+
+    def _loss(self, points: np.ndarray) -> np.ndarray:
         common = -(self._means**2) / 2
         cross = np.multiply.outer(points, self._means)
         return logsumexp(common + cross, axis=1, b=self._shares) - logsumexp(common - cross, axis=1, b=self._shares)
 
     def delta(self, points: np.ndarray, losses: np.ndarray) -> np.ndarray:
         """P̂(S) − e^ε Q̂(S) for the points t from which S begins, and their losses ε."""
+        return self._in_parts(self._delta, points, losses)
+
+    def _delta(self, points: np.ndarray, losses: np.ndarray) -> np.ndarray:
         first = logsumexp(log_ndtr(np.subtract.outer(self._means, points)), axis=0, b=self._shares[:, None])
         second = logsumexp(log_ndtr(-np.add.outer(self._means, points)), axis=0, b=self._shares[:, None])
         return self._unlikely - np.exp(first) * np.expm1(np.minimum(losses + second - first, 0))
