@@ -25,7 +25,7 @@ from feddep.progress import track
 from feddep.prototypes import find_prototypes
 from feddep.training import Learner, new_optimizer
 
-CLIENTS = 80
+CLIENTS = 60
 """Clients that are made; half of them are attacked."""
 
 LARGEST_PIECE = 60

@@ -1,0 +1,61 @@
+"""The stage ``audit`` from the command line."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from feddep import plan
+from feddep.__main__ import main
+from feddep.audit import attacks, membership
+from feddep.config import validate
+from feddep.datasets.synthetic import planted_partition
+from feddep.partition import louvain
+from feddep.splits import random_split
+from feddep.storage import write_json
+
+
+@pytest.fixture
+def flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A run of FedAvg on a made-up graph."""
+    monkeypatch.setattr(membership, "BOOTSTRAPS", 20)
+    monkeypatch.setattr(attacks, "MODELS", {"logistic": attacks.MODELS["logistic"]})
+    tiny = {"synthetic": {"nodes": 180, "communities": 12, "seed": 0}}
+    setting = {"rounds": 1, "batch_size": 16, "hidden": 16, "fanout": 3}
+    config = {"device": "cpu", "datasets": {"tiny": tiny}, "clients": [3], "seeds": [0]}
+    config = validate({**config, "settings": {"quick": setting}, "frameworks": {"fedavg": {}}})
+    write_json(tmp_path / "config.json", config)
+    run = plan.Run("quick", "tiny", 3, "fedavg", 0)
+    graph = planted_partition(180, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
+    assert plan.specification(config, run)["setting"]["rounds"] == 1
+    graph.save(tmp_path / "graph.safetensors")
+    random_split(180, config["split"], 0).save(tmp_path / "split.safetensors")
+    louvain(graph, 3, 0).save(tmp_path / "partition.safetensors")
+    named = {"config": "config.json", "graph": "graph.safetensors", "split": "split.safetensors"}
+    files = [text for name, file in named.items() for text in (f"--{name}", str(tmp_path / file))]
+    return ["audit", *files, "--dataset", "tiny", "--framework", "fedavg", "--setting", "quick", "--seed", "0"]
+
+
+def test_a_part_is_a_table_with_its_provenance(flags, tmp_path):
+    output = tmp_path / "found.csv"
+    partition = ["--clients", "3", "--partition", str(tmp_path / "partition.safetensors")]
+    assert main([*flags, *partition, "--part", "membership", "--output", str(output)]) == 0
+    table = pd.read_csv(output)
+    assert table["framework"].tolist() == ["fedavg"]
+    assert 0.5 < table["auc"][0] <= 1
+    facts = json.loads(output.with_suffix(".json").read_text())
+    assert facts["specification"]["framework"] == {"name": "fedavg"}
+    assert facts["provenance"]["packages"]["torch"]
+
+
+def test_what_cannot_be_done_is_one_sentence(flags, tmp_path, capsys):
+    output = tmp_path / "found.csv"
+    assert main([*flags, "--part", "membership", "--output", str(output)]) == 1
+    assert capsys.readouterr().err.startswith("feddep audit: an audit is of clients; give their number with --clients")
+    partition = ["--clients", "3", "--partition", str(tmp_path / "partition.safetensors")]
+    assert main([*flags, *partition, "--part", "canaries", "--output", str(output)]) == 1
+    assert "use --framework feddep_wo_nfdp" in capsys.readouterr().err
+    assert main([*flags, *partition, "--part", "report", "--output", str(tmp_path)]) == 1
+    assert "none of the findings is of the part membership" in capsys.readouterr().err
+    assert not output.exists()
