@@ -11,12 +11,13 @@ learn from.  How it comes by embeddings to learn from is the attack's knowledge:
 * ``common encoder``: all have one encoder (the parameter ``encoder: common``), and nothing has to be stolen.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
@@ -33,8 +34,8 @@ from feddep.prototypes import Prototypes, find_prototypes
 COUNTS = (3, 5, 10, 15, 20, 50, 100, 200)
 """Numbers C of prototypes; in the end each node is its own prototype."""
 
-PENALTIES = (1e-2, 1.0, 1e2, 1e4)
-"""What the ridge regression may choose among, by leaving out one node of the shadow clients at a time."""
+PENALTIES = (1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e6)
+"""What the ridge regression may choose among."""
 
 KNOWLEDGE = ("shadow encoders", "the client's encoder", "common encoder")
 
@@ -65,24 +66,65 @@ def measure(problem: Problem, parameters: Any) -> list[dict[str, Any]]:
         seen = [graphs[j] if parameters.depth else without_edges(graphs[j]) for j in others]
         by_own = [embeddings_of(encoders[i], graph, problem.device) for graph in seen]
         learned_from = {KNOWLEDGE[0]: [own[j] for j in others], KNOWLEDGE[1]: by_own, KNOWLEDGE[2]: [common[j] for j in others]}
-        shadow = np.concatenate([graphs[j].features.toarray() for j in others])
+        shadow = [graphs[j].features.toarray() for j in others]
+        guess = np.concatenate(shadow).mean(axis=0)
         counts = [*(count for count in COUNTS if count < graphs[i].num_nodes), graphs[i].num_nodes]
         of_own, of_common = (
             [prototypes_of(z, count, parameters, problem.seed, i) for count in counts] for z in (own[i], common[i])
         )
         for knowledge, embeddings in learned_from.items():
-            decoder = fit(np.concatenate([each.cpu().numpy() for each in embeddings]), shadow)
+            decoder = fit([each.cpu().numpy() for each in embeddings], shadow)
             for count, found in zip(counts, of_common if knowledge == KNOWLEDGE[2] else of_own, strict=True):
-                judged = judge(graphs[i], found, decoder.predict(found.embeddings.cpu().numpy()), shadow.mean(axis=0))
+                judged = judge(graphs[i], found, decoder(found.embeddings.cpu().numpy()), guess)
                 of = {"knowledge": knowledge, "prototypes": count, "every_node": count == graphs[i].num_nodes}
                 rows.append({**of, "client": i, "nodes": graphs[i].num_nodes, **judged})
     return rows
 
 
-def fit(embeddings: np.ndarray, features: np.ndarray) -> RidgeCV:
-    """The map from embeddings, shape (n, d_z), to features, shape (n, F)."""
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """All that a ridge regression needs of some nodes, with a column of ones behind the embeddings."""
+
+    xx: np.ndarray
+    xy: np.ndarray
+    yy: float
+
+    @classmethod
+    def of(cls, embeddings: np.ndarray, features: np.ndarray) -> "Sums":
+        """Of embeddings, shape (n, d_z), and features, shape (n, F)."""
+        x = np.column_stack([embeddings.astype(np.float64), np.ones(len(embeddings))])
+        return cls(x.T @ x, x.T @ features, float((features.astype(np.float64) ** 2).sum()))
+
+    def __add__(self, other: "Sums") -> "Sums":
+        return Sums(self.xx + other.xx, self.xy + other.xy, self.yy + other.yy)
+
+    def solve(self, penalty: float) -> np.ndarray:
+        """The map, shape (d_z + 1, F); its last row, the constant, is not penalised."""
+        weights = np.full(len(self.xx), penalty)
+        weights[-1] = 0
+        return np.linalg.solve(self.xx + np.diag(weights), self.xy)
+
+    def error(self, solution: np.ndarray) -> float:
+        """Sum of squared errors of a map on these nodes."""
+        return self.yy - 2 * float((solution * self.xy).sum()) + float((solution * (self.xx @ solution)).sum())
+
+
+def fit(embeddings: Sequence[np.ndarray], features: Sequence[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """The map from embeddings to features, as a function; its penalty is chosen by leaving one client out at a time.
+
+    Args:
+        embeddings: of each of the clients that are learned from, at least two, shape (n, d_z).
+        features: likewise, shape (n, F).
+    """
     with threadpool_limits(1):
-        return RidgeCV(PENALTIES).fit(embeddings.astype(np.float64), features.astype(np.float64))
+        sums = [Sums.of(*each) for each in zip(embeddings, features, strict=True)]
+        rest = [reduce(add, [other for k, other in enumerate(sums) if k != held]) for held in range(len(sums))]
+
+        def error(penalty: float) -> float:
+            return sum(left.error(others.solve(penalty)) for left, others in zip(sums, rest, strict=True))
+
+        solution = reduce(add, sums).solve(min(PENALTIES, key=error))
+    return lambda z: z.astype(np.float64) @ solution[:-1] + solution[-1]
 
 
 def prototypes_of(z: Tensor, count: int, parameters: feddep.Parameters, seed: int, client: int) -> Prototypes:
