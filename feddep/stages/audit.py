@@ -2,6 +2,10 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from feddep.stages._running import Job
 
 HELP = "attack what leaves clients: edges, properties, features, and lower bounds on ε"
 
@@ -51,25 +55,25 @@ def main(arguments: argparse.Namespace) -> None:
     """
     import time
 
+    from feddep.audit import AuditError
     from feddep.stages import _running
 
     job = _running.read(arguments)
-    started = time.perf_counter()
+    if job.problem.partition is None:
+        raise AuditError("an audit is of clients; give their number with --clients, and the partition with --partition")
     if arguments.part == "report":
         _report(job, arguments.findings, arguments.output)
         return
+    started = time.perf_counter()
     rows = _measure(job, arguments.part, arguments.repetitions)
-    write(job, rows, arguments.output, time.perf_counter() - started)
+    _write(job, rows, arguments.output, time.perf_counter() - started)
 
 
-def _measure(job, part, repetitions):  # type: ignore[no-untyped-def]
+def _measure(job: "Job", part: str, repetitions: int | None) -> list[dict[str, Any]]:
     """Rows of the table of one part."""
     from feddep import frameworks, variants
-    from feddep.audit import AuditError
 
     _, parameters = frameworks.configured(job.specification["framework"])
-    if job.problem.partition is None:
-        raise AuditError("an audit is of clients; name their number with --clients, and the partition with --partition")
     if part == "membership":
         from feddep.audit import membership
 
@@ -89,7 +93,7 @@ def _measure(job, part, repetitions):  # type: ignore[no-untyped-def]
     return reconstruction.measure(job.problem, parameters)
 
 
-def write(job, rows, output, seconds):  # type: ignore[no-untyped-def]
+def _write(job: "Job", rows: list[dict[str, Any]], output: Path, seconds: float) -> None:
     """Write the table and its provenance."""
     import pandas as pd
 
@@ -100,7 +104,23 @@ def write(job, rows, output, seconds):  # type: ignore[no-untyped-def]
     write_json(output.with_suffix(".json"), facts)
 
 
-def _report(job, findings, output):  # type: ignore[no-untyped-def]
-    from feddep.audit import report
+def _report(job: "Job", findings: list[Path], output: Path) -> None:
+    """Put the parts together; the run says which noise the promises of DP-SGD are of."""
+    import dataclasses
 
-    report.write(job.problem, findings, output)
+    from feddep import plan
+    from feddep.audit import report
+    from feddep.reporting.labels import dataset_title
+
+    run, noises = job.run, {}
+    for name in ("fedgnn", "feddep_wo_nfdp"):
+        options = plan.specification(job.config, dataclasses.replace(run, framework=name))["framework"]
+        noises[name] = _sigma(options)
+    title = f"{dataset_title(run.dataset)}, M = {run.clients}, setting {run.setting}, seed {run.seed}"
+    report.write(job.problem, noises, findings, title, output)
+
+
+def _sigma(options: dict[str, Any]) -> float:
+    from feddep import frameworks
+
+    return float(frameworks.configured(options)[1].sigma)
