@@ -78,5 +78,5 @@ def _deltas(guarantees: list[Guarantee | None]) -> str:
 
 
 def _range(values: list[float]) -> str:
-    low, high = (f"{value:.3g}".replace("inf", "∞") for value in (min(values), max(values)))
+    low, high = ("∞" if math.isinf(value) else f"{value:.{0 if value >= 100 else 1}f}" for value in (min(values), max(values)))
     return low if low == high else f"{low} – {high}"
