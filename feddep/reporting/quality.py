@@ -8,6 +8,7 @@ from feddep.config import Config
 from feddep.errors import DataError
 from feddep.plan import Run, quality_runs
 from feddep.reporting.frames import records
+from feddep.reporting.labels import sort_datasets
 from feddep.reporting.markdown import table as pipe_table
 from feddep.reporting.studies.common import text
 
@@ -49,7 +50,7 @@ def load(config: Config) -> pd.DataFrame:
 
 
 def summarise(measured: pd.DataFrame) -> pd.DataFrame:
-    """One row a setting, dataset, framework, number of clients, choice of hidden nodes and guess.
+    """One row a setting, dataset, framework, number of clients, choice of hidden nodes and guess; datasets in the papers' order.
 
     Returns:
         seeds; explained_mean, explained_std; generated; count_error.  First the mean over clients of each seed, then over seeds.
@@ -57,7 +58,7 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     cell = ["setting", "dataset", "framework", "clients", "hidden", "guess"]
     values = ["explained", "generated", "count_error"]
     seeds = measured.groupby([*cell, "seed"], sort=False)[values].mean().reset_index()
-    return (
+    summary = (
         seeds.groupby(cell, sort=False)
         .agg(
             seeds=("seed", "size"),
@@ -68,18 +69,24 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
         )
         .reset_index()
     )
+    places = summary["dataset"].map(sort_datasets(summary["dataset"]).index)
+    return summary.loc[places.sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def markdown(summary: pd.DataFrame) -> str:
-    """A page with a line a dataset, number of clients and framework."""
+    """A page with a table a dataset; a line a number of clients and framework."""
     anew = summary[summary["hidden"] == "anew"]
-    header = ["", "", *(f"explained: {title}" for title in _GUESSES.values()), "generated", "count: DGen", "count: mean"]
-    lines = []
-    for _, rows in anew.groupby(["setting", "dataset", "clients", "framework"], sort=False):
-        guesses = {row["guess"]: row for row in records(rows)}
-        cell = guesses["DGen"]
-        explained = [text.plus_minus(guesses[name]["explained_mean"], guesses[name]["explained_std"]) for name in _GUESSES]
-        counts = [f"{guesses[name]['count_error']:.3f}" for name in ("DGen", "mean prototype")]
-        names = [text.place_title(cell["dataset"], cell["clients"]), text.framework_title(cell["framework"])]
-        lines.append([*names, *explained, f"{cell['generated']:.1%}", *counts])
-    return f"# Generated neighbours beside guesses\n\n{_NOTES}\n{pipe_table(header, lines)}"
+    header = ["M", "", *(f"explained: {title}" for title in _GUESSES.values()), "generated", "count: DGen", "count: mean"]
+    parts = [f"# Generated neighbours beside guesses\n\n{_NOTES}"]
+    for (setting, dataset), block in anew.groupby(["setting", "dataset"], sort=False):
+        lines = []
+        for _, rows in block.groupby(["clients", "framework"], sort=False):
+            guesses = {row["guess"]: row for row in records(rows)}
+            cell = guesses["DGen"]
+            explained = [text.plus_minus(guesses[name]["explained_mean"], guesses[name]["explained_std"]) for name in _GUESSES]
+            counts = [f"{guesses[name]['count_error']:.3f}" for name in ("DGen", "mean prototype")]
+            names = [str(cell["clients"]), text.framework_title(cell["framework"])]
+            lines.append([*names, *explained, f"{cell['generated']:.1%}", *counts])
+        of_setting = "" if anew["setting"].nunique() == 1 else f", setting {setting}"
+        parts.append(f"## {text.dataset_title(str(dataset))}{of_setting}\n\n{pipe_table(header, lines)}")
+    return "\n".join(parts)

@@ -67,7 +67,8 @@ def test_the_stage_writes_both_tables(config, tmp_path):
     write_json(tmp_path / "config.json", config)
     assert main(["quality_table", f"--config={tmp_path / 'config.json'}", f"--output={tmp_path}"]) == 0
     page = (tmp_path / "quality.md").read_text(encoding="utf-8")
-    assert page.count("| Cora, M=2 | FedDEP, prototypes=") == 2
+    assert page.count("| 2   | FedDEP, prototypes=") == 2
+    assert page.count("## Cora\n") == 1
     assert "0.3000 ± 0.1414" in page
     assert "12.5%" in page
     assert len(pd.read_csv(tmp_path / "quality.csv")) == 16
