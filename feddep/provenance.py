@@ -126,14 +126,17 @@ def _imported(source: str, package: str) -> tuple[str, ...]:
 
 @cache
 def bare(source: str) -> str:
-    """Python source without comments, docstrings (any string that stands alone), blank lines and trailing blanks."""
+    """Python source without comments, docstrings (any string that stands alone), blank lines and trailing blanks of code."""
     lines = [line.encode() for line in source.splitlines()]
+    text = _text(source)
+    inside = [number in text for number in range(len(lines))]
     cuts = [*_comments(source), *_lone_strings(source)]
     for (first, start), (last, end) in sorted(cuts, reverse=True):
         lines[first] = lines[first][:start] + lines[last][end:]
-        del lines[first + 1 : last + 1]
-    kept = (line.rstrip() for line in lines)
-    return b"\n".join(line for line in kept if line).decode()
+        inside[first] = inside[last]
+        del lines[first + 1 : last + 1], inside[first + 1 : last + 1]
+    kept = (line if keep else line.rstrip() for line, keep in zip(lines, inside, strict=True))
+    return b"\n".join(line for line, keep in zip(kept, inside, strict=True) if line or keep).decode()
 
 
 Span = tuple[tuple[int, int], tuple[int, int]]
@@ -146,6 +149,13 @@ def _comments(source: str) -> Iterable[Span]:
             line, column = token.start
             start = len(token.line[:column].encode())
             yield (line - 1, start), (line - 1, start + len(token.string.encode()))
+
+
+def _text(source: str) -> set[int]:
+    """Lines, counted from zero, that end within a string: their blanks are text."""
+    strings = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.JoinedStr | ast.Constant)]
+    strings = [node for node in strings if isinstance(node, ast.JoinedStr) or isinstance(node.value, str)]
+    return {line - 1 for node in strings for line in range(node.lineno, node.end_lineno or node.lineno)}
 
 
 def _lone_strings(source: str) -> Iterable[Span]:

@@ -82,6 +82,12 @@ def test_what_a_string_says_counts(toy: Path):
     assert code_fingerprint("toy.top", root=toy) != before
 
 
+def test_blanks_count_within_text_and_nowhere_else():
+    with_blanks = 'T = f"""\none \n\ntwo\n"""\n\n\nX = 1 \n'
+    assert bare(with_blanks) == 'T = f"""\none \n\ntwo\n"""\nX = 1'
+    assert bare(with_blanks.replace("one \n\n", "one\n")) != bare(with_blanks)
+
+
 def test_the_place_of_the_package_does_not_count(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     moved = tmp_path / "elsewhere" / "toy"
     shutil.copytree(toy, moved)
