@@ -4,7 +4,7 @@ import pandas as pd
 
 from feddep.reporting import published
 from feddep.reporting.assumptions import assumptions
-from feddep.reporting.labels import sort_datasets, sort_frameworks
+from feddep.reporting.frames import in_paper_order
 
 COLUMNS = [
     "dataset",
@@ -41,7 +41,6 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
         paper_*: the papers' Table 2 (NaN where it has no such number);
         bytes: mean over seeds of all bytes that crossed a client's border.
     """
-    settings = list(dict.fromkeys(runs["setting"]))
     keys = ["setting", "dataset", "framework", "clients"]
     rows = [
         {**dict(zip(keys, key, strict=True)), **_over_seeds(group)} for key, group in runs.groupby(keys, sort=False, dropna=False)
@@ -53,15 +52,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
         numbers = numbers[numbers["paper"] == paper].drop(columns="paper")
         names = {"mean": f"paper_{paper}_mean", "std": f"paper_{paper}_std"}
         summary = summary.merge(numbers.rename(columns=names), how="left", on=["dataset", "framework", "clients"])
-    order = pd.DataFrame(
-        {
-            "setting": summary["setting"].map(settings.index),
-            "dataset": summary["dataset"].map(sort_datasets(summary["dataset"]).index),
-            "framework": summary["framework"].map(sort_frameworks(summary["framework"]).index),
-            "clients": summary["clients"].fillna(0),
-        }
-    )
-    return summary.loc[order.sort_values(list(order.columns)).index, COLUMNS].reset_index(drop=True)
+    return in_paper_order(summary)[COLUMNS]
 
 
 def _over_seeds(group: pd.DataFrame) -> dict[str, float]:

@@ -5,8 +5,8 @@ import math
 import pandas as pd
 
 from feddep.reporting.assumptions import assumptions
-from feddep.reporting.frames import records
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.frames import in_paper_order, records
+from feddep.reporting.labels import dataset_title, framework_title
 from feddep.reporting.markdown import table as pipe_table
 from feddep.reporting.runs import FinishedRun
 
@@ -37,18 +37,10 @@ def summarise(finished: list[FinishedRun]) -> pd.DataFrame:
     keys = ["setting", "dataset", "framework", "clients", "assumes"]
     groups = rows.groupby(keys, sort=False, dropna=False)
     summary = groups.mean().drop(columns="seed").assign(seeds=groups.size()).reset_index()
-    order = pd.DataFrame(
-        {
-            "setting": summary["setting"].map(list(dict.fromkeys(summary["setting"])).index),
-            "dataset": summary["dataset"].map(sort_datasets(summary["dataset"]).index),
-            "framework": summary["framework"].map(sort_frameworks(summary["framework"]).index),
-            "clients": summary["clients"].fillna(0),
-        }
-    )
     summary[["bytes", "bytes_beside"]] = summary[["bytes", "bytes_beside"]].round().astype("int64")
     columns = ["setting", "dataset", "clients", "framework", "seeds", "assumes", "bytes", "bytes_beside", "seconds"]
     columns += [f"seconds_{stage}" for stage in STAGES]
-    return summary.loc[order.sort_values(list(order.columns)).index, columns].reset_index(drop=True)
+    return in_paper_order(summary)[columns]
 
 
 def _row(one: FinishedRun) -> dict[str, object]:

@@ -1,6 +1,9 @@
 """Published records: a run whose record has the right key is not trained for the tables, and needs no data."""
 
+from functools import cache
 
+
+@cache  # a record is read once, however many tables ask
 def source(artefact):
     """The file that tables read a result from: its record, whose key says all, so that its age does not matter; or the result."""
     return ancient(str(artefact.record)) if artefact.source == artefact.record else artefact.result
