@@ -1,6 +1,7 @@
 """FedDEP's own promises: what is sent, when, and what its ablations are."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from test_frameworks import CLIENTS, ROUNDS, problem_of
 
 from feddep import mending
 from feddep.federation.boundary import Boundary
-from feddep.frameworks import fedavg, feddep, feddep_wo_dgen, feddep_wo_proto
+from feddep.federation.client import Client
+from feddep.frameworks import fedavg, feddep, feddep_alive, feddep_joint, feddep_wo_dgen, feddep_wo_proto
 from feddep.generation import Generator, nearest, nearest_in
 from feddep.steps import Made, make_all
 
@@ -173,6 +175,82 @@ def test_asking_finds_what_searching_at_home_would():
     known = nearest_in([embeddings[0], embeddings[2]])(points, chosen)
     torch.testing.assert_close(asked[:, chosen], known[:, chosen])
     assert torch.equal(known[0], nearest(points, embeddings[0]))
+
+
+def test_generators_that_begin_alive_generate_for_every_client():
+    """With FedDEP's own initial weights some client's numbers are 0 for all nodes, and stay so."""
+
+    def counts(module: Any) -> list[torch.Tensor]:
+        problem, parameters = problem_of("feddep"), small(module, scale="authors")
+        return make_all(problem, parameters, module.steps(parameters))["generator"].of_clients("count")
+
+    assert not all(count.any() for count in counts(feddep))
+    assert all((count >= 0.5).any() for count in counts(feddep_alive))
+
+
+def test_beginning_alive_is_a_bias():
+    problem, parameters = problem_of("feddep"), small(feddep_alive)
+    ours = feddep_alive.new_dgen(problem, parameters, 1).state_dict()
+    assert ours["count.bias"].item() == 1
+    made: list[Any] = []
+
+    class Noting(Generator):
+        def __init__(self, dgen: Any, *rest: Any) -> None:
+            made.append({name: tensor.clone() for name, tensor in dgen.state_dict().items()})
+            super().__init__(dgen, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mending, "Generator", Noting)
+        run(feddep)
+    assert all(torch.equal(ours[name], made[1][name]) for name in ours if name != "count.bias")
+
+
+def test_joint_training_sends_what_feddep_sends():
+    assert run(feddep_joint).ledger == run(feddep).ledger
+
+
+def test_joint_training_without_neighbours_is_fedavg():
+    """To the last bit, in the authors' layout: where r = 0 nothing is generated, however DGen is trained."""
+    ours = run(feddep_joint, fused="authors", bernoulli_rate=0.0)
+    theirs = fedavg.run(problem_of("feddep"), fedavg.Parameters())
+    assert ours.histories[0].loss == theirs.histories[0].loss
+    assert ours.histories[0].test == theirs.histories[0].test
+
+
+def test_generators_in_joint_training_go_on_from_round_to_round_and_read_the_federated_classifier(monkeypatch):
+    """Each epoch of a client begins with steps of its one DGen, beside the weights that the server has sent."""
+    seen: dict[int, list[Any]] = {}
+    loaded: list[dict[str, torch.Tensor]] = []
+    train, load = Generator.train, Client.load
+
+    def loading(self: Client, weights: Any) -> None:
+        loaded.append({name: tensor.clone() for name, tensor in weights.items()})
+        load(self, weights)
+
+    def training(self: Generator, classifier: Any, *rest: Any) -> Any:
+        given = {name: tensor.clone() for name, tensor in classifier.state_dict().items()}
+        assert all(torch.equal(given[name], tensor) for name, tensor in loaded[-1].items())
+        losses = train(self, classifier, *rest)
+        assert len(losses) == 3
+        weights = [parameter.detach().clone() for parameter in self._dgen.parameters()]
+        seen.setdefault(id(self), []).append((losses, weights, given))
+        return losses
+
+    monkeypatch.setattr(Generator, "train", training)
+    monkeypatch.setattr(Client, "load", loading)
+    run(feddep_joint, scale="authors", generator_optimizer="adam", generator_learning_rate=0.01)
+    assert len(seen) == CLIENTS
+    moves: list[bool] = []
+    for epochs in seen.values():
+        assert len(epochs) == ROUNDS
+        for (_, before, earlier), (_, after, later) in itertools.pairwise(epochs):
+            moves.append(any(not torch.equal(a, b) for a, b in zip(before, after, strict=True)))
+            assert any(not torch.equal(earlier[name], later[name]) for name in earlier)
+        assert epochs[-1][0][-1] < epochs[0][0][0]
+    assert any(moves)
+    assert sum(moves) % (ROUNDS - 1) == 0  # a DGen that begins dead, as some do in FedDEP, stays so
+    with pytest.raises(ValueError, match="inference must be zero"):
+        feddep_joint.Parameters(inference="generated")
 
 
 def test_counts_stay_at_home():
