@@ -17,7 +17,8 @@ A generator learns on subgraphs whose nodes are partly hidden, to give a node v 
 *Explained* is 1 − Σ‖guess − t_v‖² / Σ‖mean − t_v‖² over the nodes v that miss a neighbour, where *mean* is the mean prototype of
 the client, a guess that is the same for all nodes: above 0 is better than that, 1 is perfect. *Zero* is to generate nothing;
 *own* takes v's own prototype, as if neighbours were like the node. *Generated*: share of all nodes for which DGen generates
-anything. *Count*: mean of |ñ_v − n_v| for the number of missing neighbours, beside that of their mean number.
+anything; *silent*: share of the clients in which it does so for none. *Count*: mean of |ñ_v − n_v| for the number of missing
+neighbours, beside that of their mean number.
 
 Nodes are hidden anew, other than those that DGen was trained on. Means over clients and seeds; ± sample standard deviation over
 seeds.
@@ -53,10 +54,12 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     """One row a setting, dataset, framework, number of clients, choice of hidden nodes and guess; datasets in the papers' order.
 
     Returns:
-        seeds; explained_mean, explained_std; generated; count_error.  First the mean over clients of each seed, then over seeds.
+        seeds; explained_mean, explained_std; generated; silent, the share of clients with nothing generated; count_error.  First
+        the mean over clients of each seed, then over seeds.
     """
     cell = ["setting", "dataset", "framework", "clients", "hidden", "guess"]
-    values = ["explained", "generated", "count_error"]
+    values = ["explained", "generated", "silent", "count_error"]
+    measured = measured.assign(silent=(measured["generated"] == 0).astype(float))
     seeds = measured.groupby([*cell, "seed"], sort=False)[values].mean().reset_index()
     summary = (
         seeds.groupby(cell, sort=False)
@@ -65,6 +68,7 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
             explained_mean=("explained", "mean"),
             explained_std=("explained", "std"),
             generated=("generated", "mean"),
+            silent=("silent", "mean"),
             count_error=("count_error", "mean"),
         )
         .reset_index()
@@ -76,7 +80,8 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
 def markdown(summary: pd.DataFrame) -> str:
     """A page with a table a dataset; a line a number of clients and framework."""
     anew = summary[summary["hidden"] == "anew"]
-    header = ["M", "", *(f"explained: {title}" for title in _GUESSES.values()), "generated", "count: DGen", "count: mean"]
+    header = ["M", "", *(f"explained: {title}" for title in _GUESSES.values()), "generated", "silent"]
+    header += ["count: DGen", "count: mean"]
     parts = [f"# Generated neighbours beside guesses\n\n{_NOTES}"]
     for (setting, dataset), block in anew.groupby(["setting", "dataset"], sort=False):
         lines = []
@@ -86,7 +91,7 @@ def markdown(summary: pd.DataFrame) -> str:
             explained = [text.plus_minus(guesses[name]["explained_mean"], guesses[name]["explained_std"]) for name in _GUESSES]
             counts = [f"{guesses[name]['count_error']:.3f}" for name in ("DGen", "mean prototype")]
             names = [str(cell["clients"]), text.framework_title(cell["framework"])]
-            lines.append([*names, *explained, f"{cell['generated']:.1%}", *counts])
+            lines.append([*names, *explained, f"{cell['generated']:.1%}", f"{cell['silent']:.1%}", *counts])
         of_setting = "" if anew["setting"].nunique() == 1 else f", setting {setting}"
         parts.append(f"## {text.dataset_title(str(dataset))}{of_setting}\n\n{pipe_table(header, lines)}")
     return "\n".join(parts)

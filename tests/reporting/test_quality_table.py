@@ -60,6 +60,7 @@ def test_means_over_clients_then_over_seeds(config):
     assert row["explained_mean"] == pytest.approx(0.3)  # 0.2 with seed 0, 0.4 with seed 1
     assert row["explained_std"] == pytest.approx(0.2 / 2**0.5)
     assert row["generated"] == pytest.approx(0.125)
+    assert row["silent"] == pytest.approx(0.5)  # client 0 of two generates nothing
     assert row["count_error"] == pytest.approx(1.5)
 
 
@@ -71,6 +72,7 @@ def test_the_stage_writes_both_tables(config, tmp_path):
     assert page.count("## Cora\n") == 1
     assert "0.3000 ± 0.1414" in page
     assert "12.5%" in page
+    assert "50.0%" in page
     assert len(pd.read_csv(tmp_path / "quality.csv")) == 16
 
 
