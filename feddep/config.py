@@ -55,9 +55,7 @@ def validate(raw: Any, schema: str | Path = SCHEMA) -> dict[str, Any]:
     _check_split(config["split"])
     _check_datasets(config["datasets"])
     config["frameworks"] = {name: _framework_parameters(name, given) for name, given in config["frameworks"].items()}
-    for name in config["rows"] or ():
-        if name not in config["frameworks"]:
-            raise ConfigError(f"rows names {name}, which has no entry in frameworks; there are {', '.join(config['frameworks'])}")
+    _check_rows(config)
     for name, study in config["studies"].items():
         _check_blocks(config, f"studies.{name}.runs", study["runs"])
     _check_blocks(config, "quality", config["quality"])
@@ -94,6 +92,14 @@ def entry(config: Config, section: str, spelled: str, dataset: str | None = None
     return changed
 
 
+def main_tables(config: Config) -> dict[str, list[str]]:
+    """The settings that have a main table, each with the frameworks that are its rows, in the order of the configuration."""
+    rows = config["rows"]
+    if isinstance(rows, Mapping):
+        return {setting: list(names) for setting, names in rows.items()}
+    return {setting: list(rows or config["frameworks"]) for setting in config["settings"]}
+
+
 def variations(config: Config, section: str, given: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The spelled names of every variation that a study asks for, without what does not differ from the entry.
 
@@ -111,8 +117,22 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
     return list(dict.fromkeys(names))
 
 
+def _check_rows(config: Config) -> None:
+    known = ", ".join(config["frameworks"])
+    for setting, names in main_tables(config).items():
+        path = f"rows.{setting}" if isinstance(config["rows"], Mapping) else "rows"
+        if setting not in config["settings"]:
+            raise ConfigError(f"{path} is of no setting; there are {', '.join(config['settings'])}")
+        for name in names:
+            if name not in config["frameworks"]:
+                raise ConfigError(f"{path} names {name}, which has no entry in frameworks; there are {known}")
+
+
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
     for number, block in enumerate(blocks):
+        for setting in () if "frameworks" in block else block.get("settings", {}):
+            if setting not in main_tables(config):
+                raise ConfigError(f"{path}.{number} names no frameworks, and its setting {setting} has no main table with any")
         for section in ("datasets", "settings", "frameworks"):
             try:
                 variations(config, section, block.get(section, {}))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feddep import frameworks, variants
-from feddep.config import Config, entry, variations
+from feddep.config import Config, entry, main_tables, variations
 from feddep.provenance import ROOT, code_fingerprint
 from feddep.reporting import studies
 from feddep.storage import canonical_json
@@ -67,8 +67,8 @@ class Cut:
 
 
 def runs(config: Config) -> list[Run]:
-    """Every run of the main table, in the order of its keys; a whole-graph framework runs once, not once for each M."""
-    return list(_runs(config, {}))
+    """Every run of the main tables, in the order of their keys; a whole-graph framework runs once, not once for each M."""
+    return _runs_of(config, [{"settings": {setting: {}}} for setting in main_tables(config)])
 
 
 def study_runs(config: Config, study: str) -> list[Run]:
@@ -82,7 +82,7 @@ def quality_runs(config: Config) -> list[Run]:
 
 
 def all_runs(config: Config) -> list[Run]:
-    """Every run of the main table and of the studies, each once."""
+    """Every run of the main tables and of the studies, each once."""
     return list(dict.fromkeys([*runs(config), *(run for study in config["studies"] for run in study_runs(config, study))]))
 
 
@@ -91,17 +91,15 @@ def _runs_of(config: Config, blocks: Iterable[Mapping[str, Any]]) -> list[Run]:
 
 
 def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
-    """The runs of a block of a study; what it does not name is as in the main table."""
+    """The runs of a block of a study; what it does not name is as in the main table, the first where it names no setting."""
+    tables = main_tables(config)
 
-    rows = config["frameworks"] if config["rows"] is None else config["rows"]
-
-    def names(section: str) -> list[str]:
-        main = rows if section == "frameworks" else config[section]
+    def names(section: str, main: Iterable[str]) -> list[str]:
         return variations(config, section, block.get(section, {name: {} for name in main}))
 
-    for setting in names("settings"):
-        for dataset in names("datasets"):
-            for framework in names("frameworks"):
+    for setting in names("settings", list(tables)[:1]):
+        for dataset in names("datasets", config["datasets"]):
+            for framework in names("frameworks", tables.get(variants.base(setting), [])):
                 partitioned = frameworks.load(variants.base(framework)).PARTITIONED
                 for clients in block.get("clients", config["clients"]) if partitioned else [None]:
                     for seed in block.get("seeds", config["seeds"]):
@@ -109,7 +107,7 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
 
 
 def cuts(config: Config) -> list[Cut]:
-    """Every partition that a run of the main table is trained on, each once."""
+    """Every partition that a run of the main tables is trained on, each once."""
     return cuts_of(runs(config))
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from feddep import config as module
-from feddep.config import SCHEMA, entry, load, validate, variations
+from feddep.config import SCHEMA, entry, load, main_tables, validate, variations
 from feddep.errors import ConfigError
 
 CONFIGS = Path(__file__).parent.parent / "config"
@@ -236,3 +236,28 @@ def test_rows_have_entries():
     assert validate({**two, "rows": ["fedavg"]})["rows"] == ["fedavg"]
     with pytest.raises(ConfigError, match=r"rows names local, which has no entry in frameworks; there are fedavg, feddep"):
         validate({**two, "rows": ["local"]})
+
+
+def test_rows_may_differ_between_settings():
+    two = {**MINIMAL, "settings": {"quick": {}, "slow": {}}, "frameworks": {"fedavg": {}, "feddep": {}}}
+    assert main_tables(validate(two)) == {"quick": ["fedavg", "feddep"], "slow": ["fedavg", "feddep"]}
+    assert main_tables(validate({**two, "rows": ["feddep"]})) == {"quick": ["feddep"], "slow": ["feddep"]}
+    assert main_tables(validate({**two, "rows": {"slow": ["feddep", "fedavg"]}})) == {"slow": ["feddep", "fedavg"]}
+    for rows, message in [
+        ({"fast": ["fedavg"]}, "rows.fast is of no setting; there are quick, slow"),
+        ({"slow": ["local"]}, "rows.slow names local, which has no entry in frameworks; there are fedavg, feddep"),
+        ({"slow": []}, "rows.slow is \\[\\]; it must not be empty"),
+        ({}, "rows is {}; it must not be empty"),
+        ("fedavg", 'rows is "fedavg"; it must be a list or a mapping or null'),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            validate({**two, "rows": rows})
+
+
+def test_a_setting_without_a_main_table_has_no_frameworks_to_take_from_it():
+    raw = {**MINIMAL, "settings": {"quick": {}, "slow": {}}, "frameworks": {"fedavg": {}}, "rows": {"quick": ["fedavg"]}}
+    study = {"kind": "sweep", "runs": [{"settings": {"slow": {}}, "frameworks": {"fedavg": {}}}]}
+    assert validate({**raw, "studies": {"few": study}})
+    study["runs"].append({"settings": {"slow": {}}})
+    with pytest.raises(ConfigError, match=r"studies.few.runs.1 names no frameworks, and its setting slow has no main table"):
+        validate({**raw, "studies": {"few": study}})

@@ -207,3 +207,22 @@ def test_rows_are_the_frameworks_of_the_main_table():
     assert {run.framework for run in plan.runs(config)} == {"fedavg"}
     assert {run.framework for run in plan.study_runs(config, "c")} == {"feddep,prototypes=3", "feddep", "fedavg"}
     assert {run.framework for run in plan.runs(validate({**raw, "rows": None}))} == {"fedavg", "feddep"}
+
+
+def test_each_setting_may_have_rows_of_its_own():
+    """A study is of the first setting where it names none, so that no table mixes settings unless it is asked to."""
+    study = [{}, {"settings": {"slow": {"hidden": [8, 16]}}}, {"settings": {"slow": {}}, "frameworks": {"local": {}}}]
+    raw = {**RAW, "frameworks": {"global": {}, "local": {}, "fedavg": {}}, "studies": {"c": {"kind": "sweep", "runs": study}}}
+    config = validate({**raw, "rows": {"quick": ["fedavg"], "slow": ["fedavg", "global"]}})
+
+    def rows(runs: list[Run]) -> list[tuple[str, str]]:
+        return list(dict.fromkeys((run.setting, run.framework) for run in runs))
+
+    assert rows(plan.runs(config)) == [("quick", "fedavg"), ("slow", "fedavg"), ("slow", "global")]
+    assert rows(plan.study_runs(config, "c")) == [
+        ("quick", "fedavg"),
+        *((f"slow,hidden={width}", framework) for width in (8, 16) for framework in ("fedavg", "global")),
+        ("slow", "local"),
+    ]
+    other = validate({**raw, "rows": {"quick": ["fedavg"]}, "studies": {}})
+    assert rows(plan.all_runs(other)) == [("quick", "fedavg")]

@@ -24,7 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
         DataError: if a graph is not the dataset's, or a file is missing or damaged.
     """
     from feddep import plan
-    from feddep.config import entry
+    from feddep.config import entry, main_tables
     from feddep.errors import DataError
     from feddep.graph import Graph
     from feddep.partition import Partition
@@ -47,7 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
         split = Split.load(made / "splits" / dataset / f"seed{seed}.safetensors").labelled(options["labelled"], seed)
         for clients in config["clients"]:
             partition = Partition.load(made / "partitions" / f"{plan.Cut(dataset, clients, seed).path}.safetensors")
-            for setting in config["settings"]:
+            for setting in main_tables(config):
                 training = Training.of(entry(config, "settings", setting))
                 lines = list(measure(graph, partition, split, training, noises(config, dataset)))
                 places.append(Place(setting, dataset, clients, training, lines))

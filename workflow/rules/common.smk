@@ -27,12 +27,14 @@ def typed(value):
 GIVEN = typed(workflow.config_settings.config)
 CHOICES = ("datasets", "settings", "frameworks")
 for key, value in GIVEN.items():
-    # Snakemake merges mappings. Of datasets, settings and frameworks those that are named are meant, and no others.
-    merged = isinstance(value, Mapping) and key not in CHOICES
+    # Snakemake merges mappings. Of datasets, settings, frameworks and rows those that are named are meant, and no others.
+    merged = isinstance(value, Mapping) and key not in (*CHOICES, "rows")
     config[key] = {**config.get(key, {}), **value} if merged else value
 # Another experiment: what the file says about entries of its own is not meant.
 if "frameworks" in GIVEN and "rows" not in GIVEN:
     config.pop("rows", None)
+if "settings" in GIVEN and "rows" not in GIVEN and isinstance(config.get("rows"), Mapping):
+    config["rows"] = next(iter(config["rows"].values()))  # of the first setting
 for key in ("studies", "quality"):
     if key not in GIVEN and any(choice in GIVEN for choice in CHOICES):
         config.pop(key, None)

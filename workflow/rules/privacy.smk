@@ -20,7 +20,7 @@ rule privacy:
             {
                 "partitions": {cut.path: plan.partition_key(config, cut) for cut in PRIVACY_CUTS},
                 "splits": {cut.dataset: plan.split_key(config, cut.dataset, cut.seed) for cut in PRIVACY_CUTS},
-                **{part: config[part] for part in ("datasets", "settings", "frameworks")},
+                **{part: config[part] for part in ("datasets", "settings", "frameworks", "rows")},
                 "code": code_fingerprint("feddep.stages.guarantees"),
             }
         ),
