@@ -33,6 +33,7 @@ _LINES = {
     "fedgraph": ("#009E73", "-"),
     "fedgsl": ("#009E73", "--"),
     "fedsage_plus": ("#E69F00", "-"),
+    "fedsage_plus_shared": ("#E69F00", "--"),
     "feddep_wo_dgen": ("#CC79A7", "--"),
     "feddep_wo_proto": ("#CC79A7", ":"),
     "feddep_wo_nfdp": ("#CC79A7", "-."),

@@ -17,13 +17,47 @@ def accuracy(table: str = "table2") -> pd.DataFrame:
     """Test accuracies of one published table, in [0, 1].
 
     Args:
-        table: ``table2`` is the main table of both papers.
+        table: ``table2`` is the main table of both papers, ``appendix_table2`` that of FedSage's shared NeighGen.
 
     Returns:
         Columns paper, dataset, clients (NA where the framework sees the whole graph), framework, mean, std.
     """
     numbers = _read("accuracy.csv")
     return numbers[numbers["table"] == table].drop(columns="table").reset_index(drop=True)
+
+
+def sweep(option: str, part: str) -> pd.DataFrame:
+    """Test accuracies that a paper prints over the values of an option.
+
+    FedDEP's Table 3 is over its C, ``prototypes``; FedSage's Tables 3 and 4 of Appendix D.3 are over ``batch_size`` and
+    ``local_epochs`` of the classifier's training.
+
+    Args:
+        option: name of the option.
+        part: whose option it is, ``framework`` or ``setting``.
+
+    Returns:
+        Columns paper, dataset, clients, framework, value (NA for a framework that has no such option), mean, std.  No row where
+        no paper has such a table.
+    """
+    numbers = _read("accuracy.csv")
+    if (option, part) == ("prototypes", "framework"):
+        numbers = numbers[numbers["table"] == "table3"].copy()
+        numbers[["framework", "value"]] = numbers["framework"].str.extract(r"^(.+?)(?:_c(\d+))?$")
+    else:
+        value = numbers["table"].str.extract(rf"^appendix_table\d:{option}=(\d+)$", expand=False)
+        numbers = numbers.assign(value=value)[value.notna() & (part == "setting")]
+    numbers["value"] = pd.to_numeric(numbers["value"]).astype("Int64")
+    return numbers[["paper", "dataset", "clients", "framework", "value", "mean", "std"]].reset_index(drop=True)
+
+
+def feature_distances() -> pd.DataFrame:
+    """How far neighbourhoods are from the true ones, with NeighGen and without (FedSage, Appendix D.1, Table 1).
+
+    Returns:
+        Columns clients, dataset, neighbourhood (``local`` or ``mended``), mean, std (over nodes).
+    """
+    return _read("neighgen_feature_distance.csv").drop(columns=["paper", "table"])
 
 
 def partitions() -> pd.DataFrame:

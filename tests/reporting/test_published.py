@@ -48,6 +48,22 @@ def test_other_tables_are_kept_apart() -> None:
     assert not set(published.accuracy()["framework"]) & {"feddep_c3", "feddep_c20"}
 
 
+def test_sweeps_name_their_values() -> None:
+    over_c = published.sweep("prototypes", "framework")
+    assert set(over_c["paper"]) == {"feddep"}
+    assert sorted(over_c.loc[over_c["framework"] == "feddep", "value"].unique()) == [3, 5, 10, 15, 20]
+    assert over_c.loc[over_c["framework"] != "feddep", "value"].isna().all()
+    sizes = {option: len(published.sweep(option, "setting")) for option in ("batch_size", "local_epochs", "prototypes", "fanout")}
+    assert sizes == {"batch_size": 9, "local_epochs": 6, "prototypes": 0, "fanout": 0}
+    assert published.sweep("local_epochs", "framework").empty
+
+
+def test_distances_of_features() -> None:
+    table = published.feature_distances().set_index(["dataset", "clients", "neighbourhood"])
+    assert table.loc[("msacademic", 10, "mended")].tolist() == [2.7136, 4.5595]
+    assert len(table) == 4 * 3 * 2
+
+
 def test_partitions_account_for_every_edge() -> None:
     table = published.partitions()
     assert table.groupby("paper").size().to_dict() == {"feddep": 12, "fedsage": 12}

@@ -72,9 +72,40 @@ def test_the_paper_stands_beside_its_own_sweep(over_c: Study) -> None:
     ]
 
 
-def test_another_sweep_is_not_beside_the_paper() -> None:
-    runs = [finished(f"feddep,prototypes=3,depth={depth}", 0, 0.8) for depth in (1, 3)]
-    assert "paper_feddep_mean" not in sweep.tables(study(*runs))["table"]
+def test_another_sweep_is_not_beside_a_paper() -> None:
+    """Over another option, or over one of the same name that is NeighGen's and not the setting's."""
+    for names in [
+        [f"feddep,prototypes=3,depth={depth}" for depth in (1, 3)],
+        [f"fedsage_plus,local_epochs={epochs}" for epochs in (1, 3)],
+    ]:
+        table = sweep.tables(study(*(finished(name, 0, 0.8, dataset="pubmed") for name in names)))["table"]
+        assert not [column for column in table if column.startswith("paper_")]
+
+
+def test_fedsage_stands_beside_its_sweep_over_the_batch_size() -> None:
+    """FedSage, Appendix D.3, Table 3: PubMed with 5 clients."""
+    settings = ["feddep,batch_size=1", "feddep,batch_size=16", "feddep,batch_size=8"]
+    runs = [finished("fedavg", 0, 0.8, dataset="pubmed", setting=setting) for setting in settings]
+    runs += [finished("global", 0, 0.8, dataset="pubmed", clients=None, setting=settings[0])]
+    runs += [finished("fedavg", 0, 0.8, setting=settings[1])]  # Cora is not in it
+    table = sweep.tables(study(*runs))["table"].set_index(["dataset", "framework", "batch_size"])["paper_fedsage_mean"]
+    assert table["pubmed", "fedavg", 1] == 0.8682
+    assert table["pubmed", "fedavg", 16] == 0.8733
+    assert table.isna().sum() == 3
+    page = sweep.markdown(study(*runs), sweep.tables(study(*runs)))
+    assert "| FedSage paper | " in page
+    assert "0.8733 ± 0.0018" in page
+    assert page.count("FedSage paper") == 2
+
+
+def test_fedsage_stands_beside_the_shared_generator() -> None:
+    """FedSage, Appendix D.2, Table 2; without the shared one it would be another table, and nothing stands there."""
+    runs = [finished(name, 0, 0.8, clients=3) for name in ("fedavg", "fedsage_plus_shared", "fedsage_plus")]
+    made = study(*runs)
+    table = sweep.tables(made)["table"].set_index("framework")
+    assert table["paper_fedsage_mean"].to_dict() == {"fedavg": 0.8656, "fedsage_plus_shared": 0.8619, "fedsage_plus": 0.8686}
+    assert "0.8619 ± 0.0034" in sweep.markdown(made, sweep.tables(made))
+    assert "paper_fedsage_mean" not in sweep.tables(study(*runs[::2]))["table"]
 
 
 def test_figure(over_c: Study) -> None:

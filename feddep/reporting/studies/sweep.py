@@ -1,4 +1,4 @@
-"""Kind ``sweep``: accuracy over one or more options, such as FedDEP's Table 3 over C and its Figure 4 over L."""
+"""Kind ``sweep``: accuracy over one or more options, such as FedDEP's Table 3 over C, its Figure 4 over L, FedSage's Figure 3."""
 
 from typing import Any
 
@@ -18,9 +18,13 @@ from feddep.reporting.studies.common.study import KEYS, Study, ordered, summaris
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes.
 **Bold**: of the values in a column that a framework can have, the one that is best on validation nodes, which is what a user
-would choose; it need not be the best on test nodes. *FedDEP paper*, where it has the same sweep: its Table 3, as printed.
+would choose; it need not be the best on test nodes. *FedDEP paper*, *FedSage paper*, where it has the same sweep: FedDEP's
+Table 3, FedSage's Tables 2 to 4 of Appendix D, as printed.
 """
-PAPER = published.PAPERS["feddep"]
+
+
+SHARED = "fedsage_plus_shared"
+"""The framework that only FedSage's Table 2 of Appendix D has, beside FedSage+ and FedAvg."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -28,7 +32,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     chosen: whether this is the value (of the options of setting and framework) with the best mean validation accuracy; the
     first of equals, and false where there is nothing to choose between;
-    paper_feddep_mean, paper_feddep_std: FedDEP's Table 3, if C is all that differs; NaN where it has no such number.
+    paper_PAPER_mean, paper_PAPER_std: what that paper prints, if it has a table over the study's only option, or, where
+    nothing but the framework differs, if the study has FedSage's shared NeighGen; NaN where that table has no such number.
     """
     summary = summarise(study)
     given = [*KEYS, *study.columns("dataset")]  # what a user cannot choose
@@ -36,23 +41,32 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     summary["chosen"] = False
     summary.loc[groups.idxmax(), "chosen"] = True
     summary["chosen"] &= groups.transform("size") > 1
-    return {"table": _beside_table3(study, summary)}
+    return {"table": _beside_papers(study, summary)}
 
 
-def _beside_table3(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
-    if list(study.options.items()) != [("prototypes", "framework")]:
-        return summary
-    numbers = published.accuracy("table3").drop(columns="paper")
-    numbers = numbers.rename(columns={"mean": "paper_feddep_mean", "std": "paper_feddep_std", "framework": "row"})
-    rows = [
-        variants.base(line["framework"]) + ("" if line["prototypes"] is None else f"_c{text.value(line['prototypes'])}")
-        for line in records(summary)
-    ]
-    return summary.assign(row=rows).merge(numbers, how="left", on=["dataset", "clients", "row"]).drop(columns="row")
+def _beside_papers(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
+    """The summary with two more columns for each paper that has the same sweep."""
+    match list(study.options.items()):
+        case [(option, part)]:
+            numbers = published.sweep(option, part)
+            values = [text.value(line[option]) for line in records(summary)]
+        case [] if SHARED in set(summary["framework"]):
+            numbers = published.accuracy("appendix_table2").assign(value=None)
+            values = [""] * len(summary)
+        case _:
+            return summary
+    numbers = numbers.assign(row=numbers["framework"], value=[text.value(line["value"]) for line in records(numbers)])
+    beside = summary.assign(row=summary["framework"].map(variants.base), value=values)
+    keys = ["dataset", "clients", "row", "value"]
+    for paper, theirs in numbers.groupby("paper"):
+        theirs = theirs[[*keys, "mean", "std"]].rename(columns={"mean": f"paper_{paper}_mean", "std": f"paper_{paper}_std"})
+        beside = beside.merge(theirs, how="left", on=keys)
+    return beside.drop(columns=["row", "value"])
 
 
-def _has_paper(table: pd.DataFrame) -> bool:
-    return "paper_feddep_mean" in table and bool(table["paper_feddep_mean"].notna().any())
+def _papers(table: pd.DataFrame) -> list[str]:
+    """The papers that have a number in the table."""
+    return [paper for paper in published.PAPERS if f"paper_{paper}_mean" in table and table[f"paper_{paper}_mean"].notna().any()]
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
@@ -71,17 +85,17 @@ def _panels(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _block(study: Study, block: pd.DataFrame) -> str:
-    options, paper = list(study.options), _has_paper(block)
+    options, papers = list(study.options), _papers(block)
     columns = sorted({line["clients"] for line in records(block)}, key=lambda clients: clients or 0)
-    header = ["", *options, *([""] if paper else []), *("whole graph" if m is None else f"M={m}" for m in columns)]
+    header = ["", *options, *([""] if papers else []), *("whole graph" if m is None else f"M={m}" for m in columns)]
     lines = []
     for _, points in block.groupby(["framework", *options], sort=False, dropna=False):
         cells = {line["clients"]: line for line in records(points)}
         first = next(iter(cells.values()))
         name = [text.framework_title(first["framework"]), *(text.value(first[option]) for option in options)]
-        lines.append([*name, *([OURS] if paper else []), *(_ours(cells.get(m)) for m in columns)])
-        if paper and points["paper_feddep_mean"].notna().any():
-            lines.append([*([""] * len(name)), PAPER, *(_theirs(cells.get(m)) for m in columns)])
+        lines.append([*name, *([OURS] if papers else []), *(_ours(cells.get(m)) for m in columns)])
+        for paper in _papers(points):
+            lines.append([*([""] * len(name)), published.PAPERS[paper], *(_theirs(cells.get(m), paper) for m in columns)])
     return pipe_table(header, lines)
 
 
@@ -92,10 +106,10 @@ def _ours(line: dict[str, Any] | None) -> str:
     return f"**{number}**" if line["chosen"] else number
 
 
-def _theirs(line: dict[str, Any] | None) -> str:
-    if line is None or line["paper_feddep_mean"] is None:
+def _theirs(line: dict[str, Any] | None, paper: str) -> str:
+    if line is None or line[f"paper_{paper}_mean"] is None:
         return ""
-    return Cell(line["paper_feddep_mean"], line["paper_feddep_std"], printed=True).text()
+    return Cell(line[f"paper_{paper}_mean"], line[f"paper_{paper}_std"], printed=True).text()
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
