@@ -23,6 +23,10 @@ SCHEMA = Path(__file__).resolve().parent.parent / "workflow" / "schemas" / "conf
 """The schema that ships with the project."""
 
 
+MEASURED = ("quality", "neighbourhoods", "label_distributions")
+"""Keys that name the runs on which more than accuracy is measured, on demand."""
+
+
 def load(path: str | Path, schema: str | Path = SCHEMA) -> dict[str, Any]:
     """Read a configuration, YAML or JSON, and validate it.
 
@@ -58,7 +62,8 @@ def validate(raw: Any, schema: str | Path = SCHEMA) -> dict[str, Any]:
     _check_rows(config)
     for name, study in config["studies"].items():
         _check_blocks(config, f"studies.{name}.runs", study["runs"])
-    _check_blocks(config, "quality", config["quality"])
+    for key in MEASURED:
+        _check_blocks(config, key, config[key])
     return config
 
 

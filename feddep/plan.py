@@ -76,9 +76,14 @@ def study_runs(config: Config, study: str) -> list[Run]:
     return _runs_of(config, config["studies"][study]["runs"])
 
 
-def quality_runs(config: Config) -> list[Run]:
-    """Every run whose generators are set beside guesses, each once, in the order of its keys."""
-    return _runs_of(config, config["quality"])
+def measured_runs(config: Config, key: str) -> list[Run]:
+    """Every run that something is measured on beside its accuracy, each once, in the order of its keys.
+
+    Args:
+        config: the configuration.
+        key: what is measured, one of :data:`feddep.config.MEASURED`.
+    """
+    return _runs_of(config, config[key])
 
 
 def all_runs(config: Config) -> list[Run]:

@@ -1,12 +1,9 @@
 """What generators generate beside guesses that need no training (:mod:`feddep.quality`), over runs and seeds."""
 
-from pathlib import Path
-
 import pandas as pd
 
 from feddep.config import Config
-from feddep.errors import DataError
-from feddep.plan import Run, quality_runs
+from feddep.reporting import measured
 from feddep.reporting.frames import records
 from feddep.reporting.labels import sort_datasets
 from feddep.reporting.markdown import table as pipe_table
@@ -26,31 +23,16 @@ seeds.
 _GUESSES = {"DGen": "DGen", "zero": "zero", "own prototype": "own"}
 
 
-def of_run(run: Run) -> str:
-    """Where the measurements of a run lie below the folder of results."""
-    return f"quality/{run.path}.csv"
-
-
 def load(config: Config) -> pd.DataFrame:
     """The measurements of all runs that the key ``quality`` names: the columns of the run, then those of its measurement.
 
     Raises:
         DataError: if a run is not measured yet, or no run is named.
     """
-    frames = []
-    for run in quality_runs(config):
-        path = Path(config["output"], of_run(run))
-        if not path.exists():
-            raise DataError(f"the generators of {run.path} are not measured yet ({path} does not exist)")
-        of = {part: getattr(run, part) for part in ("setting", "dataset", "clients", "framework", "seed")}
-        measured = pd.read_csv(path)
-        frames.append(measured.assign(**of)[[*of, *measured.columns]])
-    if not frames:
-        raise DataError("the configuration's key quality names no run; there is nothing to compare")
-    return pd.concat(frames, ignore_index=True)
+    return measured.load(config, "quality")
 
 
-def summarise(measured: pd.DataFrame) -> pd.DataFrame:
+def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a setting, dataset, framework, number of clients, choice of hidden nodes and guess; datasets in the papers' order.
 
     Returns:
@@ -59,8 +41,8 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     """
     cell = ["setting", "dataset", "framework", "clients", "hidden", "guess"]
     values = ["explained", "generated", "silent", "count_error"]
-    measured = measured.assign(silent=(measured["generated"] == 0).astype(float))
-    seeds = measured.groupby([*cell, "seed"], sort=False)[values].mean().reset_index()
+    rows = rows.assign(silent=(rows["generated"] == 0).astype(float))
+    seeds = rows.groupby([*cell, "seed"], sort=False)[values].mean().reset_index()
     summary = (
         seeds.groupby(cell, sort=False)
         .agg(

@@ -9,6 +9,7 @@ import pytest
 from feddep import plan
 from feddep.__main__ import main
 from feddep.config import validate
+from feddep.reporting import measured as of_runs
 from feddep.reporting import quality
 from feddep.storage import write_json, write_text
 
@@ -45,9 +46,9 @@ def measured(explained: dict[int, float]) -> pd.DataFrame:
 def config(tmp_path: Path) -> dict[str, Any]:
     """A configuration whose four runs are measured."""
     config = configuration(tmp_path)
-    for run in plan.quality_runs(config):
+    for run in plan.measured_runs(config, "quality"):
         table = measured({0: 0.1 + 0.2 * run.seed, 1: 0.3 + 0.2 * run.seed})
-        write_text(tmp_path / "results" / quality.of_run(run), table.to_csv(index=False))
+        write_text(tmp_path / "results" / of_runs.of_run("quality", run), table.to_csv(index=False))
     return config
 
 
@@ -78,7 +79,7 @@ def test_the_stage_writes_both_tables(config, tmp_path):
 
 def test_a_run_that_is_not_measured_is_named(tmp_path):
     config = configuration(tmp_path)
-    with pytest.raises(Exception, match=r"quick/cora/m2/feddep,prototypes=3/seed0 are not measured yet"):
+    with pytest.raises(Exception, match=r"quick/cora/m2/feddep,prototypes=3/seed0 is not measured yet"):
         quality.load(config)
     with pytest.raises(Exception, match="key quality names no run"):
         quality.load({**config, "quality": []})

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from feddep import plan, preparations, records, variants
-from feddep.config import validate
+from feddep.config import MEASURED, validate
 from feddep.errors import FeddepError
 from feddep.storage import read_json, write_json
 
@@ -35,7 +35,7 @@ if "frameworks" in GIVEN and "rows" not in GIVEN:
     config.pop("rows", None)
 if "settings" in GIVEN and "rows" not in GIVEN and isinstance(config.get("rows"), Mapping):
     config["rows"] = next(iter(config["rows"].values()))  # of the first setting
-for key in ("studies", "quality"):
+for key in ("studies", *MEASURED):
     if key not in GIVEN and any(choice in GIVEN for choice in CHOICES):
         config.pop(key, None)
 

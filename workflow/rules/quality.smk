@@ -1,7 +1,7 @@
 """What runs' generators generate beside guesses that need no training. On demand, as no record holds it."""
 
 from feddep.provenance import code_fingerprint
-from feddep.reporting import quality
+from feddep.reporting import measured
 
 
 def quality_input(wildcards):
@@ -33,7 +33,7 @@ rule quality:
 rule quality_table:
     """The generators of all runs that the key quality names."""
     message: "Write {output}"
-    input: [f"{OUTPUT}/{quality.of_run(run)}" for run in plan.quality_runs(config)]
+    input: [f"{OUTPUT}/{measured.of_run('quality', run)}" for run in plan.measured_runs(config, "quality")]
     output: multiext(f"{OUTPUT}/tables/quality", ".csv", ".md")
     log: f"{OUTPUT}/logs/quality.log"
     params:
