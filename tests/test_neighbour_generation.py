@@ -18,7 +18,7 @@ from feddep.neighbour_generation import nearest as nearest_module
 from feddep.neighbour_generation.mended import MendedFeatureTable, MendedSubgraph, MendedSubgraphEvaluator
 from feddep.neighbour_generation.nearest import Nearest
 from feddep.neighbour_generation.quality import neighbourhood_distances, predicted_neighbours
-from feddep.neighbour_generation.subgraph import attach
+from feddep.neighbour_generation.subgraph import Surroundings, attach
 from feddep.neighbour_generation.training import (
     HiddenNeighbours,
     NeighGenTrainer,
@@ -321,6 +321,35 @@ def test_evaluation_is_that_of_a_graph_with_all_features_in_one_matrix(mended):
     model.reset_parameters(torch.Generator().manual_seed(0))
     ours = MendedSubgraphEvaluator(mended).logits(model)
     torch.testing.assert_close(ours, Evaluator(dense_graph(mended)).logits(model))
+
+
+@given(mended_subgraphs(), st.integers(1, 3), st.integers(0, 2**16))
+def test_logits_of_some_nodes_are_those_of_the_whole_mended_graph(mended, layers, seed):
+    """Whatever the number of layers, for real and generated nodes in any order; so are the gradients."""
+    rng = np.random.default_rng(seed)
+    nodes = rng.permutation(mended.graph.num_nodes)[: rng.integers(1, 4)]
+    model = GraphSAGE(mended.real.num_features, 6, 3, layers, 2, 0.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    generated = mended.features.float().requires_grad_()
+    ours = Surroundings(mended.graph, mended.real.num_nodes, nodes, layers).logits(model, generated)
+    whole = dense_graph(mended)
+    x = torch.from_numpy(whole.features.toarray()).requires_grad_()
+    theirs = model.full(x, torch.from_numpy(mean_adjacency(whole).toarray()))[nodes]
+    torch.testing.assert_close(ours, theirs)
+    of_ours = torch.autograd.grad(ours.square().sum(), [generated, *model.parameters()])
+    of_x, *of_weights = torch.autograd.grad(theirs.square().sum(), [x, *model.parameters()])
+    torch.testing.assert_close(of_ours, (of_x[mended.real.num_nodes :], *of_weights))
+
+
+@given(mended_subgraphs(), st.integers(0, 2**16))
+def test_right_answers_are_counted_on_the_mended_graph(mended, seed):
+    rng = np.random.default_rng(seed)
+    model = GraphSAGE(mended.real.num_features, 6, 3, 2, 2, 0.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    evaluator, plain = MendedSubgraphEvaluator(mended), Evaluator(dense_graph(mended))
+    for _ in range(2):  # asked about other nodes the second time
+        nodes = np.flatnonzero(rng.random(mended.real.num_nodes) < 0.5)
+        assert evaluator.correct(model, nodes) == plain.correct(model, nodes)
 
 
 # How good it is

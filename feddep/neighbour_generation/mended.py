@@ -12,8 +12,9 @@ from torch import Tensor
 
 from feddep.evaluation import Evaluator
 from feddep.graph import Graph
-from feddep.neighbour_generation.subgraph import Stacked, attach
+from feddep.neighbour_generation.subgraph import Surroundings, attach
 from feddep.nn.features import FeatureTable
+from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 from feddep.steps import Made
 
@@ -131,7 +132,7 @@ class _Product(torch.autograd.Function):
 
 
 class MendedSubgraphEvaluator(Evaluator):
-    """Applies a model to all nodes of a mended subgraph at once, generated ones included."""
+    """Applies a model to nodes of a mended subgraph."""
 
     def __init__(self, mended: MendedSubgraph, device: str = "cpu") -> None:
         """Prepare the inputs.
@@ -141,4 +142,24 @@ class MendedSubgraphEvaluator(Evaluator):
             device: where tensors live.
         """
         super().__init__(mended.graph, device)
-        self._features = Stacked(SparseMatrix.from_scipy(mended.real.features, device), mended.features)  # type: ignore[assignment]
+        self._mended = mended
+        self._device = device
+        self._nodes: np.ndarray | None = None
+
+    def logits(self, model: GraphSAGE) -> Tensor:
+        """Logits of all nodes, generated ones included, shape (n + g, C)."""
+        return self.logits_of(model, np.arange(self._mended.graph.num_nodes))
+
+    def correct(self, model: GraphSAGE, nodes: np.ndarray) -> int:
+        """How many of ``nodes`` get their true class."""
+        labels = self._labels[torch.from_numpy(nodes).to(self._labels.device)]
+        return int((self.logits_of(model, nodes).argmax(dim=1) == labels).sum())
+
+    @torch.no_grad()
+    def logits_of(self, model: GraphSAGE, nodes: np.ndarray) -> Tensor:
+        """Logits of k nodes, shape (k, C).  They are the same ones round after round, so what they depend on is kept."""
+        if self._nodes is None or not np.array_equal(nodes, self._nodes):
+            real = self._mended.real.num_nodes
+            self._nodes = nodes
+            self._around = Surroundings(self._mended.graph, real, nodes, len(model.convolutions), self._device)
+        return self._around.logits(model, self._mended.features)

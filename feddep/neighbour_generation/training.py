@@ -28,7 +28,7 @@ from feddep.graph import Graph
 from feddep.halo import within
 from feddep.impairing import HiddenFrom, Impaired, impair
 from feddep.neighbour_generation.nearest import Nearest
-from feddep.neighbour_generation.subgraph import Stacked, attach
+from feddep.neighbour_generation.subgraph import Surroundings, attach
 from feddep.nn.neighgen import Generated, NeighGen
 from feddep.nn.sparse import SparseMatrix
 from feddep.problem import Part, Problem
@@ -269,9 +269,8 @@ class NeighGenTrainer:
         if not (labels >= 0).any():
             return labels.new_zeros((), dtype=torch.float32)
         mended = attach(self._graph, near[generated.owner.cpu().numpy()])
-        mean = SparseMatrix.from_scipy(mean_adjacency(mended), self._device)
-        logits = self.classifier.full(Stacked(self._x, generated.features), mean)  # type: ignore[arg-type]
-        return cross_entropy(logits[self._tensor(nodes)], labels, ignore_index=-1)
+        around = Surroundings(mended, self._graph.num_nodes, nodes, self._hops + 1, self._device)
+        return cross_entropy(around.logits(self.classifier, generated.features), labels, ignore_index=-1)
 
     @torch.no_grad()
     def mend(self) -> dict[str, Tensor]:
