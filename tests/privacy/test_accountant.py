@@ -203,11 +203,17 @@ def test_the_printed_delta_is_the_complement_and_falls_with_every_sampling():
         assert compose_as_printed(one, times + 1, 1e-5).delta < printed.delta
 
 
-@pytest.mark.parametrize("epsilon", [2.0, 40.0])
+@pytest.mark.parametrize("epsilon", [0.46, 2.0, 40.0])
 def test_the_printed_amplification_promises_less_than_epsilon_for_no_subsampling_at_all(epsilon):
     printed = amplified_epsilon_as_printed(epsilon, 1.0)
     assert printed == pytest.approx(math.log1p(math.exp(epsilon - 1)))
     assert printed < epsilon == amplify(Guarantee(epsilon, -1.0), 1.0).epsilon
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0])
+def test_for_a_small_epsilon_the_printed_amplification_promises_more_than_need_be(rate):
+    for epsilon in (0.0, 0.3747, 0.458):
+        assert amplified_epsilon_as_printed(epsilon, rate) > amplify(Guarantee(epsilon, -1.0), rate).epsilon
 
 
 def test_every_step_is_given():

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from scipy.signal import fftconvolve
 from scipy.stats import binom, norm
 
 from feddep.graph import Graph
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.dpsgd_accounting import (
+    _ORDERS,
     NO_GUARANTEE,
     NOTHING_SPENT,
     Epsilons,
@@ -26,6 +30,7 @@ from feddep.privacy.dpsgd_accounting import (
     noise_for,
     roots_of_edges,
 )
+from feddep.privacy.profile import sequences
 from feddep.sampling import sample_trees, tree_width
 from graphs import graphs, star
 
@@ -46,7 +51,7 @@ def exact_delta(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 
 def gaussian_delta(epsilon: float, distance: float) -> float:
-    """The least δ of two unit Gaussians (Balle and Wang, 2018, Theorem 5)."""
+    """The least δ of two unit Gaussians (Balle and Wang, 2018, Theorem 8)."""
     return norm.cdf(distance / 2 - epsilon / distance) - math.exp(epsilon) * norm.cdf(-distance / 2 - epsilon / distance)
 
 
@@ -148,6 +153,49 @@ def test_one_replaced_example_is_what_the_library_has_for_it(sigma, rate, steps)
 def test_replaced_examples_without_subsampling_are_one_gaussian_of_less_noise(roots):
     exact = exact_epsilon(2 * roots * math.sqrt(10) / 30, 1e-5)
     assert exact <= edge_level(30.0, 1.0, 10, 1e-5, roots).pld <= 1.001 * exact
+
+
+@pytest.mark.parametrize(("sigma", "rate", "examples"), STEPS)
+def test_renyi_divergences_are_those_of_the_law(sigma, rate, examples):
+    """Above only by what the grid makes of them; of larger orders the tail counts as infinite, and δ pays for it."""
+    losses = _Replaced(sigma, rate, examples, 1e-40).on_grid()
+    first, second = (mixture(sigma, rate, examples, shift) for shift in (1.0, -1.0))
+    seen = (first > 0) & (second > 0)
+    for order in (*_ORDERS[::4][:3], 1.5, 2.0):
+        powers = np.exp(order * np.log(first[seen]) + (1 - order) * np.log(second[seen]))
+        exact = math.log(powers.sum() * (POINTS[1] - POINTS[0])) / (order - 1)
+        assert exact * (1 - 1e-6) <= losses.divergence(order) <= exact * 1.02 + 1e-6
+
+
+@pytest.mark.parametrize(("sigma", "rate", "examples", "steps"), [(1.5, 0.3, 3, 8), (2.0, 0.05, 20, 16), (1.0, 0.02, 5, 16)])
+def test_several_steps_are_the_law_convolved(sigma, rate, examples, steps):
+    """The loss of a step, rounded down and rounded up to a grid and convolved, brackets the ε of all of them."""
+    gap, delta = 1e-3, 1e-4
+    counts = np.arange(examples + 1)
+    shares = binom.pmf(counts, examples, rate)
+    points = np.linspace(-9 * sigma, examples + 9 * sigma, 20_001)
+    up, down = (np.add.outer(points, sign * counts) / sigma for sign in (-1, 1))
+    masses = np.where(points[:-1] < 0, np.diff(norm.cdf(up) @ shares), -np.diff(norm.sf(up) @ shares))
+    losses = np.log(norm.pdf(up) @ shares) - np.log(norm.pdf(down) @ shares)
+    likely = masses > 1e-15
+    found = []
+    for rounded, infinite in ((np.floor(losses[:-1] / gap), 0.0), (np.ceil(losses[1:] / gap), steps * masses[~likely].sum())):
+        places = rounded[likely].astype(int)
+        one = np.bincount(places - places.min(), weights=masses[likely])
+        law = np.ones(1)
+        for bit in f"{steps:b}":
+            law = fftconvolve(law, law)
+            law = fftconvolve(law, one) if bit == "1" else law
+        values = (steps * places.min() + np.arange(len(law))) * gap
+
+        def over(epsilon: float, values: np.ndarray = values, law: np.ndarray = law, infinite: float = infinite) -> float:
+            seen = values > epsilon
+            return float(infinite - np.expm1(epsilon - values[seen]) @ law[seen]) - delta
+
+        found.append(brentq(over, 0, values[-1]))
+    low, high = found
+    assert high < 1.02 * low
+    assert low * (1 - 1e-6) <= edge_level(sigma, rate, steps, delta, examples).pld <= high * (1 + 1e-3)
 
 
 def test_an_edge_is_hidden_less_than_an_example_and_less_the_more_read_it():
@@ -288,6 +336,113 @@ def test_the_roots_of_an_edge_are_those_in_whose_trees_it_is_drawn(graph, hops, 
     assert counts.tolist() == [len(each) for each in seen]
     if len(counts):
         assert counts.max() <= most_roots(int(graph.degrees.max()), hops)
+
+
+def law_of_trees(graph: Graph, root: int, hops: int, fanout: int) -> dict[tuple[int, ...], Fraction]:
+    """The law of a root's tree, place by place, as :func:`feddep.sampling.sample_trees` draws it."""
+    lists = [graph.indices[start:end].tolist() for start, end in itertools.pairwise(graph.indptr.tolist())]
+    law = {(root,): Fraction(1)}
+    for _ in range(hops):
+        longer: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+        for tree, share in law.items():
+            for drawn in itertools.product(*(sequences(lists[node] if node >= 0 else [], fanout).items() for node in tree)):
+                places = itertools.chain(tree, *(outcome for outcome, _ in drawn))
+                longer[tuple(places)] += share * math.prod((chance for _, chance in drawn), start=Fraction(1))
+        law = longer
+    return law
+
+
+def signed(one: dict, other: dict, rate: float, positive: bool) -> dict[int, float]:
+    """The law of ±1 that tells best which of two laws of trees a tree is from, 0 if it is not sampled or tells nothing."""
+    law = {-1: 0.0, 0: 1 - rate, 1: 0.0}
+    for tree, share in (one if positive else other).items():
+        first, second = one.get(tree, 0), other.get(tree, 0)
+        law[(first > second) - (first < second)] += rate * float(share)
+    return law
+
+
+def summed(laws: list[dict[int, float]], sigma: float) -> np.ndarray:
+    """Density of the sum of independent numbers, with noise."""
+    total = {0: 1.0}
+    for law in laws:
+        sums: defaultdict[int, float] = defaultdict(float)
+        for (one, share), (other, chance) in itertools.product(total.items(), law.items()):
+            sums[one + other] += share * chance
+        total = sums
+    return sum(share * norm.pdf(POINTS, shift, sigma) for shift, share in total.items())
+
+
+def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout: int, sigma: float, rate: float):
+    """One step, whose gradients are ±1 by the tree: number of roots whose trees change in law, and δ for some ε.
+
+    Returns:
+        That number; then for each ε, δ in both directions, and the bound on it for roots that may miss the edge.
+    """
+    edges = graph.edges()
+    without = Graph.from_edges(np.delete(edges, edge, axis=0), graph.features, graph.labels, graph.num_classes)
+    pairs = [tuple(law_of_trees(world, root, hops, fanout) for world in (graph, without)) for root in roots]
+    changed = [(one, other) for one, other in pairs if one != other]
+    present, absent = (summed([signed(*pair, rate, world) for pair in changed], sigma) for world in (True, False))
+    rates = []
+    for one, other in changed:
+        differ = rate * float(sum(max(share - other.get(tree, 0), 0) for tree, share in one.items()))
+        rates.append(differ / (1 - rate + differ))
+    bounding = [summed([{0: 1 - each, sign: each} for each in rates], sigma) for sign in (1, -1)]
+    found = []
+    for epsilon in (-0.5, 0.0, 0.3, 1.0, 2.0):
+        both = exact_delta(present, absent, epsilon), exact_delta(absent, present, epsilon)
+        found.append((epsilon, *both, exact_delta(*bounding, epsilon)))
+    return len(changed), found
+
+
+SMALL = {
+    "path": [[0, 1], [1, 2], [2, 3], [3, 4]],
+    "ring": [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]],
+    "star": [[0, 1], [0, 2], [0, 3], [0, 4]],
+    "triangle with a tail": [[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]],
+    "two parts": [[0, 1], [2, 3], [3, 4]],
+}
+
+
+@pytest.mark.parametrize("edges", SMALL.values(), ids=SMALL.keys())
+@pytest.mark.parametrize("roots", [[0, 1, 2, 3, 4], [1, 3, 4]])
+@pytest.mark.parametrize(
+    ("hops", "fanout", "sigma", "rate"), [(1, 1, 0.7, 0.3), (2, 1, 1.5, 0.8), (2, 2, 2.0, 0.1), (3, 1, 1.0, 0.5)]
+)
+def test_one_step_bounds_what_the_sampled_trees_show(edges, roots, hops, fanout, sigma, rate):
+    """From the exact law of every root's tree, with an edge and without: those that change are counted, and no others."""
+    graph = Graph.from_edges(np.array(edges), np.eye(5), np.zeros(5), 1)
+    counts = roots_of_edges(graph, np.array(roots), hops)
+    bounds = {k: _Replaced(sigma, rate, k, 1e-12).on_grid() for k in set(counts.tolist()) if k}
+    for edge, count in enumerate(counts.tolist()):
+        changed, deltas = deltas_of_step(graph, edge, roots, hops, fanout, sigma, rate)
+        assert changed == count
+        for epsilon, one, other, missed in deltas if count else []:
+            assert max(one, other) <= missed * (1 + 1e-6) + 1e-9
+            assert missed <= delta_of(bounds[count], epsilon) * (1 + 1e-4) + 1e-9
+
+
+@pytest.mark.parametrize("roots", [[0], [1], [0, 1]])
+@pytest.mark.parametrize(("hops", "fanout"), [(1, 1), (1, 5), (2, 2)])
+def test_the_bound_is_attained_where_every_tree_shows_the_edge(roots, hops, fanout):
+    changed, deltas = deltas_of_step(star(1), 0, roots, hops, fanout, 1.5, 0.3)
+    assert changed == len(roots)
+    losses, fewer = (_Replaced(1.5, 0.3, k, 1e-12).on_grid() if k else None for k in (changed, changed - 1))
+    for epsilon, one, other, _ in deltas:
+        assert one == pytest.approx(delta_of(losses, epsilon), rel=1e-4)
+        assert other == pytest.approx(delta_of(losses, epsilon), rel=1e-4)
+        if fewer is not None:
+            assert one > delta_of(fewer, epsilon) * (1 + 1e-3)
+
+
+def test_two_nodes_without_an_edge_may_be_near_more_roots_than_any_edge():
+    """So k as read off a graph bounds what the loss of its edges shows, not that of an edge more."""
+    leaves = [[0, leaf] for leaf in range(2, 6)] + [[1, leaf] for leaf in range(6, 10)]
+    joined = [[0, 1], *leaves]
+    apart, together = (Graph.from_edges(np.array(edges), np.eye(10), np.zeros(10), 1) for edges in (leaves, joined))
+    everybody = np.arange(10)
+    assert roots_of_edges(apart, everybody, 2).max() == 5
+    assert roots_of_edges(together, everybody, 2)[0] == 10 == most_roots(5, 2)
 
 
 def double_tree(degree: int, depth: int) -> Graph:
