@@ -6,15 +6,18 @@ from that.  Two notions of what is hidden, each by Rényi DP and by privacy loss
 
 **Example level** (:func:`example_level`), the usual one of DP-SGD: a training node with its sampled tree is a record that is
 there or is not.  S changes by at most 1 if it is sampled: the Poisson-subsampled Gaussian mechanism (Abadi et al., 2016; Mironov
-et al., 2019).  It hides no edge, since an edge is in the trees of many nodes.  (FedDEP names σ beside the ε of its own mechanism
-in Sections 4.1 and 4.5, but not how the one follows from the other.)
+et al., 2019).  q and T, which follow from the number of training nodes, count as known.  What is hidden is the node as a root, so
+its label and the draws of its own tree: its features and edges are in the trees of other roots.  (FedDEP names σ beside the ε of
+its own mechanism in Sections 4.1 and 4.5, but not how the one follows from the other.)
 
 **Edge level** (:func:`edge_level`): two graphs that differ in one edge {u, v}.  The trees of a root differ in law only if the
 list of u or of v is read, which are read for the nodes up to L − 1 hops from a root.  Before a path meets u or v it is the same
 in both graphs, so these are in both the k roots within L − 1 hops of u or v (:func:`roots_of_edges`; :func:`most_roots` for all
-graphs up to a degree).  The fan-out d is not in k: with any d such a root may draw the edge.  (Node-level bounds with sampled
-neighbourhoods count in the same way: Daigavane et al., 2021, whose batches of fixed size make the number of those sampled
-hypergeometric; Sajadmanesh et al., 2023, bound degrees in advance.)
+graphs up to a degree).  The fan-out d is not in k: with any d such a root may draw the edge.  The largest k of a graph's edges is
+read off that graph, and bounds what each of them shows.  Two nodes without an edge may be near more roots than any two with one:
+a promise for all graphs takes a bound on degrees.  (Node-level bounds with sampled neighbourhoods count in the same way:
+Daigavane et al., 2021, whose batches of fixed size make the number of those sampled hypergeometric; Sajadmanesh et al., 2023,
+bound degrees in advance.)
 
 Of these k, Poisson sampling takes a set J, |J| ~ Bin(k, q), in both graphs alike; all other roots have the same law in both.
 Condition on the other roots' part of the sum, and measure from there.  The output is a mixture P = Σ_i p_i N(x_i, σ² I) in one
@@ -36,9 +39,16 @@ For k = 1 it is the pair that dp-accounting has for the replacement of a record.
 multiply ε by 2k, and δ by about e^(2kε).  (Mixtures for groups that are added or removed: Ganesh, 2024; couplings of the parts of
 mixtures: Schuchardt et al., 2024.)
 
-The bound counts each of the k roots as changed whenever it is sampled, though one whose neighbours are drawn may miss the edge.
-It is about the training of the classifier from given inputs: mended embeddings are computed from edges without noise, and what
-a client reports beside its weights (losses, correct answers) is not covered by either notion.
+The bound counts each of the k roots as changed whenever it is sampled, though its tree may miss the edge, and is attained where
+no tree can: two nodes without other neighbours.  On real graphs it is loose.  Draw the trees of root r in both graphs such that
+they differ with the least probability ρ_r, and condition on the roots that are sampled with equal trees as well.  Each other one
+is sampled, with unequal trees, with probability q_r = qρ_r / (1 − q + qρ_r), independently; these are now J.  The proof holds for
+any law b of |J|, and counting the former in J, too, only raises the bound: b may be the law of a sum of k Bernoulli variables of
+rates q_r.  That is smaller by far where lists are long or u is seldom drawn.  It is not what is computed here.
+
+All this is about training the classifier from given inputs: mended embeddings are computed without noise, from edges and by
+models that learned from labels; and what a client reports beside its weights (losses, correct answers) is not covered by either
+notion.
 """
 
 import logging
@@ -171,7 +181,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, roots: int 
         σ, in the range of :data:`SIGMAS`.
 
     Raises:
-        PrivacyError: if a value is outside its range, or no σ is large enough; names the least ε that can be kept.
+        PrivacyError: if a value is outside its range, or no σ in that range is large enough; names the least ε that one keeps.
     """
     if not 0 < epsilon < math.inf:
         raise PrivacyError(f"the budget ε is {epsilon}; it must be a finite number above 0")
@@ -187,7 +197,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, roots: int 
             hidden = "a training node" if roots is None else f"an edge that {roots} training nodes may read"
             raise PrivacyError(
                 f"a budget of ε = {epsilon:g} with δ = {delta:g} cannot be kept for {steps} steps at the sampling rate {rate:g} "
-                f"to hide {hidden}; the least that can, with σ = {high:g}, is ε = {_rounded_up(least)}"
+                f"to hide {hidden}; the least that can, with the largest σ considered, {high:g}, is ε = {_rounded_up(least)}"
             )
         low, high = high, min(16 * high, most)
     while high > 1.001 * low:

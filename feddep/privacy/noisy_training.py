@@ -142,7 +142,7 @@ class Trained:
         nodes: number of its nodes.
         edges: number of edges among them.
         training: number n of its training nodes.
-        roots: the most training nodes whose trees may depend on one and the same edge, k; 0 without edges.
+        roots: the most training nodes whose trees may depend on one and the same of its edges, k; 0 without edges.
     """
 
     client: int | None
