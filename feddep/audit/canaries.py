@@ -33,8 +33,9 @@ from feddep.graph import Graph
 from feddep.nn.features import FeatureTable
 from feddep.nn.fused import MendedTable
 from feddep.privacy.accountant import one_sampling
+from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
-from feddep.privacy.dpsgd_accounting import edge_level, roots_of_edges
+from feddep.privacy.dpsgd_accounting import changed_level
 from feddep.privacy.profile import exact
 from feddep.problem import Problem
 from feddep.progress import track
@@ -256,14 +257,15 @@ def of_noised_update(planted: Planted, parameters: feddep_wo_nfdp.Parameters, ru
     problem = planted.present
     edges = problem.graph.edges()
     at = np.flatnonzero((edges == [planted.hub, planted.canary]).all(axis=1))
-    roots = int(roots_of_edges(problem.graph, problem.split.train, problem.setting.layers)[at[0]])
+    changes = tree_changes(problem.graph, problem.split.train, problem.setting.layers, problem.setting.fanout)[at]
     learner = PrivateLearner(
         problem.graph, problem.split.train, problem.setting, 0, "client", privacy=Privacy(parameters.sigma, parameters.clip)
     )
     steps = learner.steps_per_epoch * problem.setting.local_epochs
-    epsilon = edge_level(parameters.sigma, learner.rate, steps, DELTA, roots).least
+    epsilon = changed_level(parameters.sigma, most_changed(changes, learner.rate), steps, DELTA).least
     releases = f"FedDEP w/o NFDP, FedGNN: one model update by DP-SGD, σ = {parameters.sigma:g}"
-    return Line(releases, planted.degree, runs, bound, epsilon, DELTA, f"accountant, edge level, {roots} roots")
+    promise = f"accountant, edge level, {changes.nnz} roots, bound by trees"
+    return Line(releases, planted.degree, runs, bound, epsilon, DELTA, promise)
 
 
 def of_prototypes(planted: Planted, parameters: Any, runs: int) -> Line:

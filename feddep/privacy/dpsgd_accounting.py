@@ -10,14 +10,14 @@ et al., 2019).  q and T, which follow from the number of training nodes, count a
 its label and the draws of its own tree: its features and edges are in the trees of other roots.  (FedDEP names σ beside the ε of
 its own mechanism in Sections 4.1 and 4.5, but not how the one follows from the other.)
 
-**Edge level** (:func:`edge_level`): two graphs that differ in one edge {u, v}.  The trees of a root differ in law only if the
-list of u or of v is read, which are read for the nodes up to L − 1 hops from a root.  Before a path meets u or v it is the same
-in both graphs, so these are in both the k roots within L − 1 hops of u or v (:func:`roots_of_edges`; :func:`most_roots` for all
-graphs up to a degree).  The fan-out d is not in k: with any d such a root may draw the edge.  The largest k of a graph's edges is
-read off that graph, and bounds what each of them shows.  Two nodes without an edge may be near more roots than any two with one:
-a promise for all graphs takes a bound on degrees.  (Node-level bounds with sampled neighbourhoods count in the same way:
-Daigavane et al., 2021, whose batches of fixed size make the number of those sampled hypergeometric; Sajadmanesh et al., 2023,
-bound degrees in advance.)
+**Edge level** (:func:`edge_level`, :func:`changed_level`): two graphs that differ in one edge {u, v}.  The trees of a root differ
+in law only if the list of u or of v is read, which are read for the nodes up to L − 1 hops from a root.  Before a path meets u or
+v it is the same in both graphs, so these are in both the k roots within L − 1 hops of u or v (:func:`roots_of_edges`;
+:func:`most_roots` for all graphs up to a degree).  The fan-out d is not in k: with any d such a root may draw the edge.  The
+largest k of a graph's edges is read off that graph, and bounds what each of them shows.  Two nodes without an edge may be near
+more roots than any two with one: a promise for all graphs takes a bound on degrees.  (Node-level bounds with sampled
+neighbourhoods count in the same way: Daigavane et al., 2021, whose batches of fixed size make the number of those sampled
+hypergeometric; Sajadmanesh et al., 2023, bound degrees in advance.)
 
 Of these k, Poisson sampling takes a set J, |J| ~ Bin(k, q), in both graphs alike; all other roots have the same law in both.
 Condition on the other roots' part of the sum, and measure from there.  The output is a mixture P = Σ_i p_i N(x_i, σ² I) in one
@@ -39,12 +39,17 @@ For k = 1 it is the pair that dp-accounting has for the replacement of a record.
 multiply ε by 2k, and δ by about e^(2kε).  (Mixtures for groups that are added or removed: Ganesh, 2024; couplings of the parts of
 mixtures: Schuchardt et al., 2024.)
 
-The bound counts each of the k roots as changed whenever it is sampled, though its tree may miss the edge, and is attained where
-no tree can: two nodes without other neighbours.  On real graphs it is loose.  Draw the trees of root r in both graphs such that
-they differ with the least probability ρ_r, and condition on the roots that are sampled with equal trees as well.  Each other one
-is sampled, with unequal trees, with probability q_r = qρ_r / (1 − q + qρ_r), independently; these are now J.  The proof holds for
-any law b of |J|, and counting the former in J, too, only raises the bound: b may be the law of a sum of k Bernoulli variables of
-rates q_r.  That is smaller by far where lists are long or u is seldom drawn.  It is not what is computed here.
+A stochastically larger law b of |J| has the larger ε: draw it together with |J|, never smaller, for r_i; the proof asks for
+nothing but ‖x_i‖, ‖y_i‖ ≤ r_i.  It may be *any* law, which gives two bounds:
+
+* The *simple bound* (:func:`edge_level`) takes Bin(k, q) as above.  It counts each of the k roots as changed whenever it is
+  sampled, though its tree may miss the edge, and needs no graph but k.  It is attained where no tree can: two nodes without other
+  neighbours.  On real graphs it is loose.
+* The *bound by trees* (:func:`changed_level`).  Draw the trees of root r in both graphs such that they differ with a probability
+  ρ_r as small as one can, and condition on the roots that are sampled with equal trees as well.  Each other one is sampled, with
+  unequal trees, with probability q_r = qρ_r / (1 − q + qρ_r) ≤ q, independently; these are now J.  Counting the former in J, too,
+  only makes it larger: b is the law of a sum of k Bernoulli variables of rates q_r.  It is smaller by far where lists are long or
+  u is seldom drawn.  :mod:`feddep.privacy.changed_trees` has the ρ_r, and one law for all edges of a graph.
 
 All this is about training the classifier from given inputs: mended embeddings are computed without noise, from edges and by
 models that learned from labels; and what a client reports beside its weights (losses, correct answers) is not covered by either
@@ -139,14 +144,14 @@ def example_level(sigma: float, rate: float, steps: int, delta: float) -> Epsilo
 
 
 def edge_level(sigma: float, rate: float, steps: int, delta: float, roots: int) -> Epsilons:
-    """ε of T steps for one edge, which up to ``roots`` training nodes may read.
+    """ε of T steps for one edge, by the simple bound: each of ``roots`` training nodes is changed whenever it is sampled.
 
     Args:
         sigma: noise multiplier σ; without noise, 0, ε is ∞.
         rate: probability q that a training node is in a batch.
         steps: number of steps T.
         delta: δ.
-        roots: number k of training nodes whose trees depend on the edge; 0 hides it altogether.
+        roots: number k of training nodes whose trees may depend on the edge; 0 hides it altogether.
 
     Raises:
         PrivacyError: if a value is outside its range.
@@ -154,12 +159,32 @@ def edge_level(sigma: float, rate: float, steps: int, delta: float, roots: int) 
     _check(sigma, rate, steps, delta)
     if roots != 0:
         require_count("number of roots k", roots)
-    if rate == 0 or steps == 0 or roots == 0:
+    return changed_level(sigma, binom.pmf(np.arange(roots + 1), roots, rate), steps, delta)
+
+
+def changed_level(sigma: float, shares: np.ndarray, steps: int, delta: float) -> Epsilons:
+    """ε of T steps, in each of which a random number of examples is replaced.
+
+    Args:
+        sigma: noise multiplier σ; without noise, 0, ε is ∞.
+        shares: probability b_j that j = 0 … k examples are replaced in a step, or a stochastically larger law; shape (k + 1,).
+            For edges by :func:`feddep.privacy.changed_trees.most_changed`.
+        steps: number of steps T.
+        delta: δ.
+
+    Raises:
+        PrivacyError: if a value is outside its range.
+    """
+    _check(sigma, 1.0, steps, delta)
+    ever = steps * float(shares[1:].sum())
+    if ever == 0:
         return NOTHING_SPENT
     if sigma == 0:
         return NO_GUARANTEE
+    if ever <= delta:  # ε = 0: δ covers that anything is ever replaced
+        return NOTHING_SPENT
     tail = min(1e-4 * delta / steps, 1e-12)
-    step = _Replaced(sigma, rate, roots, tail).on_grid()
+    step = _Replaced(sigma, shares, tail).on_grid()
     rest = delta - steps * step.infinite  # of δ, less the chance that some step's loss is infinite
     divergences = [steps * step.divergence(order) for order in _ORDERS]
     rdp = compute_epsilon(_ORDERS, divergences, rest)[0] if rest > 0 else math.inf
@@ -167,15 +192,13 @@ def edge_level(sigma: float, rate: float, steps: int, delta: float, roots: int) 
     return Epsilons(float(rdp), float(pld))
 
 
-def noise_for(epsilon: float, delta: float, rate: float, steps: int, roots: int | None = None) -> float:
+def noise_for(epsilon: float, spent: Callable[[float], Epsilons], purpose: str) -> float:
     """A noise multiplier that keeps ε in a budget, at most a thousandth larger than the least one.
 
     Args:
         epsilon: the budget ε.
-        delta: δ.
-        rate: probability q that a training node is in a batch.
-        steps: number of steps T.
-        roots: for a budget on the edge level, number k of training nodes that may read an edge; none for the example level.
+        spent: what a noise multiplier σ costs, which falls with σ.
+        purpose: ends the sentence "a budget of ε = 1 cannot be kept …".
 
     Returns:
         σ, in the range of :data:`SIGMAS`.
@@ -185,24 +208,18 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, roots: int 
     """
     if not 0 < epsilon < math.inf:
         raise PrivacyError(f"the budget ε is {epsilon}; it must be a finite number above 0")
-
-    def spent(sigma: float) -> float:
-        level = example_level(sigma, rate, steps, delta) if roots is None else edge_level(sigma, rate, steps, delta, roots)
-        return level.least
-
     high, most = SIGMAS
     low = high
-    while (least := spent(high)) > epsilon:  # ε is slow to compute for much noise, and a budget seldom needs it
+    while (least := spent(high).least) > epsilon:  # ε is slow to compute for much noise, and a budget seldom needs it
         if high == most:
-            hidden = "a training node" if roots is None else f"an edge that {roots} training nodes may read"
             raise PrivacyError(
-                f"a budget of ε = {epsilon:g} with δ = {delta:g} cannot be kept for {steps} steps at the sampling rate {rate:g} "
-                f"to hide {hidden}; the least that can, with the largest σ considered, {high:g}, is ε = {_rounded_up(least)}"
+                f"a budget of ε = {epsilon:g} cannot be kept {purpose}; "
+                f"the least that can, with the largest σ considered, {high:g}, is ε = {_rounded_up(least)}"
             )
         low, high = high, min(16 * high, most)
     while high > 1.001 * low:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if spent(middle) <= epsilon else (middle, high)
+        low, high = (low, middle) if spent(middle).least <= epsilon else (middle, high)
     return high
 
 
@@ -278,13 +295,11 @@ class _Losses:
 
 
 class _Replaced:
-    """One step in which each of k examples, if it is sampled, is replaced: the pair P̂, Q̂ of the module's docstring, for σ = 1."""
+    """One step in which j examples are replaced with probability b_j: the pair P̂, Q̂ of the module's docstring, for σ = 1."""
 
-    def __init__(self, sigma: float, rate: float, examples: int, tail: float) -> None:
-        counts = np.arange(examples + 1)
-        shares = binom.pmf(counts, examples, rate)
-        likely = shares > 1e-3 * tail / examples
-        self._means = counts[likely] / sigma
+    def __init__(self, sigma: float, shares: np.ndarray, tail: float) -> None:
+        likely = shares > 1e-3 * tail / len(shares)
+        self._means = np.flatnonzero(likely) / sigma
         self._shares = shares[likely]
         self._unlikely = float(shares[~likely].sum())  # counts as known for certain
         self._tail = tail

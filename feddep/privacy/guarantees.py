@@ -16,7 +16,7 @@ from feddep.graph import Graph
 from feddep.partition import Partition
 from feddep.privacy.accountant import Account, Guarantee, Terms, account
 from feddep.privacy.clients import Facts, facts
-from feddep.privacy.noisy_training import Sampling, Spending, Trained, spent, trained
+from feddep.privacy.noisy_training import Edge, Sampling, Spending, Trained, spent, trained
 from feddep.privacy.profile import exact
 from feddep.splits import Split
 
@@ -36,6 +36,7 @@ class Line:
         accounting: ``published`` (Theorem 3.1, its composition as in the theorem it cites) or ``exact``; ``rdp`` or ``pld``.
         framework: whose noise it is; empty for sampling, which is that of every framework.
         sigma: noise multiplier σ.
+        bound: on the edge level, ``trees`` or ``simple``, see :data:`feddep.privacy.noisy_training.Bound`; else empty.
         degree: of sampling, the number of neighbours D of that node; of the worst node by the exact guarantee none is named, as
             a list that loses and one that gains a neighbour are compared.
         roots: on the edge level, the number of training nodes k whose trees may depend on an edge.
@@ -53,6 +54,7 @@ class Line:
     all: Guarantee | None
     times: int
     framework: str = ""
+    bound: str = ""
     sigma: float | None = None
     degree: int | None = None
     roots: int | None = None
@@ -96,11 +98,12 @@ def measure(graph: Graph, partition: Partition, split: Split, training: Training
     terms = Terms(training.fanout, training.layers, training.epochs, slack=DELTA)
     for found in facts(graph, partition, terms):
         yield from _of_sampling(found)
-    for client in trained(graph, partition, split, training.layers):
+    for client in trained(graph, partition, split, training.layers, training.fanout) if noises else []:
         sampling = Sampling.of_training(client.training, training.batch_size, training.epochs)
+        hidden = (None, client.edge(sampling.rate), Edge(client.roots))
         for framework, sigma in noises.items():
-            for spending in (spent(sigma, sampling, DELTA), spent(sigma, sampling, DELTA, client.roots)):
-                yield from _of_noise(client, sampling, framework, spending)
+            for edge in hidden:
+                yield from _of_noise(client, sampling, framework, spent(sigma, sampling, DELTA, edge))
 
 
 def _of_sampling(found: Facts) -> Iterator[Line]:
@@ -135,6 +138,7 @@ def _of_noise(client: Trained, sampling: Sampling, framework: str, spending: Spe
             all_,
             sampling.steps,
             framework=framework,
+            bound=spending.bound or "",
             sigma=spending.sigma,
             roots=spending.roots,
             rate=sampling.rate,

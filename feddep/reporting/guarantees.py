@@ -34,13 +34,17 @@ _SAMPLING = """\
 - *exact*: the least δ there is, for every ε from 0: see docs/privacy.md.
 """
 _NOISE = """\
-- *example*: a training node with its sampled tree is there or not, the usual notion of DP-SGD, which hides no edge. *edge*: an
-  edge of the client's graph is there or not; up to k training nodes read it.
+- *example*: a training node with its sampled tree is there or not, the usual notion of DP-SGD, which says nothing of edges.
+  *edge*: an edge of the client's graph is there or not; up to k training nodes read it. The bound by trees counts each as often
+  as the edge can change its tree; *simple*, for comparison, whenever it is sampled.
 - *one*: a single step, which is how FedDEP quotes the ε of a single sampling beside σ; *all*: the T steps of the training.
 - RDP and PLD are two accountings of the same noise. Both bound ε from above.
 - What a client shares besides the weights it trains with noise, such as prototypes, embeddings or validation counts, is not
   covered.
 """
+
+_LEVELS = (("example", ""), ("edge", "trees"))
+"""What is hidden, and by which bound, in full."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,12 @@ def _sampling(places: Sequence[Place]) -> str:
 
 
 def _noise(places: Sequence[Place]) -> str:
+    columns = [(level, bound, of, by) for level, bound in _LEVELS for of in ("one", "all") for by in ("rdp", "pld")]
+    columns.append(("edge", "simple", "all", "pld"))
     of_level = ["one, RDP", "PLD", "all, RDP", "PLD"]
     header = ["dataset", "M", "framework", "σ", "q", "T", "k"]
-    header += [f"{level}: {of_level[0]}" if k == 0 else name for level in ("example", "edge") for k, name in enumerate(of_level)]
+    header += [f"{level}: {of_level[0]}" if k == 0 else name for level, _ in _LEVELS for k, name in enumerate(of_level)]
+    header.append("simple: all, PLD")
     lines = []
     for place in places:
         noisy = [line for line in place.lines if line.mechanism == "dpsgd"]
@@ -128,11 +135,9 @@ def _noise(places: Sequence[Place]) -> str:
             cells = [dataset_title(place.dataset), str(place.clients), framework_title(framework), f"{own[0].sigma:g}"]
             cells += [_span([line.rate for line in own], ".3g"), _span([line.times for line in own], "d")]
             cells.append(_span([line.roots for line in own], "d"))
-            for level in ("example", "edge"):
-                for of in ("one", "all"):
-                    for accounting in ("rdp", "pld"):
-                        these = [line for line in own if (line.hidden, line.accounting) == (level, accounting)]
-                        cells.append(_largest([getattr(line, of) for line in these]))
+            for *kind, of, accounting in columns:
+                these = [line for line in own if [line.hidden, line.bound, line.accounting] == [*kind, accounting]]
+                cells.append(_largest([getattr(line, of) for line in these]))
             lines.append(cells)
     return table(header, lines)
 

@@ -1,12 +1,12 @@
 """Stage ``dpsgd``: what DP-SGD guarantees, or how much noise a budget needs."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.dpsgd_accounting import LEAST_PLD_DELTA, most_roots
-from feddep.privacy.noisy_training import Sampling, Spending, Trained, spent, trained, within
+from feddep.privacy.noisy_training import Edge, Sampling, Spending, Trained, hidden, spent, trained, within
 from feddep.privacy.text import aligned, number, sentences
 
 HELP = "work out what DP-SGD guarantees for examples and edges, or the noise that keeps a budget"
@@ -14,7 +14,14 @@ HELP = "work out what DP-SGD guarantees for examples and edges, or the noise tha
 NOTES = (
     "Both columns are upper bounds: by Rényi DP, and by privacy loss distributions (PLD).",
     "one step: before composition, which is how FedDEP quotes the ε of a single sampling beside σ.",
-    "The example level hides no edge: an edge is in the trees of many training nodes.",
+    "The example level says nothing of edges: an edge is in the trees of many training nodes.",
+)
+SIMPLE = "The simple bound counts each of the k training nodes as changed by an edge whenever it is sampled."
+TREES = (
+    "k: the most training nodes whose trees may depend on one and the same edge. changed: the most of their trees that one edge "
+    "changes in the mean.",
+    "edge: the bound by trees, which counts a training node as often as an edge can change its tree.",
+    f"simple: for comparison, with the same noise. {SIMPLE}",
 )
 
 
@@ -34,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--roots", type=int, metavar="k", help="number of training nodes whose trees may depend on an edge")
     parser.add_argument("--degree", type=int, metavar="D", help="largest degree of the graph, to bound k by")
     parser.add_argument("--layers", type=int, metavar="L", help="number of hops of the trees")
+    parser.add_argument("--fanout", type=int, metavar="d", help="number of neighbours drawn at a time; with a graph")
     parser.add_argument("--graph", type=Path, metavar="FILE", help="graph to examine")
     parser.add_argument("--partition", type=Path, metavar="FILE", help="partition of this graph, to examine each client's")
     parser.add_argument("--split", type=Path, metavar="FILE", help="split of this graph, for its training nodes")
@@ -54,17 +62,19 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _of_numbers(arguments: argparse.Namespace) -> tuple[dict[str, object], str]:
-    for flag in ("partition", "split"):
+    for flag in ("partition", "split", "fanout"):
         if getattr(arguments, flag) is not None:
             raise PrivacyError(f"--{flag} goes with a graph; name the graph with --graph")
     sampling = Sampling(_rate(arguments), _steps(arguments))
     roots = _roots(arguments)
-    spendings = _account(arguments, sampling, roots)
+    edge = None if roots is None else Edge(roots)
+    spendings = _account(arguments, sampling, edge)
     title = f"DP-SGD with q = {sampling.rate:g}, T = {sampling.steps}, δ = {arguments.delta:g}: ε of one step and of all steps"
     header = ["what is hidden", "σ", "one step, RDP", "PLD", "all, RDP", "PLD"]
-    rows = [[spending.hidden, number(spending.sigma), *_cells(spending)] for spending in spendings]
+    rows = [[hidden(spending.edge), number(spending.sigma), *_cells(spending)] for spending in spendings]
     remarks = [spending.remark() for spending in spendings]
-    text = "\n\n".join(filter(None, [_with_notes(aligned(title, header, rows, {0}), arguments), sentences(remarks)]))
+    notes = [] if edge is None else [SIMPLE + " With a graph, --graph, there is a sharper one."]
+    text = "\n\n".join(filter(None, [_with_notes(aligned(title, header, rows, {0}), notes, arguments), sentences(remarks)]))
     return {"sampling": vars(sampling), "levels": [spending.as_dict() for spending in spendings]}, text
 
 
@@ -76,45 +86,54 @@ def _of_graph(arguments: argparse.Namespace) -> tuple[dict[str, object], str]:
     for flag in ("rate", "nodes", "steps", "roots", "degree"):
         if getattr(arguments, flag) is not None:
             raise PrivacyError(f"--{flag} is given, but follows from the graph; leave it out, or leave out --graph")
-    needed = {"split": "its training nodes", "batch_size": "the sampling rate", "rounds": "the number of steps", "layers": "k"}
+    needed = {
+        "split": "its training nodes",
+        "batch_size": "the sampling rate",
+        "rounds": "the number of steps",
+        "layers": "k",
+        "fanout": "what trees show of edges",
+    }
     for flag, purpose in needed.items():
         if getattr(arguments, flag) is None:
             raise PrivacyError(f"--{flag.replace('_', '-')} is missing; with --graph it is needed for {purpose}")
     graph, split = Graph.load(arguments.graph), Split.load(arguments.split)
     partition = None if arguments.partition is None else Partition.load(arguments.partition)
-    clients = trained(graph, partition, split, arguments.layers)
+    clients = trained(graph, partition, split, arguments.layers, arguments.fanout)
     epochs = _epochs(arguments)
     samplings = [Sampling.of_training(client.training, arguments.batch_size, epochs) for client in clients]
-    accounts = [_account(arguments, sampling, client.roots) for client, sampling in zip(clients, samplings, strict=True)]
+    accounts = [
+        _account(arguments, sampling, client.edge(sampling.rate)) for client, sampling in zip(clients, samplings, strict=True)
+    ]
     lines = list(zip(clients, samplings, accounts, strict=True))
     title = (
-        f"DP-SGD of each client: B = {arguments.batch_size}, {epochs} epochs, L = {arguments.layers}, δ = {arguments.delta:g}; "
-        "ε of one step and of all T steps"
+        f"DP-SGD of each client: B = {arguments.batch_size}, {epochs} epochs, L = {arguments.layers}, d = {arguments.fanout}, "
+        f"δ = {arguments.delta:g}; ε of one step and of all T steps"
     )
-    header = ["", "n", "q", "T", "k"]
+    header = ["", "n", "q", "T", "k", "changed"]
     for spending in accounts[0]:
-        header += [f"{spending.level}: σ", "one step, RDP", "PLD", "all, RDP", "PLD"]
+        simple = spending.bound == "simple"
+        header += ["simple: all, RDP", "PLD"] if simple else [f"{spending.level}: σ", "one step, RDP", "PLD", "all, RDP", "PLD"]
     table = aligned(title, header, [_line(*line) for line in lines], {0})
-    note = "k: the most training nodes whose trees may depend on one and the same edge"
     remarks = [
         f"{client.name}, {remark}"
         for client, _, spendings in lines
         for spending in spendings
-        if (remark := spending.remark()) is not None
+        if spending.bound != "simple" and (remark := spending.remark()) is not None
     ]
-    text = "\n\n".join(filter(None, [_with_notes(f"{table}\n{note}", arguments), sentences(remarks)]))
+    text = "\n\n".join(filter(None, [_with_notes(table, TREES, arguments), sentences(remarks)]))
     return {
         "clients": [
-            {**vars(client), **vars(sampling), "levels": [spending.as_dict() for spending in spendings]}
+            {**client.as_dict(), **vars(sampling), "levels": [spending.as_dict() for spending in spendings]}
             for client, sampling, spendings in lines
         ]
     }, text
 
 
 def _line(client: Trained, sampling: Sampling, spendings: Sequence[Spending]) -> list[str]:
-    cells = [client.name, str(client.training), f"{sampling.rate:.4g}", str(sampling.steps), str(client.roots)]
+    cells = [client.name, str(client.training), f"{sampling.rate:.4g}", str(sampling.steps)]
+    cells += [str(client.roots), number(client.changed)]
     for spending in spendings:
-        cells += [number(spending.sigma), *_cells(spending)]
+        cells += _cells(spending)[-2:] if spending.bound == "simple" else [number(spending.sigma), *_cells(spending)]
     return cells
 
 
@@ -122,22 +141,26 @@ def _cells(spending: Spending) -> list[str]:
     return [number(value) for each in (spending.step, spending.training) for value in (each.rdp, each.pld)]
 
 
-def _with_notes(table: str, arguments: argparse.Namespace) -> str:
+def _with_notes(table: str, notes: Iterable[str], arguments: argparse.Namespace) -> str:
     coarse = f"PLD says nothing for a δ below {LEAST_PLD_DELTA:g}."
-    return "\n".join([table, *NOTES, *([coarse] if arguments.delta < LEAST_PLD_DELTA else [])])
+    return "\n".join([table, *notes, *NOTES, *([coarse] if arguments.delta < LEAST_PLD_DELTA else [])])
 
 
-def _account(arguments: argparse.Namespace, sampling: Sampling, roots: int | None) -> list[Spending]:
-    """The levels asked for: the example level, and the edge level where k is known."""
-    level = arguments.level or ("example" if roots is None else "both")
-    if roots is None and level != "example":
+def _account(arguments: argparse.Namespace, sampling: Sampling, edge: Edge | None) -> list[Spending]:
+    """The levels asked for: the example level, and the edge level where k is known; its simple bound beside a better one."""
+    level = arguments.level or ("example" if edge is None else "both")
+    if edge is None and level != "example":
         raise PrivacyError(
             "the edge level needs the number k of training nodes that may read an edge; give --roots, --degree and --layers, "
             "or a graph with --graph"
         )
-    examined: list[int | None] = [None] if level == "example" else [roots] if level == "edge" else [None, roots]
     find: Callable[..., Spending] = spent if arguments.epsilon is None else within
-    return [find(_given(arguments), sampling, arguments.delta, k) for k in examined]
+    found = [] if level == "edge" else [find(_given(arguments), sampling, arguments.delta)]
+    if edge is not None and level != "example":
+        found.append(find(_given(arguments), sampling, arguments.delta, edge))
+        if edge.bound != "simple":
+            found.append(spent(found[-1].sigma, sampling, arguments.delta, Edge(edge.roots)))
+    return found
 
 
 def _given(arguments: argparse.Namespace) -> float:

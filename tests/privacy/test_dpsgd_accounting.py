@@ -3,10 +3,10 @@
 import itertools
 import math
 from collections import defaultdict
-from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
@@ -17,6 +17,7 @@ from scipy.stats import binom, norm
 
 from feddep.graph import Graph
 from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd_accounting import (
     _ORDERS,
     NO_GUARANTEE,
@@ -24,15 +25,16 @@ from feddep.privacy.dpsgd_accounting import (
     Epsilons,
     _Losses,
     _Replaced,
+    changed_level,
     edge_level,
     example_level,
     most_roots,
     noise_for,
     roots_of_edges,
 )
-from feddep.privacy.profile import sequences
 from feddep.sampling import sample_trees, tree_width
 from graphs import graphs, star
+from tree_laws import SMALL, distance, law_of_trees, without_edge
 
 POINTS = np.linspace(-40, 40, 80_001)
 """Where densities are integrated."""
@@ -48,6 +50,11 @@ def mixture(sigma: float, rate: float, examples: int, shift: float) -> np.ndarra
 def exact_delta(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     """The least δ of two densities: ∫ max(0, p − e^ε q)."""
     return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (POINTS[1] - POINTS[0]))
+
+
+def replaced(sigma: float, rate: float, examples: int, tail: float) -> _Losses:
+    """One step in which each of so many examples is replaced whenever it is sampled."""
+    return _Replaced(sigma, binom.pmf(np.arange(examples + 1), examples, rate), tail).on_grid()
 
 
 def gaussian_delta(epsilon: float, distance: float) -> float:
@@ -94,7 +101,7 @@ def delta_of(losses: _Losses, epsilon: float) -> float:
 
 @pytest.mark.parametrize(("sigma", "rate", "examples"), STEPS)
 def test_one_step_is_the_law_of_gradients_that_turn_round(sigma, rate, examples):
-    losses = _Replaced(sigma, rate, examples, 1e-12).on_grid()
+    losses = replaced(sigma, rate, examples, 1e-12)
     assert losses.masses.sum() + losses.infinite == pytest.approx(1, abs=1e-8)
     first, second = (mixture(sigma, rate, examples, shift) for shift in (1.0, -1.0))
     for epsilon in (-1.0, -0.1, 0.0, 0.2, 1.0, 3.0):
@@ -102,7 +109,7 @@ def test_one_step_is_the_law_of_gradients_that_turn_round(sigma, rate, examples)
 
 
 def test_what_a_coarse_tail_leaves_out_counts_as_known():
-    losses = _Replaced(2.0, 0.1, 30, 0.5).on_grid()
+    losses = replaced(2.0, 0.1, 30, 0.5)
     first, second = (mixture(2.0, 0.1, 30, shift) for shift in (1.0, -1.0))
     for epsilon in (0.0, 1.0, 4.0, 8.0):
         assert delta_of(losses, epsilon) > exact_delta(first, second, epsilon)
@@ -128,7 +135,7 @@ def test_one_step_bounds_any_gradients_of_norm_one(step, gradients, epsilon):
             x, y = vectors[list(members), graph].sum(axis=0)
             density[graph] += share * np.outer(norm.pdf(axis, x, sigma), norm.pdf(axis, y, sigma))
     found = np.maximum(density[0] - math.exp(epsilon) * density[1], 0).sum() * (axis[1] - axis[0]) ** 2
-    losses = _Replaced(sigma, rate, examples, 1e-12).on_grid()
+    losses = replaced(sigma, rate, examples, 1e-12)
     assert found <= delta_of(losses, epsilon) * (1 + 1e-3) + 1e-5
 
 
@@ -158,7 +165,7 @@ def test_replaced_examples_without_subsampling_are_one_gaussian_of_less_noise(ro
 @pytest.mark.parametrize(("sigma", "rate", "examples"), STEPS)
 def test_renyi_divergences_are_those_of_the_law(sigma, rate, examples):
     """Above only by what the grid makes of them; of larger orders the tail counts as infinite, and δ pays for it."""
-    losses = _Replaced(sigma, rate, examples, 1e-40).on_grid()
+    losses = replaced(sigma, rate, examples, 1e-40)
     first, second = (mixture(sigma, rate, examples, shift) for shift in (1.0, -1.0))
     seen = (first > 0) & (second > 0)
     for order in (*_ORDERS[::4][:3], 1.5, 2.0):
@@ -246,6 +253,59 @@ def test_no_noise_to_speak_of_has_a_large_epsilon_and_no_overflow():
         assert all(1e5 < value < math.inf for value in (found.rdp, found.pld))
 
 
+LAWS = st.tuples(
+    st.floats(0.3, 8),
+    st.lists(st.floats(0, 1), min_size=1, max_size=12),
+    st.floats(1e-6, 1),
+    st.integers(1, 60),
+    st.floats(-8, -2),
+)
+
+
+@settings(max_examples=15)
+@given(LAWS, st.integers(0, 11), st.floats(0, 1))
+def test_an_edge_costs_the_more_the_likelier_it_changes_a_tree(costs, which, chance):
+    """And never more than if every tree that is sampled shows it."""
+    sigma, chances, rate, steps, power = costs
+    likelier = list(chances)
+    likelier[which % len(chances)] = max(chance, likelier[which % len(chances)])
+    laws = [most_changed(sp.csr_array(np.array([each])), rate) for each in (chances, likelier)]
+    few, many = (changed_level(sigma, law, steps, 10.0**power) for law in laws)
+    all_of_them = edge_level(sigma, rate, steps, 10.0**power, len(chances))
+    for one, other in ((few, many), (many, all_of_them)):
+        assert one.rdp <= other.rdp * (1 + 1e-3) + 1e-6
+        assert one.pld <= other.pld * (1 + 2e-3) + 1e-3
+    values = [value for each in (few, many, all_of_them) for value in vars(each).values()]
+    assert not any(math.isnan(value) or value < 0 for value in values)
+
+
+def test_trees_that_all_show_the_edge_cost_what_the_simple_bound_says():
+    certain = most_changed(sp.csr_array(np.ones((1, 7))), 0.1)
+    found, simple = changed_level(2.0, certain, 40, 1e-5), edge_level(2.0, 0.1, 40, 1e-5, 7)
+    assert found.pld == pytest.approx(simple.pld, rel=1e-9)
+    assert found.rdp == pytest.approx(simple.rdp, rel=1e-9)
+
+
+@pytest.mark.parametrize("chance", [1e-5, 1e-7, 1e-12, 1e-20, 1e-300])
+def test_a_change_that_next_to_never_happens(chance):
+    """Once δ covers that it ever does, ε is 0."""
+    law = np.array([1 - chance, chance / 2, chance / 2])
+    for steps, delta in itertools.product((1, 100), (1e-3, 1e-6, 1e-11)):
+        found = changed_level(1.0, law, steps, delta)
+        assert not any(math.isnan(value) for value in vars(found).values())
+        assert (found == NOTHING_SPENT) == (steps * chance <= delta)
+    assert edge_level(2.0, chance * 1e-3, 1, 1e-5, 3) == NOTHING_SPENT
+
+
+def noise(epsilon: float, rate: float, steps: int, delta: float, roots: int | None) -> float:
+    """The least noise for a budget, of an edge by the simple bound."""
+
+    def cost(sigma: float) -> Epsilons:
+        return example_level(sigma, rate, steps, delta) if roots is None else edge_level(sigma, rate, steps, delta, roots)
+
+    return noise_for(epsilon, cost, f"for {steps} steps")
+
+
 @pytest.mark.parametrize(("epsilon", "roots"), [(3.0, None), (8.0, 4)])
 def test_the_noise_for_a_budget_is_the_least(epsilon, roots):
     costs = (0.2, 20, 1e-5)
@@ -253,21 +313,21 @@ def test_the_noise_for_a_budget_is_the_least(epsilon, roots):
     def spent(sigma: float) -> float:
         return (example_level(sigma, *costs) if roots is None else edge_level(sigma, *costs, roots)).least
 
-    sigma = noise_for(epsilon, 1e-5, 0.2, 20, roots)
+    sigma = noise(epsilon, *costs, roots)
     assert spent(sigma) <= epsilon < spent(0.99 * sigma)
 
 
 def test_a_budget_that_cannot_be_kept_names_the_least_that_can():
-    with pytest.raises(PrivacyError, match=r"ε = 0\.001 with δ = 1e-05 cannot be kept for 500 steps.* is ε = ") as error:
-        noise_for(0.001, 1e-5, 0.5, 500, 10)
+    with pytest.raises(PrivacyError, match=r"ε = 0\.001 cannot be kept for 500 steps; .* is ε = ") as error:
+        noise(0.001, 0.5, 500, 1e-5, 10)
     least = float(str(error.value).rpartition("ε = ")[2])
     assert least > 0.001
     assert edge_level(1000.0, 0.5, 500, 1e-5, 10).least <= least < 1.02 * edge_level(1000.0, 0.5, 500, 1e-5, 10).least
-    assert noise_for(least, 1e-5, 0.5, 500, 10) <= 1000
+    assert noise(least, 0.5, 500, 1e-5, 10) <= 1000
 
 
 def test_a_budget_that_needs_next_to_no_noise():
-    assert noise_for(1e9, 1e-5, 0.1, 10, 1) == 0.1
+    assert noise(1e9, 0.1, 10, 1e-5, 1) == 0.1
 
 
 @pytest.mark.parametrize(
@@ -291,19 +351,24 @@ def test_values_out_of_range_are_refused(wrong, named):
         example_level(**{**good, **wrong})
     with pytest.raises(PrivacyError, match=named):
         edge_level(**{**good, **wrong}, roots=2)
+    if "rate" not in wrong:
+        with pytest.raises(PrivacyError, match=named):
+            changed_level(
+                **{name: value for name, value in {**good, **wrong}.items() if name != "rate"}, shares=np.array([0.9, 0.1])
+            )
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
 def test_budgets_that_are_none(epsilon):
     with pytest.raises(PrivacyError, match="the budget ε is"):
-        noise_for(epsilon, 1e-5, 0.1, 10)
+        noise(epsilon, 0.1, 10, 1e-5, None)
 
 
 def test_counts_out_of_range_are_refused():
     with pytest.raises(PrivacyError, match="number of roots k is -1"):
         edge_level(2.0, 0.1, 10, 1e-5, -1)
     with pytest.raises(PrivacyError, match="δ is 2"):
-        noise_for(1.0, 2.0, 0.1, 10)
+        noise(1.0, 0.1, 10, 2.0, None)
     with pytest.raises(PrivacyError, match="number of hops L is 0"):
         most_roots(3, 0)
     with pytest.raises(PrivacyError, match="number of hops L is 0"):
@@ -338,20 +403,6 @@ def test_the_roots_of_an_edge_are_those_in_whose_trees_it_is_drawn(graph, hops, 
         assert counts.max() <= most_roots(int(graph.degrees.max()), hops)
 
 
-def law_of_trees(graph: Graph, root: int, hops: int, fanout: int) -> dict[tuple[int, ...], Fraction]:
-    """The law of a root's tree, place by place, as :func:`feddep.sampling.sample_trees` draws it."""
-    lists = [graph.indices[start:end].tolist() for start, end in itertools.pairwise(graph.indptr.tolist())]
-    law = {(root,): Fraction(1)}
-    for _ in range(hops):
-        longer: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-        for tree, share in law.items():
-            for drawn in itertools.product(*(sequences(lists[node] if node >= 0 else [], fanout).items() for node in tree)):
-                places = itertools.chain(tree, *(outcome for outcome, _ in drawn))
-                longer[tuple(places)] += share * math.prod((chance for _, chance in drawn), start=Fraction(1))
-        law = longer
-    return law
-
-
 def signed(one: dict, other: dict, rate: float, positive: bool) -> dict[int, float]:
     """The law of ±1 that tells best which of two laws of trees a tree is from, 0 if it is not sampled or tells nothing."""
     law = {-1: 0.0, 0: 1 - rate, 1: 0.0}
@@ -378,14 +429,13 @@ def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout:
     Returns:
         That number; then for each ε, δ in both directions, and the bound on it for roots that may miss the edge.
     """
-    edges = graph.edges()
-    without = Graph.from_edges(np.delete(edges, edge, axis=0), graph.features, graph.labels, graph.num_classes)
-    pairs = [tuple(law_of_trees(world, root, hops, fanout) for world in (graph, without)) for root in roots]
+    worlds = graph, without_edge(graph, edge)
+    pairs = [tuple(law_of_trees(world, root, hops, fanout) for world in worlds) for root in roots]
     changed = [(one, other) for one, other in pairs if one != other]
     present, absent = (summed([signed(*pair, rate, world) for pair in changed], sigma) for world in (True, False))
     rates = []
     for one, other in changed:
-        differ = rate * float(sum(max(share - other.get(tree, 0), 0) for tree, share in one.items()))
+        differ = rate * distance(one, other)
         rates.append(differ / (1 - rate + differ))
     bounding = [summed([{0: 1 - each, sign: each} for each in rates], sigma) for sign in (1, -1)]
     found = []
@@ -393,15 +443,6 @@ def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout:
         both = exact_delta(present, absent, epsilon), exact_delta(absent, present, epsilon)
         found.append((epsilon, *both, exact_delta(*bounding, epsilon)))
     return len(changed), found
-
-
-SMALL = {
-    "path": [[0, 1], [1, 2], [2, 3], [3, 4]],
-    "ring": [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]],
-    "star": [[0, 1], [0, 2], [0, 3], [0, 4]],
-    "triangle with a tail": [[0, 1], [1, 2], [2, 0], [2, 3], [3, 4]],
-    "two parts": [[0, 1], [2, 3], [3, 4]],
-}
 
 
 @pytest.mark.parametrize("edges", SMALL.values(), ids=SMALL.keys())
@@ -413,13 +454,19 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, roots, hops, fanout,
     """From the exact law of every root's tree, with an edge and without: those that change are counted, and no others."""
     graph = Graph.from_edges(np.array(edges), np.eye(5), np.zeros(5), 1)
     counts = roots_of_edges(graph, np.array(roots), hops)
-    bounds = {k: _Replaced(sigma, rate, k, 1e-12).on_grid() for k in set(counts.tolist()) if k}
+    changes = tree_changes(graph, np.array(roots), hops, fanout)
+    bounds = {k: replaced(sigma, rate, k, 1e-12) for k in set(counts.tolist()) if k}
+    worst = _Replaced(sigma, most_changed(changes, rate), 1e-12).on_grid()
     for edge, count in enumerate(counts.tolist()):
         changed, deltas = deltas_of_step(graph, edge, roots, hops, fanout, sigma, rate)
         assert changed == count
+        own = _Replaced(sigma, most_changed(changes[[edge]], rate), 1e-12).on_grid() if count else None
         for epsilon, one, other, missed in deltas if count else []:
             assert max(one, other) <= missed * (1 + 1e-6) + 1e-9
-            assert missed <= delta_of(bounds[count], epsilon) * (1 + 1e-4) + 1e-9
+            by_trees = delta_of(own, epsilon)
+            assert missed <= by_trees * (1 + 1e-4) + 1e-9
+            assert by_trees <= delta_of(bounds[count], epsilon) * (1 + 1e-4) + 1e-9
+            assert by_trees <= delta_of(worst, epsilon) * (1 + 1e-4) + 1e-9
 
 
 @pytest.mark.parametrize("roots", [[0], [1], [0, 1]])
@@ -427,7 +474,7 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, roots, hops, fanout,
 def test_the_bound_is_attained_where_every_tree_shows_the_edge(roots, hops, fanout):
     changed, deltas = deltas_of_step(star(1), 0, roots, hops, fanout, 1.5, 0.3)
     assert changed == len(roots)
-    losses, fewer = (_Replaced(1.5, 0.3, k, 1e-12).on_grid() if k else None for k in (changed, changed - 1))
+    losses, fewer = (replaced(1.5, 0.3, k, 1e-12) if k else None for k in (changed, changed - 1))
     for epsilon, one, other, _ in deltas:
         assert one == pytest.approx(delta_of(losses, epsilon), rel=1e-4)
         assert other == pytest.approx(delta_of(losses, epsilon), rel=1e-4)

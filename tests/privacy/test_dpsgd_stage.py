@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from feddep.__main__ import main
 from feddep.partition import Partition
-from feddep.privacy.dpsgd_accounting import edge_level, example_level, most_roots, roots_of_edges
+from feddep.privacy.changed_trees import most_changed
+from feddep.privacy.dpsgd_accounting import changed_level, edge_level, example_level, most_roots, roots_of_edges
+from feddep.privacy.noisy_training import trained
 from feddep.splits import Split
 from feddep.storage import read_json
 from graphs import random_graph
@@ -39,7 +41,9 @@ def test_both_levels_stand_side_by_side(capsys, tmp_path):
         assert line.split()[-4:] == numbers
     assert "RDP" in lines[1]
     assert "PLD" in lines[1]
-    assert "An edge in the trees of up to 30 training nodes: what is sent may be e^" in text
+    assert (example["bound"], edge["bound"]) == (None, "simple")
+    assert "With a graph, --graph, there is a sharper one." in text
+    assert "An edge in the trees of up to 30 training nodes (simple bound): what is sent may be e^" in text
     assert "the guarantee is vacuous." in text
     assert "A training node with its sampled tree: what" not in text
 
@@ -75,10 +79,11 @@ def test_clients_of_a_graph(capsys, tmp_path):
     graph.save(tmp_path / "graph.safetensors")
     partition = Partition(np.arange(60) % 2, 2)
     partition.save(tmp_path / "partition.safetensors")
-    Split(np.arange(36), np.arange(36, 48), np.arange(48, 60)).save(tmp_path / "split.safetensors")
+    split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))
+    split.save(tmp_path / "split.safetensors")
     files = [part for name in ("graph", "partition", "split") for part in (f"--{name}", str(tmp_path / f"{name}.safetensors"))]
     output = tmp_path / "dpsgd.json"
-    terms = ["--batch-size", "8", "--rounds", "5", "--layers", "2"]
+    terms = ["--batch-size", "8", "--rounds", "5", "--layers", "2", "--fanout", "3"]
     text = run(capsys, "--sigma", "3", *files, *terms, "--output", str(output))
     clients = read_json(output)["clients"]
     assert [client["client"] for client in clients] == [0, 1]
@@ -86,13 +91,28 @@ def test_clients_of_a_graph(capsys, tmp_path):
         own = graph.subgraph(partition.nodes(client["client"]))
         assert (client["training"], client["rate"], client["steps"]) == (18, 8 / 18, 15)
         assert client["roots"] == roots_of_edges(own, np.arange(18), 2).max()
-        assert client["levels"][0]["all_steps"] == example_level(3.0, 8 / 18, 15, 1e-5).as_dict()
-        assert client["levels"][1]["all_steps"] == edge_level(3.0, 8 / 18, 15, 1e-5, client["roots"]).as_dict()
+        (facts,) = [each for each in trained(graph, partition, split, 2, 3) if each.client == client["client"]]
+        assert client["changed"] == facts.changed
+        example, edge, simple = client["levels"]
+        assert [level["bound"] for level in client["levels"]] == [None, "trees", "simple"]
+        assert example["all_steps"] == example_level(3.0, 8 / 18, 15, 1e-5).as_dict()
+        assert edge["all_steps"] == changed_level(3.0, most_changed(facts.changes, 8 / 18), 15, 1e-5).as_dict()
+        assert simple["all_steps"] == edge_level(3.0, 8 / 18, 15, 1e-5, client["roots"]).as_dict()
+        assert edge["all_steps"]["pld"] < simple["all_steps"]["pld"]
         line = next(line for line in text.splitlines() if line.startswith(f"  client {client['client']} "))
-        assert line.split()[2:7] == ["18", "0.4444", "15", str(client["roots"]), "3"]
+        assert line.split()[2:8] == ["18", "0.4444", "15", str(client["roots"]), f"{client['changed']:.4g}", "3"]
+        numbers = [level[steps][by] for level in (edge, simple) for steps in ("one_step", "all_steps") for by in ("rdp", "pld")]
+        assert line.split()[-7:] == ["3", *(f"{number:.4g}" for number in numbers[:4] + numbers[6:])]
     whole = run(capsys, "--sigma", "4", *files[:2], *files[4:], *terms, "--level", "example")
     assert "the graph  36" in whole
     assert "edge: σ" not in whole
+    budget = tmp_path / "budget.json"
+    text = run(capsys, "--epsilon", "9", *files, *terms, "--level", "edge", "--output", str(budget))
+    assert "(simple bound)" not in text
+    for client in read_json(budget)["clients"]:
+        edge, simple = client["levels"]
+        assert 8.9 < edge["all_steps"]["pld"] <= 9 < simple["all_steps"]["pld"]
+        assert edge["sigma"] == simple["sigma"]  # the noise is for the better bound, and the other stands beside it
 
 
 def test_below_what_plds_can_tell(capsys, tmp_path):
@@ -125,6 +145,7 @@ def test_below_what_plds_can_tell(capsys, tmp_path):
         (["--sigma", "2", *RUN, "--roots", "-1"], "the number of roots k is -1"),
         (["--sigma", "2", *RUN, "--degree", "3"], "give it with --layers"),
         (["--sigma", "2", *RUN, "--degree", "3", "--roots", "3"], "--roots is given beside --degree"),
+        (["--sigma", "2", *RUN, "--fanout", "5"], "--fanout goes with a graph; name the graph with --graph"),
         (["--sigma", "2", *RUN, "--split", "s"], "--split goes with a graph; name the graph with --graph"),
         (["--sigma", "2", "--graph", "g", "--rate", "0.1"], "--rate is given, but follows from the graph"),
         (["--sigma", "2", "--graph", "g"], "--split is missing; with --graph it is needed for its training nodes"),
@@ -132,7 +153,7 @@ def test_below_what_plds_can_tell(capsys, tmp_path):
         (["--epsilon", "nan", *RUN], "the budget ε is nan"),
         (
             ["--epsilon", "0.0001", *RUN, "--roots", "40", "--level", "edge"],
-            "to hide an edge that 40 training nodes may read; the least",
+            "to hide an edge in the trees of up to 40 training nodes (simple bound); the least",
         ),
     ],
 )

@@ -5,12 +5,14 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feddep.partition import Partition
 from feddep.privacy.accountant import Guarantee, compose, one_sampling
-from feddep.privacy.dpsgd_accounting import edge_level, example_level, roots_of_edges
+from feddep.privacy.changed_trees import most_changed, tree_changes
+from feddep.privacy.dpsgd_accounting import changed_level, edge_level, example_level, roots_of_edges
 from feddep.privacy.guarantees import DELTA, Line, Training, badness, measure
 from feddep.privacy.profile import enumerated_delta, multisets
 from feddep.splits import Split
@@ -30,24 +32,30 @@ def test_every_line_of_a_client():
     partition = Partition(np.arange(60) % 2, 2)
     split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))
     lines = list(measure(graph, partition, split, TRAINING, {"mine": 3.0}))
-    assert len(lines) == 2 * (4 + 4)
+    assert len(lines) == 2 * (4 + 6)
     for client in range(2):
         own = graph.subgraph(partition.nodes(client))
-        here = {(line.hidden, line.accounting): line for line in lines if line.client == client}
+        here = {(line.hidden, line.accounting, line.bound): line for line in lines if line.client == client}
         median = sorted(own.degrees.tolist())[own.num_nodes // 2 - 1]
-        published = here["median node", "published"]
+        published = here["median node", "published", ""]
         assert (published.degree, published.times) == (median, 12)
         assert published.one == one_sampling(median, 2)
         assert published.all == compose(one_sampling(median, 2), 12, DELTA)
-        assert here["worst node", "published"].degree == own.degrees.min()
+        assert here["worst node", "published", ""].degree == own.degrees.min()
 
         rate, steps, roots = 8 / 18, 18, int(roots_of_edges(own, np.arange(18), 2).max())
-        edge, example = edge_level(3.0, rate, steps, DELTA, roots), example_level(3.0, rate, 1, DELTA)
-        assert here["edge", "pld"].all is not None
-        assert here["edge", "pld"].all.epsilon == edge.pld
-        assert here["edge", "pld"].all.delta == pytest.approx(DELTA)
-        assert here["example", "rdp"].one.epsilon == example.rdp
-        assert (here["edge", "rdp"].roots, here["edge", "rdp"].times, here["edge", "rdp"].framework) == (roots, steps, "mine")
+        simple, example = edge_level(3.0, rate, steps, DELTA, roots), example_level(3.0, rate, 1, DELTA)
+        stand_ins = graph.degrees[partition.nodes(client)] - own.degrees
+        changes = [tree_changes(own, np.arange(18), 2, 2, each) for each in (None, stand_ins)]
+        edge = changed_level(3.0, most_changed(sp.csr_array(sp.vstack(changes)), rate), steps, DELTA)
+        for bound, expected in (("trees", edge), ("simple", simple)):
+            found = here["edge", "pld", bound]
+            assert found.all is not None
+            assert found.all.epsilon == expected.pld
+            assert found.all.delta == pytest.approx(DELTA)
+            assert (found.roots, found.times, found.framework) == (roots, steps, "mine")
+        assert edge.pld < simple.pld
+        assert here["example", "rdp", ""].one.epsilon == example.rdp
 
 
 @settings(max_examples=30)

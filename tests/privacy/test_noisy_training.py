@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from feddep.nn.sage import GraphSAGE
 from feddep.partition import Partition
 from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.changed_trees import tree_changes
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
-from feddep.privacy.dpsgd_accounting import Epsilons, edge_level, example_level, roots_of_edges
-from feddep.privacy.noisy_training import Sampling, Spending, spent, trained, within, worst
+from feddep.privacy.dpsgd_accounting import Epsilons, changed_level, edge_level, example_level, roots_of_edges
+from feddep.privacy.noisy_training import Edge, Sampling, Spending, spent, trained, within, worst
 from feddep.settings import Setting
 from feddep.splits import Split
 from graphs import graphs, random_graph, star
@@ -35,37 +36,55 @@ def test_batches_are_those_that_the_learner_draws(nodes, epochs):
 
 def test_one_step_and_all_steps_on_both_levels():
     sampling = Sampling(0.1, 30)
-    example, edge = spent(2.0, sampling, 1e-5), spent(2.0, sampling, 1e-5, 3)
+    example, edge = spent(2.0, sampling, 1e-5), spent(2.0, sampling, 1e-5, Edge(3))
     assert (example.level, edge.level) == ("example", "edge")
     assert example.step == example_level(2.0, 0.1, 1, 1e-5)
     assert example.training == example_level(2.0, 0.1, 30, 1e-5)
     assert edge.step == edge_level(2.0, 0.1, 1, 1e-5, 3)
     assert edge.training == edge_level(2.0, 0.1, 30, 1e-5, 3)
     assert worst([example, edge]) is edge
+    law = np.array([0.8, 0.15, 0.04, 0.01])
+    by_trees = spent(2.0, sampling, 1e-5, Edge(3, law))
+    assert by_trees.step == changed_level(2.0, law, 1, 1e-5)
+    assert by_trees.training == changed_level(2.0, law, 30, 1e-5)
+    assert [each.bound for each in (example, edge, by_trees)] == [None, "simple", "trees"]
+    assert [each.as_dict()["roots"] for each in (example, edge, by_trees)] == [None, 3, 3]
     assert edge.as_dict()["all_steps"] == edge.training.as_dict()
 
 
 def test_nobody_to_train_on_spends_nothing():
-    for roots in (None, 0, 3):
-        nothing = spent(2.0, Sampling.of_training(0, 32, 50), 1e-5, roots)
+    for edge in (None, Edge(0), Edge(3), Edge(3, np.array([1.0, 0, 0, 0]))):
+        nothing = spent(2.0, Sampling.of_training(0, 32, 50), 1e-5, edge)
         assert nothing.step == nothing.training == Epsilons(0.0, 0.0)
         assert nothing.remark() is None
 
 
 def test_a_budget_is_kept_with_little_to_spare():
-    found = within(3.0, Sampling(0.2, 20), 1e-5, 2)
-    assert 2.9 < found.training.least <= 3.0
-    assert spent(0.98 * found.sigma, Sampling(0.2, 20), 1e-5, 2).training.least > 3.0
+    for edge in (Edge(2), Edge(2, np.array([0.8, 0.15, 0.05]))):
+        found = within(3.0, Sampling(0.2, 20), 1e-5, edge)
+        assert 2.9 < found.training.least <= 3.0
+        assert spent(0.98 * found.sigma, Sampling(0.2, 20), 1e-5, edge).training.least > 3.0
+
+
+def test_a_budget_that_cannot_be_kept_names_what_it_was_for():
+    with pytest.raises(
+        PrivacyError, match=r"δ = 1e-05 for 500 steps at the sampling rate 0\.5 to hide an edge .*\(simple bound\); "
+    ):
+        within(0.001, Sampling(0.5, 500), 1e-5, Edge(10))
+    with pytest.raises(
+        PrivacyError, match=r"to hide an edge in the trees of up to 1 training nodes \(bound by trees\); the least"
+    ):
+        within(0.0001, Sampling(0.5, 500), 1e-5, Edge(1, np.array([0.5, 0.5])))
 
 
 def test_what_is_vacuous_is_said():
     assert spent(2.0, Sampling(0.1, 30), 1e-5).remark() is None
-    remark = spent(2.0, Sampling(0.1, 30), 1e-5, 50).remark()
+    remark = spent(2.0, Sampling(0.1, 30), 1e-5, Edge(50)).remark()
     assert remark is not None
-    assert remark.startswith("an edge in the trees of up to 50 training nodes: ")
+    assert remark.startswith("an edge in the trees of up to 50 training nodes (simple bound): ")
     assert remark.endswith("the guarantee is vacuous")
     assert "no ε at all" in str(spent(0.0, Sampling(0.1, 30), 1e-5).remark())
-    assert Spending("edge", 2.0, 1, Epsilons(1.0, 1.0), Epsilons(math.inf, math.inf)).remark().count("∞") == 1
+    assert Spending(Edge(1), 2.0, Epsilons(1.0, 1.0), Epsilons(math.inf, math.inf)).remark().count("∞") == 1
     assert spent(0.0, Sampling(0.0, 30), 1e-5).remark() is None  # nobody is ever sampled
 
 
@@ -76,7 +95,7 @@ TERMS = st.tuples(st.floats(0.3, 8), st.floats(0.01, 1), st.integers(1, 20), st.
 @given(TERMS, st.integers(0, 30), st.integers(1, 10))
 def test_an_edge_costs_the_more_the_more_read_it(terms, roots, more):
     sigma, rate, steps, power = terms
-    few, many = (spent(sigma, Sampling(rate, steps), 10.0**power, k) for k in (roots, roots + more))
+    few, many = (spent(sigma, Sampling(rate, steps), 10.0**power, Edge(k)) for k in (roots, roots + more))
     for one, other in ((few.step, many.step), (few.training, many.training), (few.step, few.training)):
         assert one.rdp <= other.rdp * (1 + 1e-3) + 1e-6
         assert one.pld <= other.pld * (1 + 2e-3) + 1e-3
@@ -84,33 +103,50 @@ def test_an_edge_costs_the_more_the_more_read_it(terms, roots, more):
 
 
 @settings(max_examples=30)
-@given(graphs(), st.integers(1, 3), st.data())
-def test_clients_are_their_own_graphs(graph, layers, data):
+@given(graphs(), st.integers(1, 3), st.integers(1, 4), st.data())
+def test_clients_are_their_own_graphs(graph, layers, fanout, data):
     n = graph.num_nodes
     owner = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
     owner[0] = 0
     kinds = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
     split = Split(*(np.flatnonzero(kinds == kind) for kind in range(3)))
     partition = Partition(owner, int(owner.max()) + 1)
-    for client in trained(graph, partition, split, layers):
+    for client in trained(graph, partition, split, layers, fanout):
         nodes = np.flatnonzero(owner == client.client)
         own, roots = graph.subgraph(nodes), np.flatnonzero(kinds[nodes] == 0)
         counts = roots_of_edges(own, roots, layers)
         assert (client.nodes, client.edges, client.training) == (len(nodes), len(own.edges()), len(roots))
         assert client.roots == max(counts.tolist(), default=0)
-    (whole,) = trained(graph, None, split, layers)
+        changes = tree_changes(own, roots, layers, fanout)
+        assert (client.changes[: client.edges] != changes).nnz == 0
+        assert client.changed >= changes.sum(axis=1).max(initial=0)
+        assert client.edge(0.3).roots == client.roots == len(client.edge(0.3).shares) - 1
+    (whole,) = trained(graph, None, split, layers, fanout)
+    assert whole.changes.shape == (whole.edges, whole.training)
     assert whole.name == "the graph"
     assert whole.training == len(split.train)
+
+
+def test_lists_with_neighbours_at_other_clients_count_as_well():
+    graph, everybody = random_graph(30, 80), np.arange(30)
+    none = np.array([], dtype=int)
+    partition = Partition(everybody % 2, 2)
+    for client in trained(graph, partition, Split(everybody, none, none), 2, 3):
+        nodes = partition.nodes(client.client)
+        own = graph.subgraph(nodes)
+        wide = tree_changes(own, np.arange(len(nodes)), 2, 3, graph.degrees[nodes] - own.degrees)
+        assert client.changes.shape == (2 * client.edges, len(nodes))
+        assert (client.changes[client.edges :] != wide).nnz == 0
 
 
 def test_what_does_not_belong_together_is_refused():
     graph, split = star(3), Split(np.arange(2), np.array([2]), np.array([3]))
     with pytest.raises(PrivacyError, match="the partition divides 9 nodes and the graph has 4"):
-        trained(graph, Partition(np.arange(9) % 2, 2), split, 2)
+        trained(graph, Partition(np.arange(9) % 2, 2), split, 2, 5)
     with pytest.raises(PrivacyError, match="the split has 3 nodes, some beyond the 4 that the graph has"):
-        trained(graph, None, Split(np.arange(1), np.array([2]), np.array([8])), 2)
+        trained(graph, None, Split(np.arange(1), np.array([2]), np.array([8])), 2, 5)
     with pytest.raises(PrivacyError, match="number of hops L is 0"):
-        trained(graph, None, split, 0)
+        trained(graph, None, split, 0, 5)
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,16 @@ def test_the_stage_writes_table_page_and_provenance(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
     text, page = contents[0]
     table = pd.read_csv(StringIO(text))
-    assert table.groupby("clients").size().to_dict() == {2: 2 * 8, 3: 3 * 8}
+    assert table.groupby("clients").size().to_dict() == {2: 2 * 10, 3: 3 * 10}
     assert table["seed"].unique().tolist() == [4]
     noisy = table[table["mechanism"] == "dpsgd"]
     assert noisy[["framework", "sigma"]].drop_duplicates().values.tolist() == [["feddep_wo_nfdp", 3.0]]
     first = noisy[(noisy["hidden"] == "example") & (noisy["accounting"] == "rdp")].iloc[0]
     assert first["epsilon"] == pytest.approx(example_level(3.0, first["rate"], first["times"], 1e-5).rdp, rel=1e-5)
 
+    assert noisy.groupby(["hidden", "bound"], dropna=False).size().tolist() == [10, 10, 10]
     assert "| FedDEP w/o NFDP | 3 " in page
+    assert "| simple: all, PLD |" in page
     assert "seed 4" in page
     assert "DP-SGD, setting quick: d = 2, L = 2, N = 2, B = 8" in page
     assert "nan" not in page

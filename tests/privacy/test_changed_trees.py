@@ -1,0 +1,163 @@
+"""How likely an edge changes a tree, and how many trees of a batch, against exact laws on small graphs."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from feddep.baselines.border import expand
+from feddep.graph import Graph
+from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.changed_trees import _beyond, _sums, most_changed, tree_changes
+from feddep.privacy.dpsgd_accounting import roots_of_edges
+from graphs import graphs, random_graph, star
+from tree_laws import SMALL, distance, law_of_trees, without_edge
+
+HOPS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
+
+
+def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray | None = None) -> None:
+    """The bound is no less than the distance of the exact laws, and equal to it where it is said to be.
+
+    Args:
+        graph: a small graph.
+        hops, fanout: of the trees.
+        links: which node is joined to which stand-in, shape (n, stand-ins).
+    """
+    everybody = np.arange(graph.num_nodes)
+    outside = np.zeros((graph.num_nodes, 0)) if links is None else links
+    lengths = graph.degrees + outside.sum(axis=1).astype(int)
+    bounds = tree_changes(graph, everybody, hops, fanout, lengths - graph.degrees)
+    assert np.diff(bounds.indptr).tolist() == roots_of_edges(graph, everybody, hops).tolist()
+    for edge, (u, v) in enumerate(graph.edges()):
+        worlds = [expand(world, sp.csr_matrix(outside)) for world in (graph, without_edge(graph, edge))]
+        border = fanout > 1 and (lengths[u] == fanout + 1) != (lengths[v] == fanout + 1)
+        for root in everybody:
+            exact = distance(*(law_of_trees(world, root, hops, fanout) for world in worlds))
+            bound = float(bounds[edge, root])
+            assert exact <= bound + 1e-12 <= 1 + 2e-12
+            if hops == 1 or not border:
+                assert bound == pytest.approx(exact, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(max_nodes=5), st.sampled_from(HOPS))
+def test_it_bounds_the_distance_of_the_exact_laws(graph, size):
+    held_against_laws(graph, *size)
+
+
+DOUBLE_STAR = [[0, 1], [0, 2], [0, 3], [1, 4], [1, 5]]
+"""Both ends of the first edge have three neighbours."""
+
+
+@pytest.mark.parametrize("edges", [*SMALL.values(), DOUBLE_STAR], ids=[*SMALL.keys(), "double star"])
+@pytest.mark.parametrize(("hops", "fanout"), [*HOPS, (3, 1)])
+def test_it_is_the_distance_of_the_exact_laws(edges, hops, fanout):
+    n = 1 + max(max(edge) for edge in edges)
+    held_against_laws(Graph.from_edges(np.array(edges), np.eye(n), np.zeros(n), 1), hops, fanout)
+
+
+@settings(max_examples=15, deadline=None)
+@given(graphs(max_nodes=4), st.sampled_from(HOPS), st.data())
+def test_lists_with_stand_ins(graph, size, data):
+    links = data.draw(
+        st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=graph.num_nodes, max_size=graph.num_nodes)
+    )
+    held_against_laws(graph, *size, links=np.array(links, dtype=np.float32))
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 5, 6, 7, 40])
+def test_two_hops_on_a_star_by_hand(leaves):
+    """The hub's tree reads the hub's list twice, that of another leaf once for each of the five times that it draws the hub."""
+    same = {1: 0.0, 6: min(1 / 6, 5.0**-5)}.get(leaves, 1 - 5 / leaves if leaves > 5 else (1 - 1 / leaves) ** 5)
+    found = tree_changes(star(leaves), np.arange(leaves + 1), 2, 5)[[0]].toarray()[0]
+    assert found[0] == pytest.approx(1 - same**2)
+    assert found[1] == 1  # its only neighbour is always drawn
+    assert found[2:] == pytest.approx(1 - same**5)
+
+
+def test_many_edges_are_worked_out_in_parts(monkeypatch):
+    graph = random_graph(60, 200)
+    for hops in (1, 2, 3):
+        at_once = tree_changes(graph, np.arange(0, 60, 2), hops, 3)
+        monkeypatch.setattr("feddep.privacy.changed_trees._MOST_AT_A_TIME", 100)
+        in_parts = tree_changes(graph, np.arange(0, 60, 2), hops, 3)
+        laws = most_changed(in_parts, 0.2)
+        monkeypatch.undo()
+        assert (at_once != in_parts).nnz == 0
+        assert laws == pytest.approx(most_changed(at_once, 0.2), abs=1e-15)
+        assert np.diff(at_once.indptr).tolist() == roots_of_edges(graph, np.arange(0, 60, 2), hops).tolist()
+
+
+def test_graphs_and_clients_with_nothing_to_hide():
+    graph = random_graph(5, 0)
+    assert tree_changes(graph, np.arange(3), 2, 5).shape == (0, 3)
+    assert tree_changes(star(3), np.arange(0), 2, 5).shape == (3, 0)
+    for changes in (tree_changes(graph, np.arange(3), 2, 5), tree_changes(star(3), np.arange(0), 2, 5)):
+        assert most_changed(changes, 0.5).tolist() == [1.0]
+    assert most_changed(tree_changes(star(3), np.arange(4), 2, 5), 0.0).tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
+    with pytest.raises(PrivacyError, match="number of hops L is 0"):
+        tree_changes(star(3), np.arange(2), 0, 5)
+    with pytest.raises(PrivacyError, match="fan-out d is 0"):
+        tree_changes(star(3), np.arange(2), 2, 0)
+
+
+def at_least(law: np.ndarray) -> np.ndarray:
+    """Probability of j or more, for each j."""
+    return law[::-1].cumsum()[::-1]
+
+
+def enumerated(rates: np.ndarray) -> np.ndarray:
+    """The law of the sum of independent Bernoulli variables, outcome by outcome."""
+    law = np.zeros(len(rates) + 1)
+    for outcome in itertools.product((0, 1), repeat=len(rates)):
+        law[sum(outcome)] += math.prod(rate if one else 1 - rate for rate, one in zip(rates, outcome, strict=True))
+    return law
+
+
+CHANCES = st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=1, max_size=3).map(np.array)
+
+
+@settings(max_examples=60)
+@given(CHANCES, st.floats(0.001, 1))
+def test_one_law_is_above_those_of_all_edges_and_no_higher_than_need_be(changes, rate):
+    found = at_least(most_changed(sp.csr_array(changes), rate))
+    rates = np.where(changes > 0, rate * changes / np.maximum(1 - rate + rate * changes, 1e-300), 0)
+    own = np.array([at_least(enumerated(each)) for each in rates])
+    assert found == pytest.approx(own.max(axis=0)[: len(found)], abs=1e-12)
+    assert own.max(axis=0)[len(found) :] == pytest.approx(0)
+
+
+@settings(max_examples=60)
+@given(CHANCES, CHANCES, st.floats(0, 1), st.floats(0, 1))
+def test_it_grows_with_every_chance_and_with_the_rate(changes, others, rate, more):
+    higher = np.maximum(changes, others[:1])
+    few = most_changed(sp.csr_array(changes), min(rate, more))
+    many = most_changed(sp.csr_array(higher), max(rate, more))
+    assert len(few) <= len(many)
+    assert (at_least(few) <= at_least(many)[: len(few)] + 1e-12).all()
+    for law in (few, many):
+        assert law.min() >= 0
+        assert law.sum() == pytest.approx(1)
+
+
+def test_what_every_tree_shows_is_the_simple_bound():
+    for roots, rate in ((1, 0.3), (5, 1.0), (40, 0.02), (300, 0.01)):
+        law = most_changed(sp.csr_array(np.ones((2, roots))), rate)
+        assert law == pytest.approx(binom.pmf(np.arange(roots + 1), roots, rate), abs=1e-15)
+
+
+def test_what_is_as_good_as_impossible_counts_as_all():
+    rates = sp.csr_array(np.full((1, 2000), 1e-3))
+    end = _beyond(2.0)
+    assert end < 100
+    tail = _sums(rates, end)[0, -1]
+    assert 0 < tail < 1e-40
+    law = most_changed(sp.csr_array(np.ones((1, 2000))), 1e-3)
+    assert law[-1] == pytest.approx(tail, rel=1e-6)
+    assert not law[end:-1].any()
