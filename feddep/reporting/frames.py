@@ -1,5 +1,6 @@
 """Rows of a data frame: as plain dictionaries, and in the papers' order."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,17 +13,21 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): None if _unknown(value) else value for key, value in row.items()} for row in table.to_dict("records")]
 
 
-def in_paper_order(summary: pd.DataFrame) -> pd.DataFrame:
-    """The rows by setting, as they come, then by dataset, framework and number of clients in the papers' order; index anew."""
-    order = pd.DataFrame(
-        {
-            "setting": summary["setting"].map(list(dict.fromkeys(summary["setting"])).index),
-            "dataset": summary["dataset"].map(sort_datasets(summary["dataset"]).index),
-            "framework": summary["framework"].map(sort_frameworks(summary["framework"]).index),
-            "clients": summary["clients"].fillna(0),
-        }
-    )
-    return summary.loc[order.sort_values(list(order.columns)).index].reset_index(drop=True)
+def in_paper_order(summary: pd.DataFrame, by: Sequence[str] = ("setting", "dataset", "framework", "clients")) -> pd.DataFrame:
+    """The rows sorted, settings as they come, datasets, frameworks and numbers of clients in the papers' order; index anew.
+
+    Args:
+        summary: the table; rows without a framework come before those with one, rows of the whole graph before those of clients.
+        by: which columns to sort by, the first first; rows that are equal in them stay as they are.
+    """
+    ranks = {
+        "setting": lambda column: column.map(list(dict.fromkeys(column)).index),
+        "dataset": lambda column: column.map(sort_datasets(column).index),
+        "framework": lambda column: column.map({name: k for k, name in enumerate(sort_frameworks(column.dropna()))}).fillna(-1),
+        "clients": lambda column: column.fillna(0),
+    }
+    order = pd.DataFrame({name: ranks[name](summary[name]) for name in by})
+    return summary.loc[order.sort_values(list(by), kind="stable").index].reset_index(drop=True)
 
 
 def _unknown(value: Any) -> bool:

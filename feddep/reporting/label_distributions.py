@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from feddep.config import Config
 from feddep.reporting import measured as of_runs
-from feddep.reporting.frames import records
-from feddep.reporting.labels import sort_datasets, sort_frameworks
+from feddep.reporting.frames import in_paper_order, records
+from feddep.reporting.labels import sort_frameworks
 from feddep.reporting.markdown import table as pipe_table
 from feddep.reporting.studies.common import drawing, text
 
@@ -54,17 +54,7 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
         .agg(seeds="size", mean="mean", std="std")
         .reset_index()
     )
-    datasets = sort_datasets(summary["dataset"])
-    frameworks = sort_frameworks(summary["framework"].dropna())
-    order = pd.DataFrame(
-        {
-            "setting": summary["setting"].map(list(dict.fromkeys(summary["setting"])).index),
-            "dataset": summary["dataset"].map(datasets.index),
-            "clients": summary["clients"].fillna(0),
-            "framework": summary["framework"].map({name: k for k, name in enumerate(frameworks)}).fillna(-1),
-        }
-    )
-    return summary.loc[order.sort_values(list(order.columns)).index].reset_index(drop=True)
+    return in_paper_order(summary, [*PLACE, "framework"])
 
 
 def _distance(counts: pd.DataFrame, truth: pd.DataFrame) -> float:

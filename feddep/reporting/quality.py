@@ -4,8 +4,7 @@ import pandas as pd
 
 from feddep.config import Config
 from feddep.reporting import measured
-from feddep.reporting.frames import records
-from feddep.reporting.labels import sort_datasets
+from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.markdown import table as pipe_table
 from feddep.reporting.studies.common import text
 
@@ -55,8 +54,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
         )
         .reset_index()
     )
-    places = summary["dataset"].map(sort_datasets(summary["dataset"]).index)
-    return summary.loc[places.sort_values(kind="stable").index].reset_index(drop=True)
+    return in_paper_order(summary, ["dataset"])
 
 
 def markdown(summary: pd.DataFrame) -> str:
