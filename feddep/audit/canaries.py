@@ -50,7 +50,7 @@ DELTA = 1e-5
 DEGREES = (15, 1)
 """Numbers of neighbours that u has without the canary, if a node has so many: FedDEP's best case, and its worst but one."""
 
-SAMPLINGS, UPDATES, PROTOTYPES = 20_000, 60, 30
+SAMPLINGS, UPDATES, PROTOTYPES = 20_000, 400, 60
 """Runs of each world."""
 
 LEARNED = 0.5
