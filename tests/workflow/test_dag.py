@@ -211,6 +211,7 @@ def test_published_records_stand_in_for_training(copy: Workspace):
 
 def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, finished: Workspace):
     workspace = Workspace.new(tmp_path, finished.directory)
+    workspace.configure(settings__quick__rounds=1_000_000)  # so that it cannot end before it is interrupted
     process = workspace.start(metrics(FEDAVG), "--cores", "1")
     assert process.stdout is not None
     for line in process.stdout:
@@ -224,6 +225,7 @@ def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, finished: Workspac
     graph = workspace.output / "graphs" / "mini.safetensors"
     prepared = graph.stat().st_mtime_ns
 
+    workspace.configure()
     workspace.run(metrics(FEDAVG))
     assert graph.stat().st_mtime_ns == prepared
     assert workspace.result(FEDAVG)["result"] == finished.result(FEDAVG)["result"]
