@@ -23,10 +23,11 @@ from feddep.graph import Graph
 from feddep.partition import louvain
 from feddep.problem import Problem
 from feddep.provenance import environment
+from feddep.reporting.frames import write_csv
 from feddep.settings import Setting
 from feddep.splits import random_split
 from feddep.steps import Made
-from feddep.storage import write_json, write_text
+from feddep.storage import write_json
 
 CONFIG = Path(__file__).parent.parent / "config" / "config.yaml"
 CLIENTS, SEED = 5, 0
@@ -81,7 +82,7 @@ def main() -> None:
     arguments = parser_of(__doc__).parse_args()
     torch.set_num_threads(arguments.threads)
     table = measure(arguments)
-    write_text(arguments.output / "stages.csv", table.to_csv(index=False, float_format="%.4g", lineterminator="\n"))
+    write_csv(arguments.output / "stages.csv", table, digits=4)
     write_json(arguments.output / "stages.provenance.json", environment("cpu", arguments.threads))
     print(table.to_string(index=False), file=sys.stderr)
 

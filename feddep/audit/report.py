@@ -13,7 +13,7 @@ from feddep.audit.bounds import Tell, judge
 from feddep.audit.promises import Promises
 from feddep.problem import Problem
 from feddep.reporting import drawing, figures
-from feddep.reporting.frames import records
+from feddep.reporting.frames import records, write_csv
 from feddep.reporting.labels import framework_title, sort_frameworks
 from feddep.reporting.markdown import table
 from feddep.storage import read_json, write_json, write_text
@@ -74,7 +74,7 @@ def write(problem: Problem, noises: dict[str, float], files: Sequence[Path], tit
     others = {name: frames[0] for name, frames in parts.items() if name != "membership"}
     tables = output / "tables"
     for name, frame in {"audit": membership, **{f"audit_{name}": frame for name, frame in others.items()}}.items():
-        write_text(tables / f"{name}.csv", frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        write_csv(tables / f"{name}.csv", frame)
     summary = reconstruction.summary(records(others["reconstruction"]))
     text = [
         f"# What leaves a client, attacked\n\n{title}\n\n{_NOTES}\n{_membership(membership)}",

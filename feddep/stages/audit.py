@@ -97,9 +97,10 @@ def _write(job: "Job", rows: list[dict[str, Any]], output: Path, seconds: float)
     """Write the table and its provenance."""
     import pandas as pd
 
-    from feddep.storage import write_json, write_text
+    from feddep.reporting.frames import write_csv
+    from feddep.storage import write_json
 
-    write_text(output, pd.DataFrame(rows).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_csv(output, pd.DataFrame(rows))
     facts = {"run": job.run.path, "specification": job.specification, "provenance": job.provenance(seconds)}
     write_json(output.with_suffix(".json"), facts)
 

@@ -30,6 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.partition import Partition
     from feddep.privacy.guarantees import Training, measure
     from feddep.provenance import environment
+    from feddep.reporting.frames import write_csv
     from feddep.reporting.guarantees import Place, frame, markdown
     from feddep.reporting.labels import sort_datasets
     from feddep.splits import Split
@@ -53,8 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
                 places.append(Place(setting, dataset, clients, training, lines))
 
     directory = arguments.output
-    table = frame(places, seed).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    write_text(directory / "privacy.csv", table)
+    write_csv(directory / "privacy.csv", frame(places, seed))
     write_text(directory / "privacy.md", markdown(places, seed))
     data = {dataset: plan.data_fingerprint(config, dataset) for dataset in config["datasets"]}
     made_with = environment()

@@ -17,11 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Write tables/label_distributions.csv, a row a place and framework, its .md, and figures/label_distributions."""
     from feddep.reporting import figures, label_distributions
+    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_text
 
     measured = label_distributions.load(read_json(arguments.config))
     summary = label_distributions.summarise(measured)
     tables = arguments.output / "tables"
-    write_text(tables / "label_distributions.csv", summary.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_csv(tables / "label_distributions.csv", summary)
     write_text(tables / "label_distributions.md", label_distributions.markdown(summary))
     figures.write(label_distributions.figure(measured), arguments.output / "figures", "label_distributions")

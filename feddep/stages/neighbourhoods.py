@@ -24,9 +24,9 @@ def main(arguments: argparse.Namespace) -> None:
 
     from feddep import frameworks, neighbourhoods
     from feddep.errors import ConfigError
+    from feddep.reporting.frames import write_csv
     from feddep.stages import _running
     from feddep.steps import make_all
-    from feddep.storage import write_text
 
     job = _running.read(arguments)
     _, parameters = frameworks.configured(job.specification["framework"])
@@ -38,5 +38,4 @@ def main(arguments: argparse.Namespace) -> None:
         "counts": neighbourhoods.counts(job.problem, made["generator"]),
     }
     for name, rows in tables.items():
-        text = pd.DataFrame(rows).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        write_text(arguments.output / f"{name}.csv", text)
+        write_csv(arguments.output / f"{name}.csv", pd.DataFrame(rows))

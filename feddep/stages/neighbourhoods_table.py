@@ -17,12 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Write tables/neighbourhoods.{csv,md}, tables/missing_neighbours.csv and figures/missing_neighbours."""
     from feddep.reporting import figures, neighbourhoods
+    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_text
 
     distances, counts = neighbourhoods.load(read_json(arguments.config))
     near, missing = neighbourhoods.summarise(distances), neighbourhoods.summarise_counts(counts)
     tables = arguments.output / "tables"
     for name, table in {"neighbourhoods": near, "missing_neighbours": missing}.items():
-        write_text(tables / f"{name}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        write_csv(tables / f"{name}.csv", table)
     write_text(tables / "neighbourhoods.md", neighbourhoods.markdown(near, missing))
     figures.write(neighbourhoods.figure(counts), arguments.output / "figures", "missing_neighbours")

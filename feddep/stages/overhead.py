@@ -38,6 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep import frameworks, overhead, variants
     from feddep.errors import ConfigError
     from feddep.plan import Run
+    from feddep.reporting.frames import write_csv
     from feddep.reporting.overhead import frame, markdown
     from feddep.stages import _running
     from feddep.steps import make_all
@@ -55,6 +56,5 @@ def main(arguments: argparse.Namespace) -> None:
         lines += overhead.measure(schemes[variants.base(name)], name, problem, parameters)
 
     run = Run(arguments.setting, arguments.dataset, arguments.clients, "", arguments.seed)
-    table = frame(run, lines).to_csv(index=False, float_format="%.10g", lineterminator="\n")
-    write_text(arguments.output / "overhead.csv", table)
+    write_csv(arguments.output / "overhead.csv", frame(run, lines), digits=10)
     write_text(arguments.output / "overhead.md", markdown(run, lines))

@@ -26,9 +26,9 @@ def main(arguments: argparse.Namespace) -> None:
 
     from feddep import frameworks, quality
     from feddep.errors import ConfigError
+    from feddep.reporting.frames import write_csv
     from feddep.stages import _running
     from feddep.steps import make_all
-    from feddep.storage import write_text
 
     job = _running.read(arguments)
     _, parameters = frameworks.configured(job.specification["framework"])
@@ -37,4 +37,4 @@ def main(arguments: argparse.Namespace) -> None:
         raise ConfigError(f"the framework {job.run.framework} has no stage prototypes, so there is nothing to compare")
     made = make_all(job.problem, parameters, steps)
     table = pd.DataFrame(quality.measure(job.problem, parameters, made))
-    write_text(arguments.output, table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_csv(arguments.output, table)

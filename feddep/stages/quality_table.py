@@ -15,8 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Write quality.csv, a row a cell and guess, and quality.md."""
     from feddep.reporting import quality
+    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_text
 
     summary = quality.summarise(quality.load(read_json(arguments.config)))
-    write_text(arguments.output / "quality.csv", summary.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    write_csv(arguments.output / "quality.csv", summary)
     write_text(arguments.output / "quality.md", quality.markdown(summary))

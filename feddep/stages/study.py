@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Write table.csv (and what other tables the study's kind has), table.md, figure.svg, figure.png and provenance.json."""
     from feddep.reporting import figures, provenance, studies
+    from feddep.reporting.frames import write_csv
     from feddep.reporting.studies.common import text
     from feddep.reporting.studies.common.study import load
     from feddep.storage import read_json, write_json, write_text
@@ -28,7 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
     drawn = kind.figure(study, tables)
     directory = arguments.output
     for name, table in tables.items():
-        write_text(directory / f"{name}.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+        write_csv(directory / f"{name}.csv", table)
     write_text(directory / "table.md", page)
     figures.write(drawn, directory, "figure")
     write_json(directory / "provenance.json", provenance.summarise(config, study.finished))

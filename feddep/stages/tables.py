@@ -16,6 +16,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Write accuracy.{csv,md,tex}, comparisons.csv, costs.{csv,md}, partitions.{csv,md} and provenance.json."""
     from feddep.reporting import costs, latex, markdown, provenance
     from feddep.reporting.findings import collect
+    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_json, write_text
 
     findings = collect(read_json(arguments.config))
@@ -23,8 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
     directory = arguments.output
     for name in ("accuracy", "comparisons", "costs", "partitions"):
         # Six digits: more than any test set resolves.
-        text = getattr(findings, name).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        write_text(directory / f"{name}.csv", text)
+        write_csv(directory / f"{name}.csv", getattr(findings, name))
     write_text(directory / "accuracy.md", markdown.accuracy(best, last))
     write_text(directory / "accuracy.tex", latex.accuracy(best, last))
     write_text(directory / "costs.md", costs.markdown(findings.costs))
