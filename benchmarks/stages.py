@@ -19,11 +19,11 @@ import torch
 from benchmarks.arguments import parser_of
 from feddep import features, frameworks, plan
 from feddep.config import load
+from feddep.csv_files import write_csv
 from feddep.graph import Graph
 from feddep.partition import louvain
 from feddep.problem import Problem
 from feddep.provenance import environment
-from feddep.reporting.frames import write_csv
 from feddep.settings import Setting
 from feddep.splits import random_split
 from feddep.steps import Made

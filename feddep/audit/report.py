@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 from feddep.audit import AuditError, reconstruction
 from feddep.audit.bounds import Tell, judge
 from feddep.audit.promises import Promises
+from feddep.csv_files import write_csv
 from feddep.problem import Problem
 from feddep.reporting import drawing, figures
-from feddep.reporting.frames import records, write_csv
+from feddep.reporting.frames import records
 from feddep.reporting.labels import framework_title, sort_frameworks
 from feddep.reporting.markdown import table
 from feddep.storage import read_json, write_json, write_text

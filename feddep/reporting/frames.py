@@ -1,13 +1,11 @@
-"""Data frames: their rows as plain dictionaries, in the papers' order, and as files."""
+"""Rows of a data frame: as plain dictionaries, and in the papers' order."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from feddep.reporting.labels import sort_datasets, sort_frameworks
-from feddep.storage import write_text
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -30,11 +28,6 @@ def in_paper_order(summary: pd.DataFrame, by: Sequence[str] = ("setting", "datas
     }
     order = pd.DataFrame({name: ranks[name](summary[name]) for name in by})
     return summary.loc[order.sort_values(list(by), kind="stable").index].reset_index(drop=True)
-
-
-def write_csv(target: str | Path, table: pd.DataFrame, digits: int = 6) -> None:
-    """Write a table without its index, Unix line ends; numbers with so many significant digits, what is not known left empty."""
-    write_text(target, table.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n"))
 
 
 def _unknown(value: Any) -> bool:

@@ -97,7 +97,7 @@ def _write(job: "Job", rows: list[dict[str, Any]], output: Path, seconds: float)
     """Write the table and its provenance."""
     import pandas as pd
 
-    from feddep.reporting.frames import write_csv
+    from feddep.csv_files import write_csv
     from feddep.storage import write_json
 
     write_csv(output, pd.DataFrame(rows))

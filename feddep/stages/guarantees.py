@@ -25,12 +25,12 @@ def main(arguments: argparse.Namespace) -> None:
     """
     from feddep import plan
     from feddep.config import entry, main_tables
+    from feddep.csv_files import write_csv
     from feddep.errors import DataError
     from feddep.graph import Graph
     from feddep.partition import Partition
     from feddep.privacy.guarantees import Training, measure
     from feddep.provenance import environment
-    from feddep.reporting.frames import write_csv
     from feddep.reporting.guarantees import Place, frame, markdown
     from feddep.reporting.labels import sort_datasets
     from feddep.splits import Split

@@ -26,10 +26,11 @@ def main(arguments: argparse.Namespace) -> None:
     import torch
 
     from feddep import label_distributions
+    from feddep.csv_files import write_csv
     from feddep.stages import _running
-    from feddep.storage import read_arrays, write_text
+    from feddep.storage import read_arrays
 
     problem = _running.read(arguments).problem
     weights = {name: torch.from_numpy(array) for name, array in read_arrays(arguments.model).items()}
     rows = label_distributions.measure(problem, weights)
-    write_text(arguments.output, pd.DataFrame(rows).to_csv(index=False, lineterminator="\n"))
+    write_csv(arguments.output, pd.DataFrame(rows))

@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write tables/label_distributions.csv, a row a place and framework, its .md, and figures/label_distributions."""
+    from feddep.csv_files import write_csv
     from feddep.reporting import figures, label_distributions
-    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_text
 
     measured = label_distributions.load(read_json(arguments.config))

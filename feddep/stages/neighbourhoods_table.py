@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write tables/neighbourhoods.{csv,md}, tables/missing_neighbours.csv and figures/missing_neighbours."""
+    from feddep.csv_files import write_csv
     from feddep.reporting import figures, neighbourhoods
-    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_text
 
     distances, counts = neighbourhoods.load(read_json(arguments.config))

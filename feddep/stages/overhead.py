@@ -36,9 +36,9 @@ def main(arguments: argparse.Namespace) -> None:
     import dataclasses
 
     from feddep import frameworks, overhead, variants
+    from feddep.csv_files import write_csv
     from feddep.errors import ConfigError
     from feddep.plan import Run
-    from feddep.reporting.frames import write_csv
     from feddep.reporting.overhead import frame, markdown
     from feddep.stages import _running
     from feddep.steps import make_all

@@ -25,8 +25,8 @@ def main(arguments: argparse.Namespace) -> None:
     import pandas as pd
 
     from feddep import frameworks, quality
+    from feddep.csv_files import write_csv
     from feddep.errors import ConfigError
-    from feddep.reporting.frames import write_csv
     from feddep.stages import _running
     from feddep.steps import make_all
 

@@ -14,8 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write quality.csv, a row a cell and guess, and quality.md."""
+    from feddep.csv_files import write_csv
     from feddep.reporting import quality
-    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_text
 
     summary = quality.summarise(quality.load(read_json(arguments.config)))

@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write table.csv (and what other tables the study's kind has), table.md, figure.svg, figure.png and provenance.json."""
+    from feddep.csv_files import write_csv
     from feddep.reporting import figures, provenance, studies
-    from feddep.reporting.frames import write_csv
     from feddep.reporting.studies.common import text
     from feddep.reporting.studies.common.study import load
     from feddep.storage import read_json, write_json, write_text

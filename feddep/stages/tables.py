@@ -14,9 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write accuracy.{csv,md,tex}, comparisons.csv, costs.{csv,md}, partitions.{csv,md} and provenance.json."""
+    from feddep.csv_files import write_csv
     from feddep.reporting import costs, latex, markdown, provenance
     from feddep.reporting.findings import collect
-    from feddep.reporting.frames import write_csv
     from feddep.storage import read_json, write_json, write_text
 
     findings = collect(read_json(arguments.config))
