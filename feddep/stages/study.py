@@ -32,4 +32,4 @@ def main(arguments: argparse.Namespace) -> None:
         write_csv(directory / f"{name}.csv", table)
     write_text(directory / "table.md", page)
     figures.write(drawn, directory, "figure")
-    write_json(directory / "provenance.json", provenance.summarise(config, study.finished))
+    write_json(directory / "provenance.json", provenance.summarise(config, study.finished, study.name))

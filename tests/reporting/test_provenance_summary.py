@@ -24,3 +24,19 @@ def test_other_data_shows(results: Results) -> None:
     record = provenance.summarise(results.config, finished)
     assert record["data"] == {"cora": ["a0" * 32, "f1" * 32]}
     assert {(entry["value"], entry["runs"]) for entry in record["device"]} == {("cpu", 14), (None, 1)}
+
+
+def test_the_configuration_is_what_the_runs_come_from(results: Results) -> None:
+    """What other runs are asked for, and with what, must not change where these come from."""
+    settings = {**results.config["settings"], "other": {"rounds": 1}}
+    frameworks = {**results.config["frameworks"], "halo": {}}
+    studies = {"a": {"runs": [{"frameworks": {"fedavg": {}}}]}, "b": {"runs": [{"frameworks": {"halo": {}}}]}}
+    more = {**results.config, "settings": settings, "frameworks": frameworks, "studies": studies, "quality": [{}]}
+    finished = runs.load(results.config)
+    assert provenance.summarise(more, finished)["configuration"] == results.config
+
+    fedavg = [one for one in finished if one.run.framework == "fedavg"]
+    part = provenance.summarise(more, fedavg, "a")["configuration"]
+    assert part.pop("studies") == {"a": studies["a"]}
+    assert part.pop("frameworks") == {"fedavg": {}}
+    assert part.items() <= results.config.items()

@@ -117,6 +117,10 @@ def test_pairs_share_setting_dataset_clients_and_seed() -> None:
 def test_page_counts_runs_and_seeds() -> None:
     made = study(finished("fedavg", 0, 0.8), finished("fedavg", 2, 0.8))
     assert text.page(made, "What.\n", "| a |\n") == "# A study\n\nWhat.\n\n2 runs, 2 seeds (0, 2).\n\n| a |\n"
+    mixed = study(*(finished("fedavg", seed, 0.8, dataset=name) for name in ("cora", "pubmed") for seed in (0, 2)))
+    assert "\n\n4 runs, 2 seeds (0, 2).\n\n" in text.page(mixed, "", "")
+    fewer = study(*mixed.finished, finished("fedavg", 1, 0.8, dataset="citeseer"))
+    assert "\n\n5 runs, 2 seeds (0, 2) on Cora and PubMed, 1 seed (1) on CiteSeer.\n\n" in text.page(fewer, "", "")
 
 
 FEW: dict[str, Any] = {"datasets": {"cora": {}}, "clients": [5]}

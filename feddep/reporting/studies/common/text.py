@@ -50,6 +50,17 @@ def interval(mean: float | None, low: float | None, high: float | None) -> str:
 
 def page(study: Study, shows: str, body: str) -> str:
     """A study's page: title, what it shows, how many runs and seeds, tables."""
-    seeds = sorted(study.runs["seed"].unique())
-    counted = f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'} ({', '.join(map(str, seeds))})"
-    return f"# {study.title}\n\n{shows.strip()}\n\n{len(study.runs)} runs, {counted}.\n\n{body}"
+    return f"# {study.title}\n\n{shows.strip()}\n\n{len(study.runs)} runs, {_seeds(study)}.\n\n{body}"
+
+
+def _seeds(study: Study) -> str:
+    """``2 seeds (0, 2)``; where datasets have different ones, ``2 seeds (0, 2) on Cora, 1 seed (0) on PubMed``."""
+    datasets: dict[tuple[int, ...], list[str]] = {}
+    for dataset, runs in study.runs.groupby(study.runs["dataset"].map(variants.base), sort=False):
+        datasets.setdefault(tuple(sorted(runs["seed"].unique())), []).append(labels.dataset_title(str(dataset)))
+    counted = {
+        seeds: f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'} ({', '.join(map(str, seeds))})" for seeds in datasets
+    }
+    if len(datasets) == 1:
+        return next(iter(counted.values()))
+    return ", ".join(f"{counted[seeds]} on {' and '.join(names)}" for seeds, names in datasets.items())
