@@ -53,6 +53,7 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
         table.groupby([*PLACE, "framework"], sort=False, dropna=False)["distance"]
         .agg(seeds="size", mean="mean", std="std")
         .reset_index()
+        .astype({"clients": "Int64"})
     )
     return in_paper_order(summary, [*PLACE, "framework"])
 

@@ -13,8 +13,9 @@ _ACCURACY_NOTES = """\
 - **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from FedAvg (paired t-test over seeds,
   Holm-corrected over the table, p < 0.05); see `comparisons.csv`.
 - What a row assumes beyond FedAvg, what it sends and how long it takes stands in `costs.md`.
-- *FedDEP paper*, *FedSage paper*: their Table 2, as printed. The FedDEP paper says FedSage for FedSage+; the FedSage paper
-  says GlobSage for Global, LocSage for Local and FedSage for FedAvg.
+- *FedDEP paper*, *FedSage paper*: their Table 2, as printed. They train differently, the FedDEP paper as in the setting feddep,
+  the FedSage paper as in fedsage; compare ours with the paper of its setting. The FedDEP paper says FedSage for FedSage+; the
+  FedSage paper says GlobSage for Global, LocSage for Local and FedSage for FedAvg.
 """
 _PARTITION_NOTES = """\
 Edges are undirected. *Missing edges* join nodes of different clients, so that no client knows them; *share* is their part of
