@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from feddep import config as module
-from feddep.config import SCHEMA, entry, load, main_tables, validate, variations
+from feddep.config import MEASURED, SCHEMA, entry, load, main_tables, validate, variations
 from feddep.errors import ConfigError
 
 CONFIGS = Path(__file__).parent.parent / "config"
@@ -49,8 +49,8 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
 def test_defaults_are_those_of_the_full_configuration():
     """config.yaml spells out every key; leaving them out says the same."""
     full = yaml.safe_load((CONFIGS / "config.yaml").read_text())
-    short = {key: full[key] for key in ("clients", "seeds", "frameworks", "rows", "studies", "quality")}
-    short["settings"] = {"feddep": {}}
+    short = {key: full[key] for key in ("clients", "seeds", "frameworks", "rows", "studies", *MEASURED)}
+    short["settings"] = {**full["settings"], "feddep": {}}
     short["datasets"] = full["datasets"]
     assert validate(short) == validate(full)
 
