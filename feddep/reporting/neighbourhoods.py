@@ -1,5 +1,6 @@
 """Neighbourhoods that NeighGen mends beside the true ones (:mod:`feddep.neighbourhoods`): FedSage's Appendix D.1."""
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from feddep import variants
 from feddep.config import Config
 from feddep.neighbourhoods import ALL, MISSING, NEIGHBOURHOODS
 from feddep.reporting import measured, published
@@ -35,6 +35,8 @@ and n_v over nodes. Means over seeds. The figure is `figures/missing_neighbours`
 """
 _LARGEST = 10
 """From here on numbers of neighbours share a cell of the figure."""
+_TITLE_WIDTH = 40
+"""Characters in a line of a panel's title."""
 
 
 def load(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -56,10 +58,8 @@ def summarise(distances: pd.DataFrame) -> pd.DataFrame:
     keys = [*PLACE, "nodes", "neighbourhood"]
     summary = distances.groupby(keys, sort=False).agg(seeds=("seed", "size"), mean=("mean", "mean"), std=("std", "mean"))
     names = {"mean": "paper_fedsage_mean", "std": "paper_fedsage_std"}
-    theirs = published.feature_distances().rename(columns=names).assign(row="fedsage_plus", nodes=ALL)
-    ours = summary.reset_index().assign(row=lambda table: table["framework"].map(variants.base))
-    both = ours.merge(theirs, how="left", on=["dataset", "clients", "row", "nodes", "neighbourhood"])
-    return in_paper_order(both.drop(columns="row"))
+    theirs = published.feature_distances().rename(columns=names).assign(framework="fedsage_plus", nodes=ALL)
+    return in_paper_order(summary.reset_index().merge(theirs, how="left", on=keys[1:]))
 
 
 def summarise_counts(counts: pd.DataFrame) -> pd.DataFrame:
@@ -157,7 +157,8 @@ def figure(counts: pd.DataFrame) -> Figure:
             mesh = _draw(ax, here)
             setting, dataset, framework, clients = place
             of_setting = f", setting {setting}" if several else ""
-            ax.set_title(f"{text.place_title(dataset, clients)}{of_setting}\n{text.framework_title(framework)}", loc="left")
+            name = fill(text.framework_title(framework), _TITLE_WIDTH, break_long_words=False)
+            ax.set_title(f"{text.place_title(dataset, clients)}{of_setting}\n{name}", loc="left")
             drawn.colorbar(mesh, ax=ax, label="nodes", pad=0.02)
         for ax in axes[:, 0]:
             ax.set_ylabel("predicted")

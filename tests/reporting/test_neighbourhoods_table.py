@@ -84,3 +84,12 @@ def test_the_stage_writes_tables_and_figure(config, tmp_path):
     assert len(pd.read_csv(tmp_path / "tables/neighbourhoods.csv")) == 2 * 2 * 3
     assert len(pd.read_csv(tmp_path / "tables/missing_neighbours.csv")) == 2
     assert (tmp_path / "figures/missing_neighbours.png").stat().st_size > 0
+
+
+def test_another_reading_has_a_long_name_and_no_number_of_the_paper(config):
+    distances, counts = neighbourhoods.load(config)
+    reading = "fedsage_plus,hidden_from=validation,generator_batch=4096,scale=authors"
+    assert neighbourhoods.summarise(distances.assign(framework=reading))["paper_fedsage_mean"].isna().all()
+    title = neighbourhoods.figure(counts.assign(framework=reading)).axes[0].get_title(loc="left")
+    assert " ".join(title.splitlines()[1:]) == "FedSage+, hidden_from=validation, generator_batch=4096, scale=authors"
+    assert max(map(len, title.splitlines())) <= 40

@@ -28,6 +28,8 @@ Wilcoxon's p is never below 2^(1−n).
 """
 COLUMNS = ["setting", "dataset", "clients", "framework", "reference", "cells", "seeds"]
 COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm", "significant"]
+_HALF_A_LINE = 60
+"""Characters of a name that fit into half the width of the figure."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -113,9 +115,11 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         drawing.forest(axes[0, 0], rows, series, colours)
         baseline = text.framework_title(table["reference"].iloc[0])
         axes[0, 0].set_xlabel(f"test accuracy less that of {baseline}, mean and 95 % interval")
+        names = [text.framework_title(name) for name in frameworks]
         handles = [
-            drawing.sample(text.framework_title(name), color=colours[name], marker="o", linestyle="none") for name in frameworks
+            drawing.sample(name, color=colours[key], marker="o", linestyle="none")
+            for key, name in zip(frameworks, names, strict=True)
         ]
         hollow = drawing.sample("not significant", color=drawing.INK, marker="o", markerfacecolor="white", linestyle="none")
-        drawing.head(drawn, study.title, [*handles, hollow], columns=2)
+        drawing.head(drawn, study.title, [*handles, hollow], columns=2 if max(map(len, names)) <= _HALF_A_LINE else 1)
     return drawn
