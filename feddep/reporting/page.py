@@ -29,6 +29,7 @@ def html(findings: Findings) -> str:
     template = resources.files("feddep.reporting").joinpath("templates", "report.html.jinja").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     federated = findings.accuracy["clients"].notna()
+    origin = provenance.summarise(findings.config, findings.finished)
     return environment.from_string(template).render(
         config=findings.config,
         datasets=[dataset_title(name) for name in sort_datasets(findings.config["datasets"])],
@@ -37,8 +38,8 @@ def html(findings: Findings) -> str:
         traffic=_titled(findings.accuracy[federated]),
         partitions=list(_partitions(findings.partitions)),
         figures={name: _inline(name, figure) for name, figure in figures.all_figures(findings)},
-        origin=provenance.summarise(findings.config, findings.finished),
-        configuration=yaml.safe_dump(dict(findings.config), sort_keys=False, allow_unicode=True),
+        origin=origin,
+        configuration=yaml.safe_dump(origin["configuration"], sort_keys=False, allow_unicode=True),
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from feddep import plan
-from feddep.config import load
+from feddep.config import MEASURED, load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
@@ -257,7 +257,7 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     config = json.loads((tmp_path / "there" / "config.json").read_text())
     shipped = load(workspace.directory / "config" / "config.yaml")
     asked = {"seeds": [0], "datasets": {name: shipped["datasets"][name] for name in ("cora", "pubmed")}, "output": "there"}
-    asked |= {"studies": {}, "quality": []}  # they name other datasets
+    asked |= {"studies": {}, **{key: [] for key in MEASURED}}  # they name other datasets
     assert config == {**shipped, **asked, "records": {"directory": "results/records", "use": False}}
     planned = done.stdout + done.stderr
     assert re.search(rf"^classify +{len(plan.runs(config))}$", planned, re.MULTILINE)
