@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SNAKEMAKE := $(BIN)/snakemake
+# In parallel, a file at a time, so that a file's fixtures are made once; in the order of tests/conftest.py.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder --durations 10
 PIP := $(BIN)/python -m pip --disable-pip-version-check --log $(VENV)/pip.log install
 # Of what pip says: what takes long, and what went wrong.
 BRIEFLY := 2>&1 | awk '/^ *Downloading .*[MG]B\)/ || /^ERROR/ { print "  " $$0; fflush() }'
@@ -15,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke all retrain publish test lint clean
+.PHONY: help env demo smoke all retrain publish check test lint clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,9 +35,9 @@ $(READY): requirements.lock pyproject.toml
 
 demo: env ## train three frameworks on Cora with 5 clients and show the table beside the papers'
 	@$(SNAKEMAKE) --configfile config/demo.yaml
-	@$(BIN)/python -m feddep report --config results/demo/config.json --output results/demo/report --print
+	@$(BIN)/python -m feddep report --config config/config.yaml --config config/demo.yaml --output results/demo/report --print
 
-smoke: env ## run the whole DAG on two tiny made-up graphs
+smoke: env ## run the whole DAG on two tiny synthetic graphs
 	@$(SNAKEMAKE) --configfile config/smoke.yaml
 
 all: env ## make every table, figure and the report; runs with a published record are not trained again
@@ -47,8 +49,11 @@ retrain: env ## train every run of the benchmark anew, in results/retrained
 publish: env ## copy the finished results to the records that git keeps
 	@$(SNAKEMAKE) publish --configfile $(CONFIG)
 
+check: lint ## check style and types, run the unit tests: a minute or two
+	@$(PYTEST) -m "not dag and not data and not slow"
+
 test: lint ## check style and types, run every test
-	@$(BIN)/python -m pytest --durations=10
+	@$(PYTEST)
 
 lint: env ## check style and types
 	@$(BIN)/ruff check .

@@ -8,6 +8,7 @@ Measured on the block of features that one mini-batch of 32 roots needs (fan-out
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +18,14 @@ from torch.nn.functional import dropout, embedding_bag
 from tqdm import tqdm
 
 from benchmarks.arguments import parser_of
-from feddep.graph import Graph
+from feddep.experiment.provenance import environment
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import sample_trees
 from feddep.nn.dropout import dropout_mask
-from feddep.nn.features import FeatureTable
-from feddep.provenance import environment
-from feddep.sampling import sample_trees
-from feddep.storage import write_json, write_text
+from feddep.nn.feature_table import FeatureTable
+from feddep.utils.storage import write_json, write_text
 
-BATCH, FANOUT, HIDDEN = 32, 5, 128
+BATCH, FANOUTS, HIDDEN = 32, (5, 5), 128
 
 Work = Callable[[], object]
 
@@ -44,10 +45,10 @@ def alternatives(graph: Graph) -> Iterator[tuple[str, str, Work]]:
     """(part of the step, how it is done, the work); the first of each part is what we use."""
     rng = np.random.default_rng(0)
     roots = rng.permutation(graph.num_nodes)[:BATCH]
-    trees = sample_trees(graph, roots, FANOUT, 2, rng)
-    own, drawn = trees[:, : 1 + FANOUT].ravel(), trees[:, 1 + FANOUT :].reshape(-1, FANOUT)
-    table = FeatureTable(graph.features, FANOUT)
-    block = table.joined(own, drawn)
+    trees = sample_trees(graph, roots, FANOUTS, rng)
+    own, drawn = (part.reshape(-1, *part.shape[2:]) for part in trees.split(trees.nodes))
+    table = FeatureTable(graph.features)
+    block: Any = table.joined(own, drawn)
     matrix = sp.csr_matrix(block._arrays, shape=block.shape)
     each = sp.csr_matrix(sp.hstack([graph.features, graph.features]), dtype=np.float32)
     weight = torch.randn(block.shape[1], HIDDEN, requires_grad=True)
@@ -79,11 +80,11 @@ def alternatives(graph: Graph) -> Iterator[tuple[str, str, Work]]:
     yield "dropout", "torch.nn.functional.dropout", lambda: dropout(hidden, 0.5)
 
     epoch = rng.permutation(graph.num_nodes)[: 50 * BATCH]
-    yield "50 batches drawn", "ours: at once", lambda: sample_trees(graph, epoch, FANOUT, 2, rng)
+    yield "50 batches drawn", "ours: at once", lambda: sample_trees(graph, epoch, FANOUTS, rng)
 
     def one_by_one() -> None:
         for start in range(0, len(epoch), BATCH):
-            sample_trees(graph, epoch[start : start + BATCH], FANOUT, 2, rng)
+            sample_trees(graph, epoch[start : start + BATCH], FANOUTS, rng)
 
     yield "50 batches drawn", "batch by batch", one_by_one
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
+from feddep.graph.sampling import NOBODY, SampledTrees
 from feddep.nn.sage import GraphSAGE
-from feddep.sampling import NOBODY
 
 
 class PlainSAGE(nn.Module):
@@ -50,23 +50,23 @@ class PlainSAGE(nn.Module):
             plain.lin_l.bias.copy_(our.bias)
 
 
-def blocks_of(trees: np.ndarray, fanout: int, layers: int) -> tuple[np.ndarray, list[tuple[Tensor, int]]]:
+def blocks_of(trees: SampledTrees) -> tuple[np.ndarray, list[tuple[Tensor, int]]]:
     """The blocks that hold the draws of ``trees``, and the node ids of the first block's sources.
 
     A node that two trees share has drawn other neighbours in each, so targets are told apart by their place in the
     trees; the sources of the first layer, whose wide features are gathered, are merged where they are the same node.
     """
-    ids = np.ascontiguousarray(trees.T)  # place by place, so that the targets of a block are its first sources
+    ids = np.ascontiguousarray(trees.nodes.T)  # place by place, so that the targets of a block are its first sources
     blocks: list[tuple[Tensor, int]] = []
     first_sources = np.empty(0, dtype=np.int64)
-    for layer in range(layers):
+    for fanout in reversed(trees.fanouts):
         places, batch = ids.shape
         inner = places // (1 + fanout)
         targets = inner * batch
         drawn = ids[inner:].reshape(inner, fanout, batch)
         target = np.broadcast_to(np.arange(targets).reshape(inner, 1, batch), drawn.shape)[drawn != NOBODY]
         source = np.arange(targets, places * batch).reshape(drawn.shape)[drawn != NOBODY]
-        if layer == 0:
+        if not blocks:
             unique, inverse = np.unique(drawn[drawn != NOBODY], return_inverse=True)
             source = targets + inverse
             first_sources = np.concatenate([np.maximum(ids[:inner].ravel(), 0), unique])

@@ -17,47 +17,35 @@ import pandas as pd
 import torch
 
 from benchmarks.arguments import parser_of
-from feddep import features, frameworks, plan
-from feddep.config import load
-from feddep.csv_files import write_csv
-from feddep.graph import Graph
-from feddep.partition import louvain
-from feddep.problem import Problem
-from feddep.provenance import environment
-from feddep.settings import Setting
-from feddep.splits import random_split
-from feddep.steps import Made
-from feddep.storage import write_json
+from feddep.config.loading import load
+from feddep.experiment import keys, plan
+from feddep.experiment.provenance import environment
+from feddep.experiment.tasks import build_task
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition, louvain
+from feddep.graph.split import Split, random_split
+from feddep.methods import registry
+from feddep.methods.framework import StepResult
+from feddep.utils.csv_files import write_csv
+from feddep.utils.storage import write_json
 
 CONFIG = Path(__file__).parent.parent / "config" / "config.yaml"
 CLIENTS, SEED = 5, 0
 FRAMEWORKS = ("fedavg", "feddep", "feddep_wo_proto")
 
 
-def problem_of(config: dict[str, Any], run: plan.Run, graph: Graph) -> Problem:
-    """The run's problem, as the stages would read it."""
-    specification = plan.specification(config, run)
-    return Problem(
-        name=run.path,
-        graph=dataclasses.replace(graph, features=features.scale(graph.features, specification["dataset"]["features"])),
-        split=random_split(graph.num_nodes, specification["split"], SEED),
-        partition=louvain(graph, CLIENTS, SEED, config["partition"]["delta"]),
-        setting=Setting(**specification["setting"]),
-        seed=SEED,
-    )
-
-
-def seconds_of(problem: Problem, options: dict[str, Any]) -> dict[str, float]:
+def seconds_of(specification: dict[str, Any], graph: Graph, partition: Partition, split: Split) -> dict[str, float]:
     """Seconds of each stage of a run."""
-    module, parameters = frameworks.configured(options)
-    made: dict[str, Made] = {}
+    task = build_task(specification, graph, split, partition, "")
+    framework, parameters = registry.configured(specification["framework"])
+    results: dict[str, StepResult] = {}
     seconds = {}
-    for step in frameworks.steps(options):
+    for step in framework.steps(parameters):
         start = time.perf_counter()
-        made[step.stage] = step.make(problem, parameters, made)
+        results[step.stage] = step.run(task, parameters, results)
         seconds[step.stage] = time.perf_counter() - start
     start = time.perf_counter()
-    module.run(dataclasses.replace(problem, made=made), parameters)
+    framework.run(dataclasses.replace(task, step_results=results), parameters)
     return {**seconds, "classify": time.perf_counter() - start}
 
 
@@ -68,9 +56,11 @@ def measure(arguments: argparse.Namespace) -> pd.DataFrame:
     rows = []
     for dataset in arguments.datasets:
         graph = Graph.load(arguments.graphs / f"{dataset}.safetensors")
+        partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
+        split = random_split(graph.num_nodes, config["split"], SEED)
         for framework in FRAMEWORKS:
-            run = plan.Run(setting, dataset, CLIENTS, framework, SEED)
-            seconds = seconds_of(problem_of(config, run, graph), plan.specification(config, run)["framework"])
+            specification = keys.specification(config, plan.Run(setting, dataset, CLIENTS, framework, SEED))
+            seconds = seconds_of(specification, graph, partition, split)
             ratio = seconds["generator"] / seconds["classify"] if "generator" in seconds else None
             rows.append({"dataset": dataset, "framework": framework, **seconds, "generator / classify": ratio})
     stages = ["pretrain", "prototypes", "generator", "classify"]

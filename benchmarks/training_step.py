@@ -26,14 +26,15 @@ from tqdm import tqdm
 
 from benchmarks.arguments import parser_of
 from benchmarks.plain import PlainSAGE, blocks_of
-from feddep.graph import Graph
-from feddep.nn.features import FeatureTable
+from feddep.experiment.provenance import environment
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import sample_trees
+from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
-from feddep.provenance import environment
-from feddep.sampling import sample_trees
-from feddep.storage import write_json, write_text
+from feddep.utils.storage import write_json, write_text
 
-LAYERS, HIDDEN, FANOUT, BATCH, RATE, DROPOUT = 2, 128, 5, 32, 0.1, 0.5
+LAYERS, HIDDEN, BATCH, RATE, DROPOUT = 2, 128, 32, 0.1, 0.5
+FANOUTS = (5,) * LAYERS
 STEPS = 50
 ROUNDS = 9
 
@@ -42,14 +43,14 @@ Stepper = Callable[[np.ndarray], None]
 
 def ours(graph: Graph, dropout: float = DROPOUT) -> tuple[GraphSAGE, Stepper]:
     """Our model, and a function that trains it on an epoch of root nodes."""
-    model = GraphSAGE(graph.num_features, HIDDEN, graph.num_classes, LAYERS, FANOUT, dropout)
+    model = GraphSAGE(graph.num_features, HIDDEN, graph.num_classes, LAYERS, dropout)
     model.reset_parameters(torch.Generator().manual_seed(0))
-    table, labels = FeatureTable(graph.features, FANOUT), torch.from_numpy(graph.labels)
+    table, labels = FeatureTable(graph.features), torch.from_numpy(graph.labels)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
     rng, generator = np.random.default_rng(1), torch.Generator().manual_seed(2)
 
     def train(roots: np.ndarray) -> None:
-        trees = sample_trees(graph, roots, FANOUT, LAYERS, rng)
+        trees = sample_trees(graph, roots, FANOUTS, rng)
         for start in range(0, len(roots), BATCH):
             batch = slice(start, start + BATCH)
             optimizer.zero_grad()
@@ -70,7 +71,7 @@ def plain(graph: Graph, dropout: float = DROPOUT) -> tuple[PlainSAGE, Stepper]:
     def train(roots: np.ndarray) -> None:
         for start in range(0, len(roots), BATCH):
             batch = roots[start : start + BATCH]
-            sources, blocks = blocks_of(sample_trees(graph, batch, FANOUT, LAYERS, rng), FANOUT, LAYERS)
+            sources, blocks = blocks_of(sample_trees(graph, batch, FANOUTS, rng))
             optimizer.zero_grad()
             loss = cross_entropy(model(x[torch.from_numpy(sources)], blocks), labels[torch.from_numpy(batch)])
             loss.backward()

@@ -4,7 +4,13 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
+
+MINIMAL_CONFIG = {
+    "datasets": {"tiny": {"synthetic": {}}},
+    **{"clients": [2], "seeds": [0], "settings": {"quick": {}}, "frameworks": {"fedavg": {}}},
+}
+"""The keys that a configuration must have."""
 
 
 def star(leaves: int) -> Graph:
@@ -30,3 +36,8 @@ def graphs(draw: st.DrawFn, max_nodes: int = 9) -> Graph:
     rng = np.random.default_rng(seed)
     features = sp.random(nodes, 4, 0.4, "csr", dtype=np.float32, random_state=rng)
     return Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2), features, rng.integers(0, 3, nodes), 3)
+
+
+def tree_width(fanout: int, hops: int) -> int:
+    """Number of places in a sampled tree: (1 + d)^hops."""
+    return (1 + fanout) ** hops

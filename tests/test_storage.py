@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.errors import DataError
-from feddep.storage import atomic_path, canonical_json, read_arrays, read_json, write_arrays, write_json, write_text
+from feddep.utils.errors import DataError
+from feddep.utils.storage import atomic_path, canonical_json, read_arrays, read_json, write_arrays, write_json, write_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -1,23 +1,20 @@
-"""The empirical audit: what those who receive a client's messages find out about it, measured by attacking.
+"""The empirical privacy audit: what an adversary who receives a client's messages infers about the client.
 
-A guarantee bounds from above what a mechanism tells; an attack that works shows from below what it tells.  The attackers here
-receive what really crosses :class:`feddep.federation.boundary.Boundary` and know everything of a client but its edges: its
-nodes, their features and labels, which are trained on, and how training works.  That is whom edge-local differential privacy
-is promised against (docs/privacy.md), and more than a server has.
+A guarantee bounds from above what a mechanism tells; an attack that works bounds it from below.  The adversary receives what
+crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a client but its edges (docs/leakage.md).
 
-* :mod:`feddep.audit.tap` hears what crosses while a framework runs.
-* :mod:`feddep.audit.updates` and :mod:`feddep.audit.rows` turn it into facts on pairs of nodes, from which
-  :mod:`feddep.audit.attacks` learns on other clients to tell edges from :mod:`feddep.audit.pairs` that are none:
-  :mod:`feddep.audit.membership`.
-* :mod:`feddep.audit.properties` infers properties of a whole client.
-* :mod:`feddep.audit.canaries` bounds ε from below by runs with and without one edge (:mod:`feddep.audit.bounds`).
-* :mod:`feddep.audit.reconstruction` reconstructs features from prototypes, and :mod:`feddep.audit.recovery` rows of features and
-  embeddings from gradients.
-* :mod:`feddep.audit.guarantees` says what is promised, and :mod:`feddep.audit.report` puts both side by side.
+* Messages: :mod:`feddep.audit.capture` passes on every message at the boundary while a framework runs.
+* Attacks: edge membership inference (:mod:`feddep.audit.membership`), on pairs of nodes (:mod:`feddep.audit.pairs`) described by
+  model updates (:mod:`feddep.audit.updates`), embeddings and prototypes (:mod:`feddep.audit.embedding_features`) and inverted
+  gradients (:mod:`feddep.audit.gradient_inversion`); property inference (:mod:`feddep.audit.properties`); canaries
+  (:mod:`feddep.audit.canaries`); reconstruction of features from prototypes (:mod:`feddep.audit.reconstruction`).
+* Statistics: classifiers (:mod:`feddep.audit.attack_models`); AUC, confidence intervals and lower bounds on ε
+  (:mod:`feddep.audit.attack_statistics`).
+* Report: claimed guarantees beside the results of the attacks (:mod:`feddep.audit.audit_report`).
 """
 
-from feddep.errors import FeddepError
+from feddep.utils.errors import FeddepError
 
 
 class AuditError(FeddepError):
-    """What is to be audited leaves nothing to attack, or too little to measure by."""
+    """The audit was asked for something that cannot be attacked, or that leaves too few samples to measure."""

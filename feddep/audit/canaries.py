@@ -1,21 +1,13 @@
-"""Lower bounds on ε from canaries: runs with and without one edge, everything else being known to the attacker.
+"""Lower bounds on ε from canaries: runs with and without one edge, everything else being known to the adversary.
 
-The canary edge joins a training node u to a node v that is put into a client's subgraph for the purpose, in both worlds: v has
-no other edge, is not trained on, and has one feature that no other node has.  Node v and all features are known, as edge-level
-privacy assumes, so the two worlds differ in one edge.  Initial weights are the same in all runs; what is drawn in training
-differs from run to run, and is the same for both worlds.  The tests S are chosen on one half of the runs and judged on the
-other (:mod:`feddep.audit.bounds`).
-
-What an attacker looks at:
-
-* one neighbour sampling: whether the canary was drawn; between d and d + 1 neighbours, whether one was drawn twice;
-* a model update: the row of the first convolution's weights that takes v's own feature from neighbours.  Nobody but u reads v,
-  so that it changes only if the canary was drawn.  Under noise, its projection on how it changes without noise;
-* prototypes: the difference between the mean prototypes of both worlds, in units of their deviation, learned from further runs.
+The canary edge joins a training node u to a node v that is inserted into a client's subgraph in both worlds: v has no other edge,
+is no training node, and has one feature that no other node has, so that the worlds differ in one edge.  Initial weights are the
+same in all runs; what is drawn in training differs from run to run, and is the same in both worlds.  Each kind of message gives
+a statistic, from which :func:`feddep.audit.attack_statistics.epsilon_lower_bound` bounds ε.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,26 +15,27 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.optimize import linear_sum_assignment
-from torch import Tensor, nn
 
-from feddep import mending, pretraining, seeding
 from feddep.audit import AuditError
-from feddep.audit.bounds import Bound, lower_bound
-from feddep.frameworks import feddep_wo_nfdp
-from feddep.graph import Graph
-from feddep.nn.features import FeatureTable
+from feddep.audit.attack_statistics import epsilon_lower_bound
+from feddep.audit.updates import convolutions, train_locally
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import sample_neighbours
+from feddep.methods import registry
+from feddep.methods.feddep import WithoutNFDPParameters, mending, pretraining
+from feddep.methods.feddep.prototypes import find_prototypes
+from feddep.methods.framework import run_steps
 from feddep.nn.fused import MendedTable
 from feddep.privacy.accountant import one_sampling
 from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
-from feddep.privacy.dpsgd_accounting import changed_level
-from feddep.privacy.profile import exact
-from feddep.problem import Problem
-from feddep.progress import track
-from feddep.prototypes import find_prototypes
-from feddep.sampling import sample_neighbours
-from feddep.steps import make_all
-from feddep.training import Learner, new_optimizer
+from feddep.privacy.dpsgd_accounting import edge_level
+from feddep.privacy.dpsgd_guarantees import PoissonSampling
+from feddep.privacy.profile import exact_guarantee
+from feddep.training.learner import Learner
+from feddep.training.task import Task
+from feddep.utils import seeding
+from feddep.utils.progress import track
 
 DELTA = 1e-5
 """The δ at which ε is bounded."""
@@ -53,272 +46,222 @@ DEGREES = (15, 1)
 SAMPLINGS, UPDATES, PROTOTYPES = 20_000, 400, 60
 """Runs of each world."""
 
-LEARNED = 0.5
-"""Further runs that an attack learns from, as a share of those that it is judged by."""
+SHADOW_RUNS = 0.5
+"""Further runs that an attack learns from, as a share of those that it is evaluated on."""
+
+Row = dict[str, Any]
+
+Model = Callable[[Task], Any]
+"""From a world to a model with its initial weights, the same in both worlds."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """What one canary shows.
-
-    Attributes:
-        releases: what is given out.
-        degree: number of neighbours of u without the canary.
-        runs: runs of each world, of which half are judged.
-        bound: the lower bounds.
-        promised_epsilon, promised_delta: what is promised for it; ∞ for no finite ε.
-        promise: by whom, or by what.
-    """
-
-    releases: str
-    degree: int
-    runs: int
-    bound: Bound
-    promised_epsilon: float
-    promised_delta: float
-    promise: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """A row of a table."""
-        row = {name: value for name, value in vars(self).items() if name != "bound"}
-        return {**row, **asdict(self.bound)}
-
-
-def measure(problem: Problem, parameters: Any, repetitions: int | None = None) -> list[dict[str, Any]]:
-    """All canaries.
+def measure(task: Task, parameters: Any, repetitions: int | None = None) -> list[Row]:
+    """Audit all canaries.
 
     Args:
-        problem: the run.
+        task: the run.
         parameters: those of FedDEP w/o NFDP, which are FedDEP's and those of the noise.
-        repetitions: runs of each world; by default of each canary its own number.
+        repetitions: runs of each world; by default each canary has its own number.
+
+    Returns:
+        Rows of releases, what is released; degree, number of neighbours of u without the canary; runs of each world, half of
+        them evaluated; the claimed guarantee (promised_epsilon, promised_delta, and promise, its source); and the result of
+        :func:`feddep.audit.attack_statistics.evaluate_test`.
 
     Raises:
-        AuditError: if the parameters are another framework's.
+        AuditError: if the parameters are another framework's, or its classifier has no convolutions.
     """
-    if not isinstance(parameters, feddep_wo_nfdp.Parameters):
+    if not isinstance(parameters, WithoutNFDPParameters):
         raise AuditError("canaries need the parameters of FedDEP and those of its noise; use --framework feddep_wo_nfdp")
-    fanout = problem.setting.fanout
-    lines = [of_sampling(degree, fanout, problem.seed, repetitions or SAMPLINGS) for degree in dict.fromkeys((15, fanout))]
-    mended = make_all(problem, parameters, feddep_wo_nfdp.steps(parameters))["generator"].of_clients("mended")
-    for degree in DEGREES:
-        client, planted = plant(problem, degree)
-        z = torch.cat([mended[client], mended[client].new_zeros(1, mended[client].shape[1])])
-        lines.append(of_update("FedAvg: one model update", planted, repetitions or UPDATES, _plain(planted)))
-        if degree == DEGREES[0]:
-            private = partial(PrivateLearner, privacy=Privacy(parameters.sigma, parameters.clip))
-            releases = "FedDEP: one model update, given what was generated"
-            lines.append(of_update(releases, planted, repetitions or UPDATES, _fused(planted, parameters, z, Learner)))
-            lines.append(
-                of_noised_update(planted, parameters, repetitions or UPDATES, _fused(planted, parameters, z, private), z)
-            )
-        if degree == DEGREES[-1]:
-            lines.append(of_prototypes(planted, parameters, repetitions or PROTOTYPES))
-    return [line.as_dict() for line in lines]
+    fanout, updates = task.setting.fanout, repetitions or UPDATES
+    rows = [sampling_row(degree, fanout, task.seed, repetitions or SAMPLINGS) for degree in dict.fromkeys((15, fanout))]
+    steps = run_steps(task, parameters, registry.find("feddep_wo_nfdp").steps(parameters))
+    best, worst = (insert_canary(task, degree) for degree in DEGREES)
+    mended = steps["generator"].of_clients("mended")[best.client]
+    table = MendedTable(best.features, torch.cat([mended, torch.zeros_like(mended[:1])]))
+    feddep: Model = partial(mending.new_classifier, parameters=parameters)
+    return [
+        *rows,
+        update_row("FedAvg: one model update", best, updates, Task.new_model, Learner),
+        update_row("FedDEP: one model update, given what was generated", best, updates, feddep, partial(Learner, table=table)),
+        private_update_row(best, parameters, updates, feddep, table),
+        update_row("FedAvg: one model update", worst, updates, Task.new_model, Learner),
+        prototypes_row(worst, parameters, repetitions or PROTOTYPES),
+    ]
+
+
+def _row(releases: str, degree: int, worlds: Sequence[np.ndarray], epsilon: float, delta: float, promise: str) -> Row:
+    """A row, from the statistic in the runs with and without the edge and the claimed guarantee."""
+    present, absent = worlds
+    claimed = {"promised_epsilon": epsilon, "promised_delta": delta, "promise": promise}
+    bound = epsilon_lower_bound(present, absent, DELTA)
+    return {"releases": releases, "degree": degree, "runs": len(present), **claimed, **bound}
 
 
 @dataclass(frozen=True, eq=False)
-class Planted:
+class Canary:
     """A client with a canary.
 
     Attributes:
-        without: the run of this client alone, v without any edge.
-        present: the same with the edge {u, v}.
-        hub: u.
-        canary: v, the last node.
+        client: the client's number.
+        worlds: the run of this client alone, with the edge {u, v} and without.
+        target: u.
+        node: v, the last node; its own feature is the last, too.
         degree: number of neighbours of u without the canary.
     """
 
-    without: Problem
-    present: Problem
-    hub: int
-    canary: int
+    client: int
+    worlds: tuple[Task, Task]
+    target: int
+    node: int
     degree: int
 
     @property
-    def worlds(self) -> tuple[Problem, Problem]:
-        """With and without."""
-        return self.present, self.without
-
-    @property
-    def feature(self) -> int:
-        """v's own feature, the last."""
-        return self.without.graph.num_features - 1
+    def features(self) -> sp.csr_matrix:
+        """Features of all nodes, the same in both worlds."""
+        return self.worlds[0].graph.features
 
 
-def plant(problem: Problem, degree: int) -> tuple[int, Planted]:
-    """Put a canary beside the training node whose number of neighbours is nearest to ``degree``, in the smallest such client.
+def insert_canary(task: Task, degree: int) -> Canary:
+    """Insert a canary next to the training node with the number of neighbours nearest to ``degree``, in the smallest such client.
 
     Raises:
         AuditError: if no client has training nodes.
     """
-    parts = problem.subgraphs()
-    found = [
+    parts = task.subgraphs()
+    candidates = [
         (abs(int(graph.degrees[node]) - degree), graph.num_nodes, client, node)
         for client, (graph, split) in enumerate(parts)
         for node in split.train.tolist()
     ]
-    if not found:
+    if not candidates:
         raise AuditError("no client has a training node to plant a canary beside")
-    _, _, client, hub = min(found)
+    _, _, client, u = min(candidates)
     graph, split = parts[client]
-    lengths = np.sqrt(np.asarray(graph.features.multiply(graph.features).sum(axis=1)).ravel())
-    own = sp.csr_matrix(np.array([[np.median(lengths)]], dtype=np.float32))
+    norms = np.sqrt(np.asarray(graph.features.multiply(graph.features).sum(axis=1)).ravel())
+    own = sp.csr_matrix(np.array([[np.median(norms)]], dtype=np.float32))
     features = sp.csr_matrix(sp.block_diag([graph.features, own]), dtype=np.float32)
-    labels = np.append(graph.labels, graph.labels[hub])
+    labels = np.append(graph.labels, graph.labels[u])
     edges, v = graph.edges(), graph.num_nodes
-    worlds = [Graph.from_edges(joined, features, labels, graph.num_classes) for joined in (edges, np.vstack([edges, [[hub, v]]]))]
-    without, present = (replace(problem, graph=world, split=split, partition=None, made={}) for world in worlds)
-    return client, Planted(without, present, hub, v, int(graph.degrees[hub]))
+    worlds = [Graph.from_edges(joined, features, labels, graph.num_classes) for joined in (np.vstack([edges, [[u, v]]]), edges)]
+    present, absent = (replace(task, graph=world, split=split, partition=None, step_results={}) for world in worlds)
+    return Canary(client, (present, absent), u, v, int(graph.degrees[u]))
 
 
-def of_sampling(degree: int, fanout: int, seed: int, runs: int) -> Line:
-    """One drawing of ``fanout`` from ``degree`` neighbours, and from one more."""
-    drawn = []
+def sampling_row(degree: int, fanout: int, seed: int, runs: int) -> Row:
+    """One sampling of ``fanout`` from ``degree`` neighbours, and from one more.
+
+    The statistic is whether the canary was drawn; between d and d + 1 neighbours, whether one was drawn twice.
+    """
+    samples = []
     for leaves in (degree + 1, degree):
         edges = np.column_stack([np.zeros(leaves, dtype=np.int64), np.arange(1, leaves + 1)])
         star = Graph.from_edges(edges, np.zeros((leaves + 1, 1)), np.zeros(leaves + 1), 1)
         rng = seeding.generator(seed, "canary", "sampling", degree, leaves)
-        drawn.append(sample_neighbours(star, np.zeros(runs, dtype=np.int64), fanout, rng))
-    repeated = [(np.diff(np.sort(each, axis=1), axis=1) == 0).any(axis=1) for each in drawn]
-    statistic = repeated if degree == fanout else [(each == degree + 1).any(axis=1) for each in drawn]
-    published = one_sampling(degree + 1, fanout)
-    present, absent = (each.astype(np.float64) for each in statistic)
-    bound = lower_bound(present, absent, DELTA)
-    return Line("one neighbour sampling", degree, runs, bound, published.epsilon, published.delta, "FedDEP, Lemma B.1")
+        samples.append(sample_neighbours(star, np.zeros(runs, dtype=np.int64), fanout, rng))
+    if degree == fanout:
+        statistic = [(np.diff(np.sort(each, axis=1), axis=1) == 0).any(axis=1) for each in samples]
+    else:
+        statistic = [(each == degree + 1).any(axis=1) for each in samples]
+    worlds = [each.astype(np.float64) for each in statistic]
+    claimed = one_sampling(degree + 1, fanout)
+    return _row("one neighbour sampling", degree, worlds, claimed.epsilon, claimed.delta, "FedDEP, Lemma B.1")
 
 
-Run = Callable[[int, int], nn.Module]
-"""From the number of a world (0 with, 1 without the edge) and that of a repetition to a model trained for one round."""
+def canary_weights(
+    canary: Canary, repetitions: Sequence[int], new_model: Model, new_learner: Callable, name: str
+) -> list[np.ndarray]:
+    """After one round, the first convolution's weights for v's own feature of neighbours in each world, shape (R, H).
 
-
-def _train(problem: Problem, model: Any, learner: Any) -> nn.Module:
-    optimizer = new_optimizer(model, problem.setting)
-    for _ in range(problem.setting.local_epochs):
-        learner.epoch(model, optimizer)
-    return model
-
-
-def _seed(problem: Problem, repetition: int) -> int:
-    return seeding.derive_seed(problem.seed, "canary", repetition)
-
-
-def _plain(planted: Planted) -> Run:
-    """FedAvg's first round on this client."""
-    tables = [FeatureTable(world.graph.features, world.setting.fanout) for world in planted.worlds]
-
-    def run(world: int, repetition: int) -> nn.Module:
-        problem = planted.worlds[world]
-        rest = (_seed(problem, repetition), "client", problem.device, tables[world])
-        return _train(problem, problem.new_model(), Learner(problem.graph, problem.split.train, problem.setting, *rest))
-
-    return run
-
-
-def _fused(planted: Planted, parameters: Any, z: Tensor, learner: Any) -> Run:
-    """The same for FedDEP's classifier, on given generated neighbours z."""
-    tables = [MendedTable(world.graph.features, z, world.setting.fanout) for world in planted.worlds]
-
-    def run(world: int, repetition: int) -> nn.Module:
-        problem = planted.worlds[world]
-        rest = (_seed(problem, repetition), "client", problem.device, tables[world])
-        learns = learner(problem.graph, problem.split.train, problem.setting, *rest)
-        return _train(problem, mending.new_classifier(problem, parameters), learns)
-
-    return run
-
-
-def rows_of(planted: Planted, run: Run, repetitions: Sequence[int], name: str) -> list[np.ndarray]:
-    """For each world the weights that take v's own feature from neighbours, as trained; shape (R, H)."""
-    first: list[list[np.ndarray]] = [[], []]
-    for repetition in track(repetitions, name):
-        for world in (0, 1):
-            model: Any = run(world, repetition)
-            convolution = model.convolutions[0]
-            first[world].append(convolution.weight.detach()[convolution.inputs + planted.feature].numpy().copy())
-    return [np.array(each) for each in first]
-
-
-def of_update(releases: str, planted: Planted, runs: int, run: Run) -> Line:
-    """One update without noise: how far v's row has moved."""
-    present, absent = rows_of(planted, run, range(runs), f"{releases}, {planted.degree} neighbours")
-    start = absent[0]  # nobody reads v there: the initial weights
-    bound = lower_bound(np.linalg.norm(present - start, axis=1), np.linalg.norm(absent - start, axis=1), DELTA)
-    return Line(releases, planted.degree, runs, bound, 0.0, *_by_theorem(planted, planted.without.setting.local_epochs))
-
-
-def of_noised_update(planted: Planted, parameters: feddep_wo_nfdp.Parameters, runs: int, run: Run, z: Tensor) -> Line:
-    """One update by DP-SGD: how far v's row has moved in the direction in which it does without noise."""
-    quiet = _fused(planted, parameters, z, partial(PrivateLearner, privacy=Privacy(0.0, parameters.clip)))
-    name = f"DP-SGD, {planted.degree} neighbours"
-    learned = range(runs, runs + int(LEARNED * runs))
-    with_edge, start = (each.mean(axis=0) for each in rows_of(planted, quiet, learned, f"{name}: without noise"))
-    present, absent = ((each - start) @ (with_edge - start) for each in rows_of(planted, run, range(runs), name))
-    bound = lower_bound(present, absent, DELTA)
-    problem = planted.present
-    edges = problem.graph.edges()
-    at = np.flatnonzero((edges == [planted.hub, planted.canary]).all(axis=1))
-    changes = tree_changes(problem.graph, problem.split.train, problem.setting.layers, problem.setting.fanout)[at]
-    learner = PrivateLearner(
-        problem.graph, problem.split.train, problem.setting, 0, "client", privacy=Privacy(parameters.sigma, parameters.clip)
-    )
-    steps = learner.steps_per_epoch * problem.setting.local_epochs
-    epsilon = changed_level(parameters.sigma, most_changed(changes, learner.rate), steps, DELTA).least
-    releases = f"FedDEP w/o NFDP, FedGNN: one model update by DP-SGD, σ = {parameters.sigma:g}"
-    promise = f"accountant, edge level, {changes.nnz} roots, bound by trees"
-    return Line(releases, planted.degree, runs, bound, epsilon, DELTA, promise)
-
-
-def of_prototypes(planted: Planted, parameters: Any, runs: int) -> Line:
-    """The prototypes of one pretraining."""
-    how = parameters.pretraining
-    count = parameters.prototypes or planted.without.graph.num_classes
-    learned, releases = int(LEARNED * runs), f"FedDEP: {count} prototypes"
-    found: list[list[np.ndarray]] = [[], []]
-    for repetition in track(range(runs + learned), f"{releases}, {planted.degree} neighbours"):
-        for world, problem in enumerate(planted.worlds):
-            setting = pretraining.setting_of(how, problem.setting)
-            gnn = pretraining.new_gnn(problem.graph, how, setting, problem.seed, "client", problem.device)
-            optimizer, seed = new_optimizer(gnn, setting), _seed(problem, repetition)
-            learner = Learner(problem.graph, problem.split.train, setting, seed, "client", problem.device)
-            for _ in range(how.epochs):
-                learner.epoch(gnn, optimizer)
-            z = pretraining.embeddings_of(gnn, problem.graph, problem.device)
-            prototypes = find_prototypes(z, count, parameters.clustering, seed, "client").embeddings
-            found[world].append(prototypes.cpu().numpy())
-    statistic = separating([np.array(each[:learned]) for each in found])
-    present, absent = (statistic(np.array(each[learned:])) for each in found)
-    bound = lower_bound(present, absent, DELTA)
-    return Line(releases, planted.degree, runs, bound, 0.0, *_by_theorem(planted, how.epochs))
-
-
-def separating(worlds: Sequence[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """A statistic that tells two worlds of prototypes apart, whatever order they come in.
+    Only u reads v, so that they change only if the canary was drawn.
 
     Args:
-        worlds: prototypes of runs of each, shape (R, C, d).
+        canary: the client.
+        repetitions: numbers of the runs, which name their draws.
+        new_model: from a world to the model before the round.
+        new_learner: called like :class:`feddep.training.learner.Learner`.
+        name: of the progress bar.
+    """
+    found: list[list[np.ndarray]] = [[], []]
+    for repetition in track(repetitions, name):
+        for weights, task in zip(found, canary.worlds, strict=True):
+            model = new_model(task)
+            seed = _seed(task, repetition)
+            learner = new_learner(task.graph, task.split.train, task.setting, seed, "client", task.device)
+            train_locally(model, learner, task.setting, task.setting.local_epochs)
+            weights.append(convolutions(model.state_dict())[0].neighbours[-1].copy())
+    return [np.array(each) for each in found]
 
-    Returns:
-        A function from prototypes of runs, shape (R', C, d), to one number each: linear discriminant with a diagonal covariance.
+
+def _seed(task: Task, repetition: int) -> int:
+    return seeding.derive_seed(task.seed, "canary", repetition)
+
+
+def update_row(releases: str, canary: Canary, runs: int, new_model: Model, new_learner: Callable) -> Row:
+    """One update without noise; the statistic is how far v's weights have moved."""
+    weights = canary_weights(canary, range(runs), new_model, new_learner, f"{releases}, {canary.degree} neighbours")
+    initial = weights[1][0]  # nobody reads v there
+    worlds = [np.linalg.norm(each - initial, axis=1) for each in weights]
+    return _row(releases, canary.degree, worlds, 0.0, *_sampling_claim(canary, canary.worlds[0].setting.local_epochs))
+
+
+def private_update_row(canary: Canary, parameters: WithoutNFDPParameters, runs: int, new_model: Model, table: MendedTable) -> Row:
+    """One update by DP-SGD; the statistic is how far v's weights have moved in the direction in which they do without noise."""
+    task, sigma, name = canary.worlds[0], parameters.sigma, f"DP-SGD, {canary.degree} neighbours"
+    noiseless, noised = (partial(PrivateLearner, table=table, privacy=Privacy(noise, parameters.clip)) for noise in (0.0, sigma))
+    shadow = range(runs, runs + int(SHADOW_RUNS * runs))
+    shadow_weights = canary_weights(canary, shadow, new_model, noiseless, f"{name}: without noise")
+    moved, initial = (each.mean(axis=0) for each in shadow_weights)
+    weights = canary_weights(canary, range(runs), new_model, noised, name)
+    worlds = [(each - initial) @ (moved - initial) for each in weights]
+    at = np.flatnonzero((task.graph.edges() == [canary.target, canary.node]).all(axis=1))
+    changes = tree_changes(task.graph, task.split.train, task.setting.layers, task.setting.fanout)[at]
+    sampling = PoissonSampling.of_training(len(task.split.train), task.setting.batch_size, task.setting.local_epochs)
+    epsilon = edge_level(sigma, most_changed(changes, sampling.rate), sampling.steps, DELTA).least
+    releases = f"FedDEP w/o NFDP, FedGNN: one model update by DP-SGD, σ = {sigma:g}"
+    promise = f"accountant, edge level, {changes.nnz} roots, bound by trees"
+    return _row(releases, canary.degree, worlds, epsilon, DELTA, promise)
+
+
+def prototypes_row(canary: Canary, parameters: Any, runs: int) -> Row:
+    """The prototypes of one pretraining; the statistic is a discriminant learned from further runs."""
+    count = parameters.prototypes or canary.worlds[0].graph.num_classes
+    shadow, releases = int(SHADOW_RUNS * runs), f"FedDEP: {count} prototypes"
+    found: list[list[np.ndarray]] = [[], []]
+    for repetition in track(range(runs + shadow), f"{releases}, {canary.degree} neighbours"):
+        for world, task in enumerate(canary.worlds):
+            task, seed = replace(task, setting=pretraining.setting_of(parameters, task.setting)), _seed(task, repetition)
+            gnn = pretraining.new_gnn(task, parameters, "client")
+            learner = Learner(task.graph, task.split.train, task.setting, seed, "client", task.device)
+            train_locally(gnn, learner, task.setting, parameters.pretraining_epochs)
+            z = pretraining.embeddings_of(gnn, task.graph, task.device)
+            prototypes = find_prototypes(z, count, parameters.clustering, seed, "client").embeddings
+            found[world].append(prototypes.cpu().numpy())
+    statistic = discriminant([np.array(each[:shadow]) for each in found])
+    worlds = [statistic(np.array(each[shadow:])) for each in found]
+    return _row(releases, canary.degree, worlds, 0.0, *_sampling_claim(canary, parameters.pretraining_epochs))
+
+
+def discriminant(worlds: Sequence[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """A linear discriminant with a diagonal covariance between two worlds of prototypes, whatever their order in each run.
+
+    From the prototypes of runs of each world, shape (R, C, d), to a function from (R', C, d) to one number a run, shape (R',).
     """
     reference = worlds[0][0]
 
-    def ordered(runs: np.ndarray) -> np.ndarray:
-        found = []
-        for run in runs:
-            distances = ((reference[:, None] - run[None]) ** 2).sum(axis=2)
-            found.append(run[linear_sum_assignment(distances)[1]].ravel())
-        return np.array(found)
+    def aligned(runs: np.ndarray) -> np.ndarray:
+        distances = [((reference[:, None] - run[None]) ** 2).sum(axis=2) for run in runs]
+        return np.array([run[linear_sum_assignment(d)[1]].ravel() for run, d in zip(runs, distances, strict=True)])
 
-    rows = [ordered(world) for world in worlds]
-    difference = rows[0].mean(axis=0) - rows[1].mean(axis=0)
-    variance = (rows[0].var(axis=0) + rows[1].var(axis=0)) / 2
+    present, absent = (aligned(world) for world in worlds)
+    difference = present.mean(axis=0) - absent.mean(axis=0)
+    variance = (present.var(axis=0) + absent.var(axis=0)) / 2
     direction = difference / np.maximum(variance, 1e-3 * max(variance.mean(), 1e-12))
-    return lambda runs: ordered(runs) @ direction
+    return lambda runs: aligned(runs) @ direction
 
 
-def _by_theorem(planted: Planted, epochs: int) -> tuple[float, str]:
-    """δ that the paper's count of samplings, L an epoch, gives for u's list by the exact profile; it holds with ε = 0."""
-    setting = planted.without.setting
-    return exact(
-        planted.degree, setting.fanout, setting.layers * epochs
-    ).delta, f"exact profile, {setting.layers * epochs} samplings"
+def _sampling_claim(canary: Canary, epochs: int) -> tuple[float, str]:
+    """δ, with ε = 0, of the exact profile for u's list by the paper's count of samplings, L per epoch; and its source."""
+    setting = canary.worlds[0].setting
+    samplings = setting.layers * epochs
+    return exact_guarantee(canary.degree, setting.fanout, samplings).delta, f"exact profile, {samplings} samplings"

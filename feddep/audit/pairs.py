@@ -1,15 +1,15 @@
-"""Pairs of nodes to tell apart: a client's edges, and as many pairs that are none but look like edges otherwise."""
+"""Candidate pairs for edge membership inference: a client's edges, as many matched non-edges, and their baseline features."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.graph import Graph
-from feddep.splits import Split
+from feddep.graph.graph import Graph
+from feddep.graph.split import Split
 
 _ATTEMPTS = 50
-"""So often the second ends of what is still an edge are exchanged anew; what remains then is left out on both sides."""
+"""Number of times that invalid non-edges are drawn again; edges that have none then are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,39 +25,39 @@ class Pairs:
     is_edge: np.ndarray
 
 
-def matched(graph: Graph, rng: np.random.Generator) -> Pairs:
-    """Each edge {u, v} beside a pair {u, v'} that is none, where v' is the second end of another edge and of the class of v.
+def matched_pairs(graph: Graph, rng: np.random.Generator) -> Pairs:
+    """Each edge {u, v} and a non-edge {u, v'}, where v' is the second end of another edge and of the class of v.
 
-    So both halves have the same pairs of classes and the same degrees, each as often: neither homophily nor popularity tells
-    them apart.  Edges for which there is no such v' are left out.
+    Both halves have the same classes and degrees, each as often, so that neither tells them apart.  Edges without such a v' are
+    left out.
     """
     edges = graph.edges()
-    turned = rng.random(len(edges)) < 0.5
-    edges[turned] = edges[turned, ::-1]
+    flipped = rng.random(len(edges)) < 0.5
+    edges[flipped] = edges[flipped, ::-1]
     u, v = edges[:, 0], edges[:, 1].copy()
-    open_ = np.ones(len(edges), dtype=bool)  # still joined, or equal, or a repetition
+    invalid = np.ones(len(edges), dtype=bool)
     for _ in range(_ATTEMPTS):
-        if not open_.any():
+        if not invalid.any():
             break
-        # Those that are settled take part, too: else the last ones might only be exchangeable with each other.
-        chosen = open_ | (rng.random(len(edges)) < 0.2)
-        v[chosen] = _exchanged(v[chosen], graph.labels[v[chosen]], rng)
-        open_ = _unfit(graph, u, v)
-    kept = ~open_
-    others = np.column_stack([u[kept], v[kept]])
-    nodes = np.concatenate([edges[kept], others]).astype(np.int64)
+        # Some valid ones take part: else the last ones might only be exchangeable with each other.
+        chosen = invalid | (rng.random(len(edges)) < 0.2)
+        v[chosen] = _permute_within(graph.labels[v[chosen]], v[chosen], rng)
+        invalid = _invalid(graph, u, v)
+    kept = ~invalid
+    nodes = np.concatenate([edges[kept], np.column_stack([u[kept], v[kept]])]).astype(np.int64)
     return Pairs(nodes, np.arange(len(nodes)) < kept.sum())
 
 
-def _exchanged(ends: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The same ends in a random order within each class."""
-    by_class, drawn = np.argsort(classes, kind="stable"), np.lexsort((rng.random(len(ends)), classes))
-    found = np.empty_like(ends)
-    found[by_class] = ends[drawn]
-    return found
+def _permute_within(classes: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The nodes in a random order within each class."""
+    by_class, drawn = np.argsort(classes, kind="stable"), np.lexsort((rng.random(len(nodes)), classes))
+    permuted = np.empty_like(nodes)
+    permuted[by_class] = nodes[drawn]
+    return permuted
 
 
-def _unfit(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _invalid(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Whether u and v are joined, or the same node, or a repetition of an earlier pair."""
     joined = np.asarray(graph.adjacency[u, v]).ravel() > 0
     code = np.minimum(u, v) * graph.num_nodes + np.maximum(u, v)
     _, first = np.unique(code, return_index=True)
@@ -66,15 +66,11 @@ def _unfit(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return joined | (u == v) | repeated
 
 
-BASELINE = ("cosine", "weighted cosine", "common", "jaccard", "same class", "training nodes", "fewer", "more")
-"""Names of the columns of :func:`known_before`."""
+def baseline_features(graph: Graph, split: Split, pairs: Pairs) -> np.ndarray:
+    """What the adversary knows of pairs before any message; shape (N, 8).
 
-
-def known_before(graph: Graph, split: Split, pairs: Pairs) -> np.ndarray:
-    """What the attacker can say of pairs before anything is sent; shape (N, len(BASELINE)).
-
-    Similarity of features, plain and with rare ones weighing more; features in common, as number and as share; whether the
-    classes are the same; how many of the two nodes are trained on; and how many features each has.
+    Cosine similarity of features, plain and weighted by rarity; features in common, as number and as share; whether the classes
+    are the same; how many of the two are training nodes; and how many features each has.
     """
     x = graph.features
     present = sp.csr_matrix(x, copy=True)

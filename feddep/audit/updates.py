@@ -1,24 +1,12 @@
-"""What the change of a classifier's weights in a round tells about pairs of nodes.
+"""Model updates as evidence on edges: a round's change of weights, projected on what an edge between two nodes would add.
 
-A GraphSAGE's gradient is a sum of outer products.  Where root v reads neighbour u, the rows of convolution k's weight that take
-neighbours get a multiple of h_u δ_vᵀ: what comes in from u, times the gradient that goes out at v.  The attacker knows features
-and labels, and from the weights before the round computes h and δ for nodes without any edge.  So it knows what an edge would
-add, and projects the change Δ = before − after on it:
-
-    s^k(u, v) = ⟨Δ^k_neighbours, h^k_u δ^k_vᵀ⟩,
-
-and, for u as a neighbour whose own rows are used, ⟨Δ^k_own, h^k_u δ'ᵀ⟩, with δ' = σ'(u) ⊙ W^{k+1}_neighbours δ^{k+1}_v.
-
-Where a client has fewer nodes than features, the first convolution can even be solved for its nodes: Δ⁰ = Xᵀ B has the
-solution B = (X Xᵀ + λ)⁻¹ X Δ⁰, whose row u is the sum of the gradients of all who read u, free of those who read nodes with
-the same features.  Its cosine with δ⁰_v, or δ', is a further projection.
-
-Over the rounds these add up.  They are compared with those of the same v, or u, and all other nodes.
+The first convolution is solved for single nodes where a client has fewer nodes than features.  docs/leakage.md derives the
+projections.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,17 +14,29 @@ from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor
 
 from feddep.audit import AuditError
+from feddep.audit.capture import Message
 from feddep.audit.pairs import Pairs
-from feddep.audit.tap import Message
-from feddep.graph import Graph
-from feddep.splits import Split
+from feddep.graph.graph import Graph
+from feddep.graph.split import Split
+from feddep.training.learner import new_optimizer
+from feddep.training.setting import Setting
 
-EARLY = 5
-"""Rounds that are also looked at alone: in them predictions are wrong still, and gradients large."""
+EARLY_ROUNDS = 5
+"""First rounds, which also give features of their own: predictions are still wrong, and gradients large."""
+
+_RIDGE = 1e-2
+"""λ as a share of the mean of the diagonal of X Xᵀ."""
 
 
-@dataclass(frozen=True, eq=False)
-class Convolution:
+def train_locally(model: Any, learner: Any, setting: Setting, epochs: int) -> float:
+    """Train a model in place as a client does between two messages; returns the last epoch's mean loss a node, in nats."""
+    optimizer, loss = new_optimizer(model, setting), math.nan
+    for _ in range(epochs):
+        loss = learner.epoch(model, optimizer)
+    return loss
+
+
+class Convolution(NamedTuple):
     """One convolution's weights: for the node itself and for its neighbours, each of shape (inputs, outputs), and its bias."""
 
     own: np.ndarray
@@ -45,39 +45,30 @@ class Convolution:
 
 
 def convolutions(weights: Mapping[str, Tensor]) -> list[Convolution]:
-    """The convolutions of a GraphSAGE, or of what has the same layout, by its weights.
+    """A copy of the convolutions of a GraphSAGE, or of a model with the same layout, from its weights.
 
     Raises:
         AuditError: if there are none under their names.
     """
     found: list[Convolution] = []
-    while (name := f"convolution{len(found)}.weight") in weights:
-        both = weights[name].detach().cpu().numpy().copy()
-        half = len(both) // 2
-        bias = weights[f"convolution{len(found)}.bias"].detach().cpu().numpy().copy()
-        found.append(Convolution(both[:half], both[half:], bias))
+    while (name := f"convolution{len(found)}") + ".weight" in weights:
+        weight, bias = (weights[f"{name}.{part}"].detach().cpu().numpy().copy() for part in ("weight", "bias"))
+        own, neighbours = np.split(weight, 2)
+        found.append(Convolution(own, neighbours, bias))
     if not found:
         raise AuditError(f"the model has the weights {', '.join(weights)}; only classifiers with convolutions can be audited")
     return found
 
 
-def change(before: list[Convolution], after: list[Convolution]) -> list[Convolution]:
-    """What was subtracted from each weight."""
-    return [
-        Convolution(old.own - new.own, old.neighbours - new.neighbours, old.bias - new.bias)
-        for old, new in zip(before, after, strict=True)
-    ]
+def weight_change(before: Sequence[Convolution], after: Sequence[Convolution]) -> list[Convolution]:
+    """Δ = before − after, for each weight."""
+    return [Convolution(*map(np.subtract, *layers)) for layers in zip(before, after, strict=True)]
 
 
-_RIDGE = 1e-2
-"""λ as a share of the mean of the diagonal of X Xᵀ."""
-
-
-class Solver:
-    """From sums over features to sums over nodes: B = (X Xᵀ + λ)⁻¹ X Δ."""
+class NodeSolver:
+    """Solves sums over features for nodes by ridge regression: B = (X Xᵀ + λ)⁻¹ X Δ, with X of shape (n, F)."""
 
     def __init__(self, features: sp.csr_matrix) -> None:
-        """Prepare to solve; ``features`` are X, shape (n, F)."""
         self._features = features
         gram = (features @ features.T).toarray().astype(np.float64)
         gram[np.diag_indices_from(gram)] += _RIDGE * gram.trace() / len(gram)
@@ -88,126 +79,109 @@ class Solver:
         return cho_solve(self._factor, self._features @ delta)
 
 
-class Alone:
-    """A client's nodes as a classifier sees them without edges."""
+class IsolatedPass:
+    """Forward and backward pass of a classifier over a client's nodes without any edge; ``train`` are those that have a loss.
+
+    Attributes:
+        inputs: h^k, the input of each convolution k, shape (n, width).
+        active: σ', the derivative of the activation, behind each convolution but the last.
+        probabilities: predicted probability of each class, shape (n, classes).
+        gradients: δ^k, the loss's gradient at the output of each convolution k.
+    """
 
     def __init__(self, graph: Graph, train: np.ndarray, model: list[Convolution]) -> None:
-        """Go through the classifier and back.
-
-        Args:
-            graph: features and labels are used, and nothing else.
-            train: the nodes that have a loss.
-            model: the classifier.
-        """
-        self.model = model
+        self._model = model
         self.inputs: list[Any] = [graph.features]
-        """h^k, what convolution k reads of each node."""
         self.active: list[np.ndarray] = []
-        """σ' behind each convolution but the last."""
         for layer in model[:-1]:
             out = self.inputs[-1] @ layer.own + layer.bias
             self.active.append(out > 0)
             self.inputs.append(np.maximum(out, 0))
         logits = self.inputs[-1] @ model[-1].own + model[-1].bias
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        self.shares = shares / shares.sum(axis=1, keepdims=True)
-        """Predicted probability of each class."""
-        gradient = self.shares - np.eye(graph.num_classes, dtype=np.float32)[graph.labels]
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        self.probabilities = odds / odds.sum(axis=1, keepdims=True)
+        gradient = self.probabilities - np.eye(graph.num_classes, dtype=np.float32)[graph.labels]
         gradient[np.setdiff1d(np.arange(graph.num_nodes), train)] = 0
         self.gradients = [gradient]
-        """δ^k, the gradient at the output of convolution k."""
         for layer, active in zip(model[:0:-1], self.active[::-1], strict=True):
             self.gradients.insert(0, active * (self.gradients[0] @ layer.own.T))
 
-    def projections(self, delta: list[Convolution], solver: Solver) -> list[np.ndarray]:
-        """⟨Δ, what an edge would add⟩ for each way in which it would; each of shape (n, n): neighbour u, root v.
-
-        Args:
-            delta: the change Δ.
-            solver: solves the first convolution for nodes.
-        """
+    def projections(self, delta: list[Convolution], solver: NodeSolver) -> list[np.ndarray]:
+        """⟨Δ, what an edge would add⟩ for each way in which it would; each of shape (n, n): neighbour u, root v."""
         found = [
             (h @ layer.neighbours) @ gradient.T for h, layer, gradient in zip(self.inputs, delta, self.gradients, strict=True)
         ]
         found.append(unit(solver(delta[0].neighbours)) @ unit(self.gradients[0]).T)
         for k, active in enumerate(self.active):
-            through = self.gradients[k + 1] @ self.model[k + 1].neighbours.T
+            through = self.gradients[k + 1] @ self._model[k + 1].neighbours.T
             found.append((active * (self.inputs[k] @ delta[k].own)) @ through.T)
             if k == 0:
                 found.append(unit(active * solver(delta[0].own)) @ unit(through).T)
         return found
 
 
-class UpdateReading:
-    """Listens to one client's updates."""
+class UpdateFeatures:
+    """Features of pairs from one client's model updates; of its graph the edges are not used, of its split the training nodes."""
 
-    def __init__(self, client: int, graph: Graph, split: Split, kind: str = "model") -> None:
-        """Prepare to listen.
-
-        Args:
-            client: the client's number.
-            graph: its subgraph, of which the edges are not looked at.
-            split: its training nodes.
-            kind: the kind of messages that carry the weights.
-        """
-        self._client, self._kind = client, kind
+    def __init__(self, graph: Graph, split: Split) -> None:
         self._graph, self._train = graph, split.train
-        self._solver = Solver(graph.features)
+        self._solver = NodeSolver(graph.features)
         self._before: list[Convolution] | None = None
         self._early: list[np.ndarray] = []
         self._all: list[np.ndarray] = []
-        self._last: Alone | None = None
+        self._last: IsolatedPass | None = None
         self.rounds = 0
 
-    def hear(self, message: Message) -> None:
-        """Take note of weights that the client gets or sends."""
-        if message.client != self._client or message.kind != self._kind:
+    def receive(self, message: Message) -> None:
+        """Process the weights that the client gets or sends."""
+        if message.kind != "model":
             return
         model = convolutions(message.payload)
         if message.direction == "down":
             self._before = model
             return
         assert self._before is not None, "a client sends weights only after it has got some"
-        alone = Alone(self._graph, self._train, self._before)
-        found = alone.projections(change(self._before, model), self._solver)
+        before = IsolatedPass(self._graph, self._train, self._before)
+        found = before.projections(weight_change(self._before, model), self._solver)
         self._all = [a + b for a, b in zip(self._all, found, strict=True)] if self._all else found
         self.rounds += 1
-        if self.rounds <= EARLY:
-            self._early = [matrix.copy() for matrix in self._all]
-        self._last = Alone(self._graph, self._train, model)
+        if self.rounds <= EARLY_ROUNDS:
+            self._early = self._all
+        self._last = IsolatedPass(self._graph, self._train, model)
 
-    def facts(self, pairs: Pairs) -> np.ndarray:
-        """What is known of pairs of the client's nodes; shape (N, k), where k depends on the number of convolutions alone.
+    def features(self, pairs: Pairs) -> np.ndarray:
+        """Features of pairs of the client's nodes; shape (N, k), where k depends on the number of convolutions alone.
 
-        For each projection, of the first rounds and of all: the sum over both directions, each compared with all that the same
-        root v might read, and compared with both u and v.  And how much alike the two nodes are to the last update.
+        For each projection, of the first rounds and of all: the sum over both directions, once standardised over the neighbours
+        of the same root v, and once centred over both u and v.  And how similar the two nodes are to the last model.
 
         Raises:
-            AuditError: if no update was heard.
+            AuditError: if there was no update.
         """
         if self._last is None:
-            raise AuditError(f"client {self._client} has sent no update; the setting needs at least one round")
+            raise AuditError("a client has sent no model update; the setting needs at least one round")
         u, v = pairs.nodes.T
         columns = []
         for matrix in [*self._early, *self._all]:
-            of_root = _standardised(matrix)
-            of_both = matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean()
-            columns += [each[u, v] + each[v, u] for each in (of_root, of_both)]
-        for rows in (self._last.inputs[-1], self._last.shares):
-            columns.append(cosines(rows[u], rows[v]))
+            centred = matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean()
+            columns += [each[u, v] + each[v, u] for each in (_standardised(matrix), centred)]
+        columns += [cosines(rows[u], rows[v]) for rows in (self._last.inputs[-1], self._last.probabilities)]
         return np.column_stack(columns)
 
 
 def _standardised(matrix: np.ndarray) -> np.ndarray:
-    """Each column less its mean and divided by its deviation; zero where it is constant."""
-    deviation = matrix.std(axis=0)
-    return np.where(deviation > 0, (matrix - matrix.mean(axis=0)) / np.where(deviation > 0, deviation, 1), 0)
+    """Each column less its mean and divided by its deviation; 0 where it is constant."""
+    return _divide(matrix - matrix.mean(axis=0), matrix.std(axis=0, keepdims=True))
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    """Rows of length 1, or 0 where they are zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.where(lengths > 0, rows / np.where(lengths > 0, lengths, 1), 0)
+    """Rows divided by their lengths; 0 where they are zero."""
+    return _divide(rows, np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def _divide(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """The quotients, or 0 where the divisor is."""
+    return np.divide(values, by, out=np.zeros_like(values), where=by > 0)
 
 
 def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:

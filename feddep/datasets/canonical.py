@@ -1,9 +1,9 @@
 """A node order that depends on a graph's content alone, so that every source of a dataset gives the same bytes.
 
 Nodes are coloured by a hash of their features and label, and the colours are refined with the neighbours' colours until
-they tell apart whatever they can (Weisfeiler and Lehman, 1968).  Nodes that still share a colour are told apart by
+the partition into colours is stable (Weisfeiler and Lehman, 1968).  Nodes that still share a colour are separated by
 individualisation and refinement (McKay, "Practical graph isomorphism", 1981, section 2): give one of them a colour of its
-own, refine, and keep the choice that leads to the least graph.  The nodes are then sorted by colour.
+own, refine, and keep the choice with the least certificate.  The nodes are then sorted by colour.
 
 Colours are 64-bit hashes in wrapping integer arithmetic: they depend on no platform and no library version.  The order is
 canonical unless two different neighbourhoods collide, which has a chance below 1e-9 for 100 000 nodes.
@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
 
-_COLUMN, _LABEL, _NEIGHBOUR, _CHOSEN = (np.uint64(k * 0x9E3779B97F4A7C15 % 2**64) for k in (1, 2, 3, 4))
+_COLUMN, _LABEL, _NEIGHBOUR, _INDIVIDUAL = (np.uint64(k * 0x9E3779B97F4A7C15 % 2**64) for k in (1, 2, 3, 4))
 
 
 def canonical(graph: Graph) -> Graph:
@@ -65,30 +65,30 @@ def _refine(colours: np.ndarray, adjacency: sp.csr_matrix) -> np.ndarray:
 def _order(colours: np.ndarray, adjacency: sp.csr_matrix) -> np.ndarray:
     """Nodes by colour, ties broken canonically; ``colours`` are stable under refinement.
 
-    Nodes with a colour of their own are joined to all nodes of another colour or to none, so they break no tie: what is left
-    to look at is the part of the graph that lies among tied nodes.
+    A node with a colour of its own is joined to all nodes of another colour or to none, so it breaks no tie: only the subgraph
+    of tied nodes matters.
     """
-    _, shade, size = np.unique(colours, return_inverse=True, return_counts=True)
-    tied = np.flatnonzero(size[shade] > 1)
-    place = np.zeros(len(colours), dtype=np.int64)
-    place[tied] = _tie_breaks(colours[tied], adjacency[tied][:, tied])
-    return np.lexsort((place, colours))
+    _, cell, size = np.unique(colours, return_inverse=True, return_counts=True)
+    tied = np.flatnonzero(size[cell] > 1)
+    rank = np.zeros(len(colours), dtype=np.int64)
+    rank[tied] = _tie_breaks(colours[tied], adjacency[tied][:, tied])
+    return np.lexsort((rank, colours))
 
 
 def _tie_breaks(colours: np.ndarray, adjacency: sp.csr_matrix) -> np.ndarray:
     """A number for each node, by which nodes of one colour are to be sorted; int64, shape (n,).
 
-    Components do not bear on each other: each is ordered by itself, then they are ordered by what they look like.
+    Connected components are independent: each is ordered by itself, then they are ordered by their certificates.
     """
-    links = _informative(colours, adjacency)
+    links = _sparse_links(colours, adjacency)
     _, component = connected_components(links, directed=False)
     groups = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
     ordered = []
     for nodes in groups:
         if len(nodes) > 1:  # where one node of a colour stands alone, all do, and they are interchangeable
-            part, shades = links[nodes][:, nodes], colours[nodes]
-            order = _individualise(shades, part)
-            ordered.append((_picture(shades, part, order), nodes[order]))
+            part, own = links[nodes][:, nodes], colours[nodes]
+            order = _individualise(own, part)
+            ordered.append((_certificate(own, part, order), nodes[order]))
     ordered.sort(key=lambda pair: pair[0])
     breaks = np.zeros(len(colours), dtype=np.int64)
     if ordered:
@@ -97,18 +97,18 @@ def _tie_breaks(colours: np.ndarray, adjacency: sp.csr_matrix) -> np.ndarray:
     return breaks
 
 
-def _informative(colours: np.ndarray, adjacency: sp.csr_matrix) -> sp.csr_matrix:
-    """The links that matter among tied nodes, as few as can be: ``adjacency`` with its dense parts complemented.
+def _sparse_links(colours: np.ndarray, adjacency: sp.csr_matrix) -> sp.csr_matrix:
+    """Links among tied nodes that say the same as ``adjacency``, but are few: dense parts are complemented.
 
-    Edges between two colours say as much as the edges that are missing between them.  Wherever more than half of the possible
-    edges are there, the missing ones take their place, so that a clique or a complete bipartite part has no links at all.
+    Between two colours, the edges and the missing edges hold the same information.  Where more than half of the possible edges
+    are there, the missing ones replace them, so that a clique or a complete bipartite part has no links at all.
     """
-    _, shade, size = np.unique(colours, return_inverse=True, return_counts=True)
+    _, cell, size = np.unique(colours, return_inverse=True, return_counts=True)
     edges = adjacency.tocoo()
-    pairs, found = np.unique(shade[edges.row] * len(size) + shade[edges.col], return_counts=True)
+    pairs, found = np.unique(cell[edges.row] * len(size) + cell[edges.col], return_counts=True)
     first, second = np.divmod(pairs, len(size))
     dense = 2 * found > size[first] * (size[second] - (first == second))
-    nodes_of = np.split(np.argsort(shade, kind="stable"), np.cumsum(size)[:-1])
+    nodes_of = np.split(np.argsort(cell, kind="stable"), np.cumsum(size)[:-1])
     links = adjacency
     for a, b in zip(first[dense], second[dense], strict=True):
         rows, columns = np.repeat(nodes_of[a], size[b]), np.tile(nodes_of[b], size[a])
@@ -120,11 +120,11 @@ def _informative(colours: np.ndarray, adjacency: sp.csr_matrix) -> sp.csr_matrix
 
 
 def _individualise(colours: np.ndarray, links: sp.csr_matrix) -> np.ndarray:
-    """Order the nodes of a connected graph: give each node of one shared colour a new colour in turn, keep the least outcome."""
-    shades, size = np.unique(colours, return_counts=True)
-    if len(shades) == len(colours):
+    """Order the nodes of a connected graph: individualise each node of one colour in turn, keep the least certificate."""
+    distinct, size = np.unique(colours, return_counts=True)
+    if len(distinct) == len(colours):
         return np.argsort(colours)
-    target = shades[size > 1][np.argmin(size[size > 1])]
+    target = distinct[size > 1][np.argmin(size[size > 1])]
     orders: dict[bytes, np.ndarray] = {}
     tried: list[int] = []
     orbit = np.arange(len(colours))  # nodes known to be equivalent share a number
@@ -132,10 +132,10 @@ def _individualise(colours: np.ndarray, links: sp.csr_matrix) -> np.ndarray:
         if orbit[node] in orbit[tried]:
             continue
         marked = colours.copy()
-        marked[[node]] = _mix(marked[[node]] + _CHOSEN)
+        marked[[node]] = _mix(marked[[node]] + _INDIVIDUAL)
         order = _order(_refine(marked, links), links)
-        twin = orders.setdefault(_picture(colours, links, order), order)
-        orbit = _merge(orbit, twin, order)  # two orders that give the same picture are an automorphism
+        equal = orders.setdefault(_certificate(colours, links, order), order)
+        orbit = _merge(orbit, equal, order)  # two orders with the same certificate are an automorphism
         tried.append(int(node))
     return orders[min(orders)]
 
@@ -146,8 +146,8 @@ def _merge(orbit: np.ndarray, nodes: np.ndarray, images: np.ndarray) -> np.ndarr
     return connected_components(sp.coo_matrix((ones, (orbit[nodes], orbit[images])), shape=(len(orbit),) * 2))[1][orbit]
 
 
-def _picture(colours: np.ndarray, links: sp.csr_matrix, order: np.ndarray) -> bytes:
-    """What a coloured graph looks like with its nodes in ``order``: equal for two graphs only if they are the same graph."""
-    drawn = links[order][:, order].sorted_indices()
-    parts = colours[order].astype("<u8"), drawn.indptr.astype("<i8"), drawn.indices.astype("<i8")
+def _certificate(colours: np.ndarray, links: sp.csr_matrix, order: np.ndarray) -> bytes:
+    """A coloured graph with its nodes in ``order``, as bytes: equal for two graphs only if they are the same graph."""
+    ordered = links[order][:, order].sorted_indices()
+    parts = colours[order].astype("<u8"), ordered.indptr.astype("<i8"), ordered.indices.astype("<i8")
     return b"".join(part.tobytes() for part in parts)

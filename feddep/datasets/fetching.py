@@ -1,18 +1,17 @@
 """Raw files on disk: from the first source that has them, verified, all of them or none."""
 
-import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from feddep.datasets.checksums import objection, sha256
-from feddep.datasets.registry import Dataset, find
-from feddep.datasets.sources import Context, Release, Source, UnavailableError
-from feddep.errors import DataError
-from feddep.storage import read_json, write_json
+import pooch
+
+from feddep.datasets.checksums import mismatch
+from feddep.datasets.public_graphs import Dataset, Release, find
+from feddep.datasets.sources import Source, UnavailableError, sources
+from feddep.utils.errors import DataError
+from feddep.utils.storage import read_json, write_json
 
 MANIFEST = "MANIFEST.json"
 
@@ -21,42 +20,38 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
     """Put the verified raw files of a dataset into ``directory``, with a manifest that says where they came from.
 
     The dataset's sources are tried in order.  The directory appears when all files are there and verified; one that is
-    complete already is left as it is.  Downloads that broke off wait in ``.partial`` beside it to be resumed.
+    complete already is left as it is.  Until then verified files wait in a hidden folder beside it, also for the next call.
 
     Args:
         name: a dataset of the registry.
         directory: where the files go.
-        mirror: a folder that holds raw files, tried first.
+        mirror: a folder or http(s) URL of raw files, tried first.
 
     Raises:
         ConfigError: if the registry has no such dataset.
         DataError: if no source gives the published files; it names each source and what was wrong with it.
     """
     dataset, directory = find(name), Path(directory)
-    if (directory / MANIFEST).is_file() and any(_complete(release, directory) for release in dataset.releases):
+    if (directory / MANIFEST).is_file() and not all(problems(release, directory) for release in dataset.releases):
         return
-    strangers = _names(directory) - {MANIFEST, *(file.name for release in dataset.releases for file in release.files)}
-    if strangers:
-        raise DataError(f"{directory} holds {sorted(strangers)[0]}, which is no raw file of {name}: give a folder of its own")
-    context = Context(Path(mirror).expanduser() if mirror else None, directory.parent / ".partial" / name)
+    _check_replaceable(directory, dataset)
+    staging = directory.with_name(f".{directory.name}.partial")
     failures: list[str] = []
-    try:
-        for source in dataset.sources:
-            if failures:
-                print(f"{name}: {failures[-1]}; trying {source.label()}", file=sys.stderr)
-            try:
-                with _whole_directory(directory) as scratch:
-                    _fetch(source, scratch, context)
-                    _write_manifest(scratch, dataset, source, context)
-                shutil.rmtree(context.cache, ignore_errors=True)
-                return
-            except (UnavailableError, OSError) as error:
-                failures.append(f"{source.label()}: {error}")
-    finally:
-        _remove_if_empty(context.cache, context.cache.parent)
+    for source in sources(dataset, mirror):
+        if failures:
+            print(f"{name}: {failures[-1]}; trying {source.label}", file=sys.stderr)
+        try:
+            staging.mkdir(parents=True, exist_ok=True)
+            _fetch(source, staging)
+            _publish(source, dataset, staging, directory)
+            return
+        except (UnavailableError, OSError) as error:
+            failures.append(f"{source.label}: {error}")
+    with suppress(OSError):  # it holds verified files
+        staging.rmdir()
     raise DataError(
         f"no source has the published raw files of {name} ({'; '.join(failures)}): connect to a network, or set data.mirror or "
-        f"FEDDEP_DATA_MIRROR to a folder that holds {', '.join(file.name for file in dataset.releases[0].files)}"
+        f"FEDDEP_DATA_MIRROR to a folder or URL that holds {', '.join(dataset.release.files)}"
     )
 
 
@@ -66,44 +61,38 @@ def origin(directory: str | Path) -> str:
     return str(read_json(path)["source"]) if path.is_file() else "placed by hand"
 
 
-def _names(directory: Path) -> set[str]:
-    return {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+def problems(release: Release, directory: Path) -> list[str]:
+    """What is wrong with the files of a release in ``directory``; empty if all are there and verified."""
+    found = (mismatch(directory / name, checksums) for name, checksums in release.files.items())
+    return [problem for problem in found if problem]
 
 
-def _remove_if_empty(*folders: Path) -> None:
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()
+def _check_replaceable(directory: Path, dataset: Dataset) -> None:
+    known = {MANIFEST}.union(*(release.files for release in dataset.releases))
+    others = {path.name for path in directory.iterdir()} - known if directory.is_dir() else set()
+    if others:
+        raise DataError(f"{directory} holds {min(others)}, which is no raw file of {dataset.name}: give a folder of its own")
 
 
-def _fetch(source: Source, into: Path, context: Context) -> None:
-    source.fetch(into, context)
-    problems = [problem for file in source.release.files if (problem := objection(into / file.name, file))]
-    if problems:
-        raise UnavailableError("; ".join(problems))
+def _fetch(source: Source, staging: Path) -> None:
+    """Copy the files that ``staging`` lacks, verifying each; one that is wrong is removed."""
+    with source.open() as copy:
+        for name, checksums in source.release.files.items():
+            path = staging / name
+            if mismatch(path, checksums):
+                copy(name, path)
+                if problem := mismatch(path, checksums):
+                    path.unlink()
+                    raise UnavailableError(problem)
 
 
-def _complete(release: Release, directory: Path) -> bool:
-    return not any(objection(directory / file.name, file) for file in release.files)
-
-
-def _write_manifest(directory: Path, dataset: Dataset, source: Source, context: Context) -> None:
-    files = {file.name: sha256(directory / file.name) for file in source.release.files}
-    manifest = {"dataset": dataset.name, "source": source.label(), "place": source.place(context), "sha256": files}
-    write_json(directory / MANIFEST, manifest)
-
-
-@contextmanager
-def _whole_directory(target: Path) -> Iterator[Path]:
-    """Yield a scratch folder beside ``target``; on success it takes the place of ``target``, on error it is removed."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        yield scratch
-        umask = os.umask(0)
-        os.umask(umask)
-        scratch.chmod(0o777 & ~umask)  # mkdtemp makes private folders
-        shutil.rmtree(target, ignore_errors=True)
-        scratch.replace(target)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+def _publish(source: Source, dataset: Dataset, staging: Path, directory: Path) -> None:
+    """Write the manifest and put ``staging`` in the place of ``directory``."""
+    for path in staging.iterdir():
+        if path.name not in source.release.files:  # of another source
+            path.unlink()
+    checksums = {name: pooch.file_hash(staging / name) for name in source.release.files}
+    manifest = {"dataset": dataset.name, "source": source.label, "place": source.place, "sha256": checksums}
+    write_json(staging / MANIFEST, manifest)
+    shutil.rmtree(directory, ignore_errors=True)
+    staging.replace(directory)

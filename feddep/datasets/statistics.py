@@ -1,18 +1,18 @@
-"""What a graph looks like in numbers."""
+"""Descriptive statistics of a graph."""
 
 from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
 
 
 def statistics(graph: Graph) -> dict[str, Any]:
-    """Size, degrees, classes and connectedness of a graph, ready for JSON.
+    """Size, degrees, classes and connected components of a graph, as JSON values.
 
     ``edge_homophily`` is the share of edges that join two nodes of one class (Zhu et al., NeurIPS 2020), null without edges;
-    ``words_per_node`` is the mean number of features of a node that are not zero.
+    ``words_per_node`` is the mean number of non-zero features of a node.
     """
     edges = graph.edges()
     alike = graph.labels[edges[:, 0]] == graph.labels[edges[:, 1]]

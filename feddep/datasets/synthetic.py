@@ -1,11 +1,14 @@
-"""Small graphs made by a formula, for tests and for machines without data."""
+"""Synthetic graphs, for tests and for machines without data."""
 
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.errors import ConfigError
-from feddep.graph import Graph
-from feddep.seeding import generator
+from feddep.graph.graph import Graph
+from feddep.utils.errors import ConfigError
+from feddep.utils.seeding import generator
+
+REVISION = 1
+"""Raised when the same options give another graph."""
 
 
 def planted_partition(
@@ -21,21 +24,21 @@ def planted_partition(
 ) -> Graph:
     """A planted-partition graph (Condon and Karp, 2001) of labelled nodes with bags of words as features.
 
-    Nodes are dealt at random to communities of equal size (up to one node), and communities in turn to classes.  Every pair
+    Nodes are assigned at random to communities of equal size (up to one node), and communities in turn to classes.  Every pair
     of nodes is joined independently, with one probability within a community and another between communities.  A word of
-    a node comes with probability ``signal`` from the vocabulary of its class, an even share of all words, else from the
+    a node comes with probability ``signal`` from the vocabulary of its class, an equal share of all words, else from the
     rest; the words of a node are distinct.
 
     Args:
         nodes: number of nodes.
         classes: number of classes.
         communities: number of communities, at least one a class.
-        features: number of words there are.
+        features: number of words in the vocabulary of all classes.
         degree_within: expected number of neighbours in a node's own community.
         degree_between: expected number of neighbours in other communities.
-        words: number of words of a node; features of 1.
+        words: number of words of a node, which are its features of value 1.
         signal: share of a node's words that come from its class, in expectation; 0 to 1.
-        seed: everything random follows from it.
+        seed: of all random draws.
 
     Raises:
         ConfigError: if a value is out of its range; the ranges depend on each other.

@@ -1,1 +1,1 @@
-"""Federated learning: clients that hold data, a server that holds none, and the border between them."""
+"""Federated learning: clients that hold data, a server that holds none, and the boundary between them."""

@@ -15,7 +15,7 @@ Schema = Mapping[str, tuple[int, ...]]
 
 
 class BoundaryError(RuntimeError):
-    """Something tried to cross a client's border that was not declared: a bug, never a user's mistake."""
+    """Something tried to cross a client's boundary that was not declared: a bug, never a user's mistake."""
 
 
 def schema_of(model: nn.Module) -> Schema:
@@ -44,13 +44,13 @@ class Boundary:
                 and a floating-point type.
         """
         if kind not in self._may_cross:
-            raise BoundaryError(f"messages of kind {kind!r} may not cross the border; declared are {sorted(self._may_cross)}")
+            raise BoundaryError(f"messages of kind {kind!r} may not cross the boundary; declared are {sorted(self._may_cross)}")
         found = {name: tuple(tensor.shape) for name, tensor in payload.items()}
         if found != self._may_cross[kind]:
             raise BoundaryError(f"a message of kind {kind!r} may hold {self._may_cross[kind]} but holds {found}")
         for name, tensor in payload.items():
             if not tensor.is_floating_point():
-                raise BoundaryError(f"{name!r} of kind {kind!r} is {tensor.dtype}; only floating-point numbers cross the border")
+                raise BoundaryError(f"{name!r} of kind {kind!r} is {tensor.dtype}; only floating-point numbers may cross")
         received = {name: tensor.detach().clone() for name, tensor in payload.items()}
         self.ledger.count(client, direction, kind, sum(t.numel() * t.element_size() for t in received.values()))
         return received

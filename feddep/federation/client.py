@@ -1,18 +1,12 @@
 """A data owner D_i: it holds a subgraph and shows nobody anything but declared messages."""
 
-from typing import Any, Protocol
-
 import numpy as np
-import torch
 from torch import nn
 
-from feddep.evaluation import Evaluator
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers
-from feddep.graph import Graph
-from feddep.nn.sage import GraphSAGE
-from feddep.settings import Setting
-from feddep.splits import Split
-from feddep.training import Learner, new_optimizer
+from feddep.training.evaluator import Evaluator
+from feddep.training.learner import Learner, new_optimizer
+from feddep.training.setting import Setting
 
 REPORTS: dict[str, Schema] = {
     "training": {"nodes": (), "loss": ()},
@@ -21,36 +15,18 @@ REPORTS: dict[str, Schema] = {
 """The single numbers that a client reports: how many nodes it counted, and its mean loss or its correct answers."""
 
 
-class Trains(Protocol):
-    """What a client trains with, such as a :class:`feddep.training.Learner`."""
-
-    @property
-    def size(self) -> int:
-        """Number of training nodes."""
-
-    def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
-        """Visit every training node once; return the mean loss a node."""
-
-
-class Counts(Protocol):
-    """What a client validates with, such as a :class:`feddep.evaluation.Evaluator`."""
-
-    def correct(self, model: Any, nodes: np.ndarray) -> int:
-        """How many of ``nodes`` get their true class."""
-
-
 class Client:
     """A client of FedAvg.
 
-    What its methods return has crossed the border; what they are given crosses it on the way in.  All else is private.
+    What its methods return has crossed the boundary; what they are given crosses it on the way in.  All else is private.
     """
 
     def __init__(
         self,
         number: int,
         model: nn.Module,
-        learner: Trains,
-        evaluator: Counts,
+        learner: Learner,
+        evaluator: Evaluator,
         validation: np.ndarray,
         setting: Setting,
         boundary: Boundary,
@@ -65,7 +41,7 @@ class Client:
             evaluator: applies a model to the client's subgraph.
             validation: its validation nodes, in the subgraph's node ids.
             setting: optimiser and number of local epochs.
-            boundary: its border.
+            boundary: its boundary.
             kind: the kind of messages that carry the model's weights.
         """
         self.number = number
@@ -76,22 +52,6 @@ class Client:
         self._setting = setting
         self._boundary = boundary
         self._kind = kind
-
-    @classmethod
-    def on_subgraph(
-        cls,
-        number: int,
-        model: GraphSAGE,
-        graph: Graph,
-        split: Split,
-        setting: Setting,
-        seed: int,
-        boundary: Boundary,
-        device: str,
-    ) -> "Client":
-        """A client that trains and validates a GraphSAGE on its subgraph as it is; its random streams bear its number."""
-        learner = Learner(graph, split.train, setting, seed, f"client{number}", device)
-        return cls(number, model, learner, Evaluator(graph, device), split.val, setting, boundary)
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights."""

@@ -1,5 +1,6 @@
-"""The count of every byte that crosses a client's border."""
+"""The count of every byte that crosses a client's boundary."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,17 +13,10 @@ class Ledger:
         self._messages: Counter[tuple[int, str, str]] = Counter()
         self._bytes: Counter[tuple[int, str, str]] = Counter()
 
-    def count(self, client: int, direction: str, kind: str, size: int) -> None:
-        """Note one message of ``size`` bytes."""
-        self._messages[client, direction, kind] += 1
+    def count(self, client: int, direction: str, kind: str, size: int, messages: int = 1) -> None:
+        """Note a message, or several, of ``size`` bytes in all."""
+        self._messages[client, direction, kind] += messages
         self._bytes[client, direction, kind] += size
-
-    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Note what another ledger has counted."""
-        for row in rows:
-            key = (row["client"], row["direction"], row["kind"])
-            self._messages[key] += row["messages"]
-            self._bytes[key] += row["bytes"]
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a client, direction and kind, sorted: ``client, direction, kind, messages, bytes``."""
@@ -35,6 +29,6 @@ class Ledger:
 def merged(*counted: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of several ledgers as one."""
     ledger = Ledger()
-    for rows in counted:
-        ledger.add(rows)
+    for row in itertools.chain(*counted):
+        ledger.count(row["client"], row["direction"], row["kind"], row["bytes"], row["messages"])
     return ledger.rows()

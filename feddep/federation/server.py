@@ -24,12 +24,19 @@ def weighted_mean(payloads: Sequence[Payload], weights: Sequence[float]) -> Payl
 
 
 class Server:
-    """Keeps the global weights and averages what clients send."""
+    """Keeps the global weights and averages what clients send.
+
+    Attributes:
+        weights: the global weights.
+        updates: the clients' weights that they are the mean of; none at first.
+    """
 
     def __init__(self, weights: Payload) -> None:
         """Start from initial weights, which are copied."""
         self.weights: Payload = {name: tensor.detach().clone() for name, tensor in weights.items()}
+        self.updates: Sequence[Payload] = ()
 
     def aggregate(self, updates: Sequence[Payload], sizes: Sequence[float]) -> None:
         """Replace the weights by the mean of the clients' weights, each weighted by its number of training nodes."""
+        self.updates = updates
         self.weights = weighted_mean(updates, sizes)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from feddep.nn.dropout import drop
-from feddep.nn.embedding import Linear
-from feddep.nn.sage import SAGEConv
+from feddep.nn.linear import Linear
+from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 
 Slots = Literal["generated", "all"]
@@ -55,32 +55,27 @@ class DGen(nn.Module):
         super().__init__()
         self.slots = slots
         self.dropout = dropout
-        self.inner = SAGEConv(features, hidden)
-        self.outer = SAGEConv(hidden, hidden)
+        self.encoder = GraphSAGE(features, hidden, hidden, 2, dropout)
         self.count = Linear(hidden, 1)
         self.widen = nn.ModuleList([Linear(hidden, 256), Linear(256, 2048)])
         self.embedding = Linear(2048, slots * embedding)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all weights anew."""
-        for convolution in (self.inner, self.outer):
-            convolution.reset_parameters(generator)
-        for module in self.modules():
-            if isinstance(module, Linear):
-                module.draw(generator)
+        for part in (self.encoder, self.count, *self.widen, self.embedding):
+            part.reset_parameters(generator)
 
     def forward(self, x: Tensor | SparseMatrix, mean: SparseMatrix, rate: float, generator: torch.Generator) -> Generated:
         """Generate missing neighbours of all nodes, with full neighbourhoods.
-
-        Noise, selection and, in training mode, dropout are drawn from ``generator``.
 
         Args:
             x: features of all nodes, shape (n, F).
             mean: the adjacency matrix with each row divided by its degree, shape (n, n).
             rate: probability r with which the Bernoulli sampler keeps a generated embedding.
-            generator: source of randomness.
+            generator: source of noise, of the selection and, in training mode, of dropout.
         """
-        encoded = self.outer.full(self._drop(self.inner.full(x, mean).relu(), generator), mean)
+        dropout = generator if self.training else None
+        encoded = self.encoder.full(x, mean, dropout)
         count = self.count(encoded).relu().squeeze(1)
         noisy = encoded + torch.randn(encoded.shape, generator=generator, device=encoded.device)
         wanted = count.detach().round().clamp(0, self.slots)
@@ -91,9 +86,6 @@ class DGen(nn.Module):
         hidden = noisy[nodes]
         for layer in self.widen:
             hidden = layer(hidden).relu()
-        filled = self.embedding(self._drop(hidden, generator)).tanh()
+        filled = self.embedding(drop(hidden, self.dropout, dropout)).tanh()
         embeddings = filled.new_zeros(len(count), filled.shape[1]).index_copy(0, nodes, filled)
         return Generated(count, embeddings.view(len(count), self.slots, -1), chosen)
-
-    def _drop(self, hidden: Tensor, generator: torch.Generator) -> Tensor:
-        return drop(hidden, self.dropout, generator if self.training else None)

@@ -7,8 +7,7 @@ In both, a layer treats what it aggregates from real nodes and the mended embedd
 
 import itertools
 import math
-from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,14 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from feddep.evaluation import mean_adjacency
-from feddep.graph import Graph
+from feddep.graph.graph import Graph, mean_adjacency
+from feddep.graph.sampling import NOBODY, SampledTrees
 from feddep.nn.dropout import drop
-from feddep.nn.features import FeatureTable
-from feddep.nn.initial import draw_uniform
+from feddep.nn.feature_table import FeatureTable
+from feddep.nn.linear import draw_uniform
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
-from feddep.sampling import NOBODY
 
 Layout = Literal["paper", "authors"]
 """``paper``: :class:`FusedGNN`; ``authors``: :class:`FusedSAGE`."""
@@ -32,43 +30,27 @@ Initial = Literal["he", "uniform"]
 """Initial weights of :class:`FusedGNN`: as He et al. (2015) draw them for ReLU, or as is usual for any linear map."""
 
 
-class MendedTable:
+class MendedTable(FeatureTable):
     """Looks up the inputs of sampled nodes: their sparse features x_v and their mended embeddings z̄_v."""
 
-    def __init__(self, features: sp.csr_matrix, embeddings: Tensor, fanout: int) -> None:
-        """Prepare the lookup.
-
-        Args:
-            features: node features X, float32 CSR, shape (n, F).
-            embeddings: z̄_v, the mean generated embedding of each node, shape (n, d_z); its device is where all is wanted.
-            fanout: number d of neighbours that are drawn for each node.
-        """
-        self._device = embeddings.device
-        self._features = features
-        self._fanout = fanout
+    def __init__(self, features: sp.csr_matrix, embeddings: Tensor) -> None:
+        """Prepare the lookup in X, float32 CSR, shape (n, F), and in z̄, shape (n, d_z), on whose device all is wanted."""
+        super().__init__(features, embeddings.device)
         # NOBODY is −1 and so finds the last row, which is empty.
         self._own = sp.vstack([features, sp.csr_matrix((1, features.shape[1]), dtype=np.float32)], format="csr")
+        self.renew(embeddings)
+
+    def renew(self, embeddings: Tensor) -> None:
+        """Take these for z̄_v from now on, shape (n, d_z)."""
         self._embeddings = torch.cat([embeddings, embeddings.new_zeros(1, embeddings.shape[1])])
 
     def own(self, nodes: np.ndarray) -> SparseMatrix:
         """x_v of the given nodes, shape (R, F); zero for nobody."""
-        return SparseMatrix.from_scipy(self._own[nodes], _name(self._device))
-
-    def joined(self, own: np.ndarray, neighbours: np.ndarray) -> SparseMatrix:
-        """[x_v ‖ mean x_u], as :meth:`feddep.nn.features.FeatureTable.joined`."""
-        return self._neighbourhoods.joined(own, neighbours)
+        return SparseMatrix.from_scipy(self._own[nodes], self._device)
 
     def embeddings(self, nodes: np.ndarray) -> Tensor:
         """z̄_v of the given nodes, shape (R, d_z); zero for nobody."""
-        return self._embeddings[torch.from_numpy(nodes).to(self._device, torch.int64)]
-
-    @cached_property
-    def _neighbourhoods(self) -> FeatureTable:
-        return FeatureTable(self._features, self._fanout, _name(self._device))
-
-
-def _name(device: torch.device) -> str:
-    return device.type if device.index is None else f"{device.type}:{device.index}"
+        return self._embeddings[torch.from_numpy(nodes).to(self._embeddings.device, torch.int64)]
 
 
 class FusedLayer(nn.Module):
@@ -105,9 +87,7 @@ class FusedGNN(nn.Module):
     v and those of its neighbours that were drawn; one that was drawn several times is still one node.
     """
 
-    def __init__(
-        self, features: int, embedding: int, hidden: int, classes: int, layers: int, fanout: int, dropout: float
-    ) -> None:
+    def __init__(self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
         """Set up the layers; call :meth:`reset_parameters` before use.
 
         Args:
@@ -116,7 +96,6 @@ class FusedGNN(nn.Module):
             hidden: width d_h of the hidden layers.
             classes: number of classes d_y.
             layers: number of convolutions K, at least 1; there are K + 1 weight matrices.
-            fanout: neighbours d drawn for each node in a mini-batch.
             dropout: probability that a hidden unit is set to zero in training.
         """
         super().__init__()
@@ -124,7 +103,6 @@ class FusedGNN(nn.Module):
         self.layers = [FusedLayer(inputs, embedding, outputs) for inputs, outputs in itertools.pairwise(widths)]
         for k, layer in enumerate(self.layers):
             self.add_module(f"layer{k}", layer)
-        self.fanout = fanout
         self.dropout = dropout
 
     @staticmethod
@@ -138,31 +116,27 @@ class FusedGNN(nn.Module):
         for layer in self.layers:
             layer.reset_parameters(generator, initial)
 
-    def forward(self, trees: np.ndarray, table: MendedTable, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of the roots of sampled trees, shape (B, C).
+    def forward(self, trees: SampledTrees, table: MendedTable, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of the roots of B sampled trees of K hops, shape (B, C).
 
         Args:
-            trees: sampled neighbourhoods, shape (B, (1 + d)^K), as :func:`feddep.sampling.sample_trees` lays them out.
-            table: features and mended embeddings of the graph that the trees were drawn from.
+            trees: the sampled neighbourhoods.
+            table: features and mended embeddings of the graph that they were drawn from.
             generator: source of the dropout masks; none means no dropout.
         """
-        batch, fanout = len(trees), self.fanout
         # x⁰ is a function of the node alone: it is computed once for each node, however many places the node stands at.
-        nodes, place_of = np.unique(trees, return_inverse=True)
+        nodes, place_of = np.unique(trees.nodes, return_inverse=True)
         initial = self.layers[0](table.own(nodes), table.embeddings(nodes)).relu()
-        places = trees.shape[1]
-        index = torch.from_numpy(place_of.reshape(batch, places)).to(initial.device)
+        index = torch.from_numpy(place_of.reshape(trees.nodes.shape)).to(initial.device)
         hidden = drop(embedding(index, initial), self.dropout, generator)
         for layer in self.layers[1:]:
-            inner = places // (1 + fanout)
-            own, drawn = _closed_shares(trees[:, inner:places].reshape(batch, inner, fanout))
-            others = hidden[:, inner:].view(batch, inner, fanout, -1)
-            weights = torch.from_numpy(np.concatenate([own, drawn], axis=2)).to(hidden.device)
-            mean = weights[:, :, :1] * hidden[:, :inner] + (weights[:, :, None, 1:] @ others).squeeze(2)
-            hidden = layer(mean.flatten(0, 1), table.embeddings(trees[:, :inner].ravel()))
+            own, drawn = trees.split(hidden)
+            shares = torch.from_numpy(_closed_shares(trees.split(trees.nodes)[1])).to(hidden.device)
+            mean = shares[:, :, :1] * own + (shares[:, :, None, 1:] @ drawn).squeeze(2)
+            trees = trees.inner
+            hidden = layer(mean.flatten(0, 1), table.embeddings(trees.nodes.ravel()))
             if layer is not self.layers[-1]:
-                hidden = drop(hidden.relu(), self.dropout, generator).view(batch, inner, -1)
-            places = inner
+                hidden = drop(hidden.relu(), self.dropout, generator).view(*trees.nodes.shape, -1)
         return hidden
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:
@@ -179,12 +153,12 @@ class FusedGNN(nn.Module):
         return hidden
 
 
-def _closed_shares(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares in the mean over {v} ∪ {drawn neighbours} as a set: v's own, (…, 1), and that of each draw, (…, d); float32."""
+def _closed_shares(drawn: np.ndarray) -> np.ndarray:
+    """Shares in the mean over {v} ∪ {drawn neighbours} as a set: v's own, then that of each draw; float32, shape (…, 1 + d)."""
     times = (drawn[..., :, None] == drawn[..., None, :]).sum(axis=-1)
     each = np.where(drawn == NOBODY, 0, 1 / times)
     total = 1 + each.sum(axis=-1, keepdims=True)
-    return (1 / total).astype(np.float32), (each / total).astype(np.float32)
+    return np.concatenate([1 / total, each / total], axis=-1).astype(np.float32)
 
 
 class FusedSAGE(GraphSAGE):
@@ -192,14 +166,13 @@ class FusedSAGE(GraphSAGE):
 
         h^k_v = SAGEConv^k(h^{k−1})_v + Z^k z̄_v,  k = 1 … K
 
-    With z̄ = 0 it is GraphSAGE, number for number: same initial weights for the same generator, same draws.
+    It reads a :class:`MendedTable`.  With z̄ = 0 it is GraphSAGE, number for number: same initial weights for the same
+    generator, same draws.
     """
 
-    def __init__(
-        self, features: int, embedding: int, hidden: int, classes: int, layers: int, fanout: int, dropout: float
-    ) -> None:
+    def __init__(self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
         """Set up the layers; call :meth:`reset_parameters` before use.  The arguments are those of :class:`FusedGNN`."""
-        super().__init__(features, hidden, classes, layers, fanout, dropout)
+        super().__init__(features, hidden, classes, layers, dropout)
         self.fusions = nn.ParameterList(torch.empty(embedding, convolution.bias.shape[0]) for convolution in self.convolutions)
 
     @staticmethod
@@ -213,43 +186,22 @@ class FusedSAGE(GraphSAGE):
         for fusion in self.fusions:
             draw_uniform([fusion], fusion.shape[0], generator)
 
-    def forward(self, trees: np.ndarray, table: MendedTable, generator: torch.Generator | None = None) -> Tensor:  # type: ignore[override]
-        """Logits of the roots of sampled trees, shape (B, C); the arguments are those of :meth:`FusedGNN.forward`."""
-        batch, fanout = len(trees), self.fanout
-        places = trees.shape[1] // (1 + fanout)
-        own, drawn = trees[:, :places], trees[:, places:].reshape(-1, fanout)
-        joined: Tensor | SparseMatrix = table.joined(own.ravel(), drawn)
-        for convolution, fusion in zip(self.convolutions, self.fusions, strict=True):
-            hidden = convolution(joined) + table.embeddings(trees[:, :places].ravel()) @ fusion
-            if convolution is self.convolutions[-1]:
-                break
-            hidden = drop(hidden.relu(), self.dropout, generator).view(batch, places, -1)
-            inner = places // (1 + fanout)
-            neighbours = hidden[:, inner:].view(batch, inner, fanout, -1).mean(dim=2)
-            present = trees[:, inner:places:fanout] != NOBODY  # a node has either all d draws or none
-            neighbours = neighbours * torch.from_numpy(present).to(neighbours.device).unsqueeze(2)
-            joined = torch.cat([hidden[:, :inner], neighbours], dim=2).flatten(0, 1)
-            places = inner
-        return hidden
+    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: MendedTable) -> Tensor:
+        return hidden + table.embeddings(trees.inner.nodes.ravel()) @ self.fusions[k]
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:
+    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:  # type: ignore[override]
         """Logits of all nodes from their full neighbourhoods; the arguments are those of :meth:`FusedGNN.full`."""
-        hidden = self.convolutions[0].full(x, mean) + self._fused(0, z)
-        for k, convolution in enumerate(self.convolutions[1:], start=1):
-            hidden = convolution.full(hidden.relu(), mean) + self._fused(k, z)
+        hidden: Any = x
+        for k, convolution in enumerate(self.convolutions):
+            inputs = hidden.relu() if k else x
+            hidden = convolution.full(inputs, mean) + (0.0 if z is None else z @ self.fusions[k])
         return hidden
-
-    def _fused(self, k: int, z: Tensor | None) -> Tensor | float:
-        return 0.0 if z is None else z @ self.fusions[k]
 
 
 FusedClassifier = FusedGNN | FusedSAGE
 """Either layout."""
 
 
-def fused_classifier(
-    layout: Layout, features: int, embedding: int, hidden: int, classes: int, layers: int, fanout: int, dropout: float
-) -> FusedClassifier:
-    """A classifier of the given layout without weights yet; the other arguments are those of :class:`FusedGNN`."""
-    sizes = (features, embedding, hidden, classes, layers, fanout, dropout)
-    return FusedGNN(*sizes) if layout == "paper" else FusedSAGE(*sizes)
+def fused_classifier(layout: Layout, *sizes: Any) -> FusedClassifier:
+    """A classifier of the given layout without weights yet; ``sizes`` are the arguments of :class:`FusedGNN`."""
+    return (FusedGNN if layout == "paper" else FusedSAGE)(*sizes)

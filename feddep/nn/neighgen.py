@@ -10,15 +10,14 @@ ReLU, features die: a coordinate that is negative for all nodes has no gradient,
 less than one coordinate in a thousand was not zero after 40 steps.
 """
 
-import itertools
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from feddep.nn.dropout import drop
-from feddep.nn.embedding import Linear
-from feddep.nn.sage import SAGEConv
+from feddep.nn.linear import Linear
+from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 
 
@@ -37,59 +36,11 @@ class Generated:
     features: Tensor
 
 
-class Encoder(nn.Module):
-    """H^e: K GraphSAGE convolutions, each followed by ReLU (Equation 1), with dropout between them."""
-
-    def __init__(self, features: int, hidden: int, embedding: int, layers: int, dropout: float) -> None:
-        """Set up the layers; call :meth:`reset_parameters` before use.
-
-        Args:
-            features: number of node features F.
-            hidden: width of the layers between convolutions.
-            embedding: width d_z of the embeddings.
-            layers: number of convolutions K, at least 1.
-            dropout: probability that a hidden unit is set to zero in training.
-        """
-        super().__init__()
-        widths = [features, *[hidden] * (layers - 1), embedding]
-        self.convolutions = [SAGEConv(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)]
-        for k, convolution in enumerate(self.convolutions):
-            self.add_module(f"convolution{k}", convolution)
-        self.dropout = dropout
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
-        for convolution in self.convolutions:
-            convolution.reset_parameters(generator)
-
-    def forward(self, x: Tensor | SparseMatrix, mean: SparseMatrix, draws: torch.Generator) -> Tensor:
-        """z of all nodes from their full neighbourhoods, shape (n, d_z).
-
-        Args:
-            x: features of all nodes, shape (n, F).
-            mean: the adjacency matrix with each row divided by its degree, shape (n, n).
-            draws: source of the dropout masks.
-        """
-        first, *others = self.convolutions
-        hidden = first.full(x, mean).relu()
-        for convolution in others:
-            hidden = convolution.full(drop(hidden, self.dropout, draws if self.training else None), mean).relu()
-        return hidden
-
-
 class NeighbourGenerator(nn.Module):
     """H^g: dGen, a linear map and ReLU, and fGen, a fully connected network from noisy embeddings to S feature vectors."""
 
     def __init__(self, features: int, embedding: int, slots: int, width: int, dropout: float) -> None:
-        """Set up the layers; call :meth:`reset_parameters` before use.
-
-        Args:
-            features: number of node features F.
-            embedding: width d_z of the embeddings.
-            slots: at most so many neighbours S are generated for a node.
-            width: width of fGen's last hidden layer.
-            dropout: probability that a unit of that layer is set to zero in training.
-        """
+        """Set up the layers; call :meth:`reset_parameters` before use.  The arguments are those of :class:`NeighGen`."""
         super().__init__()
         self.features = features
         self.slots = slots
@@ -109,18 +60,16 @@ class NeighbourGenerator(nn.Module):
         dGen's numbers correlated with the true ones by 0.03, with a tenth by 0.24.
         """
         for layer in (self.number, *self.widen, *self.heads):
-            layer.draw(generator)
+            layer.reset_parameters(generator)
         nn.init.ones_(self.number.bias)
         with torch.no_grad():
             for weights in self.heads.parameters():
                 weights.mul_(0.1)
 
     def forward(self, z: Tensor, draws: torch.Generator) -> Generated:
-        """Generate missing neighbours of n nodes: ⌊ñ_v⌉ of them, at most S (rounded: Appendix D.1).
+        """Generate missing neighbours of n nodes from their embeddings z, (n, d_z): ⌊ñ_v⌉, at most S (rounded: Appendix D.1).
 
-        Args:
-            z: embeddings of the nodes, shape (n, d_z).
-            draws: source of the noise and, in training mode, of the dropout masks.
+        ``draws`` is the source of the noise and, in training mode, of the dropout masks.
         """
         count = self.number(z).relu().squeeze(1)
         hidden = z + torch.randn(z.shape, generator=draws, device=z.device)
@@ -134,15 +83,32 @@ class NeighbourGenerator(nn.Module):
 
 
 class NeighGen(nn.Module):
-    """H^e and H^g."""
+    """H^e, K GraphSAGE convolutions each followed by ReLU (Equation 1), with dropout between them; and H^g."""
 
     def __init__(self, features: int, hidden: int, embedding: int, layers: int, slots: int, width: int, dropout: float) -> None:
-        """Set up both; the arguments are those of :class:`Encoder` and :class:`NeighbourGenerator`."""
+        """Set up both; call :meth:`reset_parameters` before use.
+
+        Args:
+            features: number of node features F.
+            hidden: width of the encoder's layers between convolutions.
+            embedding: width d_z of the embeddings.
+            layers: number of convolutions K, at least 1.
+            slots: at most so many neighbours S are generated for a node.
+            width: width of fGen's last hidden layer.
+            dropout: probability that a hidden unit is set to zero in training.
+        """
         super().__init__()
-        self.encoder = Encoder(features, hidden, embedding, layers, dropout)
+        self.encoder = GraphSAGE(features, hidden, embedding, layers, dropout)
         self.generator = NeighbourGenerator(features, embedding, slots, width, dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all weights anew."""
         self.encoder.reset_parameters(generator)
         self.generator.reset_parameters(generator)
+
+    def encode(self, x: Tensor | SparseMatrix, mean: SparseMatrix, draws: torch.Generator) -> Tensor:
+        """z of all nodes from their full neighbourhoods, shape (n, d_z).
+
+        The arguments are those of :meth:`feddep.nn.sage.GraphSAGE.full`; dropout is for training mode.
+        """
+        return self.encoder.full(x, mean, draws if self.training else None).relu()

@@ -1,16 +1,15 @@
 """GraphSAGE with the mean aggregator (Hamilton et al., 2017, Algorithms 1 and 2), mini-batch and full-batch."""
 
 import itertools
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from feddep.graph.sampling import SampledTrees
 from feddep.nn.dropout import drop
-from feddep.nn.features import FeatureTable
-from feddep.nn.initial import draw_uniform
-from feddep.nn.sparse import SparseMatrix
-from feddep.sampling import NOBODY, tree_width
+from feddep.nn.linear import draw_uniform
+from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 
 
 class SAGEConv(nn.Module):
@@ -29,7 +28,7 @@ class SAGEConv(nn.Module):
         """Draw weights and bias uniformly from ±1/√inputs, as two separate linear maps of that many inputs would."""
         draw_uniform((self.weight, self.bias), self.inputs, generator)
 
-    def forward(self, joined: Tensor | SparseMatrix) -> Tensor:
+    def forward(self, joined: Tensor | ConstantMatrix) -> Tensor:
         """Convolve rows that are joined already, [x_v ‖ mean x_u], shape (R, 2 · inputs), to shape (R, outputs)."""
         return joined @ self.weight + self.bias
 
@@ -45,9 +44,13 @@ class SAGEConv(nn.Module):
 
 
 class GraphSAGE(nn.Module):
-    """L convolutions with ReLU and dropout between them; the output is one logit a class."""
+    """L convolutions with ReLU and dropout between them; the output is one logit a class.
 
-    def __init__(self, features: int, hidden: int, classes: int, layers: int, fanout: int, dropout: float) -> None:
+    Subclasses override the three ``_complete`` methods to change what the convolutions k = 0 … L − 1 read and return in a
+    mini-batch; here these methods change nothing.
+    """
+
+    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
         """Set up the layers; call :meth:`reset_parameters` before use.
 
         Args:
@@ -55,7 +58,6 @@ class GraphSAGE(nn.Module):
             hidden: width of the hidden layers.
             classes: number of classes C.
             layers: number of convolutions L, at least 1.
-            fanout: neighbours d drawn for each node in a mini-batch.
             dropout: probability that a hidden unit is set to zero in training.
         """
         super().__init__()
@@ -63,7 +65,6 @@ class GraphSAGE(nn.Module):
         self.convolutions = [SAGEConv(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)]
         for k, convolution in enumerate(self.convolutions):
             self.add_module(f"convolution{k}", convolution)
-        self.fanout = fanout
         self.dropout = dropout
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -71,32 +72,51 @@ class GraphSAGE(nn.Module):
         for convolution in self.convolutions:
             convolution.reset_parameters(generator)
 
-    def forward(self, trees: np.ndarray, table: FeatureTable, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of the roots of sampled trees, shape (B, C).
+    def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of the roots of B sampled trees of L hops, shape (B, C).
 
         Args:
-            trees: sampled neighbourhoods, shape (B, (1 + d)^L), as :func:`feddep.sampling.sample_trees` lays them out.
-            table: the features of the graph that the trees were drawn from.
+            trees: the sampled neighbourhoods.
+            table: inputs of the nodes of the graph that they were drawn from, such as a
+                :class:`feddep.nn.feature_table.FeatureTable`.
             generator: source of the dropout masks; none means no dropout.
         """
-        batch, fanout = len(trees), self.fanout
-        places = tree_width(fanout, len(self.convolutions) - 1)
-        own, drawn = trees[:, :places], trees[:, places:].reshape(-1, fanout)
-        hidden = self.convolutions[0](table.joined(own.ravel(), drawn))
-        for convolution in self.convolutions[1:]:
-            hidden = drop(hidden.relu(), self.dropout, generator).view(batch, places, -1)
-            inner = places // (1 + fanout)
-            neighbours = hidden[:, inner:].view(batch, inner, fanout, -1).mean(dim=2)
-            present = trees[:, inner:places:fanout] != NOBODY  # a node has either all d draws or none
+        nodes, neighbours = trees.split(trees.nodes)
+        hidden = self.convolutions[0](table.joined(nodes.ravel(), neighbours.reshape(-1, neighbours.shape[2])))
+        hidden = self._complete_outputs(0, hidden, trees, table)
+        for k, convolution in enumerate(self.convolutions[1:], start=1):
+            trees = trees.inner
+            hidden = self._complete_inputs(k, hidden.relu().view(*trees.nodes.shape, -1), trees, table)
+            own, drawn = trees.split(drop(hidden, self.dropout, generator))
+            mean, present = drawn.mean(dim=2), trees.has_neighbours
             if not present.all():
-                neighbours = neighbours * torch.from_numpy(present).to(neighbours.device).unsqueeze(2)
-            hidden = convolution(torch.cat([hidden[:, :inner], neighbours], dim=2).flatten(0, 1))
-            places = inner
+                mean = mean * torch.from_numpy(present).to(mean.device).unsqueeze(2)
+            mean = self._complete_neighbours(k, mean, trees, table)
+            hidden = convolution(torch.cat([own, mean], dim=2).flatten(0, 1))
+            hidden = self._complete_outputs(k, hidden, trees, table)
         return hidden
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, without dropout, shape (n, C)."""
+    def _complete_inputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
+        """The inputs of convolution k ≥ 1 at all places of the trees, shape (B, P (1 + f), H)."""
+        return hidden
+
+    def _complete_neighbours(self, k: int, neighbours: Tensor, trees: SampledTrees, table: Any) -> Tensor:
+        """The mean neighbours that convolution k ≥ 1 reads at the places before the trees' last hop, shape (B, P, H)."""
+        return neighbours
+
+    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
+        """The outputs of convolution k at the places before the trees' last hop, shape (B · P, H)."""
+        return hidden
+
+    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of all nodes from their full neighbourhoods, shape (n, C).
+
+        Args:
+            x: features of all nodes, shape (n, F).
+            mean: the adjacency matrix with each row divided by its degree, shape (n, n).
+            generator: source of the dropout masks; none means no dropout.
+        """
         hidden = self.convolutions[0].full(x, mean)
         for convolution in self.convolutions[1:]:
-            hidden = convolution.full(hidden.relu(), mean)
+            hidden = convolution.full(drop(hidden.relu(), self.dropout, generator), mean)
         return hidden

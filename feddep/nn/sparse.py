@@ -1,5 +1,6 @@
-"""A sparse matrix whose product with a dense one is fast, differentiable and the same on every run."""
+"""Constant matrices whose product with a dense one is fast, differentiable and the same on every run."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,38 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from feddep.graph.graph import Graph, mean_adjacency
 
-class SparseMatrix:
-    """A constant sparse matrix A; ``A @ W`` is a dense tensor, differentiable in W.
+
+class ConstantMatrix(ABC):
+    """A constant matrix A; ``A @ W`` is a dense tensor, differentiable in W."""
+
+    @abstractmethod
+    def multiply(self, dense: Tensor) -> Tensor:
+        """A @ dense, without a gradient; shape (rows, dense.shape[1])."""
+
+    @abstractmethod
+    def multiply_transposed(self, dense: Tensor) -> Tensor:
+        """Aᵀ @ dense, without a gradient; shape (columns, dense.shape[1])."""
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """A @ dense; gradients flow to ``dense``."""
+        return _Product.apply(self, dense)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: ConstantMatrix, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.multiply(dense)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.matrix.multiply_transposed(gradient)
+
+
+class SparseMatrix(ConstantMatrix):
+    """A constant matrix in compressed sparse row (CSR) form.
 
     The product is one ``embedding_bag``: row i of the result is the weighted sum of the rows of W that row i of A
     names.  Its gradient, Aᵀ G, is the same operation on the transpose, which is built only when it is needed.
@@ -37,9 +67,7 @@ class SparseMatrix:
         self.shape = shape
         self._arrays = (values, indices, indptr)
         self._device = device
-        self._offsets = self._tensor(indptr[:-1])
-        self._indices = self._tensor(indices)
-        self._values = self._tensor(values)
+        self._offsets, self._indices, self._values = map(self._tensor, (indptr[:-1], indices, values))
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array)
@@ -60,17 +88,11 @@ class SparseMatrix:
         """A @ dense, without a gradient; shape (rows, dense.shape[1])."""
         return embedding_bag(self._indices, dense, self._offsets, mode="sum", per_sample_weights=self._values)
 
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        """A @ dense; gradients flow to ``dense``."""
-        return _Product.apply(self, dense)
+    def multiply_transposed(self, dense: Tensor) -> Tensor:
+        """Aᵀ @ dense, without a gradient; shape (columns, dense.shape[1])."""
+        return self.transpose().multiply(dense)
 
 
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
-        ctx.matrix = matrix
-        return matrix.multiply(dense)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.matrix.transpose().multiply(gradient)
+def graph_matrices(graph: Graph, device: torch.device | str = "cpu") -> tuple[SparseMatrix, SparseMatrix]:
+    """What convolutions of all nodes with all their neighbours read: features, shape (n, F), and mean adjacency, (n, n)."""
+    return SparseMatrix.from_scipy(graph.features, device), SparseMatrix.from_scipy(mean_adjacency(graph), device)

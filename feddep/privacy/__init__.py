@@ -1,1 +1,1 @@
-"""What the random draws of neighbours hide of a graph's edges: the published guarantee, and the exact one."""
+"""DP-SGD, and accountants of DP-SGD and of neighbour sampling."""

@@ -1,34 +1,34 @@
-"""The guarantee that FedDEP states for its neighbour sampling, step by step (FedDEP, Theorem 3.1 and Appendix B).
+"""The published guarantee of neighbour sampling (FedDEP, Theorem 3.1 and Appendix B), step by step.
 
-A mechanism is (ε, δ)-edge-LDP if for any two neighbour lists γ, γ' of one node that differ in one neighbour, and any set S
-of outputs, Pr[R(γ) ∈ S] ≤ e^ε · Pr[R(γ') ∈ S] + δ (Definition B.2).  The paper's argument has three steps:
+A mechanism R is (ε, δ)-edge-LDP if Pr[R(γ) ∈ S] ≤ e^ε · Pr[R(γ') ∈ S] + δ for any two neighbour lists γ, γ' of one node that
+differ in one neighbour, and any set S of outputs (Definition B.2).  The paper's argument:
 
 1. one sampling of d out of D neighbours (Lemma B.1, by Theorems B.1 and B.2): :func:`one_sampling`;
-2. L·N samplings, one a hop and epoch (Lemma B.2, by Theorem B.3): :func:`compose`;
-3. a Bernoulli sampler of rate r (Theorem 3.1, by Theorem B.4): :func:`amplify`.
+2. composition of L·N samplings, one a hop and epoch (Lemma B.2, by Theorem B.3): :func:`compose`;
+3. amplification by a Bernoulli sampler of rate r (Theorem 3.1, by Theorem B.4): :func:`amplify`.
 
-The paper has two slips.  Where the printed formula and the theorem it rests on disagree, both are here:
+Two printed formulas disagree with the theorems that they rest on; both readings are computed:
 
 * δ̃ is printed as (1−δ)^LN (1−δ'), in Lemma B.2 and Theorem 3.1; Theorem B.3 gives 1 − (1−δ)^LN (1−δ').
 * Theorem B.4 is printed with log(1 + p(e^(ε−1))); Theorem 3.1 uses it as log(1 + r(e^ε̃ − 1)), which is the theorem.
 
-What is computed here is what the theorem says.  Whether it holds is another matter: see :mod:`feddep.privacy.profile`.
+The exact guarantee, which shows where Lemma B.1 is wrong, is in :mod:`feddep.privacy.profile`; see docs/privacy.md.
 """
 
 import math
 from dataclasses import dataclass
 
-from feddep.errors import FeddepError
+from feddep.utils.errors import FeddepError
 
 LARGEST = 10**6
 """Largest degree, fan-out, number of hops and number of epochs: more than any graph or training of this benchmark has."""
 
-VACUOUS = 0.99
-"""A guarantee with this δ or a larger one is called vacuous: it permits an edge to be known almost always."""
+VACUOUS_DELTA = 0.99
+"""A guarantee with this δ or a larger one is called vacuous: an edge may be disclosed almost always."""
 
 
 class PrivacyError(FeddepError):
-    """A guarantee was asked for where there is none, or with parameters that mean nothing."""
+    """There is no guarantee for these parameters, or a parameter is out of range."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class Terms:
-    """How neighbour lists are read.  The defaults are one sampling and nothing else.
+class SamplingParameters:
+    """How neighbour lists are sampled.  The defaults are a single sampling.
 
     Attributes:
         fanout: number of neighbours d drawn at a time.
@@ -75,15 +75,12 @@ class Terms:
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the ranges."""
-        for name, count in {
-            "fan-out d": self.fanout,
-            "number of layers L": self.layers,
-            "number of epochs N": self.epochs,
-        }.items():
-            require_count(name, count)
+        """Validate the parameters."""
+        require_count("fan-out d", self.fanout)
+        require_count("number of layers L", self.layers)
+        require_count("number of epochs N", self.epochs)
         for name, share in {"rate r": self.rate, "slack δ'": self.slack}.items():
-            if not 0 <= share <= 1:  # also where it is not a number
+            if not 0 <= share <= 1:  # true for NaN, too
                 raise PrivacyError(f"the {name} is {share}; it must be a number from 0 to 1")
 
     @property
@@ -93,11 +90,7 @@ class Terms:
 
 
 def require_count(name: str, value: int) -> None:
-    """Refuse what is no count from 1 to :data:`LARGEST`.
-
-    Raises:
-        PrivacyError: naming ``name``.
-    """
+    """Raise :class:`PrivacyError`, naming ``name``, unless ``value`` is from 1 to :data:`LARGEST`."""
     if not 1 <= value <= LARGEST:
         raise PrivacyError(f"the {name} is {value}; it must be a whole number from 1 to {LARGEST}")
 
@@ -108,7 +101,7 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     * d < D, without replacement (Theorem B.1): ε = ln((D+1)/(D+1−d)), δ = d/D;
     * d ≥ D, with replacement (Theorem B.2): ε = d · ln((D+1)/D), δ = 1 − ((D−1)/D)^d.
 
-    Neither falls steadily as D grows: at d = 5, D = 6 has a larger ε and δ than D = 5, since the law changes between them.
+    Neither is monotone in D: at d = 5, D = 6 has a larger ε and δ than D = 5, where the law changes.
 
     Args:
         degree: number of neighbours D.
@@ -127,8 +120,8 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     return Guarantee(fanout * math.log1p(1 / degree), rest)
 
 
-def spread(epsilon: float, times: int, slack: float) -> tuple[float, float]:
-    """The two candidates for U, the smaller of which counts: √ln(e + ε√k/δ') and √ln(1/δ') (Theorem B.3); ∞ for δ' = 0."""
+def composition_factors(epsilon: float, times: int, slack: float) -> tuple[float, float]:
+    """√ln(e + ε√k/δ') and √ln(1/δ'), the smaller of which is U in Theorem B.3; ∞ for δ' = 0."""
     if slack == 0:
         return math.inf, math.inf
     first = _log_add(1.0, math.log(epsilon) + math.log(times) / 2 - math.log(slack)) if epsilon > 0 else 1.0
@@ -136,7 +129,7 @@ def spread(epsilon: float, times: int, slack: float) -> tuple[float, float]:
 
 
 def composed_epsilons(epsilon: float, times: int, slack: float) -> tuple[float, float]:
-    """ε̃ of k samplings, by basic and by advanced composition, the smaller of which counts (Theorem B.3).
+    """ε̃ of k samplings by basic and by advanced composition, the smaller of which counts (Theorem B.3).
 
     Returns:
         kε and kε (e^ε − 1)/(e^ε + 1) + εU√(2k); the fraction is tanh(ε/2), which does not overflow.
@@ -144,30 +137,27 @@ def composed_epsilons(epsilon: float, times: int, slack: float) -> tuple[float, 
     if epsilon == 0:
         return 0.0, 0.0  # also where U is infinite
     basic = times * epsilon
-    return basic, basic * math.tanh(epsilon / 2) + epsilon * min(spread(epsilon, times, slack)) * math.sqrt(2 * times)
+    factor = min(composition_factors(epsilon, times, slack))
+    return basic, basic * math.tanh(epsilon / 2) + epsilon * factor * math.sqrt(2 * times)
 
 
 def compose(each: Guarantee, times: int, slack: float) -> Guarantee:
-    """k samplings, as the cited theorem has it (Theorem B.3): δ̃ = 1 − (1−δ)^k (1−δ')."""
-    return Guarantee(min(composed_epsilons(each.epsilon, times, slack)), _log_never(each, times, slack))
+    """k samplings, as in the cited theorem (Theorem B.3): δ̃ = 1 − (1−δ)^k (1−δ')."""
+    log_rest = times * each.log_rest + (math.log1p(-slack) if slack < 1 else -math.inf)
+    return Guarantee(min(composed_epsilons(each.epsilon, times, slack)), log_rest)
 
 
 def compose_as_printed(each: Guarantee, times: int, slack: float) -> Guarantee:
     """k samplings, as Lemma B.2 and Theorem 3.1 print it: δ̃ = (1−δ)^k (1−δ'), the complement of what they cite."""
-    log_delta = _log_never(each, times, slack)
-    return Guarantee(min(composed_epsilons(each.epsilon, times, slack)), _log_complement(log_delta))
-
-
-def _log_never(each: Guarantee, times: int, slack: float) -> float:
-    """Ln((1−δ)^k (1−δ'))."""
-    return times * each.log_rest + (math.log1p(-slack) if slack < 1 else -math.inf)
+    cited = compose(each, times, slack)
+    return Guarantee(cited.epsilon, _log_complement(cited.log_rest))
 
 
 def amplify(guarantee: Guarantee, rate: float) -> Guarantee:
     """Amplification by a Bernoulli sampler (Balle et al. 2020; Theorem 3.1): (ln(1 + r(e^ε − 1)), rδ).
 
-    The theorem is about a sampler that picks the records a mechanism may read.  FedDEP's sampler picks generated
-    embeddings, after neighbour lists have been read: the formula is the paper's, its premise is not met.
+    The theorem assumes that the sampler picks the records a mechanism may read.  FedDEP's picks generated embeddings, after
+    neighbour lists have been read: the premise is not met.
     """
     if rate in (0, 1):
         return guarantee if rate else Guarantee(0.0, 0.0)
@@ -197,7 +187,7 @@ def _log_complement(x: float) -> float:
 
 @dataclass(frozen=True)
 class Step:
-    """One line of an account: ``symbol`` = ``formula`` = ``value``, and where the formula stands; ``name`` may be empty."""
+    """One line of the derivation: ``symbol`` = ``formula`` = ``value``, and its source; ``name`` may be empty."""
 
     name: str
     symbol: str
@@ -207,22 +197,20 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Account:
+class PublishedGuarantee:
     """Theorem 3.1 for lists of at least D neighbours.
 
     Attributes:
         degree: number of neighbours D.
-        terms: how the lists are read.
+        parameters: how the lists are sampled.
         one: one sampling.
-        composed: L·N samplings, by the cited theorem.
-        composed_as_printed: the same with the printed δ̃.
-        final: Theorem 3.1 with both slips put right: what follows from the theorems that it cites.
-        final_as_printed: Theorem 3.1 with the printed δ̃.
-        steps: every quantity on the way, in the paper's order.
+        composed, composed_as_printed: L·N samplings, by the cited theorem and with the printed δ̃.
+        final, final_as_printed: Theorem 3.1 with both misprints corrected, and with the printed δ̃.
+        steps: every intermediate quantity, in the paper's order.
     """
 
     degree: int
-    terms: Terms
+    parameters: SamplingParameters
     one: Guarantee
     composed: Guarantee
     composed_as_printed: Guarantee
@@ -232,30 +220,27 @@ class Account:
 
     def as_dict(self) -> dict[str, object]:
         """Ready for JSON; infinite values (U for δ' = 0) are null."""
+        guarantees = ("one", "composed", "composed_as_printed", "final", "final_as_printed")
         return {
             "degree": self.degree,
-            "one": self.one.as_dict(),
-            "composed": self.composed.as_dict(),
-            "composed_as_printed": self.composed_as_printed.as_dict(),
-            "final": self.final.as_dict(),
-            "final_as_printed": self.final_as_printed.as_dict(),
+            **{name: getattr(self, name).as_dict() for name in guarantees},
             "steps": [{**vars(step), "value": step.value if math.isfinite(step.value) else None} for step in self.steps],
         }
 
 
-def account(degree: int, terms: Terms) -> Account:
-    """Work Theorem 3.1 out for lists of at least ``degree`` neighbours.
+def published_guarantee(degree: int, parameters: SamplingParameters) -> PublishedGuarantee:
+    """Theorem 3.1 for lists of at least ``degree`` neighbours.
 
     Raises:
         PrivacyError: if ``degree`` is not from 1 to :data:`LARGEST`.
     """
-    times, slack, rate = terms.samplings, terms.slack, terms.rate
-    one = one_sampling(degree, terms.fanout)
-    first, second = spread(one.epsilon, times, slack)
+    times, slack, rate = parameters.samplings, parameters.slack, parameters.rate
+    one = one_sampling(degree, parameters.fanout)
+    first, second = composition_factors(one.epsilon, times, slack)
     basic, advanced = composed_epsilons(one.epsilon, times, slack)
     composed, printed = compose(one, times, slack), compose_as_printed(one, times, slack)
     final, final_printed = amplify(composed, rate), amplify(printed, rate)
-    without = terms.fanout < degree
+    without = parameters.fanout < degree
     law, cited = ("without replacement", "Theorem B.1") if without else ("with replacement", "Theorem B.2")
     steps = (
         Step(f"one sampling, {law}", "ε", one.epsilon, "ln((D+1)/(D+1−d))" if without else "d ln((D+1)/D)", cited),
@@ -274,4 +259,4 @@ def account(degree: int, terms: Terms) -> Account:
         Step("as cited", "δ", final.delta, "r (1 − (1−δ)^k (1−δ'))", "Theorems B.3 and 3.1"),
         Step("as printed", "δ", final_printed.delta, "r (1−δ)^k (1−δ')", "Theorem 3.1"),
     )
-    return Account(degree, terms, one, composed, printed, final, final_printed, steps)
+    return PublishedGuarantee(degree, parameters, one, composed, printed, final, final_printed, steps)

@@ -1,29 +1,12 @@
 """How likely one edge changes the tree sampled at a training node, and how many trees of a batch it changes.
 
-Take a graph and the same one without its edge {u, v}, and draw the tree of a root (:func:`feddep.sampling.sample_trees`) in both
-worlds side by side, list by list in the sampler's order.  A list other than that of u or v is the same in both: draw the same.
-Couple the two laws P and Q of u's list maximally: the draws are equal with probability Σ_o min(P(o), Q(o)), which
-:func:`feddep.privacy.profile.exact` has in closed form, and no equal draw shows v.  Trees differ only from the first unequal draw
-on, so that the total-variation distance ρ of their laws is at most the chance that there is one, 1 − S_L, with
+Neighbouring datasets are a graph and the same one without its edge {u, v}.  By a coupling of their trees, drawn list by list, the
+total variation distance of the laws of a root's tree is at most 1 − S_L, with
 
     S_0(w) = 1,    S_l(w) = S_{l−1}(w) · F_w(S_{l−1}),    F_w(s) = Σ_o min(P_w(o), Q_w(o)) Π_{c ∈ o} s(c),
 
-since a tree of l hops is one of l − 1 hops and one more reading of the list of w, below each draw of which there are l − 1 hops.
-The sum runs over the draws o from what is common to the lists of w in both worlds, n neighbours:
-
-* with replacement (n < d; n = d for an unchanged list): [1 or 1 − δ_w] · (mean of s)^d;
-* without (n > d; and for a changed list n = d, where only the draw of all n is common): [1 or 1 − δ_w] · mean over all d-subsets
-  of the product of s.
-
-It is equal to the distance, ρ = 1 − S_L, if at all readings the *same* world gives common draws less often, for then
-Σ min(Π P, Π Q) = Σ Π min(P, Q).  That is the world with the edge, except at an end of d + 1 neighbours if d ≥ 2: so always for
-L = 1, and for more hops unless exactly one end has d + 1 neighbours.  Order counts as seen, as far as the sampler's shows: the
-bound does not rest on sums of floating-point numbers being the same in any order.
-
-The numbers of changed trees in a batch are laws on 0 … k, and a stochastically larger one has the larger ε
-(:mod:`feddep.privacy.dpsgd_accounting`).  So one law serves all edges of a graph: for each j the largest probability that any
-edge has to change j trees or more (:func:`most_changed`).  It is the least law that is stochastically above all of them.  Its ε
-is an upper bound on that of the worst edge, and that edge's own if it is worst for every j.
+where P_w and Q_w are the laws of a draw o from the list of w in either graph.  The bound is the distance itself for L = 1, and
+for more hops unless exactly one end has d + 1 neighbours.  docs/privacy_proofs.md has the proof.
 """
 
 import math
@@ -32,15 +15,15 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
 from feddep.privacy.accountant import require_count
-from feddep.privacy.profile import exact
+from feddep.privacy.profile import exact_guarantee
 
 _MOST_AT_A_TIME = 4_000_000
-"""Most numbers that are worked on at a time, some 100 MB with all copies."""
+"""Most numbers in memory at a time, some 100 MB with all copies."""
 
 _NEVER = 1e-40
-"""A probability that is no longer told from that of the worst case."""
+"""Sums less likely than this are merged with the largest one."""
 
 
 def tree_changes(graph: Graph, roots: np.ndarray, hops: int, fanout: int, stand_ins: np.ndarray | None = None) -> sp.csr_array:
@@ -52,11 +35,11 @@ def tree_changes(graph: Graph, roots: np.ndarray, hops: int, fanout: int, stand_
         hops: number of hops L of the trees.
         fanout: number of neighbours d that are drawn from a list.
         stand_ins: how many entries each node's list has besides its neighbours, which have no lists themselves
-            (:func:`feddep.baselines.border.expand`); int64, shape (n,); none by default.
+            (:func:`feddep.methods.shared.border.expand`); int64, shape (n,); none by default.
 
     Returns:
-        float64, shape (|E|, number of roots), edges in the order of :meth:`feddep.graph.Graph.edges`.  What is stored are the
-        roots that :func:`feddep.privacy.dpsgd_accounting.roots_of_edges` counts.
+        float64, shape (|E|, number of roots), edges in the order of :meth:`Graph.edges`.  What is stored are the
+        roots within L − 1 hops of either end.
     """
     require_count("number of hops L", hops)
     require_count("fan-out d", fanout)
@@ -67,10 +50,10 @@ def tree_changes(graph: Graph, roots: np.ndarray, hops: int, fanout: int, stand_
 
 
 def most_changed(changes: sp.csr_array, rate: float) -> np.ndarray:
-    """The least law, in stochastic order, above the number of trees of a batch that each edge changes.
+    """The least law, in stochastic order, above the number of trees in a batch that each edge changes.
 
-    A root of which the trees differ with probability ρ is sampled and has unequal trees, given that it is not sampled with equal
-    ones, with probability qρ / (1 − q + qρ), independently of the others.
+    A root whose trees differ with probability ρ counts with probability qρ / (1 − q + qρ), independently of the others: that it
+    is sampled with unequal trees, given that it is not sampled with equal ones.
 
     Args:
         changes: ρ of each edge and root, as :func:`tree_changes` gives it.
@@ -85,19 +68,29 @@ def most_changed(changes: sp.csr_array, rate: float) -> np.ndarray:
         return np.eye(1, most + 1)[0]
     unequal = rate * changes.data
     rates = sp.csr_array((unequal / (1 - rate + unequal), changes.indices, changes.indptr), shape=changes.shape)
-    end = min(most, _beyond(float(rates.sum(axis=1).max())))
+    end = min(most, _practical_maximum(float(rates.sum(axis=1).max())))
     at_least = np.zeros(end + 1)
     for rows in np.array_split(np.argsort(roots), -(-len(roots) * (end + 1) // _MOST_AT_A_TIME)):
-        laws = _sums(rates[rows], end)
+        laws = _poisson_binomial(rates[rows], end)
         at_least = np.maximum(at_least, laws[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0))
     law = np.zeros(most + 1)
     law[:end] = -np.diff(at_least)
-    law[most] = at_least[end]  # what is as good as impossible counts as all k of them
+    law[most] = at_least[end]  # negligible sums count as all k
     return law
 
 
+def most_roots(degree: int, hops: int) -> int:
+    """The most roots whose trees may depend on one edge, in any graph of no larger degree D: 2 Σ_{l < L} (D − 1)^l.
+
+    Each end has at most D − 1 neighbours besides the other end, each of those D − 1 further ones, and so on.
+    """
+    require_count("degree D", degree)
+    require_count("number of hops L", hops)
+    return 2 * sum((degree - 1) ** hop for hop in range(hops))
+
+
 def _parts(graph: Graph, edges: np.ndarray, hops: int, fanout: int) -> Iterator[np.ndarray]:
-    """The edges, a part at a time: as many as have trees with so many paths."""
+    """The edges in parts whose trees have at most so many paths."""
     closed = graph.adjacency.astype(np.float64) + sp.eye_array(graph.num_nodes, format="csr")
     paths = np.ones(graph.num_nodes)
     for _ in range(hops - 1):
@@ -110,7 +103,7 @@ def _parts(graph: Graph, edges: np.ndarray, hops: int, fanout: int) -> Iterator[
 def _changes(graph: Graph, lengths: np.ndarray, edges: np.ndarray, hops: int, fanout: int) -> sp.csr_array:
     """1 − S_L of some edges at all nodes, shape (edges, n); stored for the nodes up to L − 1 hops from an edge.
 
-    Edge e and node w are one number, e·n + w, which is called a place.
+    A pair of edge e and node w is encoded as one number e·n + w, a place.
     """
     n = graph.num_nodes
     first = np.arange(len(edges)) * n
@@ -118,20 +111,22 @@ def _changes(graph: Graph, lengths: np.ndarray, edges: np.ndarray, hops: int, fa
     in_order = np.argsort(ends)
     ends, others = ends[in_order], np.roll(edges, 1, axis=1).T.ravel()[in_order]
     sizes, size_of = np.unique(lengths[ends % n], return_inverse=True)
-    same_draw = np.array([math.exp(exact(int(size) - 1, fanout, ordered=True).log_rest) for size in sizes])[size_of]  # 1 − δ
+    same_draw = np.array([math.exp(exact_guarantee(int(size) - 1, fanout, ordered=True).log_rest) for size in sizes])[
+        size_of
+    ]  # 1 − δ
 
     places, same = ends[:0], np.empty(0)  # S_l where it is not 1
     for _ in range(hops):
-        # Who has c in their lists, for all places c: the edge itself is in neither list.
+        # The readers of each place c: all nodes with c in their list, except along the edge itself.
         counts = graph.degrees[places % n]
         entries = np.repeat(graph.indptr[places % n] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         readers = np.repeat(places - places % n, counts) + graph.indices[entries]
         values = np.repeat(same, counts)
-        across = _find(ends, readers)
+        across = _positions(ends, readers)
         common = (across < 0) | (others[across] != np.repeat(places % n, counts))
         sorting = np.argsort(readers[common], kind="stable")
         readers, starts = np.unique(readers[common][sorting], return_index=True)
-        is_end = _find(ends, readers) >= 0
+        is_end = _positions(ends, readers) >= 0
         drawn = _mean_products(values[common][sorting], starts, lengths[readers % n] - is_end, is_end, fanout)
 
         reached = np.union1d(np.union1d(ends, readers), places)
@@ -142,7 +137,7 @@ def _changes(graph: Graph, lengths: np.ndarray, edges: np.ndarray, hops: int, fa
     return sp.csr_array((1 - same, (places // n, places % n)), shape=(len(edges), n))
 
 
-def _find(ordered: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _positions(ordered: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Where each of ``values`` is in an ascending array; −1 where it is not."""
     if not len(ordered):
         return np.full(len(values), -1)
@@ -156,8 +151,8 @@ def _mean_products(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, 
     Args:
         values: s of the entries for which it is not 1, list by list.
         starts: where each list starts in ``values``.
-        lengths: number of all entries that a list has in both worlds, n.
-        is_end: whether the list is that of u or v, and has another entry in one of the worlds.
+        lengths: number of all entries that a list has in both graphs, n.
+        is_end: whether the list is that of u or v, and has another entry in one of the graphs.
         fanout: number of entries d that are drawn.
     """
     counts = np.diff(starts, append=len(values))
@@ -180,8 +175,8 @@ def _mean_products(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray, 
     return means
 
 
-def _sums(rates: sp.csr_array, end: int) -> np.ndarray:
-    """The law of the sum of independent Bernoulli variables, for each row of rates; of all sums from ``end`` on together.
+def _poisson_binomial(rates: sp.csr_array, end: int) -> np.ndarray:
+    """The law of the sum of independent Bernoulli variables, for each row of rates; sums from ``end`` on are merged.
 
     Returns:
         float64, shape (rows, end + 1).
@@ -200,8 +195,8 @@ def _sums(rates: sp.csr_array, end: int) -> np.ndarray:
     return laws
 
 
-def _beyond(mean: float) -> int:
-    """A number that a sum of independent Bernoulli variables of no larger mean as good as never reaches (Chernoff)."""
+def _practical_maximum(mean: float) -> int:
+    """A number that a sum of independent Bernoulli variables of no larger mean reaches with negligible probability (Chernoff)."""
     reached = math.ceil(mean) + 1
     while reached * math.log(reached / mean) - reached + mean < -math.log(_NEVER):
         reached += 1

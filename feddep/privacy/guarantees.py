@@ -1,8 +1,8 @@
-"""The guarantees of a benchmark's clients, all in one form: of neighbour sampling, published and exact, and of DP-SGD.
+"""All guarantees of a benchmark's clients in one form: of neighbour sampling, published and exact, and of DP-SGD.
 
-A framework that draws neighbours for its mini-batches has the guarantee of the sampling, with or without noise.  DP-SGD has that
-of its noise besides.  The two are not about the same observer: the first is about who sees the drawn neighbours, the second about
-who sees all weights that a client sends.
+A framework that draws neighbours for its mini-batches has the guarantee of the sampling, with or without noise; DP-SGD adds that
+of its noise.  The two are about different observers: the first about one who sees the drawn neighbours, the second about one who
+sees all weights that a client sends.
 """
 
 import math
@@ -10,22 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from feddep.graph import Graph
-from feddep.partition import Partition
-from feddep.privacy.accountant import Account, Guarantee, Terms, account
-from feddep.privacy.clients import Facts, facts
-from feddep.privacy.noisy_training import Edge, Sampling, Spending, Trained, spent, trained
-from feddep.privacy.profile import exact
-from feddep.splits import Split
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
+from feddep.privacy.accountant import Guarantee, PublishedGuarantee, SamplingParameters, published_guarantee
+from feddep.privacy.dpsgd_guarantees import DpsgdGuarantee, EdgeChanges, PoissonSampling, client_trees, dpsgd_guarantee
+from feddep.privacy.profile import exact_at_node
+from feddep.privacy.sampling_guarantees import SamplingGuarantee, sampling_guarantees
+from feddep.training.setting import Setting
 
 DELTA = 1e-5
 """δ of DP-SGD, and the slack δ' of the composition theorem: below one over the number of edges of every client of the papers."""
 
 
 @dataclass(frozen=True)
-class Line:
+class ClientGuarantee:
     """One guarantee for one client.
 
     Attributes:
@@ -34,16 +33,16 @@ class Line:
         hidden: of sampling, an entry in the list of the client's ``worst node`` or of its ``median node``, the one of median
             degree; of DP-SGD, an ``example`` or an ``edge``.
         accounting: ``published`` (Theorem 3.1, its composition as in the theorem it cites) or ``exact``; ``rdp`` or ``pld``.
+        one: the guarantee of one sampling or step; none if there is no ε.
+        all: the guarantee of all together.
+        times: number of samplings or steps.
         framework: whose noise it is; empty for sampling, which is that of every framework.
+        bound: on the edge level, ``trees`` or ``simple``, see :class:`feddep.privacy.dpsgd_guarantees.EdgeChanges`; else empty.
         sigma: noise multiplier σ.
-        bound: on the edge level, ``trees`` or ``simple``, see :data:`feddep.privacy.noisy_training.Bound`; else empty.
         degree: of sampling, the number of neighbours D of that node; of the worst node by the exact guarantee none is named, as
             a list that loses and one that gains a neighbour are compared.
         roots: on the edge level, the number of training nodes k whose trees may depend on an edge.
         rate: of DP-SGD, probability q that a training node is in a batch.
-        times: number of samplings or steps.
-        one: the guarantee of one of them; none if there is no ε.
-        all: the guarantee of all together.
     """
 
     client: int | None
@@ -61,92 +60,58 @@ class Line:
     rate: float | None = None
 
 
-@dataclass(frozen=True)
-class Training:
-    """How classifiers are trained, as far as it matters here; the fields of :class:`feddep.settings.Setting`."""
-
-    batch_size: int
-    fanout: int
-    layers: int
-    rounds: int
-    local_epochs: int
-
-    @classmethod
-    def of(cls, setting: Mapping[str, Any]) -> "Training":
-        """Those of a setting's entry in the configuration."""
-        return cls(*(setting[name] for name in cls.__dataclass_fields__))
-
-    @property
-    def epochs(self) -> int:
-        """In all rounds together."""
-        return self.rounds * self.local_epochs
-
-
-def measure(graph: Graph, partition: Partition, split: Split, training: Training, noises: Mapping[str, float]) -> Iterator[Line]:
+def client_guarantees(
+    graph: Graph, partition: Partition, split: Split, setting: Setting, noises: Mapping[str, float]
+) -> Iterator[ClientGuarantee]:
     """All guarantees of each client.
 
     Args:
         graph: the global graph.
         partition: which client holds which node.
         split: whose training nodes count.
-        training: how classifiers are trained.
+        setting: how classifiers are trained.
         noises: σ of each framework that trains by DP-SGD.
 
     Raises:
         PrivacyError: if graph, partition and split do not belong together.
     """
-    terms = Terms(training.fanout, training.layers, training.epochs, slack=DELTA)
-    for found in facts(graph, partition, terms):
+    epochs = setting.rounds * setting.local_epochs
+    parameters = SamplingParameters(setting.fanout, setting.layers, epochs, slack=DELTA)
+    for found in sampling_guarantees(graph, partition, parameters):
         yield from _of_sampling(found)
-    for client in trained(graph, partition, split, training.layers, training.fanout) if noises else []:
-        sampling = Sampling.of_training(client.training, training.batch_size, training.epochs)
-        hidden = (None, client.edge(sampling.rate), Edge(client.roots))
+    for client in client_trees(graph, partition, split, setting.layers, setting.fanout) if noises else []:
+        sampling = PoissonSampling.of_training(client.training, setting.batch_size, epochs)
+        levels = (None, client.worst_edge(sampling.rate), EdgeChanges.simple(client.roots, sampling.rate))
         for framework, sigma in noises.items():
-            for edge in hidden:
-                yield from _of_noise(client, sampling, framework, spent(sigma, sampling, DELTA, edge))
+            for edge in levels:
+                yield from _of_noise(client.client, framework, sampling, dpsgd_guarantee(sigma, sampling, DELTA, edge))
 
 
-def _of_sampling(found: Facts) -> Iterator[Line]:
-    terms, times = found.terms, found.terms.samplings
-    # the lower one of two
-    median = int(np.searchsorted(np.cumsum(found.degree_counts), found.nodes / 2))
-    of_median = [exact(shorter, terms.fanout) for shorter in (max(median - 1, 0), median)]  # a neighbour less, one more
-    worse = min(of_median, key=lambda guarantee: guarantee.log_rest)
-    theorem = account(median, terms) if median else None
-    yield _published(found, "worst node", found.least_degree, found.published)
-    yield Line(found.client, "sampling", "worst node", "exact", found.one, found.all, times)
-    yield _published(found, "median node", median, theorem)
-    yield Line(
-        found.client, "sampling", "median node", "exact", worse, Guarantee(0.0, times * worse.log_rest), times, degree=median
-    )
+def _of_sampling(found: SamplingGuarantee) -> Iterator[ClientGuarantee]:
+    parameters, times, median = found.parameters, found.parameters.samplings, found.median_degree
+
+    def published(node: str, degree: int, theorem: PublishedGuarantee | None) -> ClientGuarantee:
+        one, composed = (None, None) if theorem is None else (theorem.one, theorem.composed)
+        return ClientGuarantee(found.client, "sampling", node, "published", one, composed, times, degree=degree)
+
+    yield published("worst node", found.least_degree, found.published)
+    yield ClientGuarantee(found.client, "sampling", "worst node", "exact", found.one, found.all, times)
+    yield published("median node", median, published_guarantee(median, parameters) if median else None)
+    one, composed = (exact_at_node(median, parameters.fanout, count) for count in (1, times))
+    yield ClientGuarantee(found.client, "sampling", "median node", "exact", one, composed, times, degree=median)
 
 
-def _published(found: Facts, hidden: str, degree: int, theorem: Account | None) -> Line:
-    one, composed = (None, None) if theorem is None else (theorem.one, theorem.composed)
-    return Line(found.client, "sampling", hidden, "published", one, composed, found.terms.samplings, degree=degree)
-
-
-def _of_noise(client: Trained, sampling: Sampling, framework: str, spending: Spending) -> Iterator[Line]:
+def _of_noise(client: int | None, framework: str, sampling: PoissonSampling, found: DpsgdGuarantee) -> Iterator[ClientGuarantee]:
+    of_noise: dict[str, Any] = {"framework": framework, "bound": found.bound or "", "sigma": found.sigma, "roots": found.roots}
     for accounting in ("rdp", "pld"):
-        one, all_ = (Guarantee(getattr(each, accounting), math.log1p(-DELTA)) for each in (spending.step, spending.training))
-        yield Line(
-            client.client,
-            "dpsgd",
-            spending.level,
-            accounting,
-            one,
-            all_,
-            sampling.steps,
-            framework=framework,
-            bound=spending.bound or "",
-            sigma=spending.sigma,
-            roots=spending.roots,
-            rate=sampling.rate,
+        one, composed = (Guarantee(getattr(each, accounting), math.log1p(-DELTA)) for each in (found.one_step, found.all_steps))
+        yield ClientGuarantee(
+            client, "dpsgd", found.level, accounting, one, composed, sampling.steps, **of_noise, rate=sampling.rate
         )
 
 
-def badness(line: Line) -> tuple[bool, float, float, float]:
-    """Orders lines by how little they promise: those that promise nothing last, else by δ of one, then by ε and δ of all."""
-    if line.one is None or line.all is None:
+def weakness(row: ClientGuarantee) -> tuple[bool, float, float, float]:
+    """Sort key, weakest guarantee last: those without ε last, else by δ of one, then by ε and δ of all."""
+    if row.one is None or row.all is None:
         return True, 0.0, 0.0, 0.0
-    return False, -line.one.log_rest, line.all.epsilon, -line.all.log_rest
+    return False, -row.one.log_rest, row.all.epsilon, -row.all.log_rest

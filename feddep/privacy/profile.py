@@ -1,107 +1,36 @@
-"""The exact guarantee of neighbour sampling, to hold against the published one.
+"""The exact guarantee of neighbour sampling: its privacy profile, the least δ for each ε.
 
-Whoever sees which neighbours were drawn sees a sample of one of two laws, P for a list of n + 1 neighbours and Q for the
-same list without one of them.  The least δ for a given ε is the hockey-stick divergence, Σ_o max(0, P(o) − e^ε Q(o)), or
-the same with P and Q exchanged, whichever is larger (Balle, Barthe and Gaboardi 2020, "Privacy profiles and amplification
-by subsampling").  :func:`sequences` and :func:`multisets` enumerate the laws of :func:`feddep.sampling.sample_neighbours`
-in exact fractions, and :func:`divergence` compares them.
-
-Removing a neighbour u makes every output that contains u impossible, so that δ is at least the probability that u is
-drawn, and no ε makes up for it.  The enumeration shows more: the least δ is the total variation distance, *for every*
-ε ≥ 0.  The privacy profile is flat; :func:`exact_delta` has its closed form.
+Whoever sees which neighbours were drawn sees a sample of P, drawn from a list of n + 1 neighbours, or of Q, from the same list
+without one of them.  The least δ for a given ε is the larger of both hockey-stick divergences, Σ_o max(0, P(o) − e^ε Q(o)) and
+the same with P and Q exchanged (Balle, Barthe and Gaboardi 2020, "Privacy profiles and amplification by subsampling").  Here it
+is the total variation distance *for every* ε ≥ 0: the profile is flat.  docs/privacy_proofs.md has the proof.
 """
 
-import itertools
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 from feddep.privacy.accountant import Guarantee, PrivacyError, require_count
-from feddep.sampling import NOBODY
-
-Outcome = tuple[int, ...]
-Law = Mapping[Outcome, Fraction]
-
-MOST_OUTCOMES = 200_000
-"""Longer laws are not enumerated; it takes seconds."""
 
 
-def sequences(neighbours: Sequence[int], fanout: int) -> Law:
-    """The law of the neighbours drawn from a list, in the order in which the sampler gives them.
+def exact_guarantee(degree: int, fanout: int, times: int = 1, ordered: bool = False) -> Guarantee:
+    """The exact guarantee for a list of n neighbours and the same list with one more, sampled ``times`` times.
 
-    With replacement that is the order of drawing, without it is ascending.
+    δ = 1 − q^times, where q is the probability of the outputs that both lists can give, under the list that gives them less
+    often:
 
-    Args:
-        neighbours: the list, in ascending order; it may be empty.
-        fanout: number of neighbours d that are drawn.
-
-    Raises:
-        PrivacyError: if there are more than :data:`MOST_OUTCOMES` outcomes, or ``fanout`` is below 1.
-    """
-    require_count("fan-out d", fanout)
-    degree = len(neighbours)
-    if degree == 0:
-        return {(NOBODY,) * fanout: Fraction(1)}
-    if (math.comb(degree, fanout) if degree > fanout else degree**fanout) > MOST_OUTCOMES:
-        raise PrivacyError(
-            f"drawing {fanout} of {degree} neighbours has more than {MOST_OUTCOMES} outcomes; only short lists are enumerated"
-        )
-    if degree <= fanout:
-        return dict.fromkeys(itertools.product(neighbours, repeat=fanout), Fraction(1, degree**fanout))
-    return dict.fromkeys(itertools.combinations(neighbours, fanout), Fraction(1, math.comb(degree, fanout)))
-
-
-def multisets(neighbours: Sequence[int], fanout: int) -> Law:
-    """The law of the neighbours drawn from a list, whatever their order: all that a mean of them depends on.
-
-    Arguments and errors as for :func:`sequences`.
-    """
-    law: defaultdict[Outcome, Fraction] = defaultdict(Fraction)
-    for drawn, share in sequences(neighbours, fanout).items():
-        law[tuple(sorted(drawn))] += share
-    return law
-
-
-def repeated(law: Law, times: int) -> Law:
-    """The law of ``times`` independent outcomes, one after the other."""
-    return {
-        tuple(itertools.chain.from_iterable(outcomes)): math.prod((law[outcome] for outcome in outcomes), start=Fraction(1))
-        for outcomes in itertools.product(law, repeat=times)
-    }
-
-
-def divergence(p: Law, q: Law, factor: Fraction) -> Fraction:
-    """Hockey-stick divergence Σ_o max(0, p(o) − factor · q(o)): the least δ with P ≤ e^ε Q + δ, for factor = e^ε."""
-    return sum((max(share - factor * q.get(outcome, Fraction(0)), Fraction(0)) for outcome, share in p.items()), Fraction(0))
-
-
-def enumerated_delta(p: Law, q: Law, factor: Fraction) -> Fraction:
-    """The least δ for ε = ln ``factor``, whichever of the two laws is the true one."""
-    return max(divergence(p, q, factor), divergence(q, p, factor))
-
-
-def exact(degree: int, fanout: int, times: int = 1, ordered: bool = False) -> Guarantee:
-    """The exact guarantee for a list of n neighbours and the same list with one more, which is sampled ``times`` times.
-
-    The outputs that both lists can give have, each time, under the list that gives them less often, the probability
-
-    * n = 0: nothing; an empty list gives :data:`~feddep.sampling.NOBODY`, a list of one gives this one;
+    * n = 0: 0; an empty list gives :data:`~feddep.graph.sampling.NOBODY`, a list of one always this one;
     * 0 < n < d, both with replacement: (n/(n+1))^d, that the additional neighbour is not drawn;
-    * n = d, with and without: min(1/(d+1), d!/d^d), that each neighbour of the shorter list is drawn once;
+    * n = d, with and without replacement: min(1/(d+1), d!/d^d), that each neighbour of the shorter list is drawn once;
     * n > d, both without replacement: 1 − d/(n+1), that the additional neighbour is not drawn.
-
-    δ is 1 less that probability to the power ``times``, and it is the least δ for ε = 0 and for every other ε: the
-    guarantee is (0, δ), and (ε, δ') is wrong for each δ' < δ, however large ε.  For on the outputs that both lists can give,
-    one law, call it P, is nowhere above the other, nor are powers of it: Σ max(0, P − e^ε Q) is then what P gives to
-    outputs that Q cannot have, for ε = 0 and any other.
 
     Args:
         degree: length n of the shorter list.
         fanout: number of neighbours d that are drawn at a time.
         times: number of independent samplings that are seen.
-        ordered: whether the order in which the sampler gives them is seen as well.  It matters for n = d alone, where the
-            probability is then min(1/(d+1), d^(−d)): ascending draws are likely to be without replacement.
+        ordered: whether the order in which the sampler gives them is seen as well.  It matters for n = d alone, where q is then
+            min(1/(d+1), d^(−d)): ascending draws are likely to be without replacement.
+
+    Returns:
+        (0, δ); (ε, δ') does not hold for any δ' < δ, however large ε.
 
     Raises:
         PrivacyError: if a count is out of range.
@@ -123,7 +52,13 @@ def exact(degree: int, fanout: int, times: int = 1, ordered: bool = False) -> Gu
     return Guarantee(0.0, times * common)
 
 
-def contradicts(degree: int, fanout: int) -> bool:
+def exact_at_node(degree: int, fanout: int, times: int = 1) -> Guarantee:
+    """The exact guarantee of a node with D neighbours: the worse of losing one, if there is one, and gaining one."""
+    lengths = (max(degree - 1, 0), degree)
+    return min((exact_guarantee(length, fanout, times) for length in lengths), key=lambda guarantee: guarantee.log_rest)
+
+
+def lemma_b1_fails(degree: int, fanout: int) -> bool:
     """Whether Lemma B.1 is wrong for lists of D neighbours that lose or gain one.
 
     It is for d ≥ 3 and D = d or d + 1: a list of d neighbours is drawn from with replacement, so that some neighbour nearly

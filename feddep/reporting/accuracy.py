@@ -1,28 +1,18 @@
-"""The main table: accuracy over seeds, both ways to choose the round, beside the published numbers."""
+"""Accuracy over seeds, both ways to choose the round, beside the published numbers."""
+
+from typing import Any
 
 import pandas as pd
 
+from feddep.methods import registry
 from feddep.reporting import published
-from feddep.reporting.assumptions import assumptions
-from feddep.reporting.frames import in_paper_order
+from feddep.reporting.frames import CELL, in_paper_order
 
 COLUMNS = [
-    "dataset",
-    "clients",
-    "framework",
-    "assumes",
-    "setting",
-    "seeds",
-    "mean",
-    "std",
-    "last_mean",
-    "last_std",
-    "validation_mean",
-    "client_std",
+    *("dataset", "clients", "framework", "assumes", "setting", "seeds"),
+    *("mean", "std", "last_mean", "last_std", "validation_mean", "client_std"),
     *(f"paper_{paper}_{statistic}" for paper in published.PAPERS for statistic in ("mean", "std")),
-    "rounds",
-    "best_round_mean",
-    "bytes",
+    *("rounds", "best_round_mean", "bytes"),
 ]
 
 
@@ -41,30 +31,27 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
         paper_*: the papers' Table 2 (NaN where it has no such number);
         bytes: mean over seeds of all bytes that crossed a client's border.
     """
-    keys = ["setting", "dataset", "framework", "clients"]
-    rows = [
-        {**dict(zip(keys, key, strict=True)), **_over_seeds(group)} for key, group in runs.groupby(keys, sort=False, dropna=False)
-    ]
+    groups = runs.groupby(list(CELL), sort=False, dropna=False)
+    rows = [{**dict(zip(CELL, key, strict=True)), **_over_seeds(group)} for key, group in groups]
     summary = pd.DataFrame(rows).astype({"clients": "Int64"})
-    summary["assumes"] = ["; ".join(assumptions(name)) for name in summary["framework"]]
+    summary["assumes"] = ["; ".join(registry.find(name).assumes) for name in summary["framework"]]
+    numbers = published.accuracy()
     for paper in published.PAPERS:
-        numbers = published.accuracy()
-        numbers = numbers[numbers["paper"] == paper].drop(columns="paper")
-        names = {"mean": f"paper_{paper}_mean", "std": f"paper_{paper}_std"}
-        summary = summary.merge(numbers.rename(columns=names), how="left", on=["dataset", "framework", "clients"])
+        theirs = published.renamed(numbers[numbers["paper"] == paper], paper)
+        summary = summary.merge(theirs, how="left", on=["dataset", "framework", "clients"])
     return in_paper_order(summary)[COLUMNS]
 
 
-def _over_seeds(group: pd.DataFrame) -> dict[str, float]:
+def _over_seeds(group: pd.DataFrame) -> dict[str, Any]:
     clients = pd.Series([accuracy for run in group["client_accuracies"] for accuracy in run], dtype=float)
     return {
         "seeds": len(group),
         "mean": group["best"].mean(),
-        "std": group["best"].std(ddof=1),
+        "std": group["best"].std(),
         "last_mean": group["last"].mean(),
-        "last_std": group["last"].std(ddof=1),
+        "last_std": group["last"].std(),
         "validation_mean": group["validation"].mean(),
-        "client_std": clients.std(ddof=1),
+        "client_std": clients.std(),
         "rounds": int(group["rounds"].max()),
         "best_round_mean": group["best_round"].mean(),
         "bytes": round(group["bytes"].mean()),

@@ -1,4 +1,4 @@
-"""Does a framework differ from FedAvg by more than chance?  Paired by seed, corrected for the number of questions asked."""
+"""Does a framework differ from another by more than chance?  Paired by seed, corrected for the number of questions asked."""
 
 import numpy as np
 import pandas as pd
@@ -9,19 +9,10 @@ from feddep.reporting.frames import records
 REFERENCE = "fedavg"
 MIN_SEEDS = 3
 """Fewer pairs leave at most one degree of freedom, and a test that says nothing."""
+PLACE = ["setting", "dataset", "clients"]
 COLUMNS = [
-    "dataset",
-    "clients",
-    "framework",
-    "setting",
-    "reference",
-    "seeds",
-    "mean_difference",
-    "std_difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
+    *("dataset", "clients", "framework", "setting", "reference"),
+    *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm"),
 ]
 
 
@@ -42,38 +33,62 @@ def against_reference(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame
         low, high: 95 % confidence interval of the mean difference; p: two-sided; p_holm: after Holm's correction over all
         tests of the setting's table.  All four are NaN with fewer than :data:`MIN_SEEDS` pairs or if all differences are equal.
     """
+    reference = runs[runs["framework"] == REFERENCE]
     rows = []
     for row in records(summary[summary["framework"] != REFERENCE]):
-        here = runs[(runs["setting"] == row["setting"]) & (runs["dataset"] == row["dataset"])]
-        ours = here[here["framework"] == row["framework"]]
-        for clients, reference in here[here["framework"] == REFERENCE].groupby("clients"):
-            if row["clients"] not in (None, clients):
-                continue
-            same = ours if row["clients"] is None else ours[ours["clients"] == clients]
-            pairs = same.merge(reference, on="seed", suffixes=("", "_reference"))
-            identity = {**{key: row[key] for key in ("dataset", "framework", "setting")}, "clients": clients}
-            difference = (pairs["best"] - pairs["best_reference"]).to_numpy()
-            rows.append({**identity, "reference": REFERENCE, **paired_t_test(difference)})
+        ours = runs
+        for key in ("setting", "dataset", "framework", *(["clients"] if row["clients"] is not None else [])):
+            ours = ours[ours[key] == row[key]]
+        identity = {**{key: row[key] for key in ("dataset", "framework", "setting")}, "reference": REFERENCE}
+        for clients, pairs in paired(ours, reference).groupby("clients"):
+            rows.append({**identity, "clients": clients, **paired_t_test(pairs["difference"].to_numpy())})
     table = pd.DataFrame(rows, columns=COLUMNS).astype({"clients": "Int64"})
     table["p_holm"] = table.groupby("setting")["p"].transform(lambda p: holm(p.to_numpy(dtype=float)))
     return table
+
+
+def paired(ours: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Test accuracy of one framework less that of another, wherever both have a run.
+
+    Args:
+        ours, reference: setting, dataset, clients, seed and best of runs, at most one a setting, dataset, clients and seed.
+
+    Returns:
+        setting, dataset, clients, seed and difference.  A framework that sees the whole graph is paired with the other at
+        each number of clients.
+    """
+    shared = ["setting", "dataset", "seed"]
+    both = ours[[*PLACE, "seed", "best"]].merge(reference[[*PLACE, "seed", "best"]], on=shared, suffixes=("", "_reference"))
+    here, there = both["clients"], both["clients_reference"]
+    both = both[here.isna() | there.isna() | (here == there).fillna(False)]
+    both = both.assign(
+        clients=both["clients"].fillna(both["clients_reference"]), difference=both["best"] - both["best_reference"]
+    )
+    return both[[*PLACE, "seed", "difference"]]
 
 
 def paired_t_test(difference: np.ndarray) -> dict[str, float]:
     """Mean, sample standard deviation, 95 % t-interval and p of paired differences.
 
     Returns:
-        seeds, mean_difference, std_difference, low, high and p; the last three are NaN with fewer than :data:`MIN_SEEDS`
-        differences, or if all are equal.
+        seeds, mean_difference, std_difference, low, high and p; NaN for all but seeds without any difference, and the last
+        three with fewer than :data:`MIN_SEEDS`, or if all are equal.
     """
     n = len(difference)
     spread = float(np.std(difference, ddof=1)) if n > 1 else np.nan
-    result = {"seeds": n, "mean_difference": float(difference.mean()), "std_difference": spread}
+    result = {"seeds": n, "mean_difference": float(difference.mean()) if n else np.nan, "std_difference": spread}
     if n < MIN_SEEDS or spread < 1e-12:
         return {**result, "low": np.nan, "high": np.nan, "p": np.nan}
     test = stats.ttest_1samp(difference, 0.0)
     interval = test.confidence_interval(0.95)
     return {**result, "low": float(interval.low), "high": float(interval.high), "p": float(test.pvalue)}
+
+
+def wilcoxon(difference: np.ndarray) -> float:
+    """p of Wilcoxon's signed-rank test, two-sided; NaN where :func:`paired_t_test` has none."""
+    if len(difference) < MIN_SEEDS or np.ptp(difference) < 1e-12:
+        return float("nan")
+    return float(stats.wilcoxon(difference).pvalue)
 
 
 def holm(p: np.ndarray) -> np.ndarray:

@@ -4,10 +4,10 @@ import math
 
 import pandas as pd
 
-from feddep.reporting.assumptions import assumptions
-from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import dataset_title, framework_title
-from feddep.reporting.markdown import table as pipe_table
+from feddep.methods import registry
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import CELL, in_paper_order, records
+from feddep.reporting.labels import framework_title
 from feddep.reporting.runs import FinishedRun
 
 STAGES = ("pretrain", "prototypes", "generator")
@@ -34,8 +34,7 @@ def summarise(finished: list[FinishedRun]) -> pd.DataFrame:
         NaN where a framework has no such stage.
     """
     rows = pd.DataFrame([_row(one) for one in finished]).astype({"clients": "Int64"})
-    keys = ["setting", "dataset", "framework", "clients", "assumes"]
-    groups = rows.groupby(keys, sort=False, dropna=False)
+    groups = rows.groupby([*CELL, "assumes"], sort=False, dropna=False)
     summary = groups.mean().drop(columns="seed").assign(seeds=groups.size()).reset_index()
     summary[["bytes", "bytes_beside"]] = summary[["bytes", "bytes_beside"]].round().astype("int64")
     columns = ["setting", "dataset", "clients", "framework", "seeds", "assumes", "bytes", "bytes_beside", "seconds"]
@@ -47,12 +46,8 @@ def _row(one: FinishedRun) -> dict[str, object]:
     before = one.provenance.get("seconds_before", {})
     ledger = one.result["ledger"]
     return {
-        "setting": one.run.setting,
-        "dataset": one.run.dataset,
-        "framework": one.run.framework,
-        "clients": one.run.clients,
-        "seed": one.run.seed,
-        "assumes": "; ".join(assumptions(one.run.framework)),
+        **one.identity,
+        "assumes": "; ".join(registry.find(one.run.framework).assumes),
         "bytes": sum(entry["bytes"] for entry in ledger),
         "bytes_beside": sum(entry["bytes"] for entry in ledger if entry["kind"] not in _OF_TRAINING),
         "seconds": float(one.provenance.get("seconds", math.nan)),
@@ -62,16 +57,14 @@ def _row(one: FinishedRun) -> dict[str, object]:
 
 def markdown(summary: pd.DataFrame) -> str:
     """A page with a table a setting and dataset."""
+    return f"# What the rows cost\n\n{_NOTES}\n{md.sections(summary, _block)}"
+
+
+def _block(rows: pd.DataFrame) -> str:
     header = ["", "M", "MB", "beside the classifier", "classifier, s", *(f"{stage}, s" for stage in STAGES), "assumes"]
-    parts = [f"# What the rows cost\n\n{_NOTES}"]
-    for (setting, dataset), block in summary.groupby(["setting", "dataset"], sort=False):
-        lines = []
-        for line in records(block):
-            sizes = [f"{line[name] / 1e6:.3g}" for name in ("bytes", "bytes_beside")]
-            seconds = [line[name] for name in ("seconds", *(f"seconds_{stage}" for stage in STAGES))]
-            times = ["" if value is None else f"{value:.1f}" for value in seconds]
-            clients = "" if line["clients"] is None else str(line["clients"])
-            lines.append([framework_title(line["framework"]), clients, *sizes, *times, line["assumes"]])
-        of_setting = "" if summary["setting"].nunique() == 1 else f", setting {setting}"
-        parts.append(f"## {dataset_title(str(dataset))}{of_setting}\n\n{pipe_table(header, lines)}")
-    return "\n".join(parts)
+    lines = []
+    for line in records(rows):
+        sizes = [f"{line[name] / 1e6:.3g}" for name in ("bytes", "bytes_beside")]
+        times = [md.number(line[name], ".1f") for name in ("seconds", *(f"seconds_{stage}" for stage in STAGES))]
+        lines.append([framework_title(line["framework"]), md.number(line["clients"], "d"), *sizes, *times, line["assumes"]])
+    return md.table(header, lines)

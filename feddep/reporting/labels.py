@@ -1,9 +1,10 @@
 """What rows and columns are called, and in which order they stand: that of the papers' Table 2."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from feddep import frameworks
-from feddep.datasets.registry import REGISTRY
+from feddep.config import variants
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.methods import registry
 
 DATASETS = ("cora", "citeseer", "pubmed", "msacademic")
 FRAMEWORKS = (
@@ -22,25 +23,36 @@ FRAMEWORKS = (
 )
 
 
-def _rank(order: tuple[str, ...]) -> Callable[[str], tuple[int, str]]:
-    return lambda name: (order.index(name) if name in order else len(order), name)
-
-
 def sort_datasets(names: Iterable[str]) -> list[str]:
-    """Distinct names in the papers' order, then those that no paper has, alphabetically."""
-    return sorted(set(names), key=_rank(DATASETS))
+    """Distinct names in the papers' order; variants of one entry, and names that no paper has, as they come."""
+    return _sorted(names, DATASETS)
 
 
 def sort_frameworks(names: Iterable[str]) -> list[str]:
-    """Distinct names in the papers' order of rows, then those that no paper has, alphabetically."""
-    return sorted(set(names), key=_rank(FRAMEWORKS))
+    """Distinct names in the papers' order of rows; variants of one entry, and names that no paper has, as they come."""
+    return _sorted(names, FRAMEWORKS)
 
 
-def dataset_title(name: str) -> str:
-    """The registry's title of a dataset; a synthetic graph is called by its key."""
-    return REGISTRY[name].title if name in REGISTRY else name
+def _sorted(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
+    ranks = {name: k for k, name in enumerate(order)}
+    return sorted(dict.fromkeys(names), key=lambda name: ranks.get(variants.base(name), len(order)))
 
 
-def framework_title(name: str) -> str:
-    """The row label that the framework's module gives itself."""
-    return str(frameworks.load(name).TITLE)
+def dataset_title(spelled: str) -> str:
+    """``Cora``, or of a variant ``Cora, labelled=0.05``; a synthetic graph is called by its key."""
+    name = variants.base(spelled)
+    return _with_changes(spelled, REGISTRY[name].title if name in REGISTRY else name)
+
+
+def framework_title(spelled: str) -> str:
+    """``FedDEP``, or of a variant ``FedDEP, prototypes=3``."""
+    return _with_changes(spelled, registry.find(variants.base(spelled)).title)
+
+
+def _with_changes(spelled: str, title: str) -> str:
+    return ", ".join([title, *spelled.split(",")[1:]])
+
+
+def place_title(dataset: str, clients: int | None) -> str:
+    """``Cora, M=5``, or the dataset alone where the framework sees the whole graph."""
+    return dataset_title(dataset) + ("" if clients is None else f", M={clients}")

@@ -11,11 +11,12 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from feddep.reporting import figures, provenance, published
-from feddep.reporting.findings import Findings
+from feddep.experiment import plan
+from feddep.reporting import drawing, provenance_summary, published
 from feddep.reporting.frames import records
-from feddep.reporting.grid import Grid
 from feddep.reporting.labels import dataset_title, framework_title, sort_datasets
+from feddep.reporting.main_table import MainTable
+from feddep.reporting.results import Results
 
 _ALTERNATIVES = {
     "accuracy": "Test accuracy of each framework, ours beside the papers', with standard deviations.",
@@ -24,20 +25,20 @@ _ALTERNATIVES = {
 }
 
 
-def html(findings: Findings) -> str:
+def html(results: Results) -> str:
     """The page; a function of the runs' results and provenance, not of when or where it is made."""
     template = resources.files("feddep.reporting").joinpath("templates", "report.html.jinja").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    federated = findings.accuracy["clients"].notna()
-    origin = provenance.summarise(findings.config, findings.finished)
+    federated = results.accuracy["clients"].notna()
+    origin = provenance_summary.summarise(results.config, results.finished)
     return environment.from_string(template).render(
-        config=findings.config,
-        datasets=[dataset_title(name) for name in sort_datasets(findings.config["datasets"])],
-        tables=list(_tables(findings)),
-        comparisons=_titled(findings.comparisons),
-        traffic=_titled(findings.accuracy[federated]),
-        partitions=list(_partitions(findings.partitions)),
-        figures={name: _inline(name, figure) for name, figure in figures.all_figures(findings)},
+        config=results.config,
+        datasets=[dataset_title(name) for name in sort_datasets(plan.datasets(results.config))],
+        tables=[_table(table, dataset) for table in results.main_tables for dataset in table.datasets],
+        comparisons=_titled(results.comparisons),
+        traffic=_titled(results.accuracy[federated]),
+        partitions=list(_partitions(results.partitions)),
+        figures={name: _inline(name, figure) for name, figure in results.figures().items()},
         origin=origin,
         configuration=yaml.safe_dump(origin["configuration"], sort_keys=False, allow_unicode=True),
     )
@@ -45,7 +46,7 @@ def html(findings: Findings) -> str:
 
 def _inline(name: str, figure: Figure) -> Markup:
     """The figure as an SVG element whose ids no other figure on the page has."""
-    text = figures.svg(figure)
+    text = drawing.svg(figure)
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", text)
     head, _, body = text.partition(">")
@@ -64,28 +65,15 @@ def _titled(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _tables(findings: Findings) -> Iterator[dict[str, Any]]:
-    """One table a setting and dataset."""
-    for best, last in zip(findings.grids("best"), findings.grids("last"), strict=True):
-        for dataset in best.datasets:
-            rows = _rows(best, last, dataset)
-            yield {"dataset": dataset_title(dataset), "setting": best.setting, "clients": best.clients, "rows": rows}
-
-
-def _rows(best: Grid, last: Grid, dataset: str) -> list[dict[str, Any]]:
-    """A row a framework; a cell holds ours under both selections and what the papers print."""
-    rows: list[dict[str, Any]] = []
-    for (row, cells), (_, ends) in zip(best.lines([dataset]), last.lines([dataset]), strict=True):
-        if row.ours:
-            both: list[dict[str, Any]] = [
-                {"ours": cell, "last": end, "papers": []} for cell, end in zip(cells, ends, strict=True)
-            ]
-            rows.append({"framework": row.framework, "whole": row.whole, "cells": both})
-            continue
-        for entry, cell in zip(rows[-1]["cells"], cells, strict=True):
-            if cell is not None:
-                entry["papers"].append((row.source, cell))
-    return rows
+def _table(table: MainTable, dataset: str) -> dict[str, Any]:
+    """The rows of a dataset; a cell holds ours under both selections and what the papers print."""
+    rows = []
+    for row in table.rows:
+        places = table.places(row, dataset)
+        if any(place in row.cells for place in places):
+            cells = [{**row.cells.get(place, {}), "papers": row.papers(place)} for place in places]
+            rows.append({"framework": row.title, "whole": row.whole, "cells": cells})
+    return {"dataset": dataset_title(dataset), "setting": table.setting, "clients": table.clients, "rows": rows}
 
 
 def _partitions(summary: pd.DataFrame) -> Iterator[dict[str, Any]]:

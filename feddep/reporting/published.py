@@ -26,6 +26,12 @@ def accuracy(table: str = "table2") -> pd.DataFrame:
     return numbers[numbers["table"] == table].drop(columns="table").reset_index(drop=True)
 
 
+def renamed(numbers: pd.DataFrame, paper: str) -> pd.DataFrame:
+    """A paper's numbers under the names that tables have them under: ``paper_feddep_mean`` and ``paper_feddep_std``."""
+    names = {statistic: f"paper_{paper}_{statistic}" for statistic in ("mean", "std")}
+    return numbers.drop(columns="paper", errors="ignore").rename(columns=names)
+
+
 def sweep(option: str, part: str) -> pd.DataFrame:
     """Test accuracies that a paper prints over the values of an option.
 

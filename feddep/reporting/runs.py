@@ -1,15 +1,16 @@
 """The finished runs of a configuration, and one row a run of what they measured."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from feddep import plan, records
-from feddep.config import Config
-from feddep.errors import DataError
-from feddep.storage import read_json
+from feddep.config.loading import Config
+from feddep.experiment import plan, records
+from feddep.utils.errors import DataError
+from feddep.utils.storage import read_json
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,16 @@ class FinishedRun:
     run: plan.Run
     result: dict[str, Any]
     provenance: dict[str, Any]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Which run it is, as columns of a table."""
+        return identity(self.run)
+
+
+def identity(run: plan.Run) -> dict[str, Any]:
+    """Which run it is, as columns of a table."""
+    return {part: getattr(run, part) for part in ("setting", "dataset", "clients", "framework", "seed")}
 
 
 def load(config: Config) -> list[FinishedRun]:
@@ -50,11 +61,7 @@ def load_one(config: Config, run: plan.Run) -> FinishedRun:
     missing = [part for part in ("key", "result", "provenance") if part not in metrics]
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
-    if metrics["key"] != expected.key:
-        raise DataError(
-            f"{path} is stale: its key is {metrics['key'][:12]}…, but configuration, code and data now give "
-            f"{expected.key[:12]}…; run `snakemake` to make it again"
-        )
+    records.check_key(metrics, expected.key, path)
     return FinishedRun(run, metrics["result"], metrics["provenance"])
 
 
@@ -78,11 +85,7 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
         try:
             rows.append(
                 {
-                    "setting": one.run.setting,
-                    "dataset": one.run.dataset,
-                    "clients": one.run.clients,
-                    "framework": one.run.framework,
-                    "seed": one.run.seed,
+                    **one.identity,
                     "best": float(result["accuracy"]["best"]),
                     "last": float(result["accuracy"]["last"]),
                     "validation": float(result["validation"]["best"]),
@@ -107,13 +110,18 @@ def curves(finished: list[FinishedRun]) -> pd.DataFrame:
         setting, dataset, clients, framework, seed, round, loss (training), validation and test (accuracy).
     """
     frames = [
-        pd.DataFrame({key: one.result["curve"][key] for key in ("round", "loss", "validation", "test")}).assign(
-            setting=one.run.setting,
-            dataset=one.run.dataset,
-            clients=one.run.clients,
-            framework=one.run.framework,
-            seed=one.run.seed,
-        )
+        pd.DataFrame({key: one.result["curve"][key] for key in ("round", "loss", "validation", "test")}).assign(**one.identity)
         for one in finished
     ]
     return pd.concat(frames, ignore_index=True).astype({"clients": "Int64"})
+
+
+def over_seeds(rounds: pd.DataFrame, keys: Sequence[str], quantities: Sequence[str]) -> pd.DataFrame:
+    """Quantities after each round, over seeds: a row for each value of the keys and round.
+
+    Returns:
+        The keys, round, and mean, low and high of each quantity, such as ``loss_mean``, ``loss_low`` and ``loss_high``.
+    """
+    found = rounds.groupby([*keys, "round"], sort=False, dropna=False)[list(quantities)].agg(["mean", "min", "max"])
+    found.columns = [f"{quantity}_{end}" for quantity in quantities for end in ("mean", "low", "high")]
+    return found.reset_index()

@@ -5,23 +5,23 @@ import os
 from pathlib import Path
 
 from feddep.datasets.fetching import download
-from feddep.datasets.registry import options
-from feddep.errors import ConfigError
-from feddep.storage import read_json
+from feddep.datasets.public_graphs import options
+from feddep.stages import flags
+from feddep.utils.errors import ConfigError
 
 HELP = "fetch and verify the raw files of a dataset"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
-    parser.add_argument("--config", type=Path, required=True, help="resolved configuration, JSON")
+    flags.add_config(parser)
     parser.add_argument("--dataset", required=True, help="name of the dataset")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder that the raw files are put in")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Put the raw files into a folder; see :func:`feddep.datasets.fetching.download`."""
-    config = read_json(arguments.config)
+    config = flags.config_of(arguments)
     if "synthetic" in options(config, arguments.dataset):
         raise ConfigError(f"dataset {arguments.dataset} is synthetic and has no raw files: go on with the stage prepare")
     mirror = config["data"]["mirror"] or os.environ.get("FEDDEP_DATA_MIRROR")

@@ -5,18 +5,19 @@ from pathlib import Path
 
 from feddep.datasets.fetching import origin
 from feddep.datasets.parsing import parse
-from feddep.datasets.registry import options
+from feddep.datasets.public_graphs import options
 from feddep.datasets.statistics import statistics
 from feddep.datasets.synthetic import planted_partition
-from feddep.errors import ConfigError
-from feddep.storage import read_json, write_json
+from feddep.stages import flags
+from feddep.utils.errors import ConfigError
+from feddep.utils.storage import write_json
 
 HELP = "turn raw files into a graph, and describe it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
-    parser.add_argument("--config", type=Path, required=True, help="resolved configuration, JSON")
+    flags.add_config(parser)
     parser.add_argument("--dataset", required=True, help="name of the dataset")
     parser.add_argument("--raw", type=Path, metavar="DIR", help="folder of the raw files; not for a synthetic dataset")
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to write, safetensors")
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the graph and its statistics."""
-    synthetic = options(read_json(arguments.config), arguments.dataset).get("synthetic")
+    synthetic = options(flags.config_of(arguments), arguments.dataset).get("synthetic")
     if synthetic is not None:
         graph, source = planted_partition(**synthetic), "synthetic"
     elif arguments.raw is not None:

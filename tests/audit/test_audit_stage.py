@@ -6,33 +6,34 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from feddep import plan
 from feddep.__main__ import main
-from feddep.audit import attacks, membership
-from feddep.config import validate
+from feddep.audit import attack_models, membership
+from feddep.config.loading import validate
 from feddep.datasets.synthetic import planted_partition
-from feddep.partition import louvain
-from feddep.splits import random_split
-from feddep.storage import write_json
+from feddep.experiment import keys, plan
+from feddep.graph.partition import louvain
+from feddep.graph.split import random_split
+from feddep.utils.storage import write_json
 
 
 @pytest.fixture
 def flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A run of FedAvg on a made-up graph."""
     monkeypatch.setattr(membership, "BOOTSTRAPS", 20)
-    monkeypatch.setattr(attacks, "MODELS", {"logistic": attacks.MODELS["logistic"]})
+    monkeypatch.setattr(attack_models, "MODELS", {"logistic": attack_models.MODELS["logistic"]})
     tiny = {"synthetic": {"nodes": 180, "communities": 12, "seed": 0}}
-    setting = {"rounds": 1, "batch_size": 16, "hidden": 16, "fanout": 3}
-    config = {"device": "cpu", "datasets": {"tiny": tiny}, "clients": [3], "seeds": [0]}
-    config = validate({**config, "settings": {"quick": setting}, "frameworks": {"fedavg": {}}})
-    write_json(tmp_path / "config.json", config)
+    setting = {"rounds": 1, "batch_size": 16, "hidden_channels": 16, "fanout": 3}
+    raw = {"device": "cpu", "datasets": {"tiny": tiny}, "clients": [3], "seeds": [0]}
+    raw |= {"settings": {"quick": setting}, "frameworks": {"fedavg": {}}}
+    write_json(tmp_path / "config.yaml", raw)  # JSON is YAML
+    config = validate(raw)
     run = plan.Run("quick", "tiny", 3, "fedavg", 0)
     graph = planted_partition(180, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
-    assert plan.specification(config, run)["setting"]["rounds"] == 1
+    assert keys.specification(config, run)["setting"]["rounds"] == 1
     graph.save(tmp_path / "graph.safetensors")
     random_split(180, config["split"], 0).save(tmp_path / "split.safetensors")
     louvain(graph, 3, 0).save(tmp_path / "partition.safetensors")
-    named = {"config": "config.json", "graph": "graph.safetensors", "split": "split.safetensors"}
+    named = {"config": "config.yaml", "graph": "graph.safetensors", "split": "split.safetensors"}
     files = [text for name, file in named.items() for text in (f"--{name}", str(tmp_path / file))]
     return ["audit", *files, "--dataset", "tiny", "--framework", "fedavg", "--setting", "quick", "--seed", "0"]
 

@@ -2,23 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from audit_task import task_of
 
-from feddep import frameworks
-from feddep.audit import AuditError, attacks, membership, report
-from feddep.audit.pairs import matched
-from feddep.audit.promises import Promises
-from feddep.datasets.synthetic import planted_partition
-from feddep.partition import louvain
-from feddep.problem import Problem
-from feddep.settings import Setting
-from feddep.splits import random_split
+from feddep.audit import AuditError, attack_models, audit_report, membership
+from feddep.audit.audit_report import ClaimedGuarantees
+from feddep.audit.pairs import matched_pairs
+from feddep.audit.reconstruction import KNOWLEDGE
+from feddep.methods import registry
 
 SMALL = {"embedding": 8, "pretraining_epochs": 1, "generator_epochs": 2, "fused": "authors"}
-NEIGHGEN = {"embedding": 8, "generator_width": 8, "local_epochs": 1, "federated_epochs": 2}
+NEIGHGEN = {"embedding": 8, "generator_width": 8, "generator_local_epochs": 1, "generator_federated_epochs": 2}
 LEAVES = {
     "local": {"nothing"},
     "fedavg": {"model updates"},
@@ -35,27 +33,26 @@ LEAVES = {
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(membership, "BOOTSTRAPS", 20)
-    monkeypatch.setattr(attacks, "MODELS", {"logistic": attacks.MODELS["logistic"]})
+    monkeypatch.setattr(attack_models, "MODELS", {"logistic": attack_models.MODELS["logistic"]})
 
 
-def problem_of(clients: int = 3, rounds: int = 1) -> Problem:
-    graph = planted_partition(180, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
-    split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-    setting = Setting("sgd", 0.5, 0.0, 16, 3, rounds, 1, 2, 16, 0.2)
-    return Problem("audited", graph, split, louvain(graph, clients, 0), setting, 0)
+def attacked(name: str, clients: int = 3, **options: Any) -> list[dict[str, Any]]:
+    """Rows of the attack on a framework after one round."""
+    framework = registry.find(name)
+    return membership.measure(framework, task_of(clients, rounds=1), framework.parameters(**options))
 
 
 @pytest.mark.parametrize("name", ["local", "fedgraph", "fedsage_plus", "feddep", "feddep_wo_proto"])
-def test_a_line_for_everything_that_leaves(name):
+def test_a_row_for_everything_that_leaves(name):
     options = SMALL if name.startswith("feddep") else NEIGHGEN if name == "fedsage_plus" else {}
-    lines = membership.measure(name, problem_of(), frameworks.load(name).Parameters(**options))
-    assert {line.leaves for line in lines} == LEAVES[name]
-    for line in lines:
-        assert 0 <= line.coverage <= 1
-        assert line.auc.low <= line.auc.value <= line.auc.high
-        assert line.gain_auc.value == pytest.approx(line.auc.value - line.baseline_auc.value)
-        if not line.coverage:
-            assert line.gain_auc.value == 0
+    rows = attacked(name, **options)
+    assert {row["leaves"] for row in rows} == LEAVES[name]
+    for row in rows:
+        assert 0 <= row["coverage"] <= 1
+        assert row["auc_low"] <= row["auc"] <= row["auc_high"]
+        assert row["gain_auc"] == pytest.approx(row["auc"] - row["baseline_auc"])
+        if not row["coverage"]:
+            assert row["gain_auc"] == 0
 
 
 class _Oracle:
@@ -64,50 +61,51 @@ class _Oracle:
     def __init__(self, honest: bool) -> None:
         self._rng, self._honest = np.random.default_rng(0), honest
 
-    def hear(self, message: object) -> None:
+    def receive(self, message: object) -> None:
         """Nothing is needed."""
 
-    def facts(self, pairs: object) -> np.ndarray:
+    def features(self, pairs: object) -> np.ndarray:
         truth = pairs.is_edge.astype(float)  # type: ignore[attr-defined]
         return (truth if self._honest else self._rng.permutation(truth))[:, None]
 
 
 def test_a_message_that_tells_all_and_one_that_tells_nothing():
-    problem = problem_of()
-    pairs = [matched(graph, np.random.default_rng(i)) for i, (graph, _) in enumerate(problem.subgraphs())]
+    task = task_of(rounds=1)
+    pairs = [matched_pairs(graph, np.random.default_rng(i)) for i, (graph, _) in enumerate(task.subgraphs())]
     channels = [membership.Channel(str(honest), [_Oracle(honest) for _ in pairs]) for honest in (True, False)]
-    told, nothing = membership.attack(problem, pairs, channels)
-    assert told.auc.value > 0.999
-    assert told.tpr.value > 0.99
-    assert told.gain_auc.low > 0.2
-    assert abs(nothing.gain_auc.value) < 0.05
-    assert nothing.baseline_auc == told.baseline_auc
+    told, nothing = membership.attack(task, pairs, channels)
+    assert told["auc"] > 0.999
+    assert told["tpr"] > 0.99
+    assert told["gain_auc_low"] > 0.2
+    assert abs(nothing["gain_auc"]) < 0.05
+    for column in ("baseline_auc", "baseline_auc_low", "baseline_auc_high"):
+        assert nothing[column] == told[column]
 
 
 def test_same_run_same_numbers():
-    first, again = (membership.measure("fedavg", problem_of(), frameworks.load("fedavg").Parameters()) for _ in range(2))
-    assert first == again
+    assert attacked("fedavg") == attacked("fedavg")
 
 
 def test_what_cannot_be_attacked_is_named():
     with pytest.raises(AuditError, match="the framework global has no clients"):
-        membership.measure("global", problem_of(), frameworks.load("global").Parameters())
+        attacked("global")
     with pytest.raises(AuditError, match="there are 2 clients"):
-        membership.measure("fedavg", problem_of(2), frameworks.load("fedavg").Parameters())
+        attacked("fedavg", clients=2)
 
 
-def test_promises_are_of_what_leaves():
-    promises = Promises(problem_of(rounds=50), {"feddep_wo_nfdp": 2.0})
-    assert promises.of("fedavg", "model updates") == promises.of("feddep", "model updates")
-    assert "in 100 times, whatever ε" in promises.of("fedavg", "model updates")
-    assert promises.of("feddep_wo_nfdp", "model updates").startswith("DP-SGD, σ = 2: ε = ")
-    assert promises.of("fedsage_plus", "gradients returned to other clients").startswith("edges: all, (0, 0)")
-    assert promises.of("fedgraph", "embeddings of border nodes").startswith("none")
+@pytest.mark.slow
+def test_claimed_guarantees_are_of_what_leaves():
+    claims = ClaimedGuarantees(task_of(rounds=50), {"feddep_wo_nfdp": 2.0})
+    assert claims.of("fedavg", "model updates") == claims.of("feddep", "model updates")
+    assert "in 100 times, whatever ε" in claims.of("fedavg", "model updates")
+    assert claims.of("feddep_wo_nfdp", "model updates").startswith("DP-SGD, σ = 2: ε = ")
+    assert claims.of("fedsage_plus", "gradients returned to other clients").startswith("edges: all, (0, 0)")
+    assert claims.of("fedgraph", "embeddings of border nodes").startswith("none")
 
 
 def findings(directory: Path) -> list[Path]:
     """Tables of all four parts, as the stage writes them."""
-    line = membership.measure("fedavg", problem_of(), frameworks.load("fedavg").Parameters())[0]
+    row = attacked("fedavg")[0]
     canary = {"releases": "an update", "degree": 3, "runs": 8, "promised_epsilon": 1.0, "promised_delta": 1e-5, "promise": "x"}
     canary |= {"low": 0.5, "value": float("inf"), "high": float("inf"), "delta": 1e-5, "confidence": 0.95, "likely": 0.5}
     canary |= {"unlikely": 0.0, "least_delta": 0.1, "trials": 4}
@@ -123,19 +121,20 @@ def findings(directory: Path) -> list[Path]:
             "match": 0.2,
         }
         | {"chance": 1 / count}
-        for knowledge in report.reconstruction.KNOWLEDGE
+        for knowledge in KNOWLEDGE
         for count in (3, 9)
     ]
-    tables = {"one": [{"framework": "fedavg", **line.as_dict()}], "two": [canary], "three": [rows], "four": rebuilt}
+    tables = {"one": [{"framework": "fedavg", **row}], "two": [canary], "three": [rows], "four": rebuilt}
     for name, table in tables.items():
         pd.DataFrame(table).to_csv(directory / f"{name}.csv", index=False)
         (directory / f"{name}.json").write_text(json.dumps({"run": name}))
     return [directory / f"{name}.csv" for name in tables]
 
 
+@pytest.mark.slow
 def test_the_report_puts_guarantee_above_attack(tmp_path):
     files = findings(tmp_path)
-    report.write(problem_of(), {"feddep_wo_nfdp": 2.0}, files, "A title", tmp_path)
+    audit_report.write(task_of(rounds=1), {"feddep_wo_nfdp": 2.0}, files, "A title", tmp_path)
     text = (tmp_path / "tables" / "audit.md").read_text()
     assert "A title" in text
     assert "| FedAvg" in text
@@ -147,4 +146,4 @@ def test_the_report_puts_guarantee_above_attack(tmp_path):
         *("membership/one", "canaries/two", "properties/three", "reconstruction/four")
     }
     with pytest.raises(AuditError, match="none of the findings is of the part reconstruction"):
-        report.write(problem_of(), {}, files[:-1], "A title", tmp_path)
+        audit_report.write(task_of(rounds=1), {}, files[:-1], "A title", tmp_path)

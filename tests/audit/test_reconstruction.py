@@ -3,48 +3,39 @@
 import numpy as np
 import pytest
 import torch
+from audit_task import task_of
 from sklearn.linear_model import Ridge
 
-from feddep import frameworks
-from feddep.audit import AuditError, attacks, properties, reconstruction
-from feddep.datasets.synthetic import planted_partition
-from feddep.partition import louvain
-from feddep.problem import Problem
-from feddep.prototypes import Prototypes
-from feddep.settings import Setting
-from feddep.splits import random_split
-
-
-def problem_of(clients: int = 3) -> Problem:
-    graph = planted_partition(180, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
-    split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-    return Problem("audited", graph, split, louvain(graph, clients, 0), Setting("sgd", 0.5, 0.0, 16, 3, 2, 1, 2, 16, 0.2), 0)
+from feddep.audit import AuditError, attack_models, properties, reconstruction
+from feddep.methods import registry
+from feddep.methods.feddep import FedDEPParameters, WithoutNFDPParameters
+from feddep.methods.feddep.prototypes import Prototypes
 
 
 def test_a_perfect_reconstruction_and_a_guess():
-    graph, _ = problem_of().subgraphs()[0]
+    graph, _ = task_of().subgraphs()[0]
     x = graph.features.toarray()
     cluster = np.arange(graph.num_nodes) % 5
     means = np.array([x[cluster == c].mean(axis=0) for c in range(5)])
     prototypes = Prototypes(torch.zeros(5, 2), torch.from_numpy(cluster))
     guess = x.mean(axis=0)
-    perfect = reconstruction.judge(graph, prototypes, means, guess)
+    perfect = reconstruction.evaluate(graph, prototypes, means, guess)
     assert perfect["error"] == pytest.approx(0, abs=1e-10)
     assert perfect["chance"] == pytest.approx(1 / 5)
-    assert reconstruction.judge(graph, prototypes, np.tile(guess, (5, 1)), guess)["error"] == pytest.approx(1)
+    assert reconstruction.evaluate(graph, prototypes, np.tile(guess, (5, 1)), guess)["error"] == pytest.approx(1)
     each = Prototypes(torch.zeros(len(x), 2), torch.arange(len(x)))
-    assert reconstruction.judge(graph, each, x, guess)["match"] > 0.95
+    assert reconstruction.evaluate(graph, each, x, guess)["match"] > 0.95
 
 
 def test_embeddings_that_are_features_give_them_away():
-    problem = problem_of()
-    graph = problem.graph
+    task = task_of()
+    graph = task.graph
     own, *others = (graph.subgraph(np.arange(start, start + 60)) for start in (0, 60, 120))
     known = [other.features.toarray() for other in others]
     decoder = reconstruction.fit([2 * each + 1 for each in known], known)
     x = own.features.toarray()
     each = Prototypes(torch.zeros(len(x), 2), torch.arange(len(x)))
-    found = reconstruction.judge(own, each, decoder(2 * x + 1), np.concatenate(known).mean(axis=0))
+    found = reconstruction.evaluate(own, each, decoder(2 * x + 1), np.concatenate(known).mean(axis=0))
     assert found["error"] < 0.05
     assert found["match"] > 0.95
 
@@ -65,9 +56,9 @@ def test_the_map_is_that_of_a_ridge_regression_and_its_penalty_that_of_other_cli
 
 def test_more_prototypes_say_more_to_who_has_the_encoder(monkeypatch):
     monkeypatch.setattr(reconstruction, "COUNTS", (3, 10))
-    problem = problem_of()
-    parameters = frameworks.load("feddep").Parameters(embedding=16, pretraining_epochs=3)
-    rows = reconstruction.measure(problem, parameters)
+    task = task_of()
+    parameters = FedDEPParameters(embedding=16, pretraining_epochs=3)
+    rows = reconstruction.measure(task, parameters)
     assert len(rows) == 3 * 3 * 3
     summary = reconstruction.summary(rows)
     assert [row["prototypes"] for row in summary[:3]] == [3, 10, None]
@@ -77,13 +68,13 @@ def test_more_prototypes_say_more_to_who_has_the_encoder(monkeypatch):
     assert known["match"] > 1.5 * known["chance"]
     assert all(row["error_low"] <= row["error"] <= row["error_high"] for row in summary)
     with pytest.raises(AuditError, match="there are 2 clients; at least 3"):
-        reconstruction.measure(problem_of(2), parameters)
+        reconstruction.measure(task_of(2), parameters)
     with pytest.raises(AuditError, match="use --framework feddep"):
-        reconstruction.measure(problem, frameworks.load("fedavg").Parameters())
+        reconstruction.measure(task, registry.find("fedavg").parameters())
 
 
 def test_clients_that_are_attacked_share_no_node_with_the_attackers_own():
-    made, attacked = properties.shadow_clients(problem_of(), 20)
+    made, attacked = properties.divide(task_of(), 20)
     halves: dict[bool, set[bytes]] = {True: set(), False: set()}
     for (graph, _), whose in zip(made, attacked, strict=True):
         halves[bool(whose)] |= {row.tobytes() for row in np.hstack([graph.features.toarray(), graph.labels[:, None]])}
@@ -105,17 +96,18 @@ def test_what_is_looked_at_of_prototypes_depends_on_neither_order_nor_axes():
     rng = np.random.default_rng(0)
     prototypes = rng.normal(size=(5, 8))
     turned = rng.permutation(prototypes) @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    first, second = properties.shape_of(prototypes), properties.shape_of(turned)
+    first, second = properties.invariants(prototypes), properties.invariants(turned)
     assert np.allclose(first[:-1], second[:-1])
 
 
+@pytest.mark.slow
 def test_properties_of_a_small_graph(monkeypatch):
-    monkeypatch.setattr(attacks, "MODELS", {"logistic": attacks.MODELS["logistic"]})
-    parameters = frameworks.load("feddep_wo_nfdp").Parameters(embedding=8, pretraining_epochs=1, prototypes=3)
-    rows = properties.measure(problem_of(), parameters, 24)
+    monkeypatch.setattr(attack_models, "MODELS", {"logistic": attack_models.MODELS["logistic"]})
+    parameters = WithoutNFDPParameters(embedding=8, pretraining_epochs=1, prototypes=3)
+    rows = properties.measure(task_of(), parameters, 24)
     assert len(rows) == 9
     assert all(row["clients"] == 12 and row["auc_low"] <= row["auc"] <= row["auc_high"] for row in rows)
     with pytest.raises(AuditError, match="15 clients are too few"):
-        properties.measure(problem_of(), parameters, 15)
+        properties.measure(task_of(), parameters, 15)
     with pytest.raises(AuditError, match="use --framework feddep_wo_nfdp"):
-        properties.measure(problem_of(), frameworks.load("feddep").Parameters())
+        properties.measure(task_of(), FedDEPParameters())

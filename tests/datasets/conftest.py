@@ -11,14 +11,8 @@ import pytest
 from toys import Server, Toy
 
 from feddep.datasets.canonical import canonical
-from feddep.datasets.checksums import RawFile
-from feddep.datasets.registry import REGISTRY, Dataset
-from feddep.datasets.sources import Mirror, Release, Source, Url
+from feddep.datasets.public_graphs import REGISTRY, Dataset, Release
 from feddep.datasets.synthetic import planted_partition
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "network: needs a package index; skipped where none is reached")
 
 
 @pytest.fixture
@@ -28,6 +22,8 @@ def server() -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             state.respond(self)
+
+        do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -44,7 +40,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def toy(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Toy:
-    """The registry's dataset ``toy``: sources are a mirror, which has it, and the server, which does not have it yet."""
+    """The registry's dataset ``toy``: a mirror has it, and its public URL is the server, which does not have it yet."""
     graph = planted_partition(60, 3, 6, 30, 4.0, 0.5, 5, 0.6, seed=1)
     folder = tmp_path / "mirror" / "npz"
     folder.mkdir(parents=True)
@@ -55,8 +51,7 @@ def toy(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Toy:
     np.savez(folder / "toy.npz", labels=graph.labels, attr_names=np.array(["a word", None], dtype=object), **arrays)
     content = (folder / "toy.npz").read_bytes()
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-    release = Release("npz", (RawFile("toy.npz", ("sha256:" + "0" * 64, f"git-blob:{blob}")),))
-    sources: tuple[Source, ...] = (Mirror(release, "npz"), Url(release, server.url))
-    dataset = Dataset("toy", "Toy", 60, graph.num_edges, 30, 3, canonical(graph).fingerprint, sources)
+    release = Release("npz", {"toy.npz": ["sha256:" + "0" * 64, f"git-blob:{blob}"]})
+    dataset = Dataset("toy", "Toy", 60, graph.num_edges, 30, 3, canonical(graph).fingerprint, server.url, release)
     monkeypatch.setitem(REGISTRY, "toy", dataset)
-    return Toy(graph, folder.parent, content, dataset, release)
+    return Toy(graph, folder.parent, content, dataset)

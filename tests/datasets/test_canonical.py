@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feddep.datasets.canonical import canonical, canonical_order
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
 
 
 @st.composite

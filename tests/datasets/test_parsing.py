@@ -8,8 +8,8 @@ from toys import Toy
 
 from feddep.datasets.canonical import canonical
 from feddep.datasets.parsing import parse
-from feddep.datasets.registry import REGISTRY
-from feddep.errors import ConfigError, DataError
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.utils.errors import ConfigError, DataError
 
 
 def test_gives_the_graph_in_canonical_order(toy: Toy) -> None:

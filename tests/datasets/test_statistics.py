@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from feddep.datasets.statistics import statistics
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
 
 
 def test_a_graph_counted_by_hand() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from feddep.datasets.statistics import statistics
 from feddep.datasets.synthetic import planted_partition
-from feddep.errors import ConfigError
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
+from feddep.utils.errors import ConfigError
 
 TINY: dict[str, Any] = {
     "nodes": 240,

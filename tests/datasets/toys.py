@@ -1,42 +1,39 @@
-"""What the tests of datasets play with: a server that serves files well or badly, and a small dataset."""
+"""Helpers of the tests of datasets: a server that serves files well or badly, and a small dataset."""
 
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from feddep.datasets.registry import Dataset
-from feddep.datasets.sources import Release
-from feddep.graph import Graph
+from feddep.datasets.public_graphs import Dataset
+from feddep.graph.graph import Graph
 
 
 @dataclass
 class Server:
-    """Serves ``files`` by path; ``faults`` are spent one a request: bytes after which to hang up, or a status to answer."""
+    """Serves ``files`` by path.
+
+    ``faults`` are spent one a download: the number of bytes after which to hang up, or a status to answer.  ``asked`` has the
+    paths that a HEAD request asked for, ``sent`` those of GET requests.
+    """
 
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     faults: list[int | str] = field(default_factory=list)
-    ranges: bool = True
-    requests: list[tuple[str, str | None]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
 
     def respond(self, request: BaseHTTPRequestHandler) -> None:
-        name, wanted = request.path.lstrip("/"), request.headers.get("Range")
-        self.requests.append((name, wanted))
-        fault = self.faults.pop(0) if self.faults else None
+        name, head = request.path.lstrip("/"), request.command == "HEAD"
+        (self.asked if head else self.sent).append(name)
+        fault = self.faults.pop(0) if self.faults and not head else None
         if isinstance(fault, str) or name not in self.files:
             request.send_error(int(fault or 404))
             return
-        content = self.files[name]
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and self.ranges else 0
-        if start >= len(content):
-            request.send_error(416)
-            return
-        request.send_response(206 if start else 200)
-        if start:
-            request.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        request.send_header("Content-Length", str(len(content) - start))
+        request.send_response(200)
+        request.send_header("Content-Length", str(len(self.files[name])))
         request.end_headers()
-        request.wfile.write(content[start:] if fault is None else content[start : start + fault])
+        if not head:
+            request.wfile.write(self.files[name][:fault])
 
 
 @dataclass
@@ -47,4 +44,3 @@ class Toy:
     folder: Path
     content: bytes
     dataset: Dataset
-    release: Release

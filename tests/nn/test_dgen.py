@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from feddep.evaluation import mean_adjacency
-from feddep.graph import Graph
+from feddep.graph.graph import Graph, mean_adjacency
 from feddep.nn.dgen import DGen, Generated
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
@@ -42,7 +41,7 @@ def test_it_is_the_paper_s_composition():
     def convolve(convolution: torch.nn.Module, h: torch.Tensor) -> torch.Tensor:
         return torch.cat([h, mean @ h], dim=1) @ convolution.weight + convolution.bias
 
-    encoded = convolve(dgen.outer, convolve(dgen.inner, x).relu())
+    encoded = convolve(dgen.encoder.convolutions[1], convolve(dgen.encoder.convolutions[0], x).relu())
     noise = torch.randn(encoded.shape, generator=torch.Generator().manual_seed(7))
     first, second = dgen.widen
     hidden = second(first(encoded + noise).relu()).relu()
@@ -56,8 +55,8 @@ def test_sizes_are_those_of_the_published_code():
     dgen = DGen(11, 128, 5, 128, 0.5)
     shapes = {name: tuple(parameter.shape) for name, parameter in dgen.named_parameters() if name.endswith("weight")}
     assert shapes == {
-        "inner.weight": (22, 128),
-        "outer.weight": (256, 128),
+        "encoder.convolution0.weight": (22, 128),
+        "encoder.convolution1.weight": (256, 128),
         "count.weight": (1, 128),
         "widen.0.weight": (256, 128),
         "widen.1.weight": (2048, 256),

@@ -6,23 +6,21 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.evaluation import Evaluator
-from feddep.graph import Graph
-from feddep.mended import MendedEvaluator
-from feddep.nn.features import FeatureTable
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import NOBODY, SampledTrees, sample_trees
+from feddep.methods.feddep.classifier import MendedEvaluator
+from feddep.nn.feature_table import FeatureTable
 from feddep.nn.fused import FusedClassifier, FusedGNN, FusedLayer, FusedSAGE, MendedTable, fused_classifier
 from feddep.nn.sage import GraphSAGE
-from feddep.sampling import NOBODY, sample_trees, tree_width
-from graphs import graphs, random_graph, star
+from feddep.training.evaluator import Evaluator
+from graphs import graphs, random_graph, star, tree_width
 
 WIDTH = 3
 """Width d_z of the embeddings here."""
 
 
-def new_model(
-    graph: Graph, layout: str, layers: int = 2, fanout: int = 3, dropout: float = 0.0, seed: int = 1
-) -> FusedClassifier:
-    model = fused_classifier(layout, graph.num_features, WIDTH, 5, graph.num_classes, layers, fanout, dropout)
+def new_model(graph: Graph, layout: str, layers: int = 2, dropout: float = 0.0, seed: int = 1) -> FusedClassifier:
+    model = fused_classifier(layout, graph.num_features, WIDTH, 5, graph.num_classes, layers, dropout)
     model.reset_parameters(torch.Generator().manual_seed(seed))
     return model
 
@@ -49,18 +47,20 @@ def equation(model: FusedGNN, graph: Graph, z: np.ndarray) -> np.ndarray:
     return np.array(h)
 
 
-def equation_on_tree(model: FusedGNN, graph: Graph, z: np.ndarray, tree: np.ndarray, layer: int, place: int) -> np.ndarray:
+def equation_on_tree(
+    model: FusedGNN, graph: Graph, z: np.ndarray, tree: np.ndarray, fanout: int, layer: int, place: int
+) -> np.ndarray:
     """The same for one place of a sampled tree; drawn neighbours are a set, its members' subtrees are averaged."""
     weights, node = matrices(model), tree[place]
     last = len(weights) - 1
     if layer == 0:
         return np.maximum(weights[0] @ np.concatenate([graph.features[node].toarray()[0], z[node]]), 0)
-    inner = tree_width(model.fanout, last - layer)
-    children = [inner + place * model.fanout + j for j in range(model.fanout)]
-    members = [equation_on_tree(model, graph, z, tree, layer - 1, place)]
+    inner = tree_width(fanout, last - layer)
+    children = [inner + place * fanout + j for j in range(fanout)]
+    members = [equation_on_tree(model, graph, z, tree, fanout, layer - 1, place)]
     for neighbour in {tree[child] for child in children} - {NOBODY}:
         copies = [child for child in children if tree[child] == neighbour]
-        members.append(np.mean([equation_on_tree(model, graph, z, tree, layer - 1, copy) for copy in copies], axis=0))
+        members.append(np.mean([equation_on_tree(model, graph, z, tree, fanout, layer - 1, copy) for copy in copies], axis=0))
     out = weights[layer] @ np.concatenate([np.mean(members, axis=0), z[node]])
     return out if layer == last else np.maximum(out, 0)
 
@@ -74,10 +74,10 @@ def test_full_batch_is_the_equation(graph, layers, seed):
 
 @given(graphs(), st.integers(1, 2), st.integers(1, 3), st.integers(0, 2**16))
 def test_mini_batch_is_the_equation_on_the_drawn_neighbours(graph, layers, fanout, seed):
-    model, z = new_model(graph, "paper", layers, fanout), embeddings_of(graph, seed)
-    trees = sample_trees(graph, np.arange(graph.num_nodes), fanout, layers, np.random.default_rng(seed))
-    logits = model(trees, MendedTable(graph.features, z, fanout))
-    expected = [equation_on_tree(model, graph, z.numpy(), tree, layers, 0) for tree in trees]
+    model, z = new_model(graph, "paper", layers), embeddings_of(graph, seed)
+    trees = sample_trees(graph, np.arange(graph.num_nodes), (fanout,) * layers, np.random.default_rng(seed))
+    logits = model(trees, MendedTable(graph.features, z))
+    expected = [equation_on_tree(model, graph, z.numpy(), tree, fanout, layers, 0) for tree in trees.nodes]
     np.testing.assert_allclose(logits.detach(), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -86,15 +86,15 @@ def test_where_every_node_has_one_neighbour_sampling_changes_nothing(layout):
     pairs = np.array([(0, 1), (2, 3), (4, 5)])
     graph = Graph.from_edges(pairs, np.random.default_rng(0).random((7, 4)), np.zeros(7), 2)  # node 6 is isolated
     model, z = new_model(graph, layout), embeddings_of(graph)
-    trees = sample_trees(graph, np.arange(7), 3, 2, np.random.default_rng(0))
-    torch.testing.assert_close(model(trees, MendedTable(graph.features, z, 3)), MendedEvaluator(graph, model, z).logits(model))
+    trees = sample_trees(graph, np.arange(7), (3,) * 2, np.random.default_rng(0))
+    torch.testing.assert_close(model(trees, MendedTable(graph.features, z)), MendedEvaluator(graph, model, z).logits(model))
 
 
 def test_where_all_neighbours_are_drawn_sampling_changes_nothing():
     graph = star(3)
-    model, z = new_model(graph, "paper", layers=1, fanout=2), embeddings_of(graph)
-    tree = np.array([[1, 0, 0]], dtype=np.int32)  # a leaf has one neighbour, drawn twice: it counts once
-    logits = model(tree, MendedTable(graph.features, z, 2))
+    model, z = new_model(graph, "paper", layers=1), embeddings_of(graph)
+    tree = SampledTrees(np.array([[1, 0, 0]], dtype=np.int32), (2,))  # a leaf has one neighbour, drawn twice: it counts once
+    logits = model(tree, MendedTable(graph.features, z))
     torch.testing.assert_close(logits[0], MendedEvaluator(graph, model, z).logits(model)[1])
 
 
@@ -125,7 +125,7 @@ def test_statement_3_2_a_prediction_depends_on_inputs_k_plus_l_hops_away_and_no_
     reach = layers + hops - (layout == "authors")
     nodes = layers + hops + 2
     path = Graph.from_edges(np.array([(v, v + 1) for v in range(nodes - 1)]), np.eye(nodes), np.zeros(nodes), 2)
-    encoder = GraphSAGE(nodes, 4, WIDTH, hops, 3, 0.0)
+    encoder = GraphSAGE(nodes, 4, WIDTH, hops, 0.0)
     model = new_model(path, layout, layers)
     with torch.no_grad():  # positive weights, so that no ReLU hides a dependence
         for parameter in (*encoder.parameters(), *model.parameters()):
@@ -164,12 +164,12 @@ def test_no_embeddings_are_zero_embeddings(layout):
 @given(graphs(), st.integers(1, 3), st.integers(0, 2**16))
 def test_the_authors_layout_is_graphsage_plus_a_linear_map(graph, layers, seed):
     """With the same generator the weights are GraphSAGE's; with z̄ = 0 so is every number, dropout included."""
-    model, sage = new_model(graph, "authors", layers, dropout=0.5), GraphSAGE(graph.num_features, 5, 3, layers, 3, 0.5)
+    model, sage = new_model(graph, "authors", layers, dropout=0.5), GraphSAGE(graph.num_features, 5, 3, layers, 0.5)
     sage.reset_parameters(torch.Generator().manual_seed(1))
-    trees = sample_trees(graph, np.arange(graph.num_nodes), 3, layers, np.random.default_rng(seed))
-    table = MendedTable(graph.features, torch.zeros(graph.num_nodes, WIDTH), 3)
+    trees = sample_trees(graph, np.arange(graph.num_nodes), (3,) * layers, np.random.default_rng(seed))
+    table = MendedTable(graph.features, torch.zeros(graph.num_nodes, WIDTH))
     ours = model(trees, table, torch.Generator().manual_seed(seed))
-    theirs = sage(trees, FeatureTable(graph.features, 3), torch.Generator().manual_seed(seed))
+    theirs = sage(trees, FeatureTable(graph.features), torch.Generator().manual_seed(seed))
     assert torch.equal(ours, theirs)
     assert torch.equal(MendedEvaluator(graph, model).logits(model), Evaluator(graph).logits(sage))
 
@@ -195,18 +195,18 @@ def test_a_mini_batch_reads_the_embedding_of_every_place(layout):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.abs_()
-    tree = sample_trees(graph, np.array([0]), 3, 2, np.random.default_rng(0))
+    tree = sample_trees(graph, np.array([0]), (3,) * 2, np.random.default_rng(0))
     other = z.clone()
     other[1] += 1
-    logits = [model(tree, MendedTable(graph.features, each, 3)) for each in (z, other)]
+    logits = [model(tree, MendedTable(graph.features, each)) for each in (z, other)]
     assert not torch.allclose(*logits)
 
 
 @pytest.mark.parametrize("layout", ["paper", "authors"])
 def test_dropout_is_for_training_and_follows_its_generator(layout):
     graph = random_graph(20, 40, seed=3)
-    model, table = new_model(graph, layout, dropout=0.5), MendedTable(graph.features, embeddings_of(graph), 3)
-    trees = sample_trees(graph, np.arange(20), 3, 2, np.random.default_rng(0))
+    model, table = new_model(graph, layout, dropout=0.5), MendedTable(graph.features, embeddings_of(graph))
+    trees = sample_trees(graph, np.arange(20), (3,) * 2, np.random.default_rng(0))
     first, again, other = (model(trees, table, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)

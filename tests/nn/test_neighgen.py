@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from feddep.evaluation import mean_adjacency
+from feddep.graph.graph import mean_adjacency
 from feddep.nn.neighgen import Generated, NeighbourGenerator, NeighGen
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
@@ -19,7 +19,7 @@ def new_neighgen(dropout: float = 0.0, seed: int = 0) -> NeighGen:
 def generate(neighgen: NeighGen, seed: int = 0) -> Generated:
     draws = torch.Generator().manual_seed(seed)
     x, mean = SparseMatrix.from_scipy(GRAPH.features), SparseMatrix.from_scipy(mean_adjacency(GRAPH))
-    return neighgen.generator(neighgen.encoder(x, mean, draws), draws)
+    return neighgen.generator(neighgen.encode(x, mean, draws), draws)
 
 
 def predicting(counts: torch.Tensor) -> NeighbourGenerator:

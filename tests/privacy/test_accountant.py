@@ -1,6 +1,7 @@
 """The published formulas, held against sixty digits and against their own limits."""
 
 import csv
+import dataclasses
 import json
 import math
 from importlib.resources import files
@@ -10,33 +11,33 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from feddep.errors import FeddepError
 from feddep.privacy.accountant import (
     LARGEST,
-    Account,
     Guarantee,
     PrivacyError,
-    Terms,
-    account,
+    PublishedGuarantee,
+    SamplingParameters,
     amplified_epsilon_as_printed,
     amplify,
     compose,
     compose_as_printed,
     composed_epsilons,
     one_sampling,
+    published_guarantee,
 )
+from feddep.utils.errors import FeddepError
 
 mpmath.mp.dps = 60
 
 counts = st.one_of(st.integers(1, 30), st.integers(1, LARGEST))
 shares = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 5e-324, 1e-300, 1e-5, 1 - 2**-53]))
-all_terms = st.builds(Terms, fanout=counts, layers=counts, epochs=counts, rate=shares, slack=shares)
+all_parameters = st.builds(SamplingParameters, fanout=counts, layers=counts, epochs=counts, rate=shares, slack=shares)
 
 
-def precise(degree: int, terms: Terms) -> dict[str, mpmath.mpf]:
+def precise(degree: int, parameters: SamplingParameters) -> dict[str, mpmath.mpf]:
     """Theorem 3.1 and its lemmas, written down as they are printed, in 60 digits of any size."""
-    D, d, k = mpmath.mpf(degree), mpmath.mpf(terms.fanout), mpmath.mpf(terms.layers) * terms.epochs
-    r, slack = mpmath.mpf(terms.rate), mpmath.mpf(terms.slack)
+    D, d, k = mpmath.mpf(degree), mpmath.mpf(parameters.fanout), mpmath.mpf(parameters.layers) * parameters.epochs
+    r, slack = mpmath.mpf(parameters.rate), mpmath.mpf(parameters.slack)
     if d < D:
         epsilon, rest = mpmath.log((D + 1) / (D + 1 - d)), 1 - d / D
     else:
@@ -63,9 +64,9 @@ def close(ours: float, precise: mpmath.mpf) -> bool:
     return abs(ours - precise) <= 1e-9 * abs(precise) + 1e-300
 
 
-@given(counts, all_terms)
-def test_every_number_agrees_with_sixty_digits(degree, terms):
-    ours, theirs = account(degree, terms), precise(degree, terms)
+@given(counts, all_parameters)
+def test_every_number_agrees_with_sixty_digits(degree, parameters):
+    ours, theirs = published_guarantee(degree, parameters), precise(degree, parameters)
     assert close(ours.one.epsilon, theirs["epsilon"])
     assert close(ours.one.delta, theirs["delta"])
     assert close(ours.composed.epsilon, theirs["composed_epsilon"])
@@ -78,9 +79,9 @@ def test_every_number_agrees_with_sixty_digits(degree, terms):
     assert close(ours.final.epsilon, theirs["final_epsilon"])
 
 
-@given(counts, all_terms)
-def test_nothing_overflows(degree, terms):
-    work = account(degree, terms)
+@given(counts, all_parameters)
+def test_nothing_overflows(degree, parameters):
+    work = published_guarantee(degree, parameters)
     for guarantee in (work.one, work.composed, work.composed_as_printed, work.final, work.final_as_printed):
         assert 0 <= guarantee.epsilon < math.inf
         assert 0 <= guarantee.delta <= 1
@@ -135,31 +136,33 @@ def test_the_least_degree_is_not_the_worst_across_the_border():
     assert beyond.delta > at_border.delta
 
 
-@given(counts, all_terms, st.integers(1, LARGEST), st.sampled_from(["layers", "epochs"]))
-def test_more_samplings_show_more(degree, terms, more, which):
-    assume(more > getattr(terms, which))
-    longer = Terms(**{**vars(terms), which: more})
-    assert worse(account(degree, longer).composed, account(degree, terms).composed)
-    assert worse(account(degree, longer).final, account(degree, terms).final)
+@given(counts, all_parameters, st.integers(1, LARGEST), st.sampled_from(["layers", "epochs"]))
+def test_more_samplings_show_more(degree, parameters, more, which):
+    assume(more > getattr(parameters, which))
+    longer = dataclasses.replace(parameters, **{which: more})
+    assert worse(published_guarantee(degree, longer).composed, published_guarantee(degree, parameters).composed)
+    assert worse(published_guarantee(degree, longer).final, published_guarantee(degree, parameters).final)
 
 
-@given(counts, all_terms, shares)
-def test_a_higher_rate_shows_more(degree, terms, rate):
-    assume(rate > terms.rate)
-    assert worse(account(degree, Terms(**{**vars(terms), "rate": rate})).final, account(degree, terms).final)
+@given(counts, all_parameters, shares)
+def test_a_higher_rate_shows_more(degree, parameters, rate):
+    assume(rate > parameters.rate)
+    higher = dataclasses.replace(parameters, rate=rate)
+    assert worse(published_guarantee(degree, higher).final, published_guarantee(degree, parameters).final)
 
 
-@given(counts, all_terms, shares)
-def test_slack_buys_epsilon_for_delta(degree, terms, slack):
-    assume(slack > terms.slack)
-    one, other = account(degree, terms).composed, account(degree, Terms(**{**vars(terms), "slack": slack})).composed
+@given(counts, all_parameters, shares)
+def test_slack_buys_epsilon_for_delta(degree, parameters, slack):
+    assume(slack > parameters.slack)
+    with_slack = dataclasses.replace(parameters, slack=slack)
+    one, other = (published_guarantee(degree, each).composed for each in (parameters, with_slack))
     assert other.epsilon <= one.epsilon * (1 + 1e-12)
     assert other.delta >= one.delta * (1 - 1e-12)
 
 
-@given(counts, all_terms)
-def test_one_epoch_of_one_hop_composes_to_itself(degree, terms):
-    one = one_sampling(degree, terms.fanout)
+@given(counts, all_parameters)
+def test_one_epoch_of_one_hop_composes_to_itself(degree, parameters):
+    one = one_sampling(degree, parameters.fanout)
     assert compose(one, 1, 0.0) == one
 
 
@@ -217,7 +220,7 @@ def test_for_a_small_epsilon_the_printed_amplification_promises_more_than_need_b
 
 
 def test_every_step_is_given():
-    work = account(15, Terms(5, layers=2, epochs=50, rate=0.5, slack=1e-5))
+    work = published_guarantee(15, SamplingParameters(5, layers=2, epochs=50, rate=0.5, slack=1e-5))
     symbols = ["ε", "δ", "k", "U₁", "U₂", "ε̃₁", "ε̃₂", "ε̃", "δ̃", "ln(1−δ̃)", "δ̃", "ε", "ε", "δ", "δ"]
     assert [step.symbol for step in work.steps] == symbols
     values = [step.value for step in work.steps]
@@ -229,7 +232,7 @@ def test_every_step_is_given():
         work.final.delta,
         work.final_as_printed.delta,
     ]
-    assert isinstance(work, Account)
+    assert isinstance(work, PublishedGuarantee)
 
 
 def test_an_isolated_node_has_no_guarantee():
@@ -240,7 +243,7 @@ def test_an_isolated_node_has_no_guarantee():
 @pytest.mark.parametrize("degree", [-1, LARGEST + 1])
 def test_a_degree_out_of_range_is_refused(degree):
     with pytest.raises(PrivacyError, match=f"degree D is {degree}; it must be a whole number from 1"):
-        account(degree, Terms(5))
+        published_guarantee(degree, SamplingParameters(5))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def test_a_degree_out_of_range_is_refused(degree):
         ({"slack": math.inf}, "slack δ' is inf"),
     ],
 )
-def test_terms_out_of_range_are_refused(wrong, named):
+def test_parameters_out_of_range_are_refused(wrong, named):
     with pytest.raises(PrivacyError, match=named) as error:
-        Terms(**{"fanout": 5, **wrong})
+        SamplingParameters(**{"fanout": 5, **wrong})
     assert isinstance(error.value, FeddepError)

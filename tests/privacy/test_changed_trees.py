@@ -8,15 +8,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, without_edge
 from scipy.stats import binom
 
-from feddep.baselines.border import expand
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
+from feddep.methods.shared.cross_edges import expand
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.changed_trees import _beyond, _sums, most_changed, tree_changes
-from feddep.privacy.dpsgd_accounting import roots_of_edges
+from feddep.privacy.changed_trees import _poisson_binomial, _practical_maximum, most_changed, tree_changes
 from graphs import graphs, random_graph, star
-from tree_laws import SMALL, distance, law_of_trees, without_edge
 
 HOPS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
 
@@ -154,9 +153,9 @@ def test_what_every_tree_shows_is_the_simple_bound():
 
 def test_what_is_as_good_as_impossible_counts_as_all():
     rates = sp.csr_array(np.full((1, 2000), 1e-3))
-    end = _beyond(2.0)
+    end = _practical_maximum(2.0)
     assert end < 100
-    tail = _sums(rates, end)[0, -1]
+    tail = _poisson_binomial(rates, end)[0, -1]
     assert 0 < tail < 1e-40
     law = most_changed(sp.csr_array(np.ones((1, 2000))), 1e-3)
     assert law[-1] == pytest.approx(tail, rel=1e-6)

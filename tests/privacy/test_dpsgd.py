@@ -11,15 +11,16 @@ from scipy.stats import kstest
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from feddep import seeding
-from feddep.graph import Graph
-from feddep.nn.features import FeatureTable
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import SampledTrees, sample_trees
+from feddep.nn.feature_table import FeatureTable
 from feddep.nn.fused import MendedTable, fused_classifier
 from feddep.nn.sage import GraphSAGE
-from feddep.privacy.dpsgd import Privacy, PrivateLearner, add_clipped, privatise, recorded, start_gradients
-from feddep.sampling import sample_trees
-from feddep.settings import Setting
-from feddep.training import new_optimizer
+from feddep.privacy.dpsgd import Privacy, PrivateLearner, privatise, start_gradients
+from feddep.privacy.ghost_clipping import add_clipped, recorded
+from feddep.training.learner import new_optimizer
+from feddep.training.setting import Setting
+from feddep.utils import seeding
 from graphs import graphs, random_graph
 
 MODELS = ["sage", "authors", "paper"]
@@ -27,26 +28,26 @@ WIDTH = 3
 """Width d_z of the embeddings here."""
 
 
-def new_model(kind: str, graph: Graph, layers: int = 2, fanout: int = 3, dropout: float = 0.0, hidden: int = 5) -> nn.Module:
+def new_model(kind: str, graph: Graph, layers: int = 2, dropout: float = 0.0, hidden: int = 5) -> nn.Module:
     model: nn.Module
     if kind == "sage":
-        model = GraphSAGE(graph.num_features, hidden, graph.num_classes, layers, fanout, dropout)
+        model = GraphSAGE(graph.num_features, hidden, graph.num_classes, layers, dropout)
     else:
-        model = fused_classifier(kind, graph.num_features, WIDTH, hidden, graph.num_classes, layers, fanout, dropout)
+        model = fused_classifier(kind, graph.num_features, WIDTH, hidden, graph.num_classes, layers, dropout)
     model.reset_parameters(torch.Generator().manual_seed(3))
     return model
 
 
-def new_table(kind: str, graph: Graph, fanout: int = 3) -> FeatureTable | MendedTable:
+def new_table(kind: str, graph: Graph) -> FeatureTable | MendedTable:
     z = torch.randn(graph.num_nodes, WIDTH, generator=torch.Generator().manual_seed(4))
-    return FeatureTable(graph.features, fanout) if kind == "sage" else MendedTable(graph.features, z, fanout)
+    return FeatureTable(graph.features) if kind == "sage" else MendedTable(graph.features, z)
 
 
-def some_trees(graph: Graph, layers: int = 2, fanout: int = 3, batch: int = 5) -> tuple[np.ndarray, Tensor]:
+def some_trees(graph: Graph, layers: int = 2, fanout: int = 3, batch: int = 5) -> tuple[SampledTrees, Tensor]:
     """Trees with some roots that stand there twice, and the labels of the roots."""
     rng = np.random.default_rng(5)
     roots = rng.integers(0, graph.num_nodes, batch)
-    return sample_trees(graph, roots, fanout, layers, rng), torch.from_numpy(graph.labels[roots])
+    return sample_trees(graph, roots, (fanout,) * layers, rng), torch.from_numpy(graph.labels[roots])
 
 
 def flat(tensors: list[Tensor]) -> Tensor:
@@ -57,11 +58,11 @@ def gradient_of(model: nn.Module) -> Tensor:
     return flat([parameter.grad for parameter in model.parameters()])
 
 
-def one_by_one(model: nn.Module, table: object, trees: np.ndarray, labels: Tensor) -> list[Tensor]:
+def one_by_one(model: nn.Module, table: object, trees: SampledTrees, labels: Tensor) -> list[Tensor]:
     """The gradient of every example, each from a batch of its own."""
     gradients = []
-    for tree, label in zip(trees, labels, strict=True):
-        loss = cross_entropy(model(tree[None], table, None), label[None])
+    for i in range(len(trees)):
+        loss = cross_entropy(model(trees[i : i + 1], table, None), labels[i : i + 1])
         gradients.append(flat(list(torch.autograd.grad(loss, list(model.parameters())))))
     return gradients
 
@@ -71,19 +72,20 @@ def clipped(gradients: list[Tensor], clip: float) -> Tensor:
     return sum(gradient * min(1.0, clip / max(float(gradient.norm()), 1e-30)) for gradient in gradients)
 
 
-def ours(model: nn.Module, table: object, graph: Graph, trees: np.ndarray, labels: Tensor, clip: float) -> tuple[Tensor, Tensor]:
+def ours(
+    model: nn.Module, table: object, graph: Graph, trees: SampledTrees, labels: Tensor, clip: float
+) -> tuple[Tensor, Tensor]:
     """The same sum, and the norms, from the module."""
     start_gradients(model, 0.0, torch.Generator())
-    with recorded(model, trees, table, graph.num_nodes) as record:
-        losses = cross_entropy(record.classify(None), labels, reduction="none")
-    norms = add_clipped(model, record.products, losses, clip)
+    logits, outputs = recorded(model, trees, table, graph.num_nodes)
+    norms = add_clipped(model, outputs, cross_entropy(logits, labels, reduction="none"), clip)
     return gradient_of(model), norms
 
 
 @pytest.mark.parametrize("kind", MODELS)
 @given(graph=graphs(), layers=st.integers(1, 3), fanout=st.integers(1, 3), clip=st.sampled_from([0.01, 1.0, 1e6]))
 def test_the_clipped_sum_is_that_of_a_loop_over_examples(kind, graph, layers, fanout, clip):
-    model, table = new_model(kind, graph, layers, fanout), new_table(kind, graph, fanout)
+    model, table = new_model(kind, graph, layers), new_table(kind, graph)
     trees, labels = some_trees(graph, layers, fanout)
     expected = one_by_one(model, table, trees, labels)
     total, norms = ours(model, table, graph, trees, labels, clip)
@@ -94,7 +96,7 @@ def test_the_clipped_sum_is_that_of_a_loop_over_examples(kind, graph, layers, fa
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_graph_of_the_usual_size_with_all_examples_clipped(kind):
     graph = random_graph(300, 1500, features=200, classes=5, density=0.05)
-    model, table = new_model(kind, graph, fanout=5, hidden=32), new_table(kind, graph, 5)
+    model, table = new_model(kind, graph, hidden=32), new_table(kind, graph)
     trees, labels = some_trees(graph, fanout=5, batch=32)
     expected = one_by_one(model, table, trees, labels)
     clip = 0.5 * min(float(gradient.norm()) for gradient in expected)
@@ -109,12 +111,12 @@ def test_with_dropout_the_sum_is_that_of_the_same_masks(kind):
     model, table = new_model(kind, graph, dropout=0.5, hidden=16), new_table(kind, graph)
     trees, labels = some_trees(graph, batch=6)
     start_gradients(model, 0.0, torch.Generator())
-    with recorded(model, trees, table, graph.num_nodes) as record:
-        losses = cross_entropy(record.classify(torch.Generator().manual_seed(1)), labels, reduction="none")
+    logits, outputs = recorded(model, trees, table, graph.num_nodes, torch.Generator().manual_seed(1))
+    losses = cross_entropy(logits, labels, reduction="none")
     parameters = list(model.parameters())
     expected = [flat(list(torch.autograd.grad(loss, parameters, retain_graph=True))) for loss in losses]
     assert any(not torch.allclose(a, b) for a, b in zip(expected, one_by_one(model, table, trees, labels), strict=True))
-    norms = add_clipped(model, record.products, losses, 0.3)
+    norms = add_clipped(model, outputs, losses, 0.3)
     np.testing.assert_allclose(norms, [float(gradient.norm()) for gradient in expected], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(gradient_of(model), clipped(expected, 0.3), rtol=1e-3, atol=1e-5)
 
@@ -126,12 +128,11 @@ def test_examples_have_masks_of_their_own_that_do_not_depend_on_the_others(kind)
     trees, _ = some_trees(graph, batch=4)
 
     def logits(batch: np.ndarray) -> Tensor:
-        with recorded(model, batch, table, graph.num_nodes) as record:
-            return record.classify(torch.Generator().manual_seed(1)).detach()
+        return recorded(model, batch, table, graph.num_nodes, torch.Generator().manual_seed(1))[0].detach()
 
-    same = logits(np.repeat(trees[:1], 4, axis=0))
+    same = logits(trees[np.zeros(4, dtype=np.int64)])
     assert all(not torch.allclose(same[i], same[j]) for i in range(4) for j in range(i))
-    other = np.concatenate([trees[:3], trees[:1]])  # shares its nodes with the first
+    other = trees[np.array([0, 1, 2, 0])]  # shares its nodes with the first
     torch.testing.assert_close(logits(other)[:3], logits(trees)[:3])
 
 
@@ -165,20 +166,31 @@ def test_a_parameter_without_a_rule_stops_the_training():
             return super().forward(*inputs) * self.factor
 
     graph = random_graph(10, 20)
-    model = Scaled(graph.num_features, 5, 3, 2, 3, 0.0)
+    model = Scaled(graph.num_features, 5, 3, 2, 0.0)
     model.reset_parameters(torch.Generator().manual_seed(1))
     trees, labels = some_trees(graph)
     with pytest.raises(TypeError, match="no rule for the parameter factor of Scaled"):
         ours(model, new_table("sage", graph), graph, trees, labels, 1.0)
 
 
-SETTING = Setting("sgd", 0.5, 0.0, 8, 3, 5, 1, 2, 16, 0.5)
+SETTING = Setting(
+    optimizer="sgd",
+    learning_rate=0.5,
+    weight_decay=0.0,
+    batch_size=8,
+    fanout=3,
+    rounds=5,
+    local_epochs=1,
+    layers=2,
+    hidden_channels=16,
+    dropout=0.5,
+)
 
 
 def new_learner(
     kind: str, graph: Graph, nodes: int, privacy: Privacy, setting: Setting = SETTING, seed: int = 0
 ) -> PrivateLearner:
-    table = new_table(kind, graph, setting.fanout)
+    table = new_table(kind, graph)
     return PrivateLearner(graph, np.arange(nodes), setting, seed, "client0", table=table, privacy=privacy)
 
 
@@ -196,13 +208,24 @@ class Seen:
 @pytest.mark.parametrize("kind", MODELS)
 def test_without_noise_and_clipping_it_is_full_batch_gradient_descent(kind):
     graph = random_graph(20, 50)
-    setting = Setting("sgd", 0.1, 0.0, 20, 3, 1, 1, 2, 16, 0.0)
+    setting = Setting(
+        optimizer="sgd",
+        learning_rate=0.1,
+        weight_decay=0.0,
+        batch_size=20,
+        fanout=3,
+        rounds=1,
+        local_epochs=1,
+        layers=2,
+        hidden_channels=16,
+        dropout=0.0,
+    )
     model = new_model(kind, graph, hidden=16)
     optimizer = Seen(model)
     loss = new_learner(kind, graph, 20, Privacy(0.0, 1e6), setting).epoch(model, optimizer)
     rng = seeding.generator(0, "client0", "sampling")  # gives the batch, then the trees
     rng.integers(20, size=20)
-    trees = sample_trees(graph, np.arange(20), 3, 2, rng)
+    trees = sample_trees(graph, np.arange(20), (3,) * 2, rng)
     mean = cross_entropy(model(trees, new_table(kind, graph)), torch.from_numpy(graph.labels))
     expected = flat(list(torch.autograd.grad(mean, list(model.parameters()))))
     assert loss == pytest.approx(mean.item(), rel=1e-5)
@@ -226,7 +249,18 @@ def test_noise_is_gaussian_on_every_parameter_and_new_in_each_step(kind):
 
 def test_an_empty_batch_is_a_step_of_noise_alone():
     graph = random_graph(40, 60)
-    setting = Setting("sgd", 0.5, 0.0, 1, 3, 5, 1, 2, 16, 0.5)
+    setting = Setting(
+        optimizer="sgd",
+        learning_rate=0.5,
+        weight_decay=0.0,
+        batch_size=1,
+        fanout=3,
+        rounds=5,
+        local_epochs=1,
+        layers=2,
+        hidden_channels=16,
+        dropout=0.5,
+    )
     model = new_model("sage", graph)
     learner = new_learner("sage", graph, 40, Privacy(0.0), setting)
     optimizer = Seen(model)

@@ -11,30 +11,28 @@ from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDp
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, without_edge
 from scipy.optimize import brentq
 from scipy.signal import fftconvolve
 from scipy.stats import binom, norm
 
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import sample_trees
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.changed_trees import most_changed, tree_changes
+from feddep.privacy.changed_trees import most_changed, most_roots, tree_changes
 from feddep.privacy.dpsgd_accounting import (
     _ORDERS,
     NO_GUARANTEE,
     NOTHING_SPENT,
     Epsilons,
-    _Losses,
-    _Replaced,
-    changed_level,
+    _DominatingPair,
+    _LossDistribution,
+    binomial_changes,
+    calibrate_noise,
     edge_level,
     example_level,
-    most_roots,
-    noise_for,
-    roots_of_edges,
 )
-from feddep.sampling import sample_trees, tree_width
-from graphs import graphs, star
-from tree_laws import SMALL, distance, law_of_trees, without_edge
+from graphs import graphs, star, tree_width
 
 POINTS = np.linspace(-40, 40, 80_001)
 """Where densities are integrated."""
@@ -52,9 +50,14 @@ def exact_delta(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     return float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (POINTS[1] - POINTS[0]))
 
 
-def replaced(sigma: float, rate: float, examples: int, tail: float) -> _Losses:
+def replaced(sigma: float, rate: float, examples: int, tail: float) -> _LossDistribution:
     """One step in which each of so many examples is replaced whenever it is sampled."""
-    return _Replaced(sigma, binom.pmf(np.arange(examples + 1), examples, rate), tail).on_grid()
+    return _DominatingPair(sigma, binomial_changes(examples, rate), tail).on_grid()
+
+
+def simple_bound(sigma: float, rate: float, steps: int, delta: float, roots: int) -> Epsilons:
+    """ε for one edge in the trees of so many training nodes, each changed whenever it is sampled."""
+    return edge_level(sigma, binomial_changes(roots, rate), steps, delta)
 
 
 def gaussian_delta(epsilon: float, distance: float) -> float:
@@ -92,7 +95,7 @@ def test_the_example_of_the_moments_accountant():
 STEPS = [(1.0, 0.1, 1), (2.0, 0.06, 3), (1.5, 0.3, 5), (0.8, 1.0, 2), (3.0, 0.02, 20), (0.5, 0.01, 1)]
 
 
-def delta_of(losses: _Losses, epsilon: float) -> float:
+def delta_of(losses: _LossDistribution, epsilon: float) -> float:
     """δ of a discrete distribution of the loss."""
     values = (losses.least + np.arange(len(losses.masses))) * losses.interval
     above = values > epsilon
@@ -141,7 +144,7 @@ def test_one_step_bounds_any_gradients_of_norm_one(step, gradients, epsilon):
 
 def test_a_negative_mass_is_left_out():
     deltas = np.array([0.9, 0.6, 0.59, 0.1, 0.05])  # falls by little, then by much: no δ of any pair does
-    losses = _Losses.from_profile(0.5, deltas)
+    losses = _LossDistribution.from_profile(0.5, deltas)
     assert losses.masses.min() == 0
     for place, delta in enumerate(deltas, start=-2):
         assert delta_of(losses, 0.5 * place) >= delta - 1e-12
@@ -151,7 +154,7 @@ def test_a_negative_mass_is_left_out():
 def test_one_replaced_example_is_what_the_library_has_for_it(sigma, rate, steps):
     event = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), steps)
     theirs = PLDAccountant(NeighboringRelation.REPLACE_ONE, 1e-3).compose(event).get_epsilon(1e-5)
-    found = edge_level(sigma, rate, steps, 1e-5, 1)
+    found = simple_bound(sigma, rate, steps, 1e-5, 1)
     assert found.pld == pytest.approx(theirs, rel=3e-3)
     assert found.pld < found.rdp < 1.25 * found.pld
 
@@ -159,7 +162,7 @@ def test_one_replaced_example_is_what_the_library_has_for_it(sigma, rate, steps)
 @pytest.mark.parametrize("roots", [1, 6])
 def test_replaced_examples_without_subsampling_are_one_gaussian_of_less_noise(roots):
     exact = exact_epsilon(2 * roots * math.sqrt(10) / 30, 1e-5)
-    assert exact <= edge_level(30.0, 1.0, 10, 1e-5, roots).pld <= 1.001 * exact
+    assert exact <= simple_bound(30.0, 1.0, 10, 1e-5, roots).pld <= 1.001 * exact
 
 
 @pytest.mark.parametrize(("sigma", "rate", "examples"), STEPS)
@@ -202,11 +205,11 @@ def test_several_steps_are_the_law_convolved(sigma, rate, examples, steps):
         found.append(brentq(over, 0, values[-1]))
     low, high = found
     assert high < 1.02 * low
-    assert low * (1 - 1e-6) <= edge_level(sigma, rate, steps, delta, examples).pld <= high * (1 + 1e-3)
+    assert low * (1 - 1e-6) <= simple_bound(sigma, rate, steps, delta, examples).pld <= high * (1 + 1e-3)
 
 
 def test_an_edge_is_hidden_less_than_an_example_and_less_the_more_read_it():
-    spent = [example_level(2.0, 0.06, 100, 1e-5), *(edge_level(2.0, 0.06, 100, 1e-5, k) for k in (1, 2, 3, 10, 50))]
+    spent = [example_level(2.0, 0.06, 100, 1e-5), *(simple_bound(2.0, 0.06, 100, 1e-5, k) for k in (1, 2, 3, 10, 50))]
     assert [each.pld for each in spent] == sorted(each.pld for each in spent)
     assert [each.rdp for each in spent] == sorted(each.rdp for each in spent)
     assert spent[-1].pld > 100 * spent[0].pld
@@ -222,7 +225,7 @@ def test_epsilon_is_monotone(costs, which, factor, roots):
 
     def spent(sigma: float, rate: float, steps: int, power: float) -> Epsilons:
         level = (sigma, rate, steps, 10.0**power)
-        return example_level(*level) if roots is None else edge_level(*level, roots)
+        return example_level(*level) if roots is None else simple_bound(*level, roots)
 
     changed = list(costs)
     changed[which] *= factor
@@ -234,12 +237,12 @@ def test_epsilon_is_monotone(costs, which, factor, roots):
     assert not any(math.isnan(value) or value < 0 for value in (*vars(one).values(), *vars(other).values()))
 
 
-@pytest.mark.parametrize("level", [example_level, lambda *costs: edge_level(*costs, 3)])
+@pytest.mark.parametrize("level", [example_level, lambda *costs: simple_bound(*costs, 3)])
 def test_the_ends_of_the_ranges(level):
     assert level(2.0, 0.0, 100, 1e-5) == level(2.0, 0.5, 0, 1e-5) == NOTHING_SPENT
     assert level(0.0, 0.5, 1, 1e-5) == NO_GUARANTEE
     assert level(0.0, 0.0, 100, 1e-5) == NOTHING_SPENT  # nobody is ever sampled
-    assert edge_level(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
+    assert simple_bound(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
     assert level(2.0, 0.5, 3.0, 1e-5) == level(2.0, 0.5, np.int64(3), 1e-5) == level(2.0, 0.5, 3, 1e-5)
     assert NO_GUARANTEE.as_dict() == {"rdp": None, "pld": None}
     tiny = level(2.0, 0.1, 10, 1e-300)
@@ -249,7 +252,7 @@ def test_the_ends_of_the_ranges(level):
 
 
 def test_no_noise_to_speak_of_has_a_large_epsilon_and_no_overflow():
-    for found in (example_level(0.1, 1.0, 10_000, 1e-5), edge_level(0.1, 0.9, 10_000, 1e-5, 300)):
+    for found in (example_level(0.1, 1.0, 10_000, 1e-5), simple_bound(0.1, 0.9, 10_000, 1e-5, 300)):
         assert all(1e5 < value < math.inf for value in (found.rdp, found.pld))
 
 
@@ -270,8 +273,8 @@ def test_an_edge_costs_the_more_the_likelier_it_changes_a_tree(costs, which, cha
     likelier = list(chances)
     likelier[which % len(chances)] = max(chance, likelier[which % len(chances)])
     laws = [most_changed(sp.csr_array(np.array([each])), rate) for each in (chances, likelier)]
-    few, many = (changed_level(sigma, law, steps, 10.0**power) for law in laws)
-    all_of_them = edge_level(sigma, rate, steps, 10.0**power, len(chances))
+    few, many = (edge_level(sigma, law, steps, 10.0**power) for law in laws)
+    all_of_them = simple_bound(sigma, rate, steps, 10.0**power, len(chances))
     for one, other in ((few, many), (many, all_of_them)):
         assert one.rdp <= other.rdp * (1 + 1e-3) + 1e-6
         assert one.pld <= other.pld * (1 + 2e-3) + 1e-3
@@ -281,7 +284,7 @@ def test_an_edge_costs_the_more_the_likelier_it_changes_a_tree(costs, which, cha
 
 def test_trees_that_all_show_the_edge_cost_what_the_simple_bound_says():
     certain = most_changed(sp.csr_array(np.ones((1, 7))), 0.1)
-    found, simple = changed_level(2.0, certain, 40, 1e-5), edge_level(2.0, 0.1, 40, 1e-5, 7)
+    found, simple = edge_level(2.0, certain, 40, 1e-5), simple_bound(2.0, 0.1, 40, 1e-5, 7)
     assert found.pld == pytest.approx(simple.pld, rel=1e-9)
     assert found.rdp == pytest.approx(simple.rdp, rel=1e-9)
 
@@ -291,38 +294,40 @@ def test_a_change_that_next_to_never_happens(chance):
     """Once δ covers that it ever does, ε is 0."""
     law = np.array([1 - chance, chance / 2, chance / 2])
     for steps, delta in itertools.product((1, 100), (1e-3, 1e-6, 1e-11)):
-        found = changed_level(1.0, law, steps, delta)
+        found = edge_level(1.0, law, steps, delta)
         assert not any(math.isnan(value) for value in vars(found).values())
         assert (found == NOTHING_SPENT) == (steps * chance <= delta)
-    assert edge_level(2.0, chance * 1e-3, 1, 1e-5, 3) == NOTHING_SPENT
+    assert simple_bound(2.0, chance * 1e-3, 1, 1e-5, 3) == NOTHING_SPENT
 
 
 def noise(epsilon: float, rate: float, steps: int, delta: float, roots: int | None) -> float:
     """The least noise for a budget, of an edge by the simple bound."""
 
     def cost(sigma: float) -> Epsilons:
-        return example_level(sigma, rate, steps, delta) if roots is None else edge_level(sigma, rate, steps, delta, roots)
+        return example_level(sigma, rate, steps, delta) if roots is None else simple_bound(sigma, rate, steps, delta, roots)
 
-    return noise_for(epsilon, cost, f"for {steps} steps")
+    return calibrate_noise(epsilon, cost, f"for {steps} steps")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "roots"), [(3.0, None), (8.0, 4)])
 def test_the_noise_for_a_budget_is_the_least(epsilon, roots):
     costs = (0.2, 20, 1e-5)
 
     def spent(sigma: float) -> float:
-        return (example_level(sigma, *costs) if roots is None else edge_level(sigma, *costs, roots)).least
+        return (example_level(sigma, *costs) if roots is None else simple_bound(sigma, *costs, roots)).least
 
     sigma = noise(epsilon, *costs, roots)
     assert spent(sigma) <= epsilon < spent(0.99 * sigma)
 
 
+@pytest.mark.slow
 def test_a_budget_that_cannot_be_kept_names_the_least_that_can():
     with pytest.raises(PrivacyError, match=r"ε = 0\.001 cannot be kept for 500 steps; .* is ε = ") as error:
         noise(0.001, 0.5, 500, 1e-5, 10)
     least = float(str(error.value).rpartition("ε = ")[2])
     assert least > 0.001
-    assert edge_level(1000.0, 0.5, 500, 1e-5, 10).least <= least < 1.02 * edge_level(1000.0, 0.5, 500, 1e-5, 10).least
+    assert simple_bound(1000.0, 0.5, 500, 1e-5, 10).least <= least < 1.02 * simple_bound(1000.0, 0.5, 500, 1e-5, 10).least
     assert noise(least, 0.5, 500, 1e-5, 10) <= 1000
 
 
@@ -350,11 +355,11 @@ def test_values_out_of_range_are_refused(wrong, named):
     with pytest.raises(PrivacyError, match=named):
         example_level(**{**good, **wrong})
     with pytest.raises(PrivacyError, match=named):
-        edge_level(**{**good, **wrong}, roots=2)
+        simple_bound(**{**good, **wrong}, roots=2)
     if "rate" not in wrong:
         with pytest.raises(PrivacyError, match=named):
-            changed_level(
-                **{name: value for name, value in {**good, **wrong}.items() if name != "rate"}, shares=np.array([0.9, 0.1])
+            edge_level(
+                **{name: value for name, value in {**good, **wrong}.items() if name != "rate"}, changes=np.array([0.9, 0.1])
             )
 
 
@@ -366,7 +371,7 @@ def test_budgets_that_are_none(epsilon):
 
 def test_counts_out_of_range_are_refused():
     with pytest.raises(PrivacyError, match="number of roots k is -1"):
-        edge_level(2.0, 0.1, 10, 1e-5, -1)
+        simple_bound(2.0, 0.1, 10, 1e-5, -1)
     with pytest.raises(PrivacyError, match="δ is 2"):
         noise(1.0, 0.1, 10, 2.0, None)
     with pytest.raises(PrivacyError, match="number of hops L is 0"):
@@ -377,7 +382,7 @@ def test_counts_out_of_range_are_refused():
 
 def roots_seen(graph: Graph, roots: np.ndarray, hops: int, fanout: int, draws: int) -> list[set[int]]:
     """For each edge, the roots in one of whose trees it was ever drawn, from the sampler itself."""
-    trees = sample_trees(graph, np.repeat(roots, draws), fanout, hops, np.random.default_rng(0))
+    trees = sample_trees(graph, np.repeat(roots, draws), (fanout,) * hops, np.random.default_rng(0)).nodes
     seen: dict[tuple[int, int], set[int]] = {tuple(edge): set() for edge in graph.edges().tolist()}
     for hop in range(hops):
         width = tree_width(fanout, hop)
@@ -446,7 +451,7 @@ def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout:
 
 
 @pytest.mark.parametrize("edges", SMALL.values(), ids=SMALL.keys())
-@pytest.mark.parametrize("roots", [[0, 1, 2, 3, 4], [1, 3, 4]])
+@pytest.mark.parametrize("roots", [pytest.param([0, 1, 2, 3, 4], marks=pytest.mark.slow), [1, 3, 4]])
 @pytest.mark.parametrize(
     ("hops", "fanout", "sigma", "rate"), [(1, 1, 0.7, 0.3), (2, 1, 1.5, 0.8), (2, 2, 2.0, 0.1), (3, 1, 1.0, 0.5)]
 )
@@ -456,11 +461,11 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, roots, hops, fanout,
     counts = roots_of_edges(graph, np.array(roots), hops)
     changes = tree_changes(graph, np.array(roots), hops, fanout)
     bounds = {k: replaced(sigma, rate, k, 1e-12) for k in set(counts.tolist()) if k}
-    worst = _Replaced(sigma, most_changed(changes, rate), 1e-12).on_grid()
+    worst = _DominatingPair(sigma, most_changed(changes, rate), 1e-12).on_grid()
     for edge, count in enumerate(counts.tolist()):
         changed, deltas = deltas_of_step(graph, edge, roots, hops, fanout, sigma, rate)
         assert changed == count
-        own = _Replaced(sigma, most_changed(changes[[edge]], rate), 1e-12).on_grid() if count else None
+        own = _DominatingPair(sigma, most_changed(changes[[edge]], rate), 1e-12).on_grid() if count else None
         for epsilon, one, other, missed in deltas if count else []:
             assert max(one, other) <= missed * (1 + 1e-6) + 1e-9
             by_trees = delta_of(own, epsilon)

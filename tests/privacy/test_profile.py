@@ -8,12 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sampling_laws import divergence, enumerated_delta, multisets, repeated, sequences
 from scipy.stats import chisquare
 
-from feddep.graph import Graph
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import NOBODY, sample_neighbours
 from feddep.privacy.accountant import Guarantee, PrivacyError, one_sampling
-from feddep.privacy.profile import contradicts, divergence, enumerated_delta, exact, multisets, repeated, sequences
-from feddep.sampling import NOBODY, sample_neighbours
+from feddep.privacy.profile import exact_guarantee, lemma_b1_fails
 from graphs import star
 
 FANOUTS = range(1, 5)
@@ -39,7 +40,7 @@ def published(degree: int, fanout: int) -> Fraction:
 def test_the_exact_delta_is_that_of_the_enumeration_for_every_epsilon(length, fanout, ordered):
     law = sequences if ordered else multisets
     longer = list(range(length + 1))
-    expected = exact(length, fanout, ordered=ordered).delta
+    expected = exact_guarantee(length, fanout, ordered=ordered).delta
     for factor in FACTORS:
         deltas = [enumerated_delta(law(longer, fanout), law(other, fanout), factor) for other in shorter(longer)]
         assert float(max(deltas)) == pytest.approx(expected, abs=1e-13)
@@ -53,7 +54,9 @@ def test_the_exact_delta_is_that_of_the_enumeration_for_every_epsilon(length, fa
 @pytest.mark.parametrize("factor", FACTORS)
 def test_several_samplings(length, fanout, times, factor):
     longer, other = (repeated(multisets(range(n), fanout), times) for n in (length + 1, length))
-    assert float(enumerated_delta(longer, other, factor)) == pytest.approx(exact(length, fanout, times).delta, abs=1e-13)
+    assert float(enumerated_delta(longer, other, factor)) == pytest.approx(
+        exact_guarantee(length, fanout, times).delta, abs=1e-13
+    )
 
 
 @pytest.mark.parametrize(("length", "fanout"), [(3, 2), (2, 2)])
@@ -61,7 +64,7 @@ def test_several_samplings_whose_order_is_seen(length, fanout):
     longer = list(range(length + 1))
     p = repeated(sequences(longer, fanout), 2)
     deltas = [enumerated_delta(p, repeated(sequences(other, fanout), 2), Fraction(3)) for other in shorter(longer)]
-    assert float(max(deltas)) == pytest.approx(exact(length, fanout, 2, ordered=True).delta, abs=1e-13)
+    assert float(max(deltas)) == pytest.approx(exact_guarantee(length, fanout, 2, ordered=True).delta, abs=1e-13)
 
 
 @pytest.mark.parametrize("fanout", [*FANOUTS, 5])
@@ -70,7 +73,7 @@ def test_the_published_bound_fails_at_the_border_and_is_tight_elsewhere(degree, 
     laws = {n: multisets(range(n), fanout) for n in (degree - 1, degree, degree + 1)}
     factor = Fraction(math.exp(one_sampling(degree, fanout).epsilon))
     deltas = [enumerated_delta(laws[degree], laws[other], factor) for other in (degree - 1, degree + 1)]
-    if contradicts(degree, fanout):
+    if lemma_b1_fails(degree, fanout):
         assert max(deltas) > published(degree, fanout)
     else:
         assert max(deltas) == published(degree, fanout)
@@ -80,7 +83,7 @@ def test_the_published_bound_fails_at_the_border_and_is_tight_elsewhere(degree, 
 def test_the_counter_example_of_fan_out_five():
     six, five = multisets(range(6), 5), multisets(range(5), 5)
     assert enumerated_delta(six, five, Fraction(1)) == enumerated_delta(six, five, Fraction(10**9)) == 1 - Fraction(120, 5**5)
-    assert exact(5, 5).delta == pytest.approx(0.9616)
+    assert exact_guarantee(5, 5).delta == pytest.approx(0.9616)
     assert published(5, 5) == Fraction(2101, 3125)
     assert published(6, 5) == Fraction(5, 6)
 
@@ -91,20 +94,20 @@ def test_delta_is_at_least_the_chance_that_the_neighbour_is_drawn(length, fanout
     law = multisets(range(length + 1), fanout)
     drawn = sum((share for outcome, share in law.items() if length in outcome), Fraction(0))
     assert divergence(law, multisets(range(length), fanout), Fraction(10**9)) >= drawn
-    assert exact(length, fanout).delta >= float(drawn) - 1e-13
+    assert exact_guarantee(length, fanout).delta >= float(drawn) - 1e-13
 
 
 def test_an_edge_of_an_isolated_node_is_certain():
-    assert exact(0, 5) == Guarantee(0.0, -math.inf)
-    assert exact(0, 5).delta == 1
+    assert exact_guarantee(0, 5) == Guarantee(0.0, -math.inf)
+    assert exact_guarantee(0, 5).delta == 1
     assert sequences([], 2) == {(NOBODY, NOBODY): 1}
 
 
 @pytest.mark.parametrize(("length", "fanout"), [(14, 5), (15, 5), (3, 5), (10, 5), (400, 25)])
 def test_unknown_lists_are_drawn_from_as_the_inclusion_probability_says(length, fanout):
     drawn = fanout / (length + 1) if length > fanout else 1 - (length / (length + 1)) ** fanout
-    assert exact(length, fanout).delta == pytest.approx(drawn, rel=1e-13)
-    assert exact(length, fanout, 3).delta == pytest.approx(1 - (1 - drawn) ** 3, rel=1e-13)
+    assert exact_guarantee(length, fanout).delta == pytest.approx(drawn, rel=1e-13)
+    assert exact_guarantee(length, fanout, 3).delta == pytest.approx(1 - (1 - drawn) ** 3, rel=1e-13)
 
 
 @pytest.mark.parametrize("fanout", FANOUTS)
@@ -123,9 +126,9 @@ def test_laws_are_laws(length, fanout):
 
 def test_the_order_tells_something_at_the_border_alone():
     assert (2, 0) not in sequences([0, 1, 2, 3], 2)
-    assert exact(2, 2, ordered=True).delta > exact(2, 2).delta
-    assert exact(1, 2, ordered=True) == exact(1, 2)
-    assert exact(3, 2, ordered=True) == exact(3, 2)
+    assert exact_guarantee(2, 2, ordered=True).delta > exact_guarantee(2, 2).delta
+    assert exact_guarantee(1, 2, ordered=True) == exact_guarantee(1, 2)
+    assert exact_guarantee(3, 2, ordered=True) == exact_guarantee(3, 2)
 
 
 @functools.cache
@@ -170,7 +173,7 @@ def test_only_short_lists_are_enumerated():
 )
 def test_counts_out_of_range_are_refused(wrong, named):
     with pytest.raises(PrivacyError, match=named):
-        exact(*wrong)
+        exact_guarantee(*wrong)
 
 
 def test_a_fanout_below_one_has_no_law():

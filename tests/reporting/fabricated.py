@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from feddep import plan
-from feddep.storage import write_json
+from feddep.config.loading import MEASURED, Config, validate
+from feddep.experiment import keys, plan
+from feddep.utils.storage import write_json
 
 ROUNDS = 4
 BEST_ROUND = 3
@@ -33,20 +34,28 @@ class Results:
     settings: tuple[str, ...] = ("feddep",)
 
     @property
-    def config(self) -> dict[str, Any]:
-        """The configuration, as far as runs, tables and figures look at it."""
+    def raw(self) -> dict[str, Any]:
+        """The configuration as a file would have it."""
         return {
             "output": str(self.root / "results"),
             "records": {"directory": str(self.root / "records"), "use": True},
             "datasets": self.datasets,
             "clients": list(self.clients),
             "seeds": list(self.seeds),
-            "split": {"train": 0.6, "val": 0.2, "test": 0.2},
-            "partition": {"delta": 20},
             "settings": {name: {"rounds": ROUNDS} for name in self.settings},
             "frameworks": {name: {} for name in self.frameworks},
-            "rows": None,
+            "tables": [{"setting": name} for name in self.settings],
         }
+
+    @property
+    def config(self) -> Config:
+        """The configuration, with all defaults."""
+        return validate(self.raw)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What of the configuration a provenance of the main tables tells."""
+        return {key: value for key, value in self.config.items() if key not in ("studies", "audit", *MEASURED)}
 
     def runs(self) -> Iterator[plan.Run]:
         """Every run of the configuration."""
@@ -59,15 +68,15 @@ class Results:
     def write(self) -> "Results":
         """Write the configuration, every run, and the statistics of graphs and partitions."""
         config = self.config
-        write_json(self.root / "config.json", config)
+        write_json(self.root / "config.json", self.raw)
         for run in self.runs():
             write_json(self.metrics_path(run), self.metrics(run))
         output = Path(config["output"])
         for dataset in self.datasets:
             graph = {"nodes": 2708, "edges": 5278, "features": 1433, "classes": 7}
             write_json(output / "graphs" / f"{dataset}.json", {"name": dataset, **graph})
-        for cut in plan.cuts(config):
-            write_json(output / "partitions" / f"{cut.path}.json", self.partition(cut))
+        for spec in plan.partitions(config):
+            write_json(output / "partitions" / f"{spec.path}.json", self.partition(spec))
         return self
 
     def metrics(self, run: plan.Run) -> dict[str, Any]:
@@ -82,9 +91,9 @@ class Results:
             if run.framework == "fedavg"
         ]
         return {
-            "key": plan.key(self.config, run),
+            "key": keys.run_key(self.config, run),
             "result": {
-                "specification": plan.specification(self.config, run),
+                "specification": keys.specification(self.config, run),
                 "accuracy": {"best": best, "last": best - LAST_BELOW_BEST},
                 "validation": {"best": best + VALIDATION_ABOVE_BEST, "last": best},
                 "best_round": [2 + 2 * (client % 2) for client in range(len(own))] or BEST_ROUND,
@@ -110,19 +119,19 @@ class Results:
             },
         }
 
-    def partition(self, cut: plan.Cut) -> dict[str, Any]:
+    def partition(self, spec: plan.PartitionSpec) -> dict[str, Any]:
         """Statistics of a partition: 100 missing edges a client, and 10 more with each seed."""
-        missing = 100 * cut.clients + 10 * cut.seed
+        missing = 100 * spec.clients + 10 * spec.seed
         return {
-            "dataset": cut.dataset,
-            "clients": cut.clients,
-            "seed": cut.seed,
-            "mean_client_nodes": 2708 / cut.clients,
-            "mean_client_edges": (5278 - missing) / cut.clients,
+            "dataset": spec.dataset,
+            "clients": spec.clients,
+            "seed": spec.seed,
+            "mean_client_nodes": 2708 / spec.clients,
+            "mean_client_edges": (5278 - missing) / spec.clients,
             "missing_edges": missing,
             "communities": 40,
             "modularity": 0.8,
-            "cut_nodes": 3 * cut.seed,
+            "cut_nodes": 3 * spec.seed,
         }
 
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from feddep.config import validate
-from feddep.plan import Run
+from feddep.config.loading import validate
+from feddep.experiment.plan import Run
 from feddep.reporting.runs import FinishedRun
-from feddep.reporting.studies.common.study import Study, assemble
+from feddep.reporting.study_data import Study, assemble
 
 RAW: dict[str, Any] = {
     "datasets": {"cora": {}, "citeseer": {}},
@@ -13,7 +13,7 @@ RAW: dict[str, Any] = {
     "seeds": [0, 1, 2],
     "settings": {"feddep": {"rounds": 4}},
     "frameworks": {"global": {}, "fedavg": {}, "feddep": {}},
-    "studies": {"made_up": {"kind": "sweep", "title": "A study", "runs": [{}]}},
+    "studies": [{"name": "made_up", "kind": "sweep", "title": "A study", "runs": [{}]}],
 }
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from fabricated import MEGABYTE, ROUNDS, Results
 
-from feddep.plan import Run
+from feddep.experiment.plan import Run
 from feddep.reporting import costs, runs
 from feddep.reporting.runs import FinishedRun
 

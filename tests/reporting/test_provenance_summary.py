@@ -2,11 +2,11 @@
 
 from fabricated import Results
 
-from feddep.reporting import provenance, runs
+from feddep.reporting import provenance_summary, runs
 
 
 def test_summary(results: Results) -> None:
-    record = provenance.summarise(results.config, runs.load(results.config))
+    record = provenance_summary.summarise(results.config, runs.load(results.config))
     assert record["runs"] == 15
     assert record["training_seconds"] == 22.5
     assert (record["first"], record["last"]) == ("2025-01-01T12:00:00+00:00", "2025-01-03T12:00:00+00:00")
@@ -14,14 +14,14 @@ def test_summary(results: Results) -> None:
     assert record["git"] == [{"value": {"commit": "c0ffee", "dirty": False}, "runs": 15}]
     assert [(entry["value"]["torch"], entry["runs"]) for entry in record["packages"]] == [("2.4.0", 10), ("2.5.0", 5)]
     assert record["device"] == [{"value": "cpu", "runs": 15}]
-    assert record["configuration"] == results.config
+    assert record["configuration"] == results.told
 
 
 def test_other_data_shows(results: Results) -> None:
     finished = runs.load(results.config)
     finished[0].provenance["data_fingerprint"] = "a0" * 32
     finished[1].provenance.pop("device")
-    record = provenance.summarise(results.config, finished)
+    record = provenance_summary.summarise(results.config, finished)
     assert record["data"] == {"cora": ["a0" * 32, "f1" * 32]}
     assert {(entry["value"], entry["runs"]) for entry in record["device"]} == {("cpu", 14), (None, 1)}
 
@@ -33,10 +33,10 @@ def test_the_configuration_is_what_the_runs_come_from(results: Results) -> None:
     studies = {"a": {"runs": [{"frameworks": {"fedavg": {}}}]}, "b": {"runs": [{"frameworks": {"halo": {}}}]}}
     more = {**results.config, "settings": settings, "frameworks": frameworks, "studies": studies, "quality": [{}]}
     finished = runs.load(results.config)
-    assert provenance.summarise(more, finished)["configuration"] == results.config
+    assert provenance_summary.summarise(more, finished)["configuration"] == results.told
 
     fedavg = [one for one in finished if one.run.framework == "fedavg"]
-    part = provenance.summarise(more, fedavg, "a")["configuration"]
+    part = provenance_summary.summarise(more, fedavg, "a")["configuration"]
     assert part.pop("studies") == {"a": studies["a"]}
     assert part.pop("frameworks") == {"fedavg": {}}
-    assert part.items() <= results.config.items()
+    assert part.items() <= results.told.items()

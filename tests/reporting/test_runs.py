@@ -3,9 +3,9 @@
 import pytest
 from fabricated import BEST, BEST_ROUND, CLIENT_OFFSETS, MEGABYTE, ROUNDS, VALIDATION_ABOVE_BEST, Results
 
-from feddep.errors import DataError
 from feddep.reporting import runs
-from feddep.storage import read_json, write_json
+from feddep.utils.errors import DataError
+from feddep.utils.storage import read_json, write_json
 
 
 def test_one_row_a_run(results: Results) -> None:
@@ -76,5 +76,5 @@ def test_a_result_that_lacks_a_part(results: Results, part: str) -> None:
     metrics = read_json(path)
     del metrics["result"][part]
     write_json(path, metrics)
-    with pytest.raises(DataError, match=f"feddep/cora/whole/global/seed0 has not the expected form .*{part}"):
+    with pytest.raises(DataError, match=f"feddep/cora/m5/fedavg/seed0 has not the expected form .*{part}"):
         runs.table(runs.load(results.config))

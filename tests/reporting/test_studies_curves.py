@@ -5,7 +5,7 @@ import pytest
 from fabricated_studies import finished, study
 
 from feddep.reporting.studies import curves
-from feddep.reporting.studies.common.study import Study
+from feddep.reporting.study_data import Study
 
 SECONDS = {0: [1.0, 2.0, 3.0, 4.0], 1: [2.0, 4.0, 6.0, 8.0]}
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from fabricated_studies import finished, study
 
-from feddep.errors import DataError
 from feddep.reporting.studies import grid
-from feddep.reporting.studies.common.study import Study
+from feddep.reporting.study_data import Study
+from feddep.utils.errors import DataError
 
 PLACES = [("cora", 5), ("cora", 10), ("citeseer", 5)]
 # Validation accuracy at each place: CiteSeer is easy. The means over readings are 0.50, 0.60, 0.90.

@@ -5,9 +5,9 @@ import math
 import pytest
 from fabricated_studies import finished, study
 
-from feddep.errors import DataError
 from feddep.reporting.runs import FinishedRun
 from feddep.reporting.studies import headroom
+from feddep.utils.errors import DataError
 
 T_95_TWO_DEGREES = 4.302652729911275
 R = 10

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from fabricated_studies import finished, study
 
-from feddep.errors import DataError
 from feddep.reporting.studies import paired
-from feddep.reporting.studies.common.study import Study
+from feddep.reporting.study_data import Study
+from feddep.utils.errors import DataError
 
 T_95_TWO_DEGREES = 4.302652729911275
 DIFFERENCES = {5: (0.01, 0.02, 0.03), 10: (0.10, 0.11, 0.09)}

@@ -8,21 +8,21 @@ from fabricated_studies import RAW, finished, study
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep import plan
-from feddep.config import validate
-from feddep.errors import DataError
+from feddep.config.loading import validate
+from feddep.experiment import keys
 from feddep.privacy.accountant import one_sampling
-from feddep.privacy.profile import exact
+from feddep.privacy.profile import exact_guarantee
 from feddep.reporting.runs import FinishedRun
 from feddep.reporting.studies import privacy
-from feddep.reporting.studies.common.study import Study
+from feddep.reporting.study_data import Study
+from feddep.utils.errors import DataError
 
 CONFIG = validate(RAW)
 
 
 def specified(one: FinishedRun) -> FinishedRun:
     """The run with what it was made with, as results of the DAG have it."""
-    return dataclasses.replace(one, result={**one.result, "specification": plan.specification(CONFIG, one.run)})
+    return dataclasses.replace(one, result={**one.result, "specification": keys.specification(CONFIG, one.run)})
 
 
 def run(
@@ -64,7 +64,7 @@ def test_the_border_is_where_the_published_delta_is_too_small() -> None:
     runs = [run("fedavg", 0.8, 3, setting=f"feddep,fanout={fanout}") for fanout in (14, 15)]
     table = privacy.tables(study(*runs))["table"]
     assert (table["exact_delta"] > table["delta"]).all()
-    assert table["exact_delta"].tolist() == pytest.approx([max(exact(n, d).delta for n in (14, 15)) for d in (14, 15)])
+    assert table["exact_delta"].tolist() == pytest.approx([max(exact_guarantee(n, d).delta for n in (14, 15)) for d in (14, 15)])
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=4, unique=True), st.sampled_from([0.1, 0.5, 1.0]))

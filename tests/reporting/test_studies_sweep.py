@@ -4,7 +4,7 @@ import pytest
 from fabricated_studies import finished, study
 
 from feddep.reporting.studies import sweep
-from feddep.reporting.studies.common.study import Study
+from feddep.reporting.study_data import Study
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_another_sweep_is_not_beside_a_paper() -> None:
     """Over another option, or over one of the same name that is NeighGen's and not the setting's."""
     for names in [
         [f"feddep,prototypes=3,depth={depth}" for depth in (1, 3)],
-        [f"fedsage_plus,local_epochs={epochs}" for epochs in (1, 3)],
+        [f"fedsage_plus,generator_local_epochs={epochs}" for epochs in (1, 3)],
     ]:
         table = sweep.tables(study(*(finished(name, 0, 0.8, dataset="pubmed") for name in names)))["table"]
         assert not [column for column in table if column.startswith("paper_")]

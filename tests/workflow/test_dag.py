@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,12 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from snakemake.utils import update_config
 
-from feddep import plan
-from feddep.config import MEASURED, load
+from feddep.config.loading import MEASURED, validate
+from feddep.experiment import plan
+
+pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SNAKEMAKE = [sys.executable, "-m", "snakemake"]
@@ -29,8 +34,10 @@ CONFIG: dict[str, Any] = {
     "clients": [2],
     "seeds": [0],
     "partition": {"delta": 5},
-    "settings": {"quick": {"rounds": 2, "hidden": 8}},
-    "frameworks": {"global": {}, "fedavg": {}},
+    "settings": {"quick": {"rounds": 2, "hidden_channels": 8}},
+    "tables": [{"setting": "quick", "datasets": ["mini"], "frameworks": ["global", "fedavg"]}],
+    "studies": [],
+    **{key: [] for key in MEASURED},
 }
 FEDAVG, GLOBAL = "mini/m2/fedavg/seed0", "mini/whole/global/seed0"
 
@@ -38,6 +45,11 @@ FEDAVG, GLOBAL = "mini/m2/fedavg/seed0", "mini/whole/global/seed0"
 def metrics(run: str) -> str:
     """Where the result of a run is."""
     return f"out/runs/quick/{run}/metrics.json"
+
+
+def restore_interrupts() -> None:
+    """Let SIGINT interrupt: a shell without job control starts background commands, and so their children, that ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Workspace:
@@ -69,21 +81,32 @@ class Workspace:
             place[last] = value
         (self.directory / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start Snakemake in a process group of its own, its output in one pipe."""
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Snakemake in a process group of its own, its output in one pipe; killed if it still runs at the end."""
         command = [*SNAKEMAKE, *arguments, "--configfile", "config.yaml"]
         environment = {**os.environ, "PYTHONPATH": str(self.directory)}
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(command, cwd=self.directory, env=environment, start_new_session=True, **pipes)
-
-    def run(self, *arguments: str, fails: bool = False) -> str:
-        """Run Snakemake to the end; returns what it printed."""
-        process = self.start(*arguments)
+        process = subprocess.Popen(
+            command,
+            cwd=self.directory,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=restore_interrupts,
+        )
         try:
-            printed, _ = process.communicate(timeout=900)
+            yield process
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+
+    def run(self, *arguments: str, fails: bool = False) -> str:
+        """Run Snakemake to the end; returns what it printed."""
+        with self.started(*arguments) as process:
+            printed, _ = process.communicate()
         assert (process.returncode != 0) == fails, printed
         return printed
 
@@ -128,7 +151,7 @@ def test_everything_is_made(finished: Workspace):
         assert (output / "benchmarks" / "classify" / "quick" / f"{run}.tsv").is_file()
     assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["missing_edges"] >= 0
     made = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
-    assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy.png", "report/report.html", "config.json"} <= made
+    assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy.png", "report/report.html"} <= made
     assert not [name for name in made if "/." in name]  # no scratch file is left
 
 
@@ -144,7 +167,7 @@ def test_what_changes_a_number_runs_again_and_nothing_else(copy: Workspace):
     assert copy.jobs() == {"partition": 1, "classify": 1, **last}  # the whole-graph run has no partition
     copy.configure(split={"train": 0.5, "val": 0.25, "test": 0.25})
     assert copy.jobs() == {"split": 1, "classify": 2, **last}
-    copy.configure(frameworks={"global": {}, "fedavg": {}, "local": {}})
+    copy.configure(tables=[{**CONFIG["tables"][0], "frameworks": ["global", "fedavg", "local"]}])
     assert copy.jobs() == {"classify": 1, **last}
     copy.configure(threads=2, device="auto", records__directory="elsewhere")
     assert copy.jobs() == {}
@@ -212,14 +235,13 @@ def test_published_records_stand_in_for_training(copy: Workspace):
 def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, finished: Workspace):
     workspace = Workspace.new(tmp_path, finished.directory)
     workspace.configure(settings__quick__rounds=1_000_000)  # so that it cannot end before it is interrupted
-    process = workspace.start(metrics(FEDAVG), "--cores", "1")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "Train" in line:
-            break
-    time.sleep(0.5)
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-    process.communicate(timeout=300)
+    log = workspace.output / "logs" / "classify" / "quick" / f"{FEDAVG}.log"
+    with workspace.started(metrics(FEDAVG), "--cores", "1") as process:
+        while not (log.exists() and "/1000000" in log.read_text()):  # the progress bar: training has begun
+            assert process.poll() is None, process.communicate()[0]
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+        process.communicate()
     assert process.returncode != 0
     assert not list(workspace.output.rglob("metrics.json"))
     graph = workspace.output / "graphs" / "mini.safetensors"
@@ -250,27 +272,39 @@ def test_a_failing_job_fails_the_workflow_and_shows_why(tmp_path: Path):
 
 
 def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
-    """Plain `snakemake` plans config.yaml; --config changes one key of it and leaves the others."""
+    """Plain `snakemake` plans config.yaml; --config changes one key of it and leaves the others. Nothing is written."""
     workspace = Workspace.new(tmp_path)
-    arguments = ["--dry-run", "--config", "seeds=[0]", "records={use: false}", "output=there", "datasets={cora: {}, pubmed: {}}"]
-    done = subprocess.run([*SNAKEMAKE, *arguments], cwd=workspace.directory, capture_output=True, text=True, check=True)
-    config = json.loads((tmp_path / "there" / "config.json").read_text())
-    shipped = load(workspace.directory / "config" / "config.yaml")
-    asked = {"seeds": [0], "datasets": {name: shipped["datasets"][name] for name in ("cora", "pubmed")}, "output": "there"}
-    asked |= {"studies": {}, **{key: [] for key in MEASURED}}  # they name other datasets
-    assert config == {**shipped, **asked, "records": {"directory": "results/records", "use": False}}
+    before = sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts and "__pycache__" not in path.parts)
+    table = {"setting": "feddep", "datasets": ["cora", "pubmed"], "frameworks": ["fedavg", "feddep"]}
+    arguments = ["--dry-run", "--config", "seeds=[0]", "records={use: false}", "output=there", f"tables=[{json.dumps(table)}]"]
+    command = [*SNAKEMAKE, *arguments, "studies=[]"]
+    done = subprocess.run(command, cwd=workspace.directory, capture_output=True, text=True, check=True)
+    shipped = yaml.safe_load((workspace.directory / "config" / "config.yaml").read_text())
+    asked = {"seeds": [0], "output": "there", "tables": [table], "studies": []}
+    runs = plan.runs(validate({**shipped, **asked}))
     planned = done.stdout + done.stderr
-    assert re.search(rf"^classify +{len(plan.runs(config))}$", planned, re.MULTILINE)
+    assert re.search(rf"^classify +{len(runs)}$", planned, re.MULTILINE)
     assert re.search(r"^download +2$", planned, re.MULTILINE)
+    after = sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts and "__pycache__" not in path.parts)
+    assert after == before
+
+
+def test_a_dry_run_beside_a_running_workflow_changes_nothing(copy: Workspace):
+    """Another configuration that is planned in the same folder has files of its own."""
+    before = {path: path.read_bytes() for path in copy.output.rglob("*") if path.is_file()}
+    copy.configure(split={"train": 0.3, "val": 0.3, "test": 0.4})
+    assert copy.jobs()["classify"] == 2
+    assert {path: path.read_bytes() for path in copy.output.rglob("*") if path.is_file()} == before
 
 
 def test_each_study_is_made_of_its_own_runs(copy: Workspace):
     """Without training anything, as both are about runs that are there."""
     runs = [{"frameworks": {"fedavg": {}}}]
-    copy.configure(studies={"course": {"kind": "curves", "runs": runs}, "alone": {"kind": "sweep", "runs": runs}})
-    assert copy.jobs("studies") == {"study_course": 1, "study_alone": 1, "studies": 1}
+    copy.configure(studies=[{"name": "course", "kind": "curves", "runs": runs}, {"name": "alone", "kind": "sweep", "runs": runs}])
+    assert copy.jobs("studies") == {"study": 2, "study_table": 1, "studies": 1}
     copy.run("studies")
     tables = {study: (copy.output / "studies" / study / "table.csv").read_text() for study in ("course", "alone")}
+    assert (copy.output / "studies" / "course" / "rounds.csv").is_file()
     assert "fedavg" in tables["course"]
     assert tables["course"] != tables["alone"]
     assert (copy.output / "studies" / "alone" / "figure.png").stat().st_size > 0
@@ -285,22 +319,24 @@ def test_the_steps_of_a_framework_are_stages_that_are_cached(finished: Workspace
     workspace = Workspace(tmp_path / "copy")
     workspace.configure(frameworks={"feddep": FEDDEP})
     target = metrics("mini/m2/feddep/seed0")
-    assert workspace.jobs(target) == {"pretrain": 1, "prototypes": 1, "generator": 1, "classify": 1}
+    assert workspace.jobs(target) == {"step": 3, "classify": 1}
     workspace.run(target)
     result = workspace.result("mini/m2/feddep/seed0")
     assert set(result["provenance"]["seconds_before"]) == {"pretrain", "prototypes", "generator"}
     assert {row["kind"] for row in result["result"]["ledger"]} == {"prototypes", "model", "training", "validation"}
-    (sent,) = (workspace.output / "generator").rglob("*.json")
+    (sent,) = (workspace.output / "steps" / "generator").rglob("*.json")
     assert json.loads(sent.read_text())["ledger"] == []  # nothing is sent while generators are trained
 
     variant = metrics("mini/m2/feddep,prototypes=2/seed0")  # asked for by its path, planned nowhere
-    assert workspace.jobs(variant) == {"prototypes": 1, "generator": 1, "classify": 1}
+    assert workspace.jobs(variant) == {"step": 2, "classify": 1}
     assert workspace.jobs(metrics("mini/m2/feddep_wo_proto,embedding=4,pretraining_epochs=1/seed0")) == {
-        "generator": 1,
+        "step": 1,
         "classify": 1,
     }
     workspace.configure(frameworks={"feddep": {**FEDDEP, "generator_epochs": 2}})
-    assert workspace.jobs(target) == {"generator": 1, "classify": 1}
+    assert workspace.jobs(target) == {"step": 1, "classify": 1}
+    workspace.configure(frameworks={"feddep": FEDDEP}, settings__quick__rounds=3)  # which no step reads
+    assert workspace.jobs(target) == {"classify": 1}
 
 
 def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tmp_path: Path):
@@ -310,7 +346,22 @@ def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tm
     workspace.configure(frameworks={"feddep": FEDDEP})
     workspace.run(metrics("mini/m2/feddep/seed0"))
     out = workspace.output
-    flags = ["--config", out / "config.json", "--dataset", "mini", "--framework", "feddep", "--setting", "quick", "--seed", "0"]
+    shipped = yaml.safe_load((workspace.directory / "config" / "config.yaml").read_text())
+    given = yaml.safe_load((workspace.directory / "config.yaml").read_text())
+    update_config(shipped, given)
+    (workspace.directory / "merged.yaml").write_text(yaml.safe_dump(shipped, sort_keys=False))
+    flags = [
+        "--config",
+        workspace.directory / "merged.yaml",
+        "--dataset",
+        "mini",
+        "--framework",
+        "feddep",
+        "--setting",
+        "quick",
+        "--seed",
+        "0",
+    ]
     files = {
         "graph": out / "graphs/mini.safetensors",
         "split": out / "splits/mini/seed0.safetensors",

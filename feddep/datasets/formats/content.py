@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.datasets.sources import Release
-from feddep.graph import Graph
+from feddep.datasets.public_graphs import Release
+from feddep.graph.graph import Graph
 
 
 def read(directory: Path, release: Release) -> Graph:
     """The graph in the order of the lines of ``.content``, classes numbered as in ``release.class_names``."""
-    content, cites = (directory / file.name for file in release.files)
+    content, cites = (directory / name for name in release.files)
     papers = [line.split("\t") for line in content.read_text(encoding="utf-8").splitlines()]
     number = {paper[0]: node for node, paper in enumerate(papers)}
     classes = {name: index for index, name in enumerate(release.class_names)}

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.datasets.sources import Release
-from feddep.graph import Graph
+from feddep.datasets.public_graphs import Release
+from feddep.graph.graph import Graph
 
 
 def read(directory: Path, release: Release) -> Graph:
     """The graph in the archive's own node order."""
-    (file,) = release.files
-    with np.load(directory / file.name, allow_pickle=False) as archive:
+    (name,) = release.files
+    with np.load(directory / name, allow_pickle=False) as archive:
         adjacency, features = (
             sp.csr_matrix(tuple(archive[f"{part}_{array}"] for array in ("data", "indices", "indptr")), archive[f"{part}_shape"])
             for part in ("adj", "attr")

@@ -1,8 +1,8 @@
 """The Planetoid files ``ind.NAME.*``: pickles of sparse features, one-hot labels and neighbour lists.
 
 Nodes 0 … len(allx) − 1 have their features in ``allx`` and labels in ``ally``; line k of ``test.index`` is the node to which
-row k of ``tx`` and ``ty`` belongs.  In CiteSeer 15 nodes of the test range are listed in no file: as everybody does, they
-are kept as nodes without features, without neighbours and with class 0, the argmax of an empty row.
+row k of ``tx`` and ``ty`` belongs.  In CiteSeer 15 nodes of the test range are listed in no file; as is usual, they are kept
+as nodes without features, without neighbours and with class 0, the argmax of an empty row.
 """
 
 import pickle
@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.datasets.sources import Release
-from feddep.errors import DataError
-from feddep.graph import Graph
+from feddep.datasets.public_graphs import Release
+from feddep.graph.graph import Graph
+from feddep.utils.errors import DataError
 
 
 def read(directory: Path, release: Release) -> Graph:
     """The graph in the files' own node order; the files must be verified before."""
-    paths = {file.name.split(".", 2)[2]: directory / file.name for file in release.files}
+    paths = {name.split(".", 2)[2]: directory / name for name in release.files}
     allx, tx = (_unpickle(paths[part]).matrix() for part in ("allx", "tx"))
     one_hot = np.concatenate([_unpickle(paths[part]) for part in ("ally", "ty")])
     neighbours = _unpickle(paths["graph"])
@@ -36,7 +36,7 @@ def read(directory: Path, release: Release) -> Graph:
 
 
 class _PickledCsr:
-    """Stands for the sparse matrix class of an old SciPy, whose module has gone since."""
+    """Stands for the sparse matrix class of an old SciPy, whose module no longer exists."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -58,7 +58,7 @@ _KNOWN_CLASSES: dict[tuple[str, str], Any] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Refuses every class but the few that the files hold, so that no pickle runs code of its choice."""
+    """Loads only the classes that the files hold, so that a pickle cannot run other code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _KNOWN_CLASSES:

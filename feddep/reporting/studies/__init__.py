@@ -7,15 +7,22 @@ A kind is a module ``feddep/reporting/studies/KIND.py`` with
 * ``markdown(study, tables)``: these tables for people to read, below the heading;
 * ``figure(study, tables)``: its figure.
 
-``study`` is a :class:`feddep.reporting.studies.common.study.Study`: the finished runs, one row a run, with a column for
-every option that differs between them.  Nothing else needs to know of a kind.
+``study`` is a :class:`feddep.reporting.study_data.Study`: the finished runs, one row a run, with a column for every option
+that differs between them.  Nothing else needs to know of a kind.
 """
 
 import importlib
 import pkgutil
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from feddep.errors import ConfigError
+from feddep.utils.errors import ConfigError
+
+if TYPE_CHECKING:
+    from feddep.config.loading import Config
+
+FURTHER_TABLES = {"curves": ("rounds",), "grid": ("main_effects",)}
+"""Tables that a kind has beside ``table``."""
 
 
 def available() -> list[str]:
@@ -41,3 +48,32 @@ def load(study: str, kind: str) -> ModuleType:
         ConfigError: if there is no such kind.
     """
     return importlib.import_module(module_name(study, kind))
+
+
+def contents(config: "Config", name: str, table: str | None = None) -> dict[str, Any]:
+    """What is made of a study, by file name, for :func:`feddep.reporting.files.write`.
+
+    Args:
+        config: the configuration.
+        name: the study's name there.
+        table: a further table, to be made alone; without it the main table, its page, the figure and the provenance.
+
+    Raises:
+        ConfigError: if there is no such study, kind or table.
+        DataError: if a run has not finished, its file is damaged, or it was made from something else than is asked for now.
+    """
+    from feddep.reporting import provenance_summary, study_data
+
+    study = study_data.load(config, name)
+    kind = load(name, config["studies"][name]["kind"])
+    tables = kind.tables(study)
+    if (table or "table") not in tables:
+        raise ConfigError(f"--table is {table}; the study {name} has {', '.join(tables)}")
+    if table:
+        return {f"{table}.csv": tables[table]}
+    return {
+        "table.csv": tables["table"],
+        "table.md": f"# {study.title}\n\n{kind.SHOWS.strip()}\n\n{study.size()}.\n\n{kind.markdown(study, tables)}",
+        "figure": kind.figure(study, tables),
+        "provenance.json": provenance_summary.summarise(config, study.finished, name),
+    }

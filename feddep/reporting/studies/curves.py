@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from feddep.reporting import runs
-from feddep.reporting.frames import records
-from feddep.reporting.markdown import table as pipe_table
-from feddep.reporting.studies.common import drawing, text
-from feddep.reporting.studies.common.study import KEYS, Study, sort_datasets, sort_frameworks, summarise
+from feddep.reporting import drawing, runs
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
+from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets
+from feddep.reporting.study_data import KEYS, Study, summarise
 
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes and after the last
@@ -35,9 +35,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 def _rounds(study: Study) -> pd.DataFrame:
     course = runs.curves(study.finished)
     course["seconds"] = np.concatenate([_seconds(one) for one in study.finished])
-    over_seeds = course.groupby([*KEYS, "round"], sort=False, dropna=False)[list(MEASURED)].agg(["mean", "min", "max"])
-    over_seeds.columns = [f"{quantity}_{end}" for quantity in MEASURED for end in ("mean", "low", "high")]
-    return over_seeds.reset_index()
+    return runs.over_seeds(course, KEYS, list(MEASURED))
 
 
 def _seconds(one: runs.FinishedRun) -> np.ndarray:
@@ -55,44 +53,25 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     header += ["best round on validation", "last round", "seconds", "seconds before"]
     lines = []
     for line in records(tables["table"]):
-        clients = "" if line["clients"] is None else str(line["clients"])
-        name = [text.dataset_title(line["dataset"]), clients, text.framework_title(line["framework"])]
-        accuracies = [text.plus_minus(line[f"{which}mean"], line[f"{which}std"]) for which in ("", "last_")]
-        times = ["" if line[part] is None else f"{line[part]:.1f}" for part in ("seconds", "seconds_before")]
-        setting = [line["setting"]] if several else []
-        lines.append([*setting, *name, *(text.value(line[option]) for option in options), *accuracies, *times])
-    return pipe_table(header, lines)
+        name = [dataset_title(line["dataset"]), md.number(line["clients"], "d"), framework_title(line["framework"])]
+        accuracies = [md.plus_minus(line[f"{which}mean"], line[f"{which}std"]) for which in ("", "last_")]
+        times = [md.number(line[part], ".1f") for part in ("seconds", "seconds_before")]
+        lines.append([*([line["setting"]] if several else []), *name, *md.values(line, options), *accuracies, *times])
+    return md.table(header, lines)
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A row of panels a setting, dataset and number of clients; a line a framework."""
     course = tables["rounds"]
-    names = sort_frameworks(course["framework"])
-    styles = drawing.line_styles(names)
-    clients = sorted(course["clients"].dropna().unique()) or [None]
     settings = list(dict.fromkeys(course["setting"]))
     rows = []
-    for setting, dataset, m in product(settings, sort_datasets(course["dataset"]), clients):
-        here = course[(course["setting"] == setting) & (course["dataset"] == dataset)]
+    for setting, dataset, m in product(settings, sort_datasets(course["dataset"]), client_numbers(course)):
         # A framework that sees the whole graph stands beside the others at each number of clients.
-        shown = here[here["clients"].isna() | (here["clients"] == m).fillna(False)]
-        title = text.place_title(dataset, m) + ("" if len(settings) == 1 else f"\nsetting {setting}")
+        shown = beside_clients(of_place(course, setting, dataset), m)
+        title = place_title(dataset, m) + ("" if len(settings) == 1 else f"\nsetting {setting}")
         if len(shown):
             rows.append((title, shown))
     with drawing.style():
-        drawn, axes = drawing.panels(len(rows), len(MEASURED), (9.0, 0.9 + 2.1 * len(rows)))
-        for line, (title, shown) in zip(axes, rows, strict=True):
-            for ax, (quantity, label) in zip(line, MEASURED.items(), strict=True):
-                for name in sort_frameworks(shown["framework"]):
-                    points, (colour, dash) = shown[shown["framework"] == name], styles[name]
-                    ax.plot(points["round"], points[f"{quantity}_mean"], color=colour, linestyle=dash, linewidth=1.3)
-                    low, high = points[f"{quantity}_low"], points[f"{quantity}_high"]
-                    ax.fill_between(points["round"], low, high, color=colour, alpha=0.15, linewidth=0)
-                ax.set_ylabel(label)
-                ax.margins(x=0.01)
-            line[0].set_title(title, loc="left")
-        for ax in axes[-1]:
-            ax.set_xlabel("round")
-        handles = [drawing.sample(text.framework_title(n), color=styles[n][0], linestyle=styles[n][1]) for n in names]
+        drawn, handles = drawing.over_rounds(rows, MEASURED, 0.9)
         drawing.head(drawn, study.title, handles, columns=6)
     return drawn

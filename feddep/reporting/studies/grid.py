@@ -1,14 +1,17 @@
 """Kind ``grid``: which reading of an underspecified method does best on validation nodes?  Test nodes have no say."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from feddep.errors import DataError
+from feddep.reporting import drawing
+from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.markdown import table as pipe_table
-from feddep.reporting.studies.common import drawing, text
-from feddep.reporting.studies.common.study import Study, ordered, sort_datasets
+from feddep.reporting.labels import framework_title, sort_datasets
+from feddep.reporting.study_data import Study, ordered
+from feddep.utils.errors import DataError
 
 SHOWS = """\
 Readings of a method, ranked by validation accuracy at each run's best round; test nodes are not looked at. A cell is a dataset,
@@ -67,7 +70,7 @@ def _options(study: Study, readings: list[tuple[str, str]]) -> pd.DataFrame:
 
     def joined(values: pd.Series) -> object:
         found = list(dict.fromkeys(value for value in values if value is not None))
-        return found[0] if len(found) == 1 else "/".join(map(text.value, found)) or None
+        return found[0] if len(found) == 1 else "/".join(map(md.value, found)) or None
 
     columns = study.columns(*READING)
     of = study.runs.groupby(READING, sort=False)
@@ -91,32 +94,23 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     fixed = [part for part in READING if len(set(study.short[part].values())) > 1]
     lines = []
     for line in records(table):
-        names = [text.framework_title(name) if part == "framework" else name for part, name in _short(study, line, fixed)]
-        numbers = [_difference(line), *(text.plus_minus(line[column], None) for column in ("validation_mean", *places))]
-        lines.append([str(line["rank"]), *names, *(text.value(line[option]) for option in options), *numbers])
+        short = {part: study.short[part][line[part]] for part in fixed}
+        names = [framework_title(name) if part == "framework" else name for part, name in short.items()]
+        numbers = [_difference(line), *(md.plus_minus(line[column], None) for column in ("validation_mean", *places))]
+        lines.append([str(line["rank"]), *names, *md.values(line, options), *numbers])
     header = ["rank", *fixed, *options, "difference", "validation", *places]
     cells = f"{len(table)} readings in {table['cells'].iloc[0]} cells.\n\n"
-    page = f"## Readings\n\n{cells}{pipe_table(header, lines)}"
+    page = f"## Readings\n\n{cells}{md.table(header, lines)}"
     if effects.empty:
         return page
-    rows = [
-        [
-            line["option"],
-            text.value(line["value"]),
-            str(line["readings"]),
-            _difference(line),
-            text.plus_minus(line["validation_mean"], None),
-        ]
-        for line in records(effects)
-    ]
-    return f"{page}\n## Values of each option\n\n{pipe_table(['option', 'value', 'readings', 'difference', 'validation'], rows)}"
+    rows = []
+    for line in records(effects):
+        numbers = [str(line["readings"]), _difference(line), md.plus_minus(line["validation_mean"], None)]
+        rows.append([*md.values(line, ["option", "value"]), *numbers])
+    return f"{page}\n## Values of each option\n\n{md.table(['option', 'value', 'readings', 'difference', 'validation'], rows)}"
 
 
-def _short(study: Study, line: dict, parts: list[str]) -> list[tuple[str, str]]:
-    return [(part, study.short[part][line[part]]) for part in parts]
-
-
-def _difference(line: dict) -> str:
+def _difference(line: dict[str, Any]) -> str:
     return f"{line['difference']:+.4f}" + ("" if line["se"] is None else f" ± {line['se']:.4f}")
 
 
@@ -154,6 +148,6 @@ def _traits(study: Study, table: pd.DataFrame) -> dict[tuple[int, ...], list[str
     for column, values in columns.items():
         for value in ordered(values):
             rows = tuple(np.flatnonzero((values == value).to_numpy()).tolist())
-            name = text.framework_title(value) if column == "framework" else f"{column}={text.value(value)}"
+            name = framework_title(value) if column == "framework" else f"{column}={md.value(value)}"
             traits.setdefault(rows, []).append(name)
     return traits

@@ -10,16 +10,18 @@ With R the setting's rounds, each cell (setting, dataset, M) asks for runs of
 What is missing leaves its columns empty.
 """
 
-import numpy as np
+from itertools import product
+
 import pandas as pd
 from matplotlib.figure import Figure
 
-from feddep import variants
-from feddep.errors import DataError
-from feddep.reporting.frames import records
-from feddep.reporting.markdown import table as pipe_table
-from feddep.reporting.studies.common import differences, drawing, text
-from feddep.reporting.studies.common.study import Study, sort_datasets, without
+from feddep.config import variants
+from feddep.reporting import comparisons, drawing
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
+from feddep.reporting.labels import place_title, sort_datasets
+from feddep.reporting.study_data import Study, without
+from feddep.utils.errors import DataError
 
 SHOWS = """\
 Test accuracy at the round that is best on validation nodes. The gap Global − FedAvg is split into *missing neighbours*, halo −
@@ -61,15 +63,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     runs = study.runs.assign(setting=[without(spelled, ["rounds"]) for spelled in study.runs["setting"]])
     runs["usual"] = runs["setting"] == study.runs["setting"]
     runs["name"] = [variants.base(spelled) for spelled in runs["framework"]]
-    settings, datasets = list(dict.fromkeys(runs["setting"])), sort_datasets(runs["dataset"])
-    clients = sorted(runs["clients"].dropna().unique())
-    cells = [
-        (setting, dataset, m, runs[(runs["setting"] == setting) & (runs["dataset"] == dataset)])
-        for setting in settings
-        for dataset in datasets
-        for m in clients
-    ]
-    rows = [_cell(setting, dataset, int(m), here) for setting, dataset, m, here in cells if (here["clients"] == m).any()]
+    settings, datasets = dict.fromkeys(runs["setting"]), sort_datasets(runs["dataset"])
+    rows = []
+    for setting, dataset, m in product(settings, datasets, client_numbers(runs)):
+        here = of_place(runs, setting, dataset)
+        if m is not None and (here["clients"] == m).any():
+            rows.append(_cell(setting, dataset, m, here))
     if not rows:
         raise DataError(f"no run of the study {study.name} is on clients' subgraphs; a headroom study needs at least fedavg")
     return {"table": pd.DataFrame(rows)}
@@ -83,16 +82,16 @@ def _cell(setting: str, dataset: str, clients: int, runs: pd.DataFrame) -> dict[
     for name, those in found.items():
         row |= {f"{name}_mean": those["best"].mean(), f"{name}_std": those["best"].std(ddof=1)}
     for name, (more, less, _) in DIFFERENCES.items():
-        pairs = differences.paired(found[more], found[less])["difference"].to_numpy(dtype=float)
-        test = differences.t_test(pairs) if len(pairs) else {"n": 0, "mean_difference": np.nan, "low": np.nan, "high": np.nan}
-        row |= {f"{name}_seeds": test["n"], f"{name}_mean": test["mean_difference"]}
+        pairs = comparisons.paired(found[more], found[less])["difference"].to_numpy(dtype=float)
+        test = comparisons.paired_t_test(pairs)
+        row |= {f"{name}_seeds": test["seeds"], f"{name}_mean": test["mean_difference"]}
         row |= {f"{name}_{end}": test[end] for end in ("low", "high")}
     return row
 
 
 def _ingredients(clients: int, runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The runs of each of :data:`INGREDIENTS`; of one that is not there no row."""
-    here = runs[runs["clients"].isna() | (runs["clients"] == clients).fillna(False)]
+    here = beside_clients(runs, clients)
     usual, others = here[here["usual"]], here[~here["usual"]]
     rounds = usual["trained_rounds"].max()  # one and the same; NaN where there is none
 
@@ -125,17 +124,17 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     levels, parts = [], []
     for line in records(table):
         cell = _cell_title(line, several)
-        levels.append([cell, *(text.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) for name in accuracies)])
-        parts.append([cell, *(text.interval(*(line[f"{name}_{part}"] for part in ("mean", "low", "high"))) for name in gaps)])
-    rounds = ", ".join(f"{text.value(value)}" for value in sorted(set(table["rounds"].dropna())))
+        levels.append([cell, *(md.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) for name in accuracies)])
+        parts.append([cell, *(md.interval(*(line[f"{name}_{part}"] for part in ("mean", "low", "high"))) for name in gaps)])
+    rounds = ", ".join(f"{md.value(value)}" for value in sorted(set(table["rounds"].dropna())))
     return (
-        f"R = {rounds}.\n\n## Accuracy\n\n{pipe_table(['', *(INGREDIENTS[name] for name in accuracies)], levels)}\n"
-        f"## Differences\n\n{pipe_table(['', *(DIFFERENCES[name][2] for name in gaps)], parts)}"
+        f"R = {rounds}.\n\n## Accuracy\n\n{md.table(['', *(INGREDIENTS[name] for name in accuracies)], levels)}\n"
+        f"## Differences\n\n{md.table(['', *(DIFFERENCES[name][2] for name in gaps)], parts)}"
     )
 
 
 def _cell_title(line: dict, with_setting: bool) -> str:
-    place = text.place_title(line["dataset"], line["clients"])
+    place = place_title(line["dataset"], line["clients"])
     return f"{place}, {line['setting']}" if with_setting else place
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from feddep.errors import DataError
-from feddep.reporting.comparisons import holm
+from feddep.reporting import comparisons, drawing
+from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.grid import SIGNIFICANT
-from feddep.reporting.markdown import table as pipe_table
-from feddep.reporting.studies.common import differences, drawing, text
-from feddep.reporting.studies.common.study import Study, sort_datasets
+from feddep.reporting.labels import framework_title, place_title, sort_datasets
+from feddep.reporting.main_table import SIGNIFICANT
+from feddep.reporting.study_data import Study
+from feddep.utils.errors import DataError
 
 SHOWS = """\
 Difference of test accuracy (at the round that is best on validation nodes) from the baseline's, paired by seed: both runs of
@@ -38,7 +38,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Returns:
         setting, dataset, clients, framework and reference (the baseline), as they are spelled; cells: number of places, 1 or
         for the pooled row all; seeds: pairs, empty in a pooled row, whose observations are the mean differences of the places;
-        mean_difference to high: see :func:`feddep.reporting.studies.common.differences.t_test`; p and p_wilcoxon, and both
+        mean_difference to high: see :func:`feddep.reporting.comparisons.paired_t_test`; p and p_wilcoxon, and both
         after Holm's correction over all rows; significant: whether p_holm is below 0.05, empty where there is no test.
 
     Raises:
@@ -50,32 +50,32 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     rows: list[dict[str, Any]] = []
     pooled: list[dict[str, Any]] = []
     for framework in dict.fromkeys(runs.loc[runs["framework"] != reference, "framework"]):
-        pairs = differences.paired(runs[runs["framework"] == framework], baseline)
+        pairs = comparisons.paired(runs[runs["framework"] == framework], baseline)
         names = {"framework": framework, "reference": reference}
         of_framework = []
-        for place, cell in pairs.groupby(differences.PLACE, sort=False, dropna=False):
+        for place, cell in pairs.groupby(comparisons.PLACE, sort=False, dropna=False):
             tests = _tests(cell["difference"])
-            where = dict(zip(differences.PLACE, cast(tuple, place), strict=True))
-            of_framework.append({**names, **where, **tests, "cells": 1, "seeds": tests["n"]})
+            where = dict(zip(comparisons.PLACE, cast(tuple, place), strict=True))
+            of_framework.append({**names, **where, **tests, "cells": 1})
         rows += of_framework
         for setting in dict.fromkeys(row["setting"] for row in of_framework):
             means = [row["mean_difference"] for row in of_framework if row["setting"] == setting]
             if len(means) > 1:
-                pooled.append({**names, "setting": setting, **_tests(means), "cells": len(means)})
+                pooled.append({**names, "setting": setting, **_tests(means), "cells": len(means), "seeds": None})
     if not rows:
         raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {reference}")
     order = sort_datasets(row["dataset"] for row in rows)
     rows.sort(key=lambda row: (order.index(row["dataset"]), 0 if pd.isna(row["clients"]) else row["clients"]))
     table = pd.DataFrame([*rows, *pooled]).reindex(columns=COLUMNS)
     for test in ("p", "p_wilcoxon"):
-        table[f"{test}_holm"] = holm(table[test].to_numpy(dtype=float))
+        table[f"{test}_holm"] = comparisons.holm(table[test].to_numpy(dtype=float))
     table["significant"] = (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
     return {"table": table.astype({"clients": "Int64", "seeds": "Int64"})}
 
 
 def _tests(difference: Sequence[float] | pd.Series) -> dict[str, float]:
     values = np.asarray(difference, dtype=float)
-    return {**differences.t_test(values), "p_wilcoxon": differences.wilcoxon(values)}
+    return {**comparisons.paired_t_test(values), "p_wilcoxon": comparisons.wilcoxon(values)}
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
@@ -83,19 +83,19 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     several = tables["table"]["setting"].nunique() > 1
     lines = []
     for line in records(tables["table"]):
-        place, framework = _place(line, several), text.framework_title(line["framework"])
+        place, framework = _place(line, several), framework_title(line["framework"])
         star = " \\*" if line["significant"] else ""
-        difference = text.interval(line["mean_difference"], line["low"], line["high"]) + star
+        difference = md.interval(line["mean_difference"], line["low"], line["high"]) + star
         count = f"{line['cells']} cells" if line["seeds"] is None else str(line["seeds"])
-        tests = ["" if line[p] is None else f"{line[p]:.3g}" for p in ("p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm")]
+        tests = [md.number(line[p], ".3g") for p in ("p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm")]
         lines.append([place, framework, count, difference, *tests])
-    baseline = text.framework_title(tables["table"]["reference"].iloc[0])
+    baseline = framework_title(tables["table"]["reference"].iloc[0])
     header = ["", "framework", "pairs", "difference", "p", "p, Holm", "Wilcoxon", "Wilcoxon, Holm"]
-    return f"Baseline: {baseline}.\n\n{pipe_table(header, lines)}"
+    return f"Baseline: {baseline}.\n\n{md.table(header, lines)}"
 
 
 def _place(line: dict, with_setting: bool) -> str:
-    place = "All cells" if line["dataset"] is None else text.place_title(line["dataset"], line["clients"])
+    place = "All cells" if line["dataset"] is None else place_title(line["dataset"], line["clients"])
     return f"{place}, {line['setting']}" if with_setting else place
 
 
@@ -107,15 +107,15 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     rows = list(dict.fromkeys(_place(line, several) for line in lines))
     frameworks = list(dict.fromkeys(table["framework"]))
     found = {(line["framework"], _place(line, several)): line for line in lines}
-    colours = {name: drawing.COLOURS[k % len(drawing.COLOURS)] for k, name in enumerate(frameworks)}
+    colours = {name: drawing.colour(k) for k, name in enumerate(frameworks)}
     with drawing.style():
         size = (6.4, 1.4 + len(rows) * (0.2 + 0.11 * len(frameworks)))
         drawn, axes = drawing.panels(1, 1, size)
         series = {name: [found.get((name, row), {}) for row in rows] for name in frameworks}
         drawing.forest(axes[0, 0], rows, series, colours)
-        baseline = text.framework_title(table["reference"].iloc[0])
+        baseline = framework_title(table["reference"].iloc[0])
         axes[0, 0].set_xlabel(f"test accuracy less that of {baseline}, mean and 95 % interval")
-        names = [text.framework_title(name) for name in frameworks]
+        names = [framework_title(name) for name in frameworks]
         handles = [
             drawing.sample(name, color=colours[key], marker="o", linestyle="none")
             for key, name in zip(frameworks, names, strict=True)

@@ -8,16 +8,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from feddep.errors import DataError
 from feddep.privacy.accountant import Guarantee, amplify, one_sampling
-from feddep.privacy.profile import exact
-from feddep.privacy.text import delta as written
-from feddep.reporting import published
-from feddep.reporting.frames import records
-from feddep.reporting.markdown import table as pipe_table
+from feddep.privacy.formatting import format_delta
+from feddep.privacy.profile import exact_at_node
+from feddep.reporting import drawing, published
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import of_place, records
+from feddep.reporting.labels import framework_title
 from feddep.reporting.runs import FinishedRun
-from feddep.reporting.studies.common import drawing, text
-from feddep.reporting.studies.common.study import KEYS, Study, summarise
+from feddep.reporting.study_data import KEYS, Study, line_name, panel_title, places, summarise
+from feddep.utils.errors import DataError
 
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes; beside what the
@@ -34,7 +34,7 @@ sampling of d neighbours hides of an edge.
 """
 COLUMNS = ["fanout_d", "degree_D", "bernoulli_r", "samplings", "epsilon", "delta", "exact_delta", "exact_log10_rest"]
 COLUMNS += ["noise_sigma", "paper_sigma"]
-"""What stands beside a point of the study."""
+"""Columns beside a point of the study."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -70,16 +70,15 @@ def _beside(one: FinishedRun, paper: Mapping[int | None, Mapping[str, Any]]) -> 
         raise DataError(
             f"the result of the run {one.run.path} does not say with what {error} it was made; run it again"
         ) from None
-    facts = dict.fromkeys(COLUMNS, math.nan)
-    rate = framework.get("bernoulli_rate", 1.0)
-    facts |= {"fanout_d": fanout, "bernoulli_r": rate, "samplings": samplings, "noise_sigma": framework.get("sigma", math.nan)}
+    rate, noise = framework.get("bernoulli_rate", 1.0), framework.get("sigma", math.nan)
+    known = dict.fromkeys(COLUMNS, math.nan)
+    known |= {"fanout_d": fanout, "bernoulli_r": rate, "samplings": samplings, "noise_sigma": noise}
     if one.run.clients not in paper:
-        return facts
+        return known
     degree, sigma = (paper[one.run.clients][name] for name in ("min_degree_D", "dpsgd_sigma"))
     theirs = amplify(one_sampling(degree, fanout), rate)
-    ours = _exact(degree, fanout)
-    return {
-        **facts,
+    ours = exact_at_node(degree, fanout)
+    return known | {
         "degree_D": degree,
         "epsilon": theirs.epsilon,
         "delta": theirs.delta,
@@ -89,28 +88,17 @@ def _beside(one: FinishedRun, paper: Mapping[int | None, Mapping[str, Any]]) -> 
     }
 
 
-def _exact(degree: int, fanout: int) -> Guarantee:
-    """Of a list of D neighbours that loses or gains one."""
-    return min((exact(shorter, fanout) for shorter in (degree - 1, degree)), key=lambda guarantee: guarantee.log_rest)
-
-
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A block a setting and dataset; a line a framework, number of clients and value."""
-    table, parts = tables["table"], []
-    others = _others(study)
+    table, others = tables["table"], _others(study)
     header = ["M", "d", "D", *(["r"] if (table["bernoulli_r"] != 1).any() else [])]
     header += ["published ε", "δ", "exact δ", "all", "framework", *others, "σ", "accuracy"]
-    for setting, dataset in _panels(table):
-        block = table[(table["setting"] == setting) & (table["dataset"] == dataset)]
-        of_setting = "" if table["setting"].nunique() == 1 else f", setting {setting}"
-        lines = [_line(line, others, "r" in header) for line in records(block.sort_values(["epsilon", "clients"], kind="stable"))]
-        parts.append(f"## {text.dataset_title(dataset)}{of_setting}\n\n{pipe_table(header, lines)}")
-    return "\n".join(parts)
 
+    def block(rows: pd.DataFrame) -> str:
+        rows = rows.sort_values(["epsilon", "clients"], kind="stable")
+        return md.table(header, [_line(line, others, "r" in header) for line in records(rows)])
 
-def _panels(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """Settings and datasets, in the order of the rows."""
-    return list(dict.fromkeys(zip(table["setting"], table["dataset"], strict=True)))
+    return md.sections(table, block)
 
 
 def _line(line: Mapping[str, Any], others: list[str], with_rate: bool) -> list[str]:
@@ -121,11 +109,11 @@ def _line(line: Mapping[str, Any], others: list[str], with_rate: bool) -> list[s
         cells += [""] * 4
     else:
         after = Guarantee(0.0, line["exact_log10_rest"] * math.log(10))
-        cells += [f"{line[name]:.4g}" for name in ("epsilon", "delta", "exact_delta")] + [written(after)]
+        cells += [f"{line[name]:.4g}" for name in ("epsilon", "delta", "exact_delta")] + [format_delta(after)]
     noise = "" if line["noise_sigma"] is None else f"{line['noise_sigma']:g}"
     star = " \\*" if noise and not _paired(line) else ""
-    values = [text.value(line[option]) for option in others]
-    return [*cells, text.framework_title(line["framework"]), *values, noise + star, text.plus_minus(line["mean"], line["std"])]
+    values = [md.value(line[option]) for option in others]
+    return [*cells, framework_title(line["framework"]), *values, noise + star, md.plus_minus(line["mean"], line["std"])]
 
 
 def _paired(line: Mapping[str, Any]) -> bool:
@@ -133,9 +121,8 @@ def _paired(line: Mapping[str, Any]) -> bool:
 
 
 def _others(study: Study) -> list[str]:
-    """The options that neither the guarantee nor σ tells of."""
-    told = {"fanout", "bernoulli_rate", "sigma"}
-    return [column for column in study.options if column.rpartition(".")[2] not in told]
+    """The options that show neither in the guarantee nor in σ."""
+    return [column for column in study.options if column.rpartition(".")[2] not in {"fanout", "bernoulli_rate", "sigma"}]
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
@@ -146,34 +133,25 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """
     table = tables["table"].dropna(subset="epsilon")
     others = _others(study)
-    panels = _panels(table)
-    lines = [{**line, "name": _name(line, others)} for line in records(table)]
-    names = list(dict.fromkeys(line["name"] for line in lines))
-    columns = min(2, len(panels))
-    widest = max(len({_place(line) for line in lines if (line["setting"], line["dataset"]) == panel}) for panel in panels)
+    names = list(dict.fromkeys(line_name(line, others) for line in records(table)))
+    panels = [(panel_title(table, *place), records(of_place(table, *place))) for place in places(table)]
+    width = max(2.6, 0.8 * max(len(set(map(_place, lines))) for _, lines in panels) + 0.6)
     with drawing.style():
-        size = (0.9 + columns * max(2.6, 0.8 * widest + 0.6), 1.4 + 2.6 * -(-len(panels) // columns))
-        drawn, axes = drawing.panels(-(-len(panels) // columns), columns, size)
-        for ax in list(axes.flat)[len(panels) :]:
-            ax.set_axis_off()
-        for ax, panel in zip(axes.flat, panels, strict=False):
-            here = [line for line in lines if (line["setting"], line["dataset"]) == panel]
-            places = sorted({_place(line) for line in here})
-            for k, name in enumerate(names):
-                offset = 0.6 * ((k + 0.5) / len(names) - 0.5)
-                for line in (line for line in here if line["name"] == name):
-                    look = _look(k, line["noise_sigma"] is None or _paired(line))
-                    x = places.index(_place(line)) + offset
-                    ax.errorbar(
-                        x, line["mean"], yerr=line["std"] or 0.0, linestyle="none", markersize=4.5, elinewidth=0.9, **look
-                    )
-            ax.set_title(text.dataset_title(panel[1]) + ("" if table["setting"].nunique() == 1 else f", {panel[0]}"), loc="left")
-            ax.set_xticks(range(len(places)), [_label(place) for place in places], fontsize=7)
-            ax.set_xlim(-0.5, len(places) - 0.5)
+        drawn, axes = drawing.tiles(len(panels), 2, lambda rows, columns: (0.9 + columns * width, 1.4 + 2.6 * rows))
+        for ax, (title, lines) in zip(axes.flat, panels, strict=False):
+            shown = sorted(set(map(_place, lines)))
+            numbers = [names.index(line_name(line, others)) for line in lines]
+            for number, line in sorted(zip(numbers, lines, strict=True), key=lambda pair: pair[0]):
+                look = _look(number, line["noise_sigma"] is None or _paired(line))
+                x = shown.index(_place(line)) + 0.6 * ((number + 0.5) / len(names) - 0.5)
+                ax.errorbar(x, line["mean"], yerr=line["std"] or 0.0, linestyle="none", markersize=4.5, elinewidth=0.9, **look)
+            ax.set_title(title, loc="left")
+            ax.set_xticks(range(len(shown)), [_label(place) for place in shown], fontsize=7)
+            ax.set_xlim(-0.5, len(shown) - 0.5)
             ax.set_xlabel("published ε of one sampling, and its exact δ")
         for ax in axes[:, 0]:
             ax.set_ylabel("test accuracy")
-        drawing.head(drawn, study.title, _legend(names, lines), columns=3)
+        drawing.head(drawn, study.title, _legend(names, records(table)), columns=3)
     return drawn
 
 
@@ -191,14 +169,8 @@ def _label(place: Place) -> str:
     return f"ε = {epsilon:.3g}\nδ = {delta:.3g}\nM = {clients}, d = {fanout:.0f}{of_rate}"
 
 
-def _name(line: Mapping[str, Any], others: list[str]) -> str:
-    known = [f"{option}={text.value(line[option])}" for option in others if line[option] is not None]
-    return ", ".join([text.framework_title(line["framework"]), *known])
-
-
 def _look(number: int, filled: bool) -> dict[str, Any]:
-    colour = drawing.COLOURS[number % len(drawing.COLOURS)]
-    marker = drawing.MARKERS[number % len(drawing.MARKERS)]
+    colour, marker = (each[number % len(each)] for each in (drawing.COLOURS, drawing.MARKERS))
     return {"color": colour, "marker": marker, "markerfacecolor": colour if filled else "white"}
 
 

@@ -7,13 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from feddep import variants
-from feddep.reporting import published
+from feddep.config import variants
+from feddep.reporting import drawing, published
+from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.grid import OURS, Cell
-from feddep.reporting.markdown import table as pipe_table
-from feddep.reporting.studies.common import drawing, text
-from feddep.reporting.studies.common.study import KEYS, Study, ordered, summarise
+from feddep.reporting.labels import framework_title
+from feddep.reporting.main_table import OURS, Cell
+from feddep.reporting.study_data import KEYS, Study, line_name, ordered, panel_title, places, summarise
 
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes.
@@ -49,17 +49,17 @@ def _beside_papers(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
     match list(study.options.items()):
         case [(option, part)]:
             numbers = published.sweep(option, part)
-            values = [text.value(line[option]) for line in records(summary)]
+            values = [md.value(line[option]) for line in records(summary)]
         case [] if SHARED in set(summary["framework"]):
             numbers = published.accuracy("appendix_table2").assign(value=None)
             values = [""] * len(summary)
         case _:
             return summary
-    numbers = numbers.assign(row=numbers["framework"], value=[text.value(line["value"]) for line in records(numbers)])
+    numbers = numbers.assign(row=numbers["framework"], value=[md.value(line["value"]) for line in records(numbers)])
     beside = summary.assign(row=summary["framework"].map(variants.base), value=values)
     keys = ["dataset", "clients", "row", "value"]
     for paper, theirs in numbers.groupby("paper"):
-        theirs = theirs[[*keys, "mean", "std"]].rename(columns={"mean": f"paper_{paper}_mean", "std": f"paper_{paper}_std"})
+        theirs = published.renamed(theirs[[*keys, "mean", "std"]], str(paper))
         beside = beside.merge(theirs, how="left", on=keys)
     return beside.drop(columns=["row", "value"])
 
@@ -71,17 +71,7 @@ def _papers(table: pd.DataFrame) -> list[str]:
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A block a setting and dataset; a line a framework and value, a column a number of clients."""
-    table, parts = tables["table"], []
-    for setting, dataset in _panels(table):
-        block = table[(table["setting"] == setting) & (table["dataset"] == dataset)]
-        of_setting = "" if table["setting"].nunique() == 1 else f", setting {setting}"
-        parts.append(f"## {text.dataset_title(dataset)}{of_setting}\n\n{_block(study, block)}")
-    return "\n".join(parts)
-
-
-def _panels(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """Settings and datasets, in the order of the rows."""
-    return list(dict.fromkeys(zip(table["setting"], table["dataset"], strict=True)))
+    return md.sections(tables["table"], lambda block: _block(study, block))
 
 
 def _block(study: Study, block: pd.DataFrame) -> str:
@@ -92,17 +82,17 @@ def _block(study: Study, block: pd.DataFrame) -> str:
     for _, points in block.groupby(["framework", *options], sort=False, dropna=False):
         cells = {line["clients"]: line for line in records(points)}
         first = next(iter(cells.values()))
-        name = [text.framework_title(first["framework"]), *(text.value(first[option]) for option in options)]
+        name = [framework_title(first["framework"]), *md.values(first, options)]
         lines.append([*name, *([OURS] if papers else []), *(_ours(cells.get(m)) for m in columns)])
         for paper in _papers(points):
             lines.append([*([""] * len(name)), published.PAPERS[paper], *(_theirs(cells.get(m), paper) for m in columns)])
-    return pipe_table(header, lines)
+    return md.table(header, lines)
 
 
 def _ours(line: dict[str, Any] | None) -> str:
     if line is None:
         return ""
-    number = text.plus_minus(line["mean"], line["std"])
+    number = md.plus_minus(line["mean"], line["std"])
     return f"**{number}**" if line["chosen"] else number
 
 
@@ -122,23 +112,19 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     across = max(study.options, key=lambda column: len(study.values(column)), default="clients")
     values = study.values(across) if study.options else ordered(line["clients"] for line in records(table))
     others = [option for option in study.options if option != across]
-    lines = [{**line, "name": _name(line, others)} for line in records(table)]
+    lines = [{**line, "name": line_name(line, others)} for line in records(table)]
     looks = _looks(lines, across)
-    panels = _panels(table)
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
+    panels = places(table)
     with drawing.style():
-        drawn, axes = drawing.panels(rows, columns, (0.8 + 3.4 * columns, 1.3 + 2.5 * rows))
-        for ax in list(axes.flat)[len(panels) :]:
-            ax.set_axis_off()
+        drawn, axes = drawing.tiles(len(panels), 2, lambda rows, columns: (0.8 + 3.4 * columns, 1.3 + 2.5 * rows))
         for ax, (setting, dataset) in zip(axes.flat, panels, strict=False):
             here = [line for line in lines if (line["setting"], line["dataset"]) == (setting, dataset)]
             curves = [(look, [line for line in here if _curve(line, across) == curve]) for curve, look in looks.items()]
             curves = [(look, points) for look, points in curves if points]
             for k, (look, points) in enumerate(curves):
                 _draw(ax, points, across, values, 0.25 * ((k + 0.5) / len(curves) - 0.5), look)
-            ax.set_title(text.dataset_title(dataset) + ("" if table["setting"].nunique() == 1 else f", {setting}"), loc="left")
-            ax.set_xticks(range(len(values)), [text.value(value) for value in values])
+            ax.set_title(panel_title(table, setting, dataset), loc="left")
+            ax.set_xticks(range(len(values)), [md.value(value) for value in values])
             ax.set_xlim(-0.5, len(values) - 0.5)
             ax.set_xlabel("number of clients M" if across == "clients" else across)
         for ax in axes[:, 0]:
@@ -160,7 +146,7 @@ def _looks(lines: list[dict[str, Any]], across: str) -> dict[Curve, dict[str, An
     names = list(dict.fromkeys(line["name"] for line in sorted(lines, key=lambda line: line[across] is None)))
     varying = {line["name"] for line in lines if line[across] is not None}
     shades = names if across == "clients" else ordered(line["clients"] for line in lines)
-    colours: dict[Any, str] = {shade: drawing.COLOURS[k % len(drawing.COLOURS)] for k, shade in enumerate(shades)}
+    colours: dict[Any, str] = {shade: drawing.colour(k) for k, shade in enumerate(shades)}
     looks = {}
     for name, clients in dict.fromkeys(_curve(line, across) for line in lines):
         k = names.index(name)
@@ -180,11 +166,6 @@ def _legend(looks: dict[Curve, dict[str, Any]], across: str) -> list[Line2D]:
         for (_, clients), look in looks.items()
     }
     return [*shapes.values(), *colours.values()]
-
-
-def _name(line: dict[str, Any], options: list[str]) -> str:
-    known = [f"{option}={text.value(line[option])}" for option in options if line[option] is not None]
-    return ", ".join([text.framework_title(line["framework"]), *known])
 
 
 def _draw(ax: Axes, points: list[dict[str, Any]], across: str, values: list[Any], offset: float, look: dict[str, Any]) -> None:

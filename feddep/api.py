@@ -1,0 +1,256 @@
+"""The Python API: load or bring a graph, divide it, run a framework and read the result, without the workflow.
+
+>>> from feddep import api
+>>> graph = api.load_dataset("cora")  # doctest: +SKIP
+>>> split, partition = api.split(graph), api.partition(graph, clients=5)  # doctest: +SKIP
+>>> api.run("fedavg", graph, split, partition, setting={"rounds": 20}).accuracy  # doctest: +SKIP
+
+A run with the same options and seed has the same numbers as in the workflow, given the same machine and number of threads
+(:func:`torch.set_num_threads`; the workflow has 1).
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from torch import Tensor
+
+from feddep.config import models
+from feddep.config.sentences import checked
+from feddep.datasets import fetching, parsing, public_graphs, pyg
+from feddep.datasets.synthetic import planted_partition
+from feddep.experiment.tasks import build_task, choose_device
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition, louvain
+from feddep.graph.split import PARTS, Split, random_split
+from feddep.methods import registry as methods
+from feddep.training.setting import Setting
+from feddep.training.summary import summary
+from feddep.utils.errors import DataError, PartitionError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = [
+    "Graph",
+    "Partition",
+    "Result",
+    "Split",
+    "client_data",
+    "datasets",
+    "frameworks",
+    "from_pyg",
+    "load_dataset",
+    "parameters",
+    "partition",
+    "run",
+    "split",
+    "split_from_pyg",
+    "synthetic_graph",
+    "to_pyg",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came out of a run; of several models, the mean over them.
+
+    Attributes:
+        accuracy: share of the test nodes that get their class, at the ``best`` round on validation and at the ``last``.
+        validation: the same of the validation nodes.
+        history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies ``validation`` and ``test``.
+        ledger: what crossed the boundary of the clients, a row each ``client``, ``direction`` and ``kind``, with the number of
+            ``messages`` and ``bytes``.
+        clients: a row a client with facts about it and the accuracy of its own model; empty for a shared model.
+        weights: of each model at its best round, by name; those of a client's own model begin with ``client0.`` …
+        specification: everything that determines the run, beside the graph, the split and the partition.
+    """
+
+    accuracy: dict[str, float]
+    validation: dict[str, float]
+    history: pd.DataFrame
+    ledger: pd.DataFrame
+    clients: pd.DataFrame
+    weights: dict[str, Tensor]
+    specification: dict[str, Any]
+
+
+def datasets() -> list[str]:
+    """Names of the datasets that :func:`load_dataset` knows."""
+    return list(public_graphs.REGISTRY)
+
+
+def frameworks() -> dict[str, str]:
+    """Names of the frameworks that :func:`run` knows, with their titles in tables."""
+    return {name: framework.title for name, framework in methods.frameworks().items()}
+
+
+def parameters(framework: str) -> dict[str, Any]:
+    """The parameters of a framework with their defaults; ``config/README.md`` explains them.
+
+    Raises:
+        ConfigError: if there is no such framework.
+    """
+    return methods.find(framework).parameters().model_dump(mode="json")
+
+
+def load_dataset(name: str, cache: str | Path | None = None, mirror: str | Path | None = None) -> Graph:
+    """A public dataset in canonical node order; downloaded and verified when it is first asked for.
+
+    Args:
+        name: one of :func:`datasets`.
+        cache: folder for raw files and graphs; by default ``feddep`` in the user's cache folder.
+        mirror: a folder with the raw files, tried before the public sources; by default the environment variable
+            ``FEDDEP_DATA_MIRROR``, where it is set.
+
+    Raises:
+        ConfigError: if there is no such dataset.
+        DataError: if no source has its files.
+    """
+    dataset = public_graphs.find(name)
+    folder = Path(cache) if cache is not None else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
+    raw, prepared = folder.expanduser() / "raw" / name, folder.expanduser() / "graphs" / f"{name}.safetensors"
+    if prepared.is_file():
+        graph = Graph.load(prepared)
+        if graph.fingerprint == dataset.fingerprint:
+            return graph
+    fetching.download(name, raw, mirror or os.environ.get("FEDDEP_DATA_MIRROR"))
+    graph = parsing.parse(name, raw)
+    graph.save(prepared)
+    return graph
+
+
+def synthetic_graph(**options: Any) -> Graph:
+    """A planted-partition graph with bags of words as features (:func:`feddep.datasets.synthetic.planted_partition`).
+
+    Args:
+        options: those of the configuration's key ``synthetic``; what is left out has its default.
+
+    Raises:
+        ConfigError: if an option is unknown or out of its range.
+    """
+    return planted_partition(**checked(models.Synthetic, options, ("synthetic",)).model_dump())
+
+
+def from_pyg(data: "Data") -> Graph:
+    """A graph of one's own: PyTorch Geometric's ``Data`` with ``x``, ``edge_index`` and ``y`` (:mod:`feddep.datasets.pyg`).
+
+    Raises:
+        DataError: if one of them is missing or of another form.
+    """
+    return pyg.from_data(data)
+
+
+def split_from_pyg(data: "Data") -> Split:
+    """The split that the masks of a ``Data`` say.
+
+    Raises:
+        DataError: if a mask is missing or of another form.
+    """
+    return pyg.split_of(data)
+
+
+def to_pyg(graph: Graph, split: Split | None = None) -> "Data":
+    """A graph as PyTorch Geometric's ``Data``, with the masks of a split.
+
+    Raises:
+        DataError: if PyTorch Geometric is not installed.
+    """
+    return pyg.to_data(graph, split)
+
+
+def client_data(graph: Graph, partition: Partition, split: Split | None = None) -> "list[Data]":
+    """The clients' subgraphs as PyTorch Geometric's ``Data``, for code other than this project's.
+
+    Raises:
+        DataError: if PyTorch Geometric is not installed.
+        PartitionError: if the partition is of another graph.
+    """
+    _check_partition(graph, partition)
+    return pyg.client_data(graph, partition, split)
+
+
+def split(graph: Graph, seed: int = 0, train: float = 0.6, val: float = 0.2, test: float = 0.2) -> Split:
+    """Training, validation and test nodes, drawn uniformly at random.
+
+    Raises:
+        ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
+    """
+    return random_split(graph.num_nodes, {"train": train, "val": val, "test": test}, seed)
+
+
+def partition(graph: Graph, clients: int, seed: int = 0, delta: int = 20) -> Partition:
+    """Deal the Louvain communities of a graph to clients (:func:`feddep.graph.partition.louvain`).
+
+    Raises:
+        PartitionError: if the graph has too few nodes for so many clients and this delta.
+    """
+    return louvain(graph, clients, seed, delta)
+
+
+def run(
+    framework: str,
+    graph: Graph,
+    split: Split,
+    partition: Partition | None = None,
+    *,
+    setting: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    features: str = "raw",
+    labelled: float | None = None,
+    seed: int = 0,
+    device: str = "auto",
+) -> Result:
+    """Train and test a framework.
+
+    Args:
+        framework: one of :func:`frameworks`.
+        graph: the global graph.
+        split: its training, validation and test nodes.
+        partition: which client holds which node; may be left out for a framework that is trained on the whole graph.
+        setting: fields of :class:`feddep.training.setting.Setting` that differ from their defaults.
+        parameters: parameters of the framework that differ from their defaults.
+        features: how features are scaled: ``raw``, ``row`` or ``minmax`` (:func:`feddep.graph.scaling.scale`).
+        labelled: share of all nodes whose label may be trained on; None for all training nodes.
+        seed: what initial weights and every draw follow from.
+        device: ``auto``, ``cpu`` or ``cuda``.
+
+    Raises:
+        ConfigError: for a framework, field, parameter or value that does not exist.
+        DataError: if the split is of another graph.
+        PartitionError: if a partition is needed and none is given, or it is of another graph.
+    """
+    found = methods.find(framework)
+    chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
+    specification = {
+        "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(exclude={"synthetic"}),
+        "setting": checked(Setting, dict(setting or {}), ("setting",)).model_dump(mode="json"),
+        "framework": {"name": framework, **chosen.model_dump(mode="json")},
+        "seed": seed,
+    }
+    if any(len(nodes := getattr(split, part)) and nodes.max() >= graph.num_nodes for part in PARTS):
+        raise DataError(f"the split names nodes that the graph does not have; it has {graph.num_nodes}")
+    if found.partitioned:
+        if partition is None:
+            raise PartitionError(f"{framework} needs a partition of the graph; api.partition makes one")
+        _check_partition(graph, partition)
+    task = build_task(specification, graph, split, partition if found.partitioned else None, framework, choose_device(device))
+    result = found.run(task, chosen)
+    reported = summary(result)
+    return Result(
+        accuracy=reported["accuracy"],
+        validation=reported["validation"],
+        history=pd.DataFrame(reported["curve"]),
+        ledger=pd.DataFrame(reported["ledger"], columns=["client", "direction", "kind", "messages", "bytes"]),
+        clients=pd.DataFrame(reported["clients"]),
+        weights=result.weights(),
+        specification=specification,
+    )
+
+
+def _check_partition(graph: Graph, partition: Partition) -> None:
+    if len(partition.client) != graph.num_nodes:
+        raise PartitionError(f"the partition is of a graph of {len(partition.client)} nodes, but the graph has {graph.num_nodes}")

@@ -1,0 +1,182 @@
+"""Statistics of attacks: AUC and TPR with bootstrap intervals, Clopper–Pearson intervals, and lower bounds on ε.
+
+If a mechanism is (ε, δ)-differentially private, P(S) ≤ e^ε Q(S) + δ for every set S of outputs, P and Q being the distributions
+with and without one record, in either order.  So every S shows ε ≥ ln((P(S) − δ) / Q(S)) (Kairouz, Oh and Viswanath, 2015; as an
+audit: Jagielski, Ullman and Oprea, 2020; Nasr et al., 2021).  S is chosen on one half of the runs; its probabilities are bounded
+on the other half by Clopper–Pearson intervals, which hold for any number of runs.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import beta, rankdata
+
+from feddep.audit import AuditError
+
+FPR = 0.01
+"""False positive rate at which the true positive rate is reported."""
+
+CONFIDENCE = 0.95
+"""Of lower bounds on ε."""
+
+LEAST_RUNS = 4
+"""Least number of runs with and without the edge: two to choose a test on, two to evaluate it."""
+
+Metric = Callable[[np.ndarray, np.ndarray], float]
+"""From scores, shape (N,), and whether each is positive, shape (N,)."""
+
+
+def auc(scores: np.ndarray, positive: np.ndarray) -> float:
+    """Area under the ROC curve: probability that a positive has the larger score than a negative, ties counting half."""
+    n = int(positive.sum())
+    wins = rankdata(scores)[positive].sum() - n * (n + 1) / 2
+    return float(wins / (n * (len(scores) - n)))
+
+
+def tpr_at_fpr(scores: np.ndarray, positive: np.ndarray) -> float:
+    """Share of the positives above a threshold that at most the share :data:`FPR` of the negatives exceeds."""
+    negatives = np.sort(scores[~positive])[::-1]
+    threshold = negatives[int(FPR * len(negatives))]
+    return float((scores[positive] > threshold).mean())
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate ``value`` with its 95 % confidence interval, ``low`` to ``high``."""
+
+    value: float
+    low: float
+    high: float
+
+    def columns(self, name: str) -> dict[str, float]:
+        """Three columns of a table: ``name``, ``name_low`` and ``name_high``."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
+
+def bootstrap_samples(positive: np.ndarray, times: int, rng: np.random.Generator) -> np.ndarray:
+    """Positions of bootstrap samples, stratified by class; shape (times, N)."""
+    strata = [np.flatnonzero(positive == wanted) for wanted in (True, False)]
+    return np.concatenate([stratum[rng.integers(len(stratum), size=(times, len(stratum)))] for stratum in strata], axis=1)
+
+
+def interval(
+    metric: Metric, scores: np.ndarray, positive: np.ndarray, samples: np.ndarray, baseline: np.ndarray | None = None
+) -> Interval:
+    """A metric with its percentile bootstrap interval.
+
+    Args:
+        metric: the metric.
+        scores, positive: its arguments.
+        samples: those of :func:`bootstrap_samples`.
+        baseline: other scores, whose metric on the same sample is subtracted.
+    """
+
+    def value(at: np.ndarray) -> float:
+        subtracted = 0.0 if baseline is None else metric(baseline[at], positive[at])
+        return metric(scores[at], positive[at]) - subtracted
+
+    low, high = np.percentile([value(at) for at in samples], [2.5, 97.5])
+    return Interval(value(np.arange(len(scores))), float(low), float(high))
+
+
+def clopper_pearson(successes: int | np.ndarray, trials: int, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    """The interval for a probability that covers it at least with probability ``confidence`` (Clopper and Pearson, 1934)."""
+    tail, successes = (1 - confidence) / 2, np.asarray(successes)
+    failures = trials - successes
+    low = np.where(successes == 0, 0.0, beta.ppf(tail, np.maximum(successes, 1), failures + 1))
+    high = np.where(failures == 0, 1.0, beta.ppf(1 - tail, successes + 1, np.maximum(failures, 1)))
+    return low, high
+
+
+@dataclass(frozen=True)
+class ThresholdTest:
+    """S: the statistic is above (``above``) or not above ``threshold``; P is with the edge (``with_edge``), or without."""
+
+    threshold: float
+    above: bool
+    with_edge: bool
+
+    def count(self, statistic: np.ndarray) -> int:
+        """Number of runs in which S happened."""
+        return int(((statistic > self.threshold) == self.above).sum())
+
+
+def epsilon_lower_bound(present: np.ndarray, absent: np.ndarray, delta: float) -> dict[str, float]:
+    """A lower bound on ε with confidence :data:`CONFIDENCE`; the result of :func:`evaluate_test`.
+
+    Args:
+        present: the statistic in runs with the edge, in random order, shape (R,).
+        absent: the statistic in runs without it, shape (R',).
+        delta: δ.
+
+    Raises:
+        AuditError: if there are fewer than :data:`LEAST_RUNS` runs of either kind, or δ is outside [0, 1).
+    """
+    if min(len(present), len(absent)) < LEAST_RUNS:
+        raise AuditError(
+            f"ε is bounded from {len(present)} runs with and {len(absent)} without an edge; "
+            f"at least {LEAST_RUNS} of each are needed"
+        )
+    if not 0 <= delta < 1:
+        raise AuditError(f"δ is {delta}; it must be at least 0 and below 1")
+    test = choose_test(present[::2], absent[::2], delta)
+    return evaluate_test(test, present[1::2], absent[1::2], delta)
+
+
+def choose_test(present: np.ndarray, absent: np.ndarray, delta: float) -> ThresholdTest:
+    """The test with the largest lower bound on these runs; thresholds are the midpoints between observed values."""
+    values = np.unique(np.concatenate([present, absent]))
+    thresholds = (values[1:] + values[:-1]) / 2 if len(values) > 1 else values
+    best, chosen = (-np.inf, -np.inf), ThresholdTest(float(thresholds[0]), True, True)
+    exceeding = [(len(runs) - np.searchsorted(np.sort(runs), thresholds, "right"), len(runs)) for runs in (present, absent)]
+    for above in (True, False):
+        rates = [_rate_interval(count if above else runs - count, runs) for count, runs in exceeding]
+        for with_edge in (True, False):
+            (p_low, _), (_, q_high) = rates if with_edge else rates[::-1]
+            bounds = _log_ratio(p_low - delta, q_high)
+            k = int(np.lexsort((p_low - q_high, bounds))[-1])
+            if (quality := (float(bounds[k]), float(p_low[k] - q_high[k]))) > best:
+                best, chosen = quality, ThresholdTest(float(thresholds[k]), above, with_edge)
+    return chosen
+
+
+def evaluate_test(test: ThresholdTest, present: np.ndarray, absent: np.ndarray, delta: float) -> dict[str, float]:
+    """What a test shows of ε, on runs that it was not chosen on.
+
+    Returns:
+        low: lower end of the confidence interval of ln((P(S) − δ) / Q(S)), at least 0: with that confidence ε is no less.
+        value: the same from the observed rates; ∞ where S never happened under Q.
+        high: upper end; a statement on this test, not on ε.
+        delta, confidence: δ, and the probability with which the interval holds.
+        likely, unlikely: observed P(S) and Q(S), the true and the false positive rate.
+        least_delta: lower end for the δ that ε = 0 needs, P(S) − Q(S), with the same confidence.
+        trials: number of runs, with and without the edge each, that the rates are observed in.
+    """
+    worlds = (present, absent) if test.with_edge else (absent, present)
+    counts = [(test.count(runs), len(runs)) for runs in worlds]
+    p, q = (count / runs for count, runs in counts)
+    (p_low, p_high), (q_low, q_high) = ([float(end) for end in _rate_interval(*each)] for each in counts)
+    return {
+        "low": max(0.0, float(_log_ratio(p_low - delta, q_high))),
+        "value": float(_log_ratio(p - delta, q)),
+        "high": float(_log_ratio(p_high - delta, q_low)),
+        "delta": delta,
+        "confidence": CONFIDENCE,
+        "likely": p,
+        "unlikely": q,
+        "least_delta": max(0.0, p_low - q_high),
+        "trials": min(len(present), len(absent)),
+    }
+
+
+def _rate_interval(count: int | np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of one of two rates; each gets half of the error probability."""
+    return clopper_pearson(count, runs, (1 + CONFIDENCE) / 2)
+
+
+def _log_ratio(numerator: float | np.ndarray, denominator: float | np.ndarray) -> np.ndarray:
+    """ln(numerator / denominator); −∞ where the numerator is not positive, ∞ where it is and the denominator is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(numerator) <= 0, -math.inf, np.log(np.maximum(numerator, 0)) - np.log(denominator))

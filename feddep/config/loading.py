@@ -1,0 +1,298 @@
+"""Reading a configuration: validated, completed with defaults, every mistake named in one sentence."""
+
+import functools
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from feddep.config import variants
+from feddep.config.models import Configuration, Dataset
+from feddep.config.sentences import checked, join, one_line, show
+from feddep.methods import registry
+from feddep.training.setting import Setting
+from feddep.utils.errors import ConfigError
+
+MEASURED = ("quality", "neighbourhoods", "label_distributions")
+"""Keys that name the runs on which more than accuracy is measured, on demand."""
+_ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": Setting}
+_DEPTH = 12
+"""Most levels of nesting; the deepest value that means something, an option in a study's block, has eight."""
+
+
+class Config(dict[str, Any]):
+    """A resolved configuration: every key is there, in alphabetical order; studies are a mapping by name.  Not to be changed."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, which refuses a key that occurs twice in a mapping instead of keeping the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} occurs twice", key.start_mark)
+                seen.add((key.tag, key.value))
+        return node
+
+
+def load(*paths: str | Path) -> Config:
+    """Read a configuration from one or more files, YAML or JSON, and validate it.
+
+    Args:
+        paths: later files over earlier ones, as Snakemake puts them together (:func:`merged`).
+
+    Raises:
+        ConfigError: if a file is missing, cannot be read or is not YAML, or for any reason of :func:`validate`.
+    """
+    raw: dict[str, Any] = {}
+    for path in paths:
+        raw = merged(raw, _read(path))
+    return validate(raw)
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``changes`` over ``base``: mappings are merged, at every depth; anything else is replaced."""
+    result = dict(base)
+    for key, value in changes.items():
+        before = result.get(key)
+        result[key] = merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _read(path: str | Path) -> Mapping[str, Any]:
+    try:
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+    except FileNotFoundError:
+        raise ConfigError(f"the configuration {path} does not exist") from None
+    except OSError as error:
+        raise ConfigError(f"the configuration {path} cannot be read: {error.strerror or error}") from None
+    except RecursionError:
+        raise ConfigError(f"the configuration {path} is nested too deeply; {_DEPTH} levels are allowed") from None
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # PyYAML raises any of them for `!!int x`
+        raise ConfigError(f"the configuration {path} is not valid YAML: {one_line(str(error))}") from None
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"the configuration {path} is {show(raw)}; it must be a mapping")
+    _check_keys(raw)
+    return raw
+
+
+def validate(raw: Any) -> Config:
+    """Check a configuration and return it with every default filled in; ``raw`` is left as it is.
+
+    Raises:
+        ConfigError: for a key that is unknown or missing, a value that is not allowed, or a dataset or framework that
+            does not exist; the sentence names the key path, what was found and what is allowed.
+    """
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
+    _check_keys(raw)
+    resolved = checked(Configuration, raw).model_dump(mode="json")
+    complete = {
+        **resolved,
+        "datasets": {name: _without_synthetic(options) for name, options in resolved["datasets"].items()},
+        "frameworks": {name: _framework_parameters(name, options) for name, options in resolved["frameworks"].items()},
+        "studies": {study.pop("name"): {**study, "runs": _blocks(study["runs"])} for study in resolved["studies"]},
+        **{key: _blocks(resolved[key]) for key in MEASURED},
+    }
+    config = Config(json.loads(json.dumps(complete, sort_keys=True)))
+    _check_split(config["split"])
+    _check_datasets(config["datasets"])
+    _check_tables(config)
+    _check_by_dataset(config)
+    _check_audit(config)
+    for name, study in config["studies"].items():
+        _check_blocks(config, f"studies.{name}.runs", study["runs"])
+    for key in MEASURED:
+        _check_blocks(config, key, config[key])
+    return config
+
+
+@functools.cache
+def entry(config: Config, section: str, spelled: str, dataset: str | None = None) -> dict[str, Any]:
+    """The complete options of a dataset, setting or framework under a spelled name (:mod:`feddep.config.variants`).
+
+    A framework needs no entry in the configuration: without one it has its defaults.
+
+    Args:
+        config: a resolved configuration.
+        section: ``datasets``, ``settings`` or ``frameworks``.
+        spelled: the name, with what differs from the entry.
+        dataset: whose value is meant where a framework's parameter has one for each dataset; without it they are all kept.
+
+    Raises:
+        ConfigError: if there is no such entry, option or value.
+    """
+    name, changes = variants.read(spelled)
+    options = _changed(config, section, name, changes)
+    return options if dataset is None else _for_dataset(f"{section}.{name}", options, dataset)
+
+
+def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The complete options of an entry with some of them changed."""
+    options = config[section].get(name)
+    if section == "frameworks":
+        return _framework_parameters(name, {**(options or {}), **changes})
+    if options is None:
+        raise ConfigError(f"{section}.{name} is not in the configuration; there are {', '.join(config[section])}")
+    changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(mode="json")
+    return _without_synthetic(changed)
+
+
+def main_tables(config: Config) -> dict[str, list[str]]:
+    """The settings that have a main table, each with the frameworks that are its rows, in the order of the configuration."""
+    tables = config["tables"] or [{"setting": setting, "frameworks": None} for setting in config["settings"]]
+    return {table["setting"]: list(table["frameworks"] or config["frameworks"]) for table in tables}
+
+
+def table_datasets(config: Config, setting: str) -> list[str]:
+    """The datasets of the main table of a setting, or of the first table where the setting has none."""
+    tables = {table["setting"]: table["datasets"] for table in config["tables"] or []}
+    return list(tables.get(setting, next(iter(tables.values()), None)) or config["datasets"])
+
+
+def variations(config: Config, section: str, given: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The spelled names of every variation that a study asks for, without what does not differ from the entry.
+
+    Args:
+        config: a resolved configuration.
+        section: ``datasets``, ``settings`` or ``frameworks``.
+        given: for each name the options to change; an option that is a list of values takes each of them.
+
+    Raises:
+        ConfigError: if there is no such entry, option or value.
+    """
+    names = []
+    for spelled, options in given.items():
+        name, fixed = variants.read(spelled)
+        before = entry(config, section, spelled)
+        for key, value in options.items():
+            if value == [] or isinstance(value, Mapping):
+                raise ConfigError(f"{section}.{spelled}.{key} is {show(value)}; it must be a value or a list of values")
+        for changes in variants.combinations(options):
+            after = _changed(config, section, name, {**fixed, **changes})
+            names.append(variants.spell(spelled, {key: after[key] for key in after if after[key] != before.get(key)}))
+    return list(dict.fromkeys(names))
+
+
+def _blocks(blocks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Blocks without the keys that they do not give."""
+    return [{key: value for key, value in block.items() if value is not None} for block in blocks]
+
+
+def _without_synthetic(options: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if key != "synthetic" or value is not None}
+
+
+def _check_keys(value: Any, path: str = "", depth: int = 0) -> None:
+    """Make sure that keys are text and that nothing is nested too deeply, or contains itself by an anchor of YAML."""
+    if depth > _DEPTH:
+        raise ConfigError(f"{path.split('.')[0]} is nested too deeply; {_DEPTH} levels are allowed")
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str) or not key.isprintable():
+                raise ConfigError(f"{join(path, key)} is not a key: a key is text, which may need quotes")
+            _check_keys(item, join(path, key), depth + 1)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            _check_keys(item, join(path, number), depth + 1)
+
+
+def _check_split(split: Mapping[str, float]) -> None:
+    total = math.fsum(split.values())
+    if not math.isclose(total, 1.0, abs_tol=1e-9):
+        raise ConfigError(f"split is {show(split)}, which sums to {total:.12g}; train, val and test must sum to 1")
+
+
+def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
+    from feddep.datasets.public_graphs import REGISTRY
+
+    for name, options in datasets.items():
+        known = name in REGISTRY
+        if "synthetic" in options and known:
+            raise ConfigError(f"datasets.{name}.synthetic is given, but {name} is a real dataset; choose another name")
+        if "synthetic" not in options and not known:
+            raise ConfigError(f"datasets.{name} is not a known dataset and has no key synthetic; known: {', '.join(REGISTRY)}")
+
+
+def _check_tables(config: Config) -> None:
+    for number, table in enumerate(config["tables"] or []):
+        named = {"settings": [table["setting"]], "frameworks": table["frameworks"], "datasets": table["datasets"]}
+        for section, names in named.items():
+            for name in names or []:
+                if name not in config[section]:
+                    known = ", ".join(config[section])
+                    raise ConfigError(f"tables.{number} names {name}, which has no entry in {section}; there are {known}")
+    settings = [table["setting"] for table in config["tables"] or []]
+    if len(set(settings)) < len(settings):
+        raise ConfigError(f"tables is {show(settings)} by setting; a setting has one table")
+
+
+def _check_by_dataset(config: Config) -> None:
+    """Make sure that parameters with a value for each dataset name datasets that there are."""
+    from feddep.datasets.public_graphs import REGISTRY
+
+    known = list(dict.fromkeys([*config["datasets"], *REGISTRY]))
+    for name, parameters in config["frameworks"].items():
+        for key, value in parameters.items():
+            for dataset in value if isinstance(value, Mapping) else ():
+                if dataset not in known:
+                    where = join(join("frameworks", name), key)
+                    raise ConfigError(f"{join(where, dataset)} is of no dataset; there are {', '.join(known)}")
+
+
+def _check_audit(config: Config) -> None:
+    dataset = config["audit"]["dataset"]
+    if dataset is not None and dataset not in config["datasets"]:
+        raise ConfigError(f"audit.dataset is {show(dataset)}; it must be one of {', '.join(config['datasets'])}")
+    for key in ("membership", "canaries", "properties", "reconstruction"):
+        for number, name in enumerate(config["audit"][key]):
+            if name not in registry.frameworks():
+                known = ", ".join(registry.frameworks())
+                raise ConfigError(f"audit.{key}.{number} is {show(name)}, no known framework; known are {known}")
+
+
+def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
+    for number, block in enumerate(blocks):
+        for setting in () if "frameworks" in block else block.get("settings", {}):
+            if variants.base(setting) not in main_tables(config):
+                raise ConfigError(f"{path}.{number} names no frameworks, and its setting {setting} has no main table with any")
+        for section in ("datasets", "settings", "frameworks"):
+            try:
+                variations(config, section, block.get(section, {}))
+            except ConfigError as error:
+                raise ConfigError(f"{path}.{number}.{section}: {error}") from None
+
+
+def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    name = variants.base(dataset)
+    chosen = {}
+    for key, value in parameters.items():
+        if isinstance(value, Mapping):
+            if name not in value:
+                raise ConfigError(f"{path}.{key} has a value for {', '.join(value)}, but none for {name}")
+            value = value[name]
+        chosen[key] = value
+    return chosen
+
+
+def _framework_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a framework, ``given`` over the defaults; a parameter may have a value for each dataset."""
+    model, path = registry.find(name).parameters, ("frameworks", name)
+    by_dataset = {key: value for key, value in given.items() if isinstance(value, Mapping)}
+    alike = {key: value for key, value in given.items() if key not in by_dataset}
+    complete = checked(model, alike, path).model_dump(mode="json")
+    for key, values in by_dataset.items():
+        if not values:
+            raise ConfigError(f"{'.'.join((*path, key))} is {{}}; it must be a value, or have one for each dataset")
+        each = {dataset: checked(model, {**alike, key: value}, path, (dataset,)) for dataset, value in values.items()}
+        complete[key] = {dataset: getattr(parameters, key) for dataset, parameters in each.items()}
+    return complete

@@ -1,0 +1,155 @@
+"""What the models say, for editors and readers: a JSON schema, and tables of keys for ``config/README.md``."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from feddep.config import models
+from feddep.methods import registry
+from feddep.methods.framework import Framework
+from feddep.training.setting import Setting
+from feddep.utils.errors import ConfigError
+
+_MODELS: dict[str, type[BaseModel]] = {
+    "configuration": models.Configuration,
+    "records": models.Records,
+    "data": models.Data,
+    "dataset": models.Dataset,
+    "synthetic": models.Synthetic,
+    "split": models.SplitShares,
+    "partition": models.PartitionOptions,
+    "setting": Setting,
+    "table": models.Table,
+    "study": models.Study,
+    "block": models.Block,
+    "audit": models.Audit,
+}
+_MARKED = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON schema (draft 2020-12) of a configuration file.
+
+    No key is required: a file may change ``config.yaml`` in part.  A framework's parameter may have a value for each dataset.
+    """
+    schema = models.Configuration.model_json_schema()
+    del schema["required"]
+    frameworks = registry.frameworks()
+    before = schema["properties"]["frameworks"]
+    schema["properties"]["frameworks"] = {
+        **{key: before[key] for key in ("description", "type", "minProperties")},
+        "additionalProperties": False,
+        "properties": {name: {"$ref": f"#/$defs/{each.parameters.__name__}"} for name, each in frameworks.items()},
+    }
+    for framework in frameworks.values():
+        schema["$defs"].setdefault(framework.parameters.__name__, _parameters_schema(framework.parameters))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_tidied(schema)}
+
+
+def _parameters_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Parameters of which each may have a value for each dataset."""
+    schema = model.model_json_schema()
+    for name, rule in schema.get("properties", {}).items():
+        about = {key: rule.pop(key) for key in ("default", "description") if key in rule}
+        by_dataset = {"type": "object", "minProperties": 1, "additionalProperties": rule}
+        schema["properties"][name] = {**about, "anyOf": [rule, by_dataset]}
+    return schema
+
+
+def _tidied(schema: Any) -> Any:
+    """Without the titles that pydantic makes of names, descriptions on one line, and no names but those of a pattern."""
+    if isinstance(schema, list):
+        return [_tidied(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _tidied(value) for key, value in schema.items() if key != "title" or not isinstance(value, str)}
+    if isinstance(kept.get("description"), str):
+        kept["description"] = _line(kept["description"])
+    return {**kept, "additionalProperties": False} if "patternProperties" in kept else kept
+
+
+def tables() -> dict[str, str]:
+    """Markdown tables by name: one for each model, one of all frameworks, and one of the parameters of each method."""
+    by_method: dict[str, list[Framework]] = {}
+    for framework in registry.frameworks().values():
+        by_method.setdefault(_method(framework), []).append(framework)
+    parameters = {f"parameters of {name}": _parameters(found) for name, found in sorted(by_method.items())}
+    return {
+        **{name: _table(("key", "default", "meaning"), _rows(model)) for name, model in _MODELS.items()},
+        "frameworks": _table(
+            ("name", "row", "parameters", "needs or gives away, beyond FedAvg"), map(_framework, _all(by_method))
+        ),
+        **{name: text for name, text in parameters.items() if text},
+    }
+
+
+def filled(text: str) -> str:
+    """Markdown with its generated parts made anew: what stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
+
+    Raises:
+        ConfigError: if there is no such table, or a table has no place in the text.
+    """
+    made = tables()
+    named = [name for _, name, _ in _MARKED.findall(text)]
+    for name in named:
+        if name not in made:
+            raise ConfigError(f"there is no table {name!r} to generate; there are {', '.join(made)}")
+    for name in made:
+        if named.count(name) != 1:
+            raise ConfigError(
+                f"the table {name!r} has {named.count(name)} places marked `<!-- generated: {name} -->`; it must be 1"
+            )
+    return _MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]]}\n{match[3]}", text)
+
+
+def _all(by_method: Mapping[str, list[Framework]]) -> list[Framework]:
+    return [framework for _, frameworks in sorted(by_method.items()) for framework in frameworks]
+
+
+def _method(framework: Framework) -> str:
+    """The folder of its paper."""
+    return framework.function.split(".")[2]
+
+
+def _framework(framework: Framework) -> tuple[str, ...]:
+    declared = framework.parameters.__module__.rpartition(".")[2]
+    parameters = f"of [{declared}](#{declared})" if framework.parameters.model_fields else "none"
+    return f"`{framework.name}`", framework.title, parameters, ", ".join(framework.assumes)
+
+
+def _parameters(frameworks: list[Framework]) -> str:
+    """The table of the parameters that a method declares; empty where it has none."""
+    own = [each for each in frameworks if each.parameters.__module__.endswith(f".{_method(each)}")]
+    having: dict[tuple[str, str, str], list[str]] = {}
+    for framework in own:
+        for row in _rows(framework.parameters):
+            having.setdefault(row, []).append(f"`{framework.name}`")
+    rows = [(key, "" if len(names) == len(own) else ", ".join(names), *rest) for (key, *rest), names in having.items()]
+    return _table(("parameter", "of", "default", "meaning"), rows) if rows else ""
+
+
+def _rows(model: type[BaseModel]) -> list[tuple[str, str, str]]:
+    return [(f"`{name}`", _default(field), _line(field.description or "")) for name, field in model.model_fields.items()]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "see below"
+    text = value if isinstance(value, str) and value else json.dumps(value)
+    return f"`{text}`"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    escaped = [[cell.replace("|", r"\|") for cell in row] for row in (head, ("---",) * len(head), *rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in escaped) + "\n"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

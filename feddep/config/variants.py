@@ -1,0 +1,52 @@
+"""Variants: a name that spells out how it differs from the entry of that name, such as ``feddep,prototypes=3``.
+
+Datasets, settings and frameworks of a run are all named like that.  So a study needs no entry of its own for each of its
+points, every result says in its path what it is of, and any run can be asked for by its path.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from feddep.utils.errors import ConfigError
+
+PATTERN = r"[a-z][a-z0-9_]*(?:,[a-z_]+=[^/,=\s]+)*"
+"""A regular expression for a spelled name."""
+
+
+def spell(name: str, changes: Mapping[str, Any]) -> str:
+    """The name of an entry with some of its options changed; numbers, truth values and null as JSON writes them."""
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in changes.items()}
+    return ",".join([name, *(f"{key}={text}" for key, text in texts.items())])
+
+
+def read(spelled: str) -> tuple[str, dict[str, Any]]:
+    """The name of the entry and what is changed.
+
+    Raises:
+        ConfigError: if a change is not of the form key=value.
+    """
+    name, *parts = spelled.split(",")
+    changes = {}
+    for part in parts:
+        key, sign, text = part.partition("=")
+        if not sign or key in changes:
+            raise ConfigError(f"{spelled} has {part!r}; after the name each option may be named once, as key=value")
+        try:
+            changes[key] = json.loads(text)
+        except (ValueError, RecursionError):  # no JSON, or none that Python reads, such as thousands of digits
+            changes[key] = text
+    return name, changes
+
+
+def base(spelled: str) -> str:
+    """The name of the entry."""
+    return spelled.partition(",")[0]
+
+
+def combinations(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every choice of one value for each option that is a list of values; what is no list is the same in all."""
+    choices = [value if isinstance(value, list) else [value] for value in options.values()]
+    for values in itertools.product(*choices):
+        yield dict(zip(options, values, strict=True))

@@ -1,0 +1,102 @@
+"""Graphs, splits and clients' subgraphs as PyTorch Geometric's ``Data``, and back."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
+from feddep.graph.split import PARTS, Split
+from feddep.utils.errors import DataError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def to_data(graph: Graph, split: Split | None = None) -> "Data":
+    """A graph as ``Data``.
+
+    Returns:
+        ``x``, dense float32, shape (n, F); ``edge_index``, both directions of every edge, int64, shape (2, 2 |E|); ``y``, int64,
+        shape (n,); ``num_classes``; with a split, ``train_mask``, ``val_mask`` and ``test_mask``, bool, shape (n,).
+
+    Raises:
+        DataError: if PyTorch Geometric is not installed.
+    """
+    try:
+        from torch_geometric.data import Data
+    except ImportError:
+        raise DataError("torch_geometric is not installed; install it with `pip install torch-geometric`") from None
+    sources = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+    data = Data(
+        x=torch.from_numpy(graph.features.toarray()),
+        edge_index=torch.from_numpy(np.stack([sources, graph.indices.astype(np.int64)])),
+        y=torch.from_numpy(graph.labels.copy()),
+        num_classes=graph.num_classes,
+    )
+    for part in PARTS if split is not None else ():
+        mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        mask[torch.from_numpy(getattr(split, part))] = True
+        data[f"{part}_mask"] = mask
+    return data
+
+
+def from_data(data: "Data") -> Graph:
+    """A graph from ``Data`` with ``x``, ``edge_index`` and ``y``; direction, repeats and self-loops of edges are dropped.
+
+    Args:
+        data: one class a node; ``x`` dense or sparse; ``num_classes`` is read where there is one, else it is max(y) + 1.
+
+    Raises:
+        DataError: if something is missing or of another form.
+    """
+    found = {name: _tensor(data, name) for name in ("x", "edge_index", "y")}
+    labels = found["y"].numpy()
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise DataError(f"data.y has shape {tuple(found['y'].shape)} and type {found['y'].dtype}; it must be one integer a node")
+    if not torch.isfinite(found["x"].to_dense()).all():
+        raise DataError("data.x has values that are not finite")
+    num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
+    features = sp.csr_matrix(found["x"].to_dense().numpy())
+    return Graph.from_edges(found["edge_index"].numpy().T, features, labels, int(num_classes))
+
+
+def split_of(data: "Data") -> Split:
+    """The split that ``train_mask``, ``val_mask`` and ``test_mask`` of ``Data`` say.
+
+    Raises:
+        DataError: if a mask is missing or has not one truth value a node, or a node is in two of them.
+    """
+    masks = {part: _tensor(data, f"{part}_mask") for part in PARTS}
+    for part, mask in masks.items():
+        if mask.dtype != torch.bool or mask.shape != (data.num_nodes,):
+            raise DataError(f"data.{part}_mask has shape {tuple(mask.shape)} and type {mask.dtype}; one bool a node is needed")
+    if bool((torch.stack(list(masks.values())).sum(dim=0) > 1).any()):
+        raise DataError("train_mask, val_mask and test_mask of the data overlap; a node may be in one of them")
+    return Split(**{part: np.flatnonzero(mask.numpy()) for part, mask in masks.items()})
+
+
+def client_data(graph: Graph, partition: Partition, split: Split | None = None) -> "list[Data]":
+    """The subgraph of each client as ``Data`` (:func:`to_data`), with ``n_id``, the ids of its nodes in ``graph``.
+
+    Raises:
+        DataError: if PyTorch Geometric is not installed.
+    """
+    parts = []
+    for client in range(partition.num_clients):
+        nodes = partition.nodes(client)
+        data = to_data(graph.subgraph(nodes), None if split is None else split.restrict(nodes))
+        data.n_id = torch.from_numpy(nodes)
+        parts.append(data)
+    return parts
+
+
+def _tensor(data: Any, name: str) -> torch.Tensor:
+    value = getattr(data, name, None)
+    if not isinstance(value, torch.Tensor):
+        raise DataError(f"data.{name} is {'missing' if value is None else type(value).__name__}; a tensor is needed")
+    return value.detach().cpu()

@@ -1,0 +1,1 @@
+"""An experiment: the runs that a configuration asks for, their keys, their records and where their numbers come from."""

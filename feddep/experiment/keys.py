@@ -1,0 +1,114 @@
+"""Content keys: a SHA-256 over all that determines a result, so that two things with the same key are the same thing.
+
+A key holds the options that matter, the fingerprint of the data and the revisions of what computes: numbers that are declared
+beside split, partition, scaling, training, steps and frameworks, and raised by whoever changes their numbers.  Golden results
+(``tests/golden``) fail when numbers move and the revision did not.  Not in a key: source code, device, number of threads,
+folders, the name of a setting.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from feddep import training
+from feddep.config import variants
+from feddep.config.loading import Config, entry
+from feddep.datasets import synthetic
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.experiment.plan import PartitionSpec, Run
+from feddep.graph import partition, scaling, split
+from feddep.methods import registry
+from feddep.methods.framework import Step
+from feddep.utils.storage import canonical_json
+
+
+def digest(value: Mapping[str, Any]) -> str:
+    """SHA-256 of a JSON value in its canonical spelling; hex."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+@cache
+def data_fingerprint(config: Config, dataset: str) -> str:
+    """What identifies a dataset, known before it is downloaded.
+
+    The fingerprint of its parsed graph, which the registry names; for a built-in graph the digest of its options and of the
+    revision of what generates it.
+    """
+    options = entry(config, "datasets", dataset).get("synthetic")
+    if options is None:
+        return REGISTRY[variants.base(dataset)].fingerprint
+    return digest({"synthetic": options, "revision": synthetic.REVISION})
+
+
+def specification(config: Config, run: Run) -> dict[str, Any]:
+    """Everything that determines a run but data and revisions: dataset options, split, partition, hyperparameters, seed."""
+    return {
+        "dataset": {"name": variants.base(run.dataset), **entry(config, "datasets", run.dataset)},
+        "split": dict(config["split"]),
+        "partition": None if run.clients is None else {"clients": run.clients, **config["partition"]},
+        "setting": entry(config, "settings", run.setting),
+        "framework": {"name": variants.base(run.framework), **entry(config, "frameworks", run.framework, run.dataset)},
+        "seed": run.seed,
+    }
+
+
+def run_key(config: Config, run: Run) -> str:
+    """The content key of a run."""
+    specified = specification(config, run)
+    framework, parameters = registry.configured(specified["framework"])
+    steps = {step.name: step.revision for step in framework.steps(parameters)}
+    revisions = {**_revisions(run.clients is not None), "steps": steps, "framework": framework.revision}
+    return digest({"specification": specified, "data": data_fingerprint(config, run.dataset), "revisions": revisions})
+
+
+def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that determines a step but the data: what it declares to read, and the same of the steps that it needs.
+
+    Args:
+        config: the configuration.
+        run: a run that needs the step.
+        step: the step.
+        needs: the specifications of the steps whose results it reads, by stage.
+    """
+    specified = specification(config, run)
+    _, parameters = registry.configured(specified["framework"])
+    return {
+        **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
+        "setting": {name: specified["setting"][name] for name in step.setting},
+        "step": step.name,
+        "parameters": step.parameters.of(parameters).model_dump(mode="json"),
+        "needs": {stage: needs[stage] for stage in step.needs},
+        "revisions": {**_revisions(run.clients is not None), "step": step.revision},
+    }
+
+
+def step_key(config: Config, run: Run, specified: Mapping[str, Any]) -> str:
+    """The content key of a step's result, from its specification."""
+    return digest({"specification": specified, "data": data_fingerprint(config, run.dataset)})
+
+
+def graph_key(config: Config, dataset: str) -> str:
+    """The content key of a prepared graph and of its statistics.
+
+    The code that reads raw files is not in it: the fingerprint of what it must yield is known.
+    """
+    return digest({"data": data_fingerprint(config, dataset)})
+
+
+def split_key(config: Config, dataset: str, seed: int) -> str:
+    """The content key of a split."""
+    data = data_fingerprint(config, dataset)
+    return digest({"data": data, "split": config["split"], "seed": seed, "revision": split.REVISION})
+
+
+def partition_key(config: Config, spec: PartitionSpec) -> str:
+    """The content key of a partition and of its statistics."""
+    options = {"clients": spec.clients, "seed": spec.seed, **config["partition"]}
+    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revision": partition.REVISION})
+
+
+def _revisions(partitioned: bool) -> dict[str, int]:
+    """Revisions of what every run or step is computed with."""
+    of_partition = {"partition": partition.REVISION} if partitioned else {}
+    return {"split": split.REVISION, "scaling": scaling.REVISION, "training": training.REVISION, **of_partition}

@@ -1,0 +1,119 @@
+"""What there is to compute: the runs and partitions that a configuration asks for."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from feddep.config import variants
+from feddep.config.loading import Config, main_tables, table_datasets, variations
+from feddep.methods import registry
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: a row of the results.
+
+    Attributes:
+        setting: name of the hyperparameters, a key of ``settings``, or a variant of one (:mod:`feddep.config.variants`).
+        dataset: a key of ``datasets``, or a variant of one.
+        clients: number of clients M, or None for a framework that trains on the whole graph.
+        framework: a key of ``frameworks``, or a variant of a framework.
+        seed: one of ``seeds``; determines split, partition, initial weights and every draw.
+    """
+
+    setting: str
+    dataset: str
+    clients: int | None
+    framework: str
+    seed: int
+
+    @property
+    def path(self) -> str:
+        """Where the run lies below ``runs/`` and the records, such as ``feddep/cora/m5/fedavg/seed0``."""
+        return f"{self.setting}/{self.dataset}/{self.scope}/{self.framework}/seed{self.seed}"
+
+    @property
+    def scope(self) -> str:
+        """What the framework is trained on, as a part of the path: ``whole``, or ``m5`` for 5 clients."""
+        return "whole" if self.clients is None else f"m{self.clients}"
+
+    @property
+    def partition(self) -> "PartitionSpec | None":
+        """The partition that it is trained on; None for the whole graph."""
+        return None if self.clients is None else PartitionSpec(variants.base(self.dataset), self.clients, self.seed)
+
+
+@dataclass(frozen=True)
+class PartitionSpec:
+    """One division of a dataset among clients.
+
+    Attributes:
+        dataset: a key of ``datasets``.
+        clients: number of clients M.
+        seed: one of ``seeds``.
+    """
+
+    dataset: str
+    clients: int
+    seed: int
+
+    @property
+    def path(self) -> str:
+        """Where the partition lies below ``partitions/``, such as ``cora/m5/seed0``."""
+        return f"{self.dataset}/m{self.clients}/seed{self.seed}"
+
+
+def runs(config: Config) -> list[Run]:
+    """Every run of the main tables, in the order of their keys; a whole-graph framework runs once, not once for each M."""
+    return _runs_of(config, [{"settings": {setting: {}}} for setting in main_tables(config)])
+
+
+def study_runs(config: Config, study: str) -> list[Run]:
+    """Every run of a study, each once, in the order of its keys."""
+    return _runs_of(config, config["studies"][study]["runs"])
+
+
+def measured_runs(config: Config, key: str) -> list[Run]:
+    """Every run that something is measured on beside its accuracy, each once, in the order of its keys.
+
+    Args:
+        config: the configuration.
+        key: what is measured, one of :data:`feddep.config.loading.MEASURED`.
+    """
+    return _runs_of(config, config[key])
+
+
+def all_runs(config: Config) -> list[Run]:
+    """Every run of the main tables and of the studies, each once."""
+    return list(dict.fromkeys([*runs(config), *(run for study in config["studies"] for run in study_runs(config, study))]))
+
+
+def datasets(config: Config) -> list[str]:
+    """Every dataset of the main tables, each once."""
+    return list(dict.fromkeys(variants.base(name) for setting in main_tables(config) for name in table_datasets(config, setting)))
+
+
+def partitions(config: Config) -> list[PartitionSpec]:
+    """Every partition that a run of the main tables is trained on, each once."""
+    return list(dict.fromkeys(run.partition for run in runs(config) if run.partition is not None))
+
+
+def _runs_of(config: Config, blocks: Iterable[Mapping[str, Any]]) -> list[Run]:
+    return list(dict.fromkeys(run for block in blocks for run in _runs(config, block)))
+
+
+def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
+    """The runs of a block; what it does not name is as in the main table, the first where it names no setting."""
+    tables = main_tables(config)
+
+    def names(section: str, default: Iterable[str]) -> list[str]:
+        return variations(config, section, block.get(section, {name: {} for name in default}))
+
+    for setting in names("settings", list(tables)[:1]):
+        base = variants.base(setting)
+        for dataset in names("datasets", table_datasets(config, base)):
+            for framework in names("frameworks", tables.get(base, [])):
+                partitioned = registry.find(variants.base(framework)).partitioned
+                for clients in block.get("clients", config["clients"]) if partitioned else [None]:
+                    for seed in block.get("seeds", config["seeds"]):
+                        yield Run(setting, dataset, clients, framework, seed)

@@ -1,0 +1,59 @@
+"""Where a number comes from: versions, machine, commit and time, for the reader; never part of a key."""
+
+import importlib.metadata
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from feddep.experiment.fingerprint import ROOT
+
+_PACKAGES = ("numpy", "scipy", "torch", "torch-geometric", "networkx", "python-louvain", "scikit-learn", "pandas", "snakemake")
+
+
+def environment(device: str | None = None, threads: int | None = None) -> dict[str, Any]:
+    """What the machine was when a number was computed: for the reader, never part of a key.
+
+    Args:
+        device: what computed, such as ``"cpu"`` or the name of the GPU; left out where nothing was trained.
+        threads: number of threads of a training job; likewise.
+
+    Returns:
+        Versions of Python and of the packages that compute, operating system and processor type, the git commit with
+        whether the code differs from it, and the time in UTC. The name of the machine and of its user are not in it.
+    """
+    record: dict[str, Any] = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "git": git_state(ROOT.parent),
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if device is not None:
+        record["device"] = device
+    if threads is not None:
+        record["threads"] = threads
+    return record
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def git_state(directory: Path) -> dict[str, Any]:
+    """The commit of a checkout, and whether its code or workflow differs from that commit; None where there is no git."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "--no-optional-locks", "-C", str(directory), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        dirty = bool(git("status", "--porcelain", "--", "feddep", "workflow"))
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": commit, "dirty": dirty}

@@ -1,0 +1,161 @@
+"""Published records: finished results kept in git, recognised by their content key, so that nobody has to train twice.
+
+A record of a run is its ``metrics.json``.  A record of a graph or of a partition holds its statistics, for the table of
+the partitions, so that the tables can be rebuilt without any data.  A record with another key is never used.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from feddep.config import variants
+from feddep.config.loading import Config
+from feddep.experiment import fingerprint, keys, plan
+from feddep.methods import registry
+from feddep.utils.errors import DataError
+from feddep.utils.storage import read_json, write_json
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A small result of the DAG that can be published.
+
+    Attributes:
+        key: content key that configuration and revisions give now.
+        result: where the DAG writes it.
+        record: where its published record is.
+        usable: whether the configuration lets records stand in for results.
+        code: fingerprint of the code that computes it now; None where none is kept.
+        strict: whether a record of other code may not stand in.
+    """
+
+    key: str
+    result: Path
+    record: Path
+    usable: bool = True
+    code: str | None = None
+    strict: bool = False
+
+    @cached_property
+    def _published(self) -> tuple[str | None, str | None]:
+        """Key and code fingerprint of the record, if there is one."""
+        if not self.record.is_file():
+            return None, None
+        content = _read(self.record)
+        return content.get("key"), content.get("provenance", {}).get("code")
+
+    @property
+    def matches(self) -> bool:
+        """Whether a record is published and has this key.
+
+        Raises:
+            DataError: if the record is damaged.
+        """
+        return self._published[0] == self.key
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the record has this key, but was made or verified with other code."""
+        return self.matches and self.code is not None and self._published[1] != self.code
+
+    @property
+    def source(self) -> Path:
+        """Where to read it: from the record, if that may be used and has the key, else from the result.
+
+        Raises:
+            DataError: if the record is damaged.
+        """
+        return self.record if self.usable and self.matches and not (self.strict and self.outdated) else self.result
+
+    def statistics(self) -> dict[str, Any]:
+        """The statistics of a graph or partition, from :attr:`source`.
+
+        Raises:
+            DataError: if they are missing or damaged.
+        """
+        content = _read(self.source)
+        return content.get("statistics", content)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("provenance", {}), dict):
+        raise DataError(f"{path} holds no record or result; delete it and run `snakemake` to make it again")
+    return content
+
+
+def of_run(config: Config, run: plan.Run) -> Artifact:
+    """The metrics of a run."""
+    published = config["records"]
+    result, record = Path(config["output"], "runs", run.path, "metrics.json"), Path(published["directory"], f"{run.path}.json")
+    code = run_fingerprint(config, run)
+    return Artifact(keys.run_key(config, run), result, record, published["use"], code, published["strict"])
+
+
+def run_fingerprint(config: Config, run: plan.Run) -> str:
+    """The fingerprint of the code that computes a run: its framework, its steps, and what every run is computed with."""
+    framework = registry.find(variants.base(run.framework))
+    steps = framework.steps(registry.configured(keys.specification(config, run)["framework"])[1])
+    functions = [framework.function, *(step.function for step in steps)]
+    modules = {function.partition(":")[0] for function in functions}
+    shared = {"feddep.graph.split", "feddep.graph.scaling", *([] if run.clients is None else ["feddep.graph.partition"])}
+    return fingerprint.code_fingerprint(*sorted(modules | shared))
+
+
+def of_partition(config: Config, spec: plan.PartitionSpec) -> Artifact:
+    """The statistics of a partition."""
+    return _of_statistics(config, keys.partition_key(config, spec), f"partitions/{spec.path}.json")
+
+
+def of_graph(config: Config, dataset: str) -> Artifact:
+    """The statistics of a graph."""
+    return _of_statistics(config, keys.graph_key(config, dataset), f"graphs/{dataset}.json")
+
+
+def _of_statistics(config: Config, key: str, name: str) -> Artifact:
+    published = config["records"]
+    return Artifact(key, Path(config["output"], name), Path(published["directory"], name), published["use"])
+
+
+def artifacts(config: Config) -> Iterator[Artifact]:
+    """Everything that the configuration can publish."""
+    yield from (of_run(config, run) for run in plan.all_runs(config))
+    yield from (of_partition(config, spec) for spec in plan.partitions(config))
+    yield from (of_graph(config, dataset) for dataset in plan.datasets(config))
+
+
+def publish(config: Config) -> list[Path]:
+    """Copy every result of the configuration that no record stands in for to the records; returns the records that changed.
+
+    Raises:
+        DataError: if a result is missing, damaged, or was made from something else than is asked for now.
+    """
+    return [artifact.record for artifact in artifacts(config) if artifact.source == artifact.result and _publish(artifact)]
+
+
+def _publish(artifact: Artifact) -> bool:
+    result = _read(artifact.result)
+    if "key" in result:
+        check_key(result, artifact.key, artifact.result)
+    else:  # statistics do not name their key
+        result = {"key": artifact.key, "statistics": result}
+    if artifact.record.is_file() and read_json(artifact.record) == result:
+        return False
+    write_json(artifact.record, result)
+    return True
+
+
+def check_key(content: dict[str, Any], key: str, path: Path) -> None:
+    """Make sure that a file is what is asked for.
+
+    Raises:
+        DataError: if its key is another.
+    """
+    found = str(content.get("key"))
+    if found != key:
+        raise DataError(
+            f"{path} is stale: its key is {found[:12]}…, but configuration, data and revisions now give {key[:12]}…; "
+            "run `snakemake` to make it again"
+        )

@@ -1,0 +1,46 @@
+"""The steps of a run as files of the DAG.  Runs that agree on all that a step depends on share its file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from feddep.config import variants
+from feddep.config.loading import Config
+from feddep.experiment import keys
+from feddep.experiment.plan import Run
+from feddep.methods import registry
+from feddep.methods.framework import Step
+
+
+@dataclass(frozen=True)
+class StepJob:
+    """A step of a run.
+
+    Attributes:
+        run: a run that needs it.
+        step: the step.
+        specification: everything that determines it but the data.
+        key: its content key.
+        file: where its tensors lie below the output; ledger and provenance lie beside it as JSON.
+        needs: stages and files of the steps whose results it reads.
+    """
+
+    run: Run
+    step: Step
+    specification: dict[str, Any]
+    key: str
+    file: Path
+    needs: dict[str, Path]
+
+
+def step_jobs(config: Config, run: Run) -> list[StepJob]:
+    """The steps of a run, in the order in which they are computed; none for a framework that has none."""
+    framework, parameters = registry.configured(keys.specification(config, run)["framework"])
+    done: dict[str, StepJob] = {}
+    for step in framework.steps(parameters):
+        needs = {stage: done[stage] for stage in step.needs}
+        specified = keys.step_specification(config, run, step, {stage: job.specification for stage, job in needs.items()})
+        key = keys.step_key(config, run, specified)
+        file = Path("steps", step.stage, variants.base(run.dataset), run.scope, key[:12], f"seed{run.seed}.safetensors")
+        done[step.stage] = StepJob(run, step, specified, key, file, {stage: job.file for stage, job in needs.items()})
+    return list(done.values())

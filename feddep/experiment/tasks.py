@@ -1,0 +1,67 @@
+"""From the specification of a run to the task that its framework is given."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from feddep.graph import scaling
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
+from feddep.methods.framework import StepResult
+from feddep.training.setting import Setting
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+
+
+def build_task(
+    specification: Mapping[str, Any],
+    graph: Graph,
+    split: Split,
+    partition: Partition | None,
+    name: str,
+    device: str = "cpu",
+    step_results: Mapping[str, StepResult] | None = None,
+) -> Task:
+    """Scale the features, remove the labels that may not be trained on, and put the task together.
+
+    Args:
+        specification: of the run (:func:`feddep.experiment.keys.specification`); ``dataset``, ``setting`` and ``seed`` are read.
+        graph: the prepared graph, features as they are in the files.
+        split: training, validation and test nodes of the graph.
+        partition: which client holds which node; None for a framework that is trained on the whole graph.
+        name: what the run is called on its progress bar.
+        device: ``cpu`` or ``cuda``.
+        step_results: results of the framework's steps that are at hand, by stage.
+
+    Raises:
+        ConfigError: if the share of labelled nodes is more than there are training nodes.
+        DataError: if the features cannot be scaled like that.
+    """
+    options, seed = specification["dataset"], specification["seed"]
+    return Task(
+        name=name,
+        graph=dataclasses.replace(graph, features=scaling.scale(graph.features, options["features"])),
+        split=split.labelled(options["labelled"], seed),
+        partition=partition,
+        setting=Setting(**specification["setting"]),
+        seed=seed,
+        device=device,
+        step_results=step_results or {},
+    )
+
+
+def choose_device(wish: str) -> str:
+    """``cpu`` or ``cuda``: what the configuration asks for, or for ``auto`` the GPU where there is one.
+
+    Raises:
+        ConfigError: if a GPU is asked for and there is none, or something else than these three.
+    """
+    if wish not in ("auto", "cpu", "cuda"):
+        raise ConfigError(f"device is {wish}; allowed: auto, cpu, cuda")
+    present = torch.cuda.is_available()
+    if wish == "cuda" and not present:
+        raise ConfigError("device is cuda, but PyTorch finds no GPU on this machine; set it to auto or cpu")
+    return "cuda" if present and wish != "cpu" else "cpu"

@@ -1,0 +1,159 @@
+"""The graph that every stage works on: undirected, simple, with sparse node features and one label a node."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from feddep.utils.errors import DataError
+from feddep.utils.storage import read_arrays, write_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected simple graph with n nodes in compressed sparse row form.
+
+    Attributes:
+        indptr: where the neighbours of node v start and end in ``indices``; int64, shape (n + 1,).
+        indices: neighbours of each node in ascending order, both directions of every edge; int32, shape (2 |E|,).
+        features: node features; float32 CSR matrix with sorted indices and no stored zeros, shape (n, F).
+        labels: class of each node, in 0 … num_classes − 1; int64, shape (n,).
+        num_classes: number of classes, also of those that no node of this (sub)graph has.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    features: sp.csr_matrix
+    labels: np.ndarray
+    num_classes: int
+
+    @classmethod
+    def from_edges(cls, edges: np.ndarray, features: sp.spmatrix | np.ndarray, labels: np.ndarray, num_classes: int) -> "Graph":
+        """Build a graph from node pairs, shape (m, 2): direction, repeats and self-loops are dropped.
+
+        Raises:
+            DataError: if an edge or a label is out of range, or there is not one label for each row of features.
+        """
+        features = sp.csr_matrix(features, dtype=np.float32)
+        labels = np.asarray(labels, dtype=np.int64)
+        n = features.shape[0]
+        edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+        if labels.shape != (n,):
+            raise DataError(f"the graph has {n} rows of features but labels of shape {labels.shape}")
+        if edges.size and not (edges.min() >= 0 and edges.max() < n):
+            raise DataError(f"the graph has {n} nodes but edges name nodes {edges.min()} to {edges.max()}")
+        if n and not (labels.min() >= 0 and labels.max() < num_classes):
+            raise DataError(f"labels run from {labels.min()} to {labels.max()} but there are {num_classes} classes")
+        edges = edges[edges[:, 0] != edges[:, 1]]
+        ones = np.ones(2 * len(edges), dtype=np.int8)
+        both = np.concatenate([edges, edges[:, ::-1]])
+        adjacency = sp.coo_matrix((ones, (both[:, 0], both[:, 1])), shape=(n, n)).tocsr()
+        return cls._from_parts(adjacency, features, labels, num_classes)
+
+    @classmethod
+    def _from_parts(cls, adjacency: sp.csr_matrix, features: sp.csr_matrix, labels: np.ndarray, num_classes: int) -> "Graph":
+        adjacency.sort_indices()
+        features.sum_duplicates()
+        features.eliminate_zeros()
+        return cls(adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32), features, labels, num_classes)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes n."""
+        return len(self.labels)
+
+    @property
+    def num_edges(self) -> int:
+        """Number of undirected edges |E|."""
+        return len(self.indices) // 2
+
+    @property
+    def num_features(self) -> int:
+        """Number of feature columns F."""
+        return int(self.features.shape[1])
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """Number of neighbours of each node; int64, shape (n,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def adjacency(self) -> sp.csr_matrix:
+        """The symmetric 0/1 adjacency matrix; float32 CSR, shape (n, n)."""
+        ones = np.ones(len(self.indices), dtype=np.float32)
+        return sp.csr_matrix((ones, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes))
+
+    def edges(self) -> np.ndarray:
+        """Each undirected edge once, as (smaller, larger) node, in ascending order; int64, shape (|E|, 2)."""
+        sources = np.repeat(np.arange(self.num_nodes), self.degrees)
+        once = sources < self.indices
+        return np.column_stack([sources[once], self.indices[once].astype(np.int64)])
+
+    def subgraph(self, nodes: np.ndarray) -> "Graph":
+        """The subgraph induced by ``nodes``; node k of the result is ``nodes[k]`` of this graph."""
+        nodes = np.asarray(nodes, dtype=np.int64)
+        return self._from_parts(self.adjacency[nodes][:, nodes], self.features[nodes], self.labels[nodes], self.num_classes)
+
+    def extended(self, adjacency: sp.csr_matrix) -> "Graph":
+        """A graph of more nodes: the old ones come first, the new ones have no features, and the label 0, which means nothing.
+
+        Args:
+            adjacency: who is joined to whom, old and new, float32, shape (n + g, n + g).  Need not be symmetric: where a new
+                node has an empty row, it is drawn as a neighbour but has none itself.
+        """
+        size, x = adjacency.shape[0], self.features
+        ends = np.concatenate([x.indptr, np.full(size - self.num_nodes, x.indptr[-1], dtype=x.indptr.dtype)])
+        features = sp.csr_matrix((x.data, x.indices, ends), shape=(size, x.shape[1]))
+        labels = np.concatenate([self.labels, np.zeros(size - self.num_nodes, dtype=np.int64)])
+        adjacency.sort_indices()
+        indptr, indices = adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32)
+        return Graph(indptr, indices, features, labels, self.num_classes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content: same graph, same digest, whatever file it came from."""
+        digest = hashlib.sha256()
+        for name, array in self._arrays().items():
+            digest.update(f"{name}:{array.dtype.str}:{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "indptr": self.indptr.astype("<i8"),
+            "indices": self.indices.astype("<i4"),
+            "feature_indptr": self.features.indptr.astype("<i8"),
+            "feature_indices": self.features.indices.astype("<i4"),
+            "feature_data": self.features.data.astype("<f4"),
+            "labels": self.labels.astype("<i8"),
+            "shape": np.array([self.num_features, self.num_classes], dtype="<i8"),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the graph as safetensors, its fingerprint in the metadata."""
+        write_arrays(path, self._arrays(), {"fingerprint": self.fingerprint})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Graph":
+        """Read a graph that :meth:`save` wrote.
+
+        Raises:
+            DataError: if the file is missing or damaged.
+        """
+        arrays = read_arrays(path)
+        try:
+            num_features, num_classes = (int(value) for value in arrays["shape"])
+            parts = arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"]
+            features = sp.csr_matrix(parts, shape=(len(arrays["labels"]), num_features))
+            return cls(arrays["indptr"], arrays["indices"], features, arrays["labels"], num_classes)
+        except KeyError as error:
+            raise DataError(f"{path} holds no graph: {error} is missing; run the stage prepare again") from None
+
+
+def mean_adjacency(graph: Graph) -> sp.csr_matrix:
+    """The adjacency matrix with each row divided by its degree; rows of isolated nodes are empty; float32, shape (n, n)."""
+    values = np.repeat(1 / np.maximum(graph.degrees, 1), graph.degrees).astype(np.float32)
+    return sp.csr_matrix((values, graph.indices, graph.indptr), shape=(graph.num_nodes, graph.num_nodes))

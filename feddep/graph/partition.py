@@ -1,0 +1,212 @@
+"""Division of one graph among M clients of similar size, along the communities that the Louvain method finds.
+
+The papers divide their graphs so; the procedure is that of the published code (FederatedScope's ``LouvainSplitter``), with
+one extension where it would never end, see :func:`deal`.
+"""
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from feddep.graph.graph import Graph
+from feddep.utils.errors import DataError, PartitionError
+from feddep.utils.seeding import derive_seed
+from feddep.utils.storage import read_arrays, write_arrays
+
+REVISION = 1
+"""Raised when the same options give another partition."""
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Which client owns each node.  Every client owns at least one.
+
+    Attributes:
+        client: owner of each node, in 0 … num_clients − 1; int64, shape (n,).
+        num_clients: number of clients M.
+        facts: what is known only while the graph is being divided (communities, modularity, cut_nodes), for
+            :func:`statistics`; not stored with the partition.
+    """
+
+    client: np.ndarray
+    num_clients: int
+    facts: Mapping[str, int | float] = field(default_factory=dict)
+
+    def nodes(self, client: int) -> np.ndarray:
+        """Ids of the nodes that ``client`` owns, in ascending order; int64."""
+        return np.flatnonzero(self.client == client)
+
+    def save(self, path: str | Path) -> None:
+        """Write the owner of each node as safetensors."""
+        write_arrays(path, {"client": self.client})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Partition":
+        """Read a partition that :meth:`save` wrote.
+
+        Raises:
+            DataError: if the file is missing, damaged or holds something else.
+        """
+        arrays = read_arrays(path)
+        client = arrays.get("client")
+        # A negative id, or a client without nodes, is nothing that `save` was given by this module.
+        if client is None or not client.size or client.min() < 0 or not np.bincount(client).all():
+            raise DataError(f"{path} holds no partition; run the stage partition again")
+        return cls(client, int(client.max()) + 1)
+
+
+def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition:
+    """Divide a graph among ``clients`` clients: :func:`find_communities`, then :func:`deal`.
+
+    Args:
+        graph: the graph to divide, n nodes.
+        clients: number of clients M.
+        seed: seed of the run; the Louvain method draws from its stream "partition".
+        delta: a client has at most ⌊n / M⌋ + delta nodes, a piece of a community at most ⌊n / M⌋ − delta.
+
+    Raises:
+        PartitionError: if the graph has too few nodes for so many clients and this delta.
+    """
+    _check(graph.num_nodes, clients, delta)  # before the Louvain method, which takes its time
+    communities = find_communities(graph, seed)
+    partition = deal(communities, clients, delta)
+    found = {"communities": int(communities.max()) + 1, "modularity": modularity(graph, communities)}
+    return Partition(partition.client, clients, {**found, **partition.facts})
+
+
+def find_communities(graph: Graph, seed: int) -> np.ndarray:
+    """Communities of high modularity (Blondel et al. 2008, as implemented by python-louvain).
+
+    Returns:
+        Community of each node, numbered by their smallest nodes; int64, shape (n,).
+    """
+    import community  # python-louvain; here, because only who divides a graph should wait for networkx
+    import networkx as nx
+
+    copy = nx.Graph()
+    copy.add_nodes_from(range(graph.num_nodes))
+    copy.add_edges_from(graph.edges().tolist())
+    found = community.best_partition(copy, random_state=derive_seed(seed, "partition") % 2**32)
+    numbers: dict[int, int] = {}
+    communities = [numbers.setdefault(found[node], len(numbers)) for node in range(graph.num_nodes)]
+    return np.array(communities, dtype=np.int64)
+
+
+def modularity(graph: Graph, communities: np.ndarray) -> float:
+    """Modularity Σ_c [ |E_c| / |E| − (Σ_{v in c} deg(v) / (2 |E|))² ] (Newman and Girvan 2004); 0 for a graph without edges."""
+    if graph.num_edges == 0:
+        return 0.0
+    ends = communities[graph.edges()]
+    inside = np.mean(ends[:, 0] == ends[:, 1])
+    degrees = np.bincount(communities, weights=graph.degrees)
+    return float(inside - np.sum((degrees / (2 * graph.num_edges)) ** 2))
+
+
+def deal(communities: np.ndarray, clients: int, delta: int) -> Partition:
+    """Deal communities to clients, so that every client has at most ⌊n / M⌋ + delta nodes and at least one.
+
+    1. A community of more than ⌊n / M⌋ − delta nodes is cut, in node order, to pieces of that size and a smaller rest.
+    2. Pieces are dealt largest first; among equals, first communities or their rests by number, then what was cut off them.
+    3. A piece goes to the client whose turn it is if it fits; otherwise the turn passes on to the first client it fits.
+       The turn then moves to the next client.
+    4. Extension: where a piece fits no client, the published procedure looks for one for ever (so on MSAcademic with 10
+       clients).  Here the client with the most room, the first of them in turn, gets as many of its nodes as fit, in
+       node order; the others become a piece of their own, which is dealt after all pieces that are no smaller.
+
+    The first M pieces go to M different clients, so none is empty: there are at least M pieces, since none is larger than
+    ⌊n / M⌋.  Step 4 ends, since the clients together have room for n nodes or more if delta is at least 1.
+
+    ``communities`` holds the community of each node, 0 … C − 1, shape (n,).  The partition's facts have cut_nodes, the number
+    of nodes in pieces that fitted no client.
+
+    Raises:
+        PartitionError: if there are too few nodes for so many clients and this delta.
+    """
+    n = len(communities)
+    _check(n, clients, delta)
+    room = np.full(clients, n // clients + delta)
+    owner = np.full(n, -1, dtype=np.int64)
+    cut = np.zeros(n, dtype=bool)
+    turn = 0
+
+    # Sorted by what makes the order: size, then age.
+    pieces = [(-len(nodes), age, nodes) for age, nodes in enumerate(_pieces(communities, n // clients - delta))]
+    heapq.heapify(pieces)
+    age = len(pieces)
+    while pieces:
+        _, _, nodes = heapq.heappop(pieces)
+        in_turn = (turn + np.arange(clients)) % clients
+        fits = in_turn[room[in_turn] >= len(nodes)]
+        if len(fits):
+            chosen, placed = fits[0], nodes
+        else:
+            chosen = in_turn[np.argmax(room[in_turn])]
+            placed, rest = np.split(nodes, [room[chosen]])
+            heapq.heappush(pieces, (-len(rest), age, rest))
+            age += 1
+            cut[nodes] = True
+        owner[placed] = chosen
+        room[chosen] -= len(placed)
+        turn = (chosen + 1) % clients
+    return Partition(owner, clients, {"cut_nodes": int(cut.sum())})
+
+
+def _pieces(communities: np.ndarray, largest: int) -> list[np.ndarray]:
+    """The nodes of each community, or what is left of it when pieces of size ``largest`` were cut off, then these pieces."""
+    rests, cut_off = [], []
+    by_community = np.argsort(communities, kind="stable")
+    for nodes in np.split(by_community, np.cumsum(np.bincount(communities))[:-1]):
+        *first, rest = np.split(nodes, range(largest, len(nodes), largest))
+        rests.append(rest)
+        cut_off += first
+    return rests + cut_off
+
+
+def _check(n: int, clients: int, delta: int) -> None:
+    if not 1 <= clients <= n:
+        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be divided among 1 to {n} clients")
+    if delta < 0:
+        raise PartitionError(f"partition.delta is {delta}; it must be at least 0")
+    if n // clients - delta < 1:
+        raise PartitionError(
+            f"clients is {clients} and partition.delta is {delta}, but clients · (partition.delta + 1) must not exceed the "
+            f"graph's {n} nodes: at most {n // (delta + 1)} clients with this delta, or a delta of at most {n // clients - 1} "
+            "with so many clients"
+        )
+    if delta == 0 and n % clients:
+        raise PartitionError(
+            f"partition.delta is 0, but {n} nodes cannot be divided evenly among {clients} clients (key clients); "
+            "it must be at least 1"
+        )
+
+
+def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
+    """How a graph was divided.
+
+    Returns:
+        JSON-ready: clients; per_client, a list of client, nodes, edges (between two of its nodes) and classes (number of
+        nodes of each class); mean_client_nodes and mean_client_edges; missing_edges, the undirected edges between
+        different clients, which no client knows; and the partition's facts: communities and their modularity, and
+        cut_nodes, the number of nodes in pieces of communities that fitted no client (see :func:`deal`).
+    """
+    ends = partition.client[graph.edges()]
+    within = ends[ends[:, 0] == ends[:, 1], 0]
+    nodes = np.bincount(partition.client, minlength=partition.num_clients)
+    edges = np.bincount(within, minlength=partition.num_clients)
+    classes = np.zeros((partition.num_clients, graph.num_classes), dtype=np.int64)
+    np.add.at(classes, (partition.client, graph.labels), 1)
+    return {
+        **partition.facts,
+        "clients": partition.num_clients,
+        "per_client": [
+            {"client": i, "nodes": int(nodes[i]), "edges": int(edges[i]), "classes": classes[i].tolist()}
+            for i in range(partition.num_clients)
+        ],
+        "mean_client_nodes": float(nodes.mean()),
+        "mean_client_edges": float(edges.mean()),
+        "missing_edges": graph.num_edges - len(within),
+    }

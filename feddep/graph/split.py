@@ -1,0 +1,100 @@
+"""Train, validation and test nodes: drawn once over the whole graph, then handed down to the clients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.seeding import generator
+from feddep.utils.storage import read_arrays, write_arrays
+
+REVISION = 1
+"""Raised when the same options give another split."""
+
+PARTS = ("train", "val", "test")
+
+_ROUNDING = 1e-9
+"""How far a sum of fractions may be off by floating-point rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three disjoint sets of nodes.
+
+    Attributes:
+        train: ids of the nodes to train on, in ascending order; int64.
+        val: ids of the nodes to choose on, likewise.
+        test: ids of the nodes to report on, likewise.
+    """
+
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+
+    def labelled(self, share: float | None, seed: int) -> "Split":
+        """The same split with fewer training nodes: only this share of all nodes has a label to train on.
+
+        A smaller share's nodes are among those of a larger one.  Nodes that lose their label are in none of the sets.
+
+        Args:
+            share: number of training nodes to keep, as a share of the nodes of all three sets; None keeps all.
+            seed: seed of the run; the draw is its stream "labelled".
+
+        Raises:
+            ConfigError: if there are not so many training nodes, or none would be left.
+        """
+        if share is None:
+            return self
+        kept = round(share * sum(len(part) for part in (self.train, self.val, self.test)))
+        if not 0 < kept <= len(self.train):
+            raise ConfigError(f"labelled is {share:g}, which means {kept} nodes; it must leave between 1 and {len(self.train)}")
+        order = generator(seed, "labelled").permutation(self.train)
+        return Split(np.sort(order[:kept]), self.val, self.test)
+
+    def restrict(self, nodes: np.ndarray) -> "Split":
+        """The split of ``graph.subgraph(nodes)``: id k stands for node ``nodes[k]`` of the graph that was split."""
+        return Split(*(np.flatnonzero(np.isin(nodes, part)) for part in (self.train, self.val, self.test)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the three sets as safetensors."""
+        write_arrays(path, {"train": self.train, "val": self.val, "test": self.test})
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Split":
+        """Read a split that :meth:`save` wrote.
+
+        Raises:
+            DataError: if the file is missing, damaged or holds something else.
+        """
+        arrays = read_arrays(path)
+        if set(arrays) != set(PARTS):
+            raise DataError(f"{path} holds no split: it has {', '.join(sorted(arrays))}; run the stage split again")
+        return cls(**arrays)
+
+
+def random_split(n: int, fractions: Mapping[str, float], seed: int) -> Split:
+    """Split the nodes 0 … n − 1 uniformly at random, by the stream "split" of the seed.
+
+    A random order of the nodes is cut at ⌊n·train⌋, ⌊n·(train + val)⌋ and ⌊n·(train + val + test)⌋.  So each set is less
+    than one node away from its share, and no node is left over if the fractions sum to 1.
+
+    Raises:
+        ConfigError: if the fractions are not shares of train, val and test, above 0 and at most 1 together, or one of them is
+            less than a node of this graph.
+    """
+    if set(fractions) != set(PARTS):
+        raise ConfigError(f"split has the keys {', '.join(fractions)}; needed: {', '.join(PARTS)}")
+    for part in PARTS:
+        if not fractions[part] > 0:
+            raise ConfigError(f"split.{part} is {fractions[part]:g}; it must be above 0")
+    shares = np.cumsum([fractions[part] for part in PARTS])
+    if shares[-1] > 1 + _ROUNDING:
+        raise ConfigError(f"split.train, split.val and split.test sum to {shares[-1]:g}; the sum must be at most 1")
+    ends = np.floor(n * (shares + _ROUNDING)).astype(np.int64)
+    for part, size in zip(PARTS, np.diff(ends, prepend=0), strict=True):
+        if size == 0:
+            raise ConfigError(f"split.{part} is {fractions[part]:g}, which leaves no node of a graph of {n}; it must be larger")
+    order = generator(seed, "split").permutation(n)
+    return Split(*(np.sort(part) for part in np.split(order, ends)[:3]))

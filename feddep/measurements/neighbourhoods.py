@@ -1,0 +1,304 @@
+"""What NeighGen gives nodes at the border of their client, beside what they lack (FedSage, Appendix D.1).
+
+Seen by the experimenter, who knows the whole graph.
+"""
+
+from collections.abc import Mapping
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from feddep.experiment.plan import Run
+from feddep.graph.graph import Graph
+from feddep.graph.halo import missing_neighbours
+from feddep.graph.partition import Partition
+from feddep.measurements import Tables
+from feddep.methods.framework import StepResult
+from feddep.reporting import drawing, published
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import CELL, in_paper_order, of_place, records
+from feddep.reporting.labels import framework_title, place_title
+from feddep.reporting.main_table import OURS
+from feddep.training.evaluator import mean_adjacency
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+
+ALL, MISSING = "all", "missing"
+"""Which nodes are averaged over: all, or those that miss a neighbour, which alone mending can help."""
+NEIGHBOURHOODS = ("local", "mended", "empty")
+"""Which neighbourhoods are compared with the true ones, see :func:`neighbourhood_distances`."""
+_ROWS = 512
+"""Neighbourhoods of so many nodes are compared at once."""
+_NOTES = """\
+*Distance* of a node v: ‖mean x over some neighbours − mean x over v's true neighbours‖₂, for its neighbours at its own client
+(*local*), these and the generated ones (*mended*), and these and as many neighbours whose features are all zero (*zeros*): what a
+generator gains that knows only how many are missing. Mean ± standard deviation over nodes, both averaged over seeds. *mended /
+local*: below 1, mending brings neighbourhoods nearer to the true ones. A node that misses no neighbour has local distance 0, so
+that mending can help only the nodes that miss one. *FedSage paper*: its Table 1 of Appendix D; it does not say how features
+are scaled, so compare its ratios rather than its distances.
+"""
+_COUNTS = """\
+*Number*: mean of |ñ_v − n_v| over nodes, for the number n_v of neighbours that a node misses and dGen's ñ_v, rounded; beside it
+the same for guesses that need no training, no neighbour for any node and the mean number, rounded, for all. *Correlation*: of ñ_v
+and n_v over nodes. Means over seeds. The figure is `figures/missing_neighbours`.
+"""
+_CELL = list(CELL)
+_LARGEST = 10
+"""From here on numbers of neighbours share a cell of the figure."""
+_TITLE_WIDTH = 40
+"""Characters in a line of a panel's title."""
+
+
+def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepResult]) -> Tables:
+    """Distances and counts of a run.
+
+    Raises:
+        ConfigError: if the run has no clients, or its generators generate no features.
+    """
+    generated = results["generator"]
+    if task.partition is None or not generated.of_clients("features"):
+        raise ConfigError(f"{task.name} generates no features of neighbours, so there is nothing to compare")
+    return {
+        "distances": distances(task.graph, task.partition, generated),
+        "counts": counts(task.graph, task.partition, generated),
+    }
+
+
+def distances(graph: Graph, partition: Partition, generated: StepResult) -> list[dict[str, Any]]:
+    """How far neighbourhoods are from the true ones, before and after mending (Table 1).
+
+    Returns:
+        A row for each of :data:`ALL` and :data:`MISSING` and each of :data:`NEIGHBOURHOODS`: nodes, neighbourhood, count (of
+        nodes), mean and std of the distance over these nodes; std is the sample standard deviation, NaN for a single node.
+    """
+    found = neighbourhood_distances(graph, partition, generated)
+    chosen = {ALL: np.full(graph.num_nodes, True), MISSING: _missing(graph, partition) > 0}
+    rows = []
+    for nodes, which in chosen.items():
+        for neighbourhood in NEIGHBOURHOODS:
+            of_nodes = found[neighbourhood][which].astype(np.float64)
+            mean = float(of_nodes.mean()) if len(of_nodes) else np.nan
+            std = float(of_nodes.std(ddof=1)) if len(of_nodes) > 1 else np.nan
+            rows.append({"nodes": nodes, "neighbourhood": neighbourhood, "count": len(of_nodes), "mean": mean, "std": std})
+    return rows
+
+
+def counts(graph: Graph, partition: Partition, generated: StepResult) -> list[dict[str, Any]]:
+    """How many neighbours nodes miss, and how many dGen predicts, rounded as the paper does (Figure 1).
+
+    Returns:
+        A row for each pair that occurs: missing, predicted, and nodes, the number of nodes with this pair.
+    """
+    predicted = np.rint(predicted_neighbours(graph, partition, generated)).astype(np.int64)
+    pairs, nodes = np.unique(np.stack([_missing(graph, partition), predicted]), axis=1, return_counts=True)
+    columns = zip(*pairs.tolist(), nodes.tolist(), strict=True)
+    return [{"missing": missing, "predicted": number, "nodes": size} for missing, number, size in columns]
+
+
+def _missing(graph: Graph, partition: Partition) -> np.ndarray:
+    """n_v, the number of neighbours of each node that other clients hold; int64, shape (n,)."""
+    return np.diff(missing_neighbours(graph, partition).indptr).astype(np.int64)
+
+
+def predicted_neighbours(graph: Graph, partition: Partition, generated: StepResult) -> np.ndarray:
+    """ñ_v of each node of the global graph, as the client that holds it predicts it (Figure 1); float32, shape (n,).
+
+    Args:
+        graph: the global graph.
+        partition: which client holds which node.
+        generated: what the stage ``generator`` has made.
+    """
+    predicted = np.zeros(graph.num_nodes, dtype=np.float32)
+    for client, counts in enumerate(generated.of_clients("count")):
+        predicted[partition.nodes(client)] = counts.cpu().numpy()
+    return predicted
+
+
+def neighbourhood_distances(graph: Graph, partition: Partition, generated: StepResult) -> dict[str, np.ndarray]:
+    """Of each node of the global graph ‖mean x over some neighbours − mean x over N(v)‖₂ (Table 1).
+
+    The paper says "the L2 distance between the averaged feature distributions"; a mean over no neighbours is 0.
+
+    Returns:
+        For each of :data:`NEIGHBOURHOODS` float32, shape (n,).  ``local``: over N_i(v), the neighbours in the client's own
+        subgraph; ``mended``: over N'_i(v), these and the generated ones; ``empty``: over N'_i(v), but with zeros for the
+        features of the generated ones, what a generator gains that knows only how many neighbours are missing.
+    """
+    distances = {name: np.zeros(graph.num_nodes, dtype=np.float32) for name in NEIGHBOURHOODS}
+    true = mean_adjacency(graph)
+    made = zip(generated.of_clients("owner"), generated.of_clients("features"), strict=True)
+    for client, (owners, features) in enumerate(made):
+        nodes, owner, dense = partition.nodes(client), owners.cpu().numpy(), features.cpu().numpy()
+        x, adjacency = graph.features[nodes], graph.adjacency[nodes][:, nodes]
+        degrees, new = np.diff(adjacency.indptr), np.bincount(owner, minlength=len(nodes))
+        ends = np.cumsum(np.concatenate([[0], new]))  # generated neighbours are ordered by the node that they are for
+        for start in range(0, len(nodes), _ROWS):
+            rows = slice(start, start + _ROWS)
+            chosen, counts = nodes[rows], new[rows]
+            of_rows = dense[ends[start] : ends[min(start + _ROWS, len(nodes))]].astype(np.float32)
+            which = np.repeat(np.arange(len(chosen)), counts), np.arange(len(of_rows))
+            links = sp.csr_matrix((np.ones(len(of_rows), dtype=np.float32), which), shape=(len(chosen), len(of_rows)))
+            goal = (true[chosen] @ graph.features).toarray()
+            local = (adjacency[rows] @ x).toarray()
+            means = {
+                "local": local / np.maximum(degrees[rows], 1)[:, None],
+                "mended": (local + links @ of_rows) / np.maximum(degrees[rows] + counts, 1)[:, None],
+                "empty": local / np.maximum(degrees[rows] + counts, 1)[:, None],
+            }
+            for name, mean in means.items():
+                distances[name][chosen] = np.linalg.norm(mean - goal, axis=1)
+    return distances
+
+
+def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+    """tables/neighbourhoods.csv and .md, tables/missing_neighbours.csv, and figures/missing_neighbours."""
+    near, missing = summarise(tables["distances"]), summarise_counts(tables["counts"])
+    return {
+        "tables/neighbourhoods.csv": near,
+        "tables/missing_neighbours.csv": missing,
+        "tables/neighbourhoods.md": markdown(near, missing),
+        "figures/missing_neighbours": figure(tables["counts"]),
+    }
+
+
+def summarise(distances: pd.DataFrame) -> pd.DataFrame:
+    """Mean distances, one row a place, choice of nodes and neighbourhood, in the papers' order.
+
+    Returns:
+        setting, dataset, framework, clients, nodes, neighbourhood; seeds; mean and std over nodes, averaged over seeds; and
+        paper_fedsage_mean and paper_fedsage_std, of FedSage+ and all nodes, NaN for what the paper has not.
+    """
+    keys = [*_CELL, "nodes", "neighbourhood"]
+    summary = distances.groupby(keys, sort=False).agg(seeds=("seed", "size"), mean=("mean", "mean"), std=("std", "mean"))
+    theirs = published.renamed(published.feature_distances(), "fedsage").assign(framework="fedsage_plus", nodes=ALL)
+    return in_paper_order(summary.reset_index().merge(theirs, how="left", on=keys[1:]))
+
+
+def summarise_counts(counts: pd.DataFrame) -> pd.DataFrame:
+    """How well numbers of missing neighbours are predicted, one row a place, in the papers' order.
+
+    Returns:
+        setting, dataset, framework, clients; seeds; and means over seeds of missing (share of nodes that miss a neighbour),
+        error, error_none and error_mean (mean |ñ − n| of dGen, of the guess 0 and of the rounded mean), correlation.
+    """
+    rows = [
+        {**dict(zip([*_CELL, "seed"], key, strict=True)), **_scores(run)}
+        for key, run in counts.groupby([*_CELL, "seed"], sort=False)
+    ]
+    of_runs = pd.DataFrame(rows)
+    values = ["missing", "error", "error_none", "error_mean", "correlation"]
+    summary = of_runs.groupby(_CELL, sort=False)[values].mean()
+    summary.insert(0, "seeds", of_runs.groupby(_CELL, sort=False).size())
+    return in_paper_order(summary.reset_index())
+
+
+def _scores(run: pd.DataFrame) -> dict[str, float]:
+    true, guess, nodes = (run[column].to_numpy(dtype=float) for column in ("missing", "predicted", "nodes"))
+
+    def error(predicted: np.ndarray | float) -> float:
+        return float(np.average(np.abs(predicted - true), weights=nodes))
+
+    covariance = np.cov(true, guess, fweights=nodes.astype(int)) if nodes.sum() > 1 else np.zeros((2, 2))
+    spread = float(np.sqrt(covariance[0, 0] * covariance[1, 1]))
+    return {
+        "missing": float(nodes[true > 0].sum() / nodes.sum()),
+        "error": error(guess),
+        "error_none": error(0.0),
+        "error_mean": error(float(np.rint(np.average(true, weights=nodes)))),
+        "correlation": float(covariance[0, 1] / spread) if spread else float("nan"),
+    }
+
+
+def markdown(summary: pd.DataFrame, counts: pd.DataFrame) -> str:
+    """A page: for each dataset the distances beside the paper's, then the numbers."""
+
+    def body(block: pd.DataFrame) -> str:
+        here = of_place(counts, *block[["setting", "dataset"]].iloc[0])
+        return f"{_distances(block)}\n{_numbers(here)}"
+
+    return f"# Mended neighbourhoods\n\n{_NOTES}\n{_COUNTS}\n{md.sections(summary, body)}"
+
+
+def _distances(block: pd.DataFrame) -> str:
+    lines = []
+    for (framework, clients), place in block.groupby(["framework", "clients"], sort=False):
+        name = [str(clients), framework_title(str(framework))]
+        for nodes, title in ((ALL, "all"), (MISSING, "that miss one")):
+            rows = {row["neighbourhood"]: row for row in records(place[place["nodes"] == nodes])}
+            lines.append([*name, title, OURS, *_cells(rows, "")])
+            if nodes == ALL and rows["local"]["paper_fedsage_mean"] is not None:
+                lines.append(["", "", "", published.PAPERS["fedsage"], *_cells(rows, "paper_fedsage_")])
+            name = ["", ""]
+    return md.table(["M", "", "nodes", "", "local", "mended", "zeros", "mended / local"], lines)
+
+
+def _cells(rows: dict[str, dict[str, Any]], source: str) -> list[str]:
+    means = {name: rows[name][f"{source}mean"] for name in NEIGHBOURHOODS}
+    cells = [md.plus_minus(means[name], rows[name][f"{source}std"]) for name in NEIGHBOURHOODS]
+    return [*cells, f"{means['mended'] / means['local']:.3f}" if means["local"] else ""]
+
+
+def _numbers(block: pd.DataFrame) -> str:
+    lines = []
+    for row in records(block):
+        errors = [f"{row[column]:.3f}" for column in ("error", "error_none", "error_mean")]
+        name = [str(row["clients"]), framework_title(row["framework"]), f"{row['missing']:.1%}"]
+        lines.append([*name, *errors, md.number(row["correlation"], ".3f")])
+    return md.table(["M", "", "miss a neighbour", "number: dGen", "number: none", "number: mean", "correlation"], lines)
+
+
+def figure(counts: pd.DataFrame) -> Figure:
+    """Predicted over true numbers of missing neighbours: a panel a place, all seeds together (FedSage, Figure 1 of Appendix D).
+
+    Cells are shaded by their number of nodes, on a logarithmic scale; the line is the mean of what is predicted for nodes that
+    miss so many, dashed where it should be.
+    """
+    ordered = in_paper_order(counts)
+    places = list(dict.fromkeys(tuple(row[part] for part in _CELL) for row in records(ordered[_CELL])))
+    several = ordered["setting"].nunique() > 1
+    with drawing.style():
+        drawn, axes = drawing.tiles(len(places), 3, lambda rows, columns: (0.9 + 2.9 * columns, 1.1 + 2.7 * rows))
+        for ax, place in zip(axes.flat, places, strict=False):
+            here = ordered[(ordered[_CELL] == list(place)).all(axis=1)]
+            mesh = _draw(ax, here)
+            setting, dataset, framework, clients = place
+            of_setting = f", setting {setting}" if several else ""
+            name = fill(framework_title(framework), _TITLE_WIDTH, break_long_words=False)
+            ax.set_title(f"{place_title(dataset, clients)}{of_setting}\n{name}", loc="left")
+            drawn.colorbar(mesh, ax=ax, label="nodes", pad=0.02)
+        for ax in axes[:, 0]:
+            ax.set_ylabel("predicted")
+        for ax in axes[-1]:
+            ax.set_xlabel("missing neighbours")
+        handles = [
+            drawing.sample("mean of what is predicted", color=drawing.colour(1), marker="o"),
+            drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"),
+        ]
+        drawing.head(drawn, "Numbers of missing neighbours", handles)
+    return drawn
+
+
+def _draw(ax: Axes, counts: pd.DataFrame) -> Any:
+    """One panel; returns the mesh of its cells."""
+    true, guess = (counts[column].clip(upper=_LARGEST).to_numpy() for column in ("missing", "predicted"))
+    size = int(max(true.max(), guess.max(), 1)) + 1
+    cells = np.zeros((size, size))
+    np.add.at(cells, (guess, true), counts["nodes"].to_numpy())
+    edges = np.arange(size + 1) - 0.5
+    mesh = ax.pcolormesh(edges, edges, np.ma.masked_equal(cells, 0), cmap="Blues", norm=LogNorm(1, max(2.0, cells.max())))
+    weighed = counts.assign(bin=true, total=counts["predicted"] * counts["nodes"]).groupby("bin")[["total", "nodes"]].sum()
+    ax.plot(
+        weighed.index, weighed["total"] / weighed["nodes"], color=drawing.colour(1), marker="o", markersize=3.5, linewidth=1.2
+    )
+    ax.plot([0, size - 1], [0, size - 1], color=drawing.INK, linestyle="--", linewidth=0.9)
+    names = [f"{k}+" if k == _LARGEST else str(k) for k in range(size)]
+    ax.set_xticks(range(size), names)
+    ax.set_yticks(range(size), names)
+    ax.grid(visible=False)
+    return mesh

@@ -1,0 +1,221 @@
+"""FedDEP: deep efficient private neighbour generation (Zhang et al., 2024, Section 3), its ablations and other readings.
+
+The modules follow the paper: :mod:`pretraining`, :mod:`clustering` and :mod:`prototypes`, :mod:`generation` and :mod:`mending`,
+:mod:`classifier`.  Every choice that the paper leaves open is a parameter, with the paper's value as its default, or where the
+paper is silent that of the authors' code.  Two differences from the code have no parameter: it samples no generated neighbours
+(r = 1), and its generators are not trained by pseudo-FL but send weights and encoded nodes to every other client at every step.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import model_validator
+
+from feddep.methods.framework import Framework, Step
+from feddep.utils.parameters import Natural, Parameters, Positive, Share, StepSize, Weight
+
+
+class LayerParameters(Parameters):
+    """The layers of the embedding-fused classifier."""
+
+    fused: Literal["paper", "authors"] = "paper"
+    """the classifier's layers: `paper`, its equation with K + 1 matrices, or `authors`, their code"""
+    initial: Literal["he", "uniform"] = "he"
+    """initial weights of the paper's layers (no source)"""
+
+
+class EmbeddingParameters(Parameters):
+    """The width of embeddings."""
+
+    embedding: Positive = 128
+    """width d_z of embeddings; paper: 128 for Cora, 64 for CiteSeer, 256 for PubMed and MSAcademic"""
+
+
+class PretrainingParameters(EmbeddingParameters):
+    """How each client's local GNN is trained, whose embeddings the prototypes are of."""
+
+    encoder: Literal["own", "common"] = "own"
+    """whose GNN embeds a client's nodes: its `own` (paper), or a `common` one trained by FedAvg, an experiment of ours"""
+    depth: Natural = 2
+    """hops L of context that an embedding holds; paper: "usually around 2" (Section 4.3), the code's example: 2"""
+    pretraining_epochs: Natural = 50
+    """epochs of the local GNN; code: 50, and so the paper for every GNN"""
+
+
+class PrototypeParameters(Parameters):
+    """How embeddings are clustered."""
+
+    prototypes: Positive | None = None
+    """number C of prototypes a client; null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each dataset and M, chosen by
+    the accuracy that it reports; the code's example has 5"""
+    clustering: Literal["kmeans", "dec"] = "kmeans"
+    """`kmeans`, ours, or `dec`, deep embedded clustering as in the code; the paper says only "a clustering function\""""
+
+
+class FusedParameters(EmbeddingParameters, LayerParameters):
+    """The embedding-fused classifier."""
+
+
+class GeneratorParameters(FusedParameters):
+    """How DGen is built and trained, beside a classifier of the client's own."""
+
+    bernoulli_rate: Share = 1.0
+    """probability r with which the Bernoulli sampler keeps a generated neighbour; the paper names no value, the code keeps all"""
+    hidden_share: Share = 0.5
+    """share h of nodes that impairing hides (paper)"""
+    hidden_from: Literal["validation", "all"] = "validation"
+    """nodes that may be hidden: `all` (paper, as in FedSage), or `validation` (code), which loses no training label"""
+    max_generated: Positive = 5
+    """most neighbours generated for a node (code)"""
+    slots: Literal["generated", "all"] = "generated"
+    """what generated embeddings are averaged over: those `generated` (paper), or `all` slots (code)"""
+    scale: Literal["paper", "authors"] = "paper"
+    """squared distances as the `paper` writes them, or averaged over slots and coordinates (`authors`)"""
+    count_bias: float | None = None
+    """first bias of DGen's predicted number of neighbours; null: drawn like every other weight, so that the number is 0 for all
+    nodes of some clients, which then learn nothing; 1 in an experiment of ours"""
+    generator_epochs: Natural = 4
+    """full-batch steps of DGen; code: 1 alone and 3 with the others"""
+    generator_optimizer: Literal["sgd", "adam"] = "sgd"
+    """`sgd` (paper and code) or `adam`"""
+    generator_learning_rate: StepSize = 0.1
+    """step size (paper)"""
+    count_weight: Weight = 1.0
+    """β^d, of the number of missing neighbours; paper: all weights are 1"""
+    intra_weight: Weight = 1.0
+    """β^f, of the reconstruction of the client's own hidden nodes"""
+    cross_weight: Weight = 1.0
+    """β^n, of the resemblance to other clients' prototypes"""
+    task_weight: Weight = 1.0
+    """weight of the classifier's cross-entropy L^c"""
+
+
+class FedDEPParameters(GeneratorParameters, PretrainingParameters, PrototypeParameters, LayerParameters):
+    """All choices of FedDEP."""
+
+    inference: Literal["zero", "generated"] = "zero"
+    """z̄ of the global graph's nodes when the classifier is tested: `zero` (paper and code), or what the owner of each node has
+    `generated`, an experiment of ours"""
+
+
+class JointParameters(FedDEPParameters):
+    """Those of FedDEP, with `inference` zero."""
+
+    generator_epochs: Natural = 1
+    """steps of DGen for each epoch of the classifier (no source)"""
+
+    @model_validator(mode="after")
+    def _check(self) -> "JointParameters":
+        if self.inference != "zero":
+            raise ValueError("inference must be zero where generators are trained with the classifier")
+        return self
+
+
+class WithoutDGenParameters(FedDEPParameters):
+    """Those of FedDEP, with `depth` 0."""
+
+    depth: Natural = 0
+    """hops of context: none"""
+    reading: Literal["shallow", "unmended"] = "shallow"
+    """`shallow`: neighbours without depth are generated; `unmended`: none are"""
+
+    @model_validator(mode="after")
+    def _check(self) -> "WithoutDGenParameters":
+        if self.depth:
+            raise ValueError("depth must be 0 without deep neighbours")
+        return self
+
+
+class WithoutNFDPParameters(FedDEPParameters):
+    """Those of FedDEP, with `bernoulli_rate` 1, and the noise of DP-SGD."""
+
+    sigma: Weight = 2.0
+    """noise multiplier σ (paper: 2.0 in Table 2)"""
+    clip: StepSize = 2.0
+    """norm C that an example's gradient is clipped to (ours: what does best for FedGNN on validation nodes)"""
+
+    @model_validator(mode="after")
+    def _check(self) -> "WithoutNFDPParameters":
+        if self.bernoulli_rate != 1:
+            raise ValueError("bernoulli_rate must be 1 without noise-free DP")
+        return self
+
+
+PRETRAINING = Step(
+    "feddep.pretraining",
+    "pretrain",
+    "feddep.methods.feddep.pretraining:embed",
+    PretrainingParameters,
+    setting=("batch_size", "fanout", "hidden_channels", "dropout"),
+)
+PROTOTYPES = Step(
+    "feddep.prototypes",
+    "prototypes",
+    "feddep.methods.feddep.prototypes:share_prototypes",
+    PrototypeParameters,
+    needs=("pretrain",),
+)
+_GENERATOR_SETTING = ("layers", "hidden_channels", "dropout")
+GENERATOR = Step(
+    "feddep.generator",
+    "generator",
+    "feddep.methods.feddep.mending:generate",
+    GeneratorParameters,
+    setting=_GENERATOR_SETTING,
+    needs=("prototypes",),
+)
+GENERATOR_WITHOUT_PROTOTYPES = Step(
+    "feddep.generator_without_prototypes",
+    "generator",
+    "feddep.methods.feddep.without_prototypes:generate",
+    GeneratorParameters,
+    setting=_GENERATOR_SETTING,
+    needs=("pretrain",),
+)
+
+
+def _all_steps(parameters: FedDEPParameters) -> Sequence[Step]:
+    return PRETRAINING, PROTOTYPES, GENERATOR
+
+
+def _steps_without_dgen(parameters: WithoutDGenParameters) -> Sequence[Step]:
+    return _all_steps(parameters) if parameters.reading == "shallow" else ()
+
+
+_SHARED = ("prototypes shared",)
+
+FRAMEWORKS = (
+    Framework("feddep", "FedDEP", FedDEPParameters, "feddep.methods.feddep.classifier:run", steps=_all_steps, assumes=_SHARED),
+    Framework(
+        "feddep_joint",
+        "FedDEP, joint",
+        JointParameters,
+        "feddep.methods.feddep.joint:run",
+        steps=lambda parameters: (PRETRAINING, PROTOTYPES),
+        assumes=_SHARED,
+    ),
+    Framework(
+        "feddep_wo_dgen",
+        "FedDEP w/o DGen",
+        WithoutDGenParameters,
+        "feddep.methods.feddep.classifier:run_without_dgen",
+        steps=_steps_without_dgen,
+        assumes=_SHARED,
+    ),
+    Framework(
+        "feddep_wo_proto",
+        "FedDEP w/o Proto",
+        FedDEPParameters,
+        "feddep.methods.feddep.classifier:run",
+        steps=lambda parameters: (PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
+        assumes=("gradients from others' nodes shared",),
+    ),
+    Framework(
+        "feddep_wo_nfdp",
+        "FedDEP w/o NFDP",
+        WithoutNFDPParameters,
+        "feddep.methods.feddep.classifier:run_without_nfdp",
+        steps=_all_steps,
+        assumes=_SHARED,
+    ),
+)

@@ -1,0 +1,115 @@
+"""FedAvg of the embedding-fused classifier on mended subgraphs (FedDEP, Section 3.1 and "Inference"), and two ablations of it.
+
+*Without DGen* (Section 4.1 (8)).  The paper says no more than "without deep neighbor generation", keeps Proto and NFDP, and
+concludes from this row and FedSage's "the necessity of generating multi-hop cross-subgraph neighbors" (Section 4.2).  Two
+readings:
+
+* ``shallow``, the default: neighbours are generated, but not deep.  Embeddings, and so prototypes and generated neighbours,
+  hold a node's own features only (L = 0); all else is FedDEP.
+* ``unmended``: nothing is generated.  Prototypes are of no use then and none are shared; what is left is FedAvg of the
+  embedding-fused classifier with z̄ = 0.  In the authors' layout that is FedAvg itself, which has its own row.
+
+*Without noise-free DP* (Section 4.1 (10)): DP-SGD in its place, σ = 2.0.  All is FedDEP, but the clients train the classifier
+by DP-SGD (:mod:`feddep.privacy.dpsgd`) and the Bernoulli sampler is off.  Neighbours are still sampled, as GraphSAGE does for
+its mini-batches; sampling no longer protects anybody.  The paper says no more than the σ.  Ours to decide: the clipping norm,
+FedGNN's, so that the two rows compare; that the classifier is what is trained so, as its weights are what is sent in every
+round; and that a batch is a Poisson sample, as the accounting wants.  The prototypes are shared as in FedDEP: noise in the
+classifier's gradients does not protect them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from feddep.federation.averaging import train_federated
+from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.client import REPORTS, Client
+from feddep.graph.graph import Graph
+from feddep.methods.feddep import FedDEPParameters, WithoutDGenParameters, WithoutNFDPParameters, mending
+from feddep.methods.framework import StepResult
+from feddep.nn.fused import FusedClassifier, MendedTable
+from feddep.privacy.dpsgd import Privacy, PrivateLearner
+from feddep.training.evaluator import Evaluator
+from feddep.training.learner import Learner
+from feddep.training.task import RunResult, Task
+
+
+class MendedEvaluator(Evaluator):
+    """Applies an embedding-fused classifier to all nodes of a graph at once.
+
+    Attributes:
+        embeddings: z̄_v of the nodes, shape (n, d_z); none for a graph that is not mended, such as the global graph.
+    """
+
+    def __init__(self, graph: Graph, model: FusedClassifier, embeddings: Tensor | None = None, device: str = "cpu") -> None:
+        """Prepare the inputs; the layout of ``model`` says how the classifiers to come aggregate neighbours."""
+        super().__init__(graph, device, model.aggregation)
+        self.embeddings = None if embeddings is None else embeddings.to(device)
+
+    @torch.no_grad()
+    def logits(self, model: Any) -> Tensor:
+        """Logits of all nodes, shape (n, C)."""
+        return model.full(self._features, self._mean, self.embeddings)
+
+
+def run(task: Task, parameters: FedDEPParameters, steps: Mapping[str, StepResult]) -> RunResult:
+    """Train the classifier on what the step ``generator`` has mended."""
+    return train_classifier(task, parameters, steps["generator"].of_clients("mended"))
+
+
+def run_without_dgen(task: Task, parameters: WithoutDGenParameters, steps: Mapping[str, StepResult]) -> RunResult:
+    """Train the classifier with neighbours of no depth, or with none."""
+    if parameters.reading == "shallow":
+        return run(task, parameters, steps)
+    mended = [torch.zeros(graph.num_nodes, parameters.embedding) for graph, _ in task.subgraphs()]
+    return train_classifier(task, parameters, mended)
+
+
+def run_without_nfdp(task: Task, parameters: WithoutNFDPParameters, steps: Mapping[str, StepResult]) -> RunResult:
+    """Train the classifier by DP-SGD."""
+    learner = partial(PrivateLearner, privacy=Privacy(parameters.sigma, parameters.clip))
+    return train_classifier(task, parameters, steps["generator"].of_clients("mended"), learner)
+
+
+def train_classifier(
+    task: Task, parameters: FedDEPParameters, mended: Sequence[Tensor], learner: Callable[..., Learner] = Learner
+) -> RunResult:
+    """FedAvg of the embedding-fused classifier on the mended subgraphs.
+
+    Args:
+        task: the task.
+        parameters: the framework's parameters.
+        mended: z̄_v of each client's nodes, shape (n_i, d_z).
+        learner: what clients train with; is called like :class:`feddep.training.learner.Learner`.
+    """
+    setting, seed, device = task.setting, task.seed, task.device
+    model: Any = mending.new_classifier(task, parameters)
+    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    clients = []
+    for i, ((graph, split), z) in enumerate(zip(task.subgraphs(), mended, strict=True)):
+        table = MendedTable(graph.features, z.to(device))
+        learns = learner(graph, split.train, setting, seed, f"client{i}", device, table)
+        evaluator = MendedEvaluator(graph, model, z, device)
+        own = mending.new_classifier(task, parameters)
+        clients.append(Client(i, own, learns, evaluator, split.val, setting, boundary))
+    test = global_accuracy(task, model, of_global_graph(task, parameters, mended))
+    return train_federated(task, model, boundary, clients, test)
+
+
+def global_accuracy(task: Task, model: FusedClassifier, embeddings: Tensor | None = None) -> Callable[[Any], float]:
+    """Test accuracy of classifiers of this layout on the global graph, whose nodes have the given z̄, or zero."""
+    evaluator = MendedEvaluator(task.graph, model, embeddings, task.device)
+    return lambda trained: evaluator.accuracy(trained, task.split.test)
+
+
+def of_global_graph(task: Task, parameters: FedDEPParameters, mended: Sequence[Tensor]) -> Tensor | None:
+    """z̄ of the nodes of the global graph, shape (n, d_z), or none for zero."""
+    if parameters.inference == "zero" or task.partition is None:
+        return None
+    z = torch.zeros(task.graph.num_nodes, parameters.embedding)
+    for i, own in enumerate(mended):
+        z[task.partition.nodes(i)] = own.cpu()
+    return z

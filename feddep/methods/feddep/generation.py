@@ -1,0 +1,173 @@
+"""Training DGen on a client: reconstruct what is hidden at home, resemble what others have, and help the classifier.
+
+    L^n_i = 1/|V̄_i| Σ_v [ β^d L₁^S(ñ_v − n_v) + β^f Σ_p min_{u ∈ N̄_i(v)} ‖z̃^p_v − z'_u‖²
+                                              + β^n Σ_{j ≠ i} Σ_p min_{z' ∈ Z'_j} ‖z̃^p_v − z'‖² ]
+
+(FedDEP, Section 3.2), and L_i = L^n_i + L^c_i with the cross-entropy L^c_i of a classifier on the mended impaired subgraph
+(Equation 3.1).  v runs over the remaining nodes V̄_i of the impaired subgraph and p over the generated embeddings of v.
+The minimum over an empty N̄_i(v) is left out.
+
+A minimum has the gradient of the distance to whatever attains it.  So each term is a distance to the nearest target, and
+the targets are looked up beforehand, by one search for all nodes at once.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, smooth_l1_loss
+
+from feddep.graph.graph import Graph
+from feddep.graph.impairing import Impaired
+from feddep.graph.split import Split
+from feddep.methods.feddep import GeneratorParameters
+from feddep.nn.dgen import DGen, Generated
+from feddep.nn.fused import FusedClassifier
+from feddep.nn.sparse import SparseMatrix, graph_matrices
+from feddep.training.learner import OPTIMIZERS
+from feddep.utils import seeding
+
+Search = Callable[[Tensor, Tensor], Tensor]
+"""Finds what is nearest to each generated embedding among what each other client has.
+
+Takes embeddings, shape (n, S, d_z), and which of them count, shape (n, S); returns the nearest, shape (M − 1, n, S, d_z).
+"""
+
+_BLOCK = 2**24
+"""At most so many distances are held at once."""
+
+
+def nearest(points: Tensor, candidates: Tensor) -> Tensor:
+    """The one of ``candidates``, shape (k, d), at least one, that is nearest to each of ``points``, shape (…, d); detached."""
+    flat = points.detach().reshape(-1, points.shape[-1])
+    rows = max(1, _BLOCK // len(candidates))
+    squares = candidates.square().sum(dim=1)  # ‖p − c‖² without ‖p‖², which is the same for all c
+    found = [(squares - 2 * (block @ candidates.T)).argmin(dim=1) for block in flat.split(rows)]
+    return candidates.detach()[torch.cat(found)].view(points.shape)
+
+
+def nearest_in(others: Sequence[Tensor]) -> Search:
+    """A search in what is at hand: the prototypes Z'_j that the other clients have shared before (pseudo-FL)."""
+
+    def search(embeddings: Tensor, chosen: Tensor) -> Tensor:
+        if not others:
+            return embeddings.new_zeros(0, *embeddings.shape)
+        return torch.stack([nearest(embeddings, candidates) for candidates in others])
+
+    return search
+
+
+def nearest_hidden(embeddings: Tensor, pairs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """For each generated embedding of v, shape (n, S, d_z), the nearest z'_u among v's hidden neighbours u.
+
+    Args:
+        embeddings: generated embeddings, shape (n, S, d_z).
+        pairs: (v, u) for each hidden neighbour u of v, int64, shape (P, 2).
+        targets: z'_u for all nodes u of the client's subgraph, shape (N, d_z).
+
+    Returns:
+        The nearest targets, shape (n, S, d_z), and which nodes have any, bool, shape (n,); both detached.
+    """
+    with torch.no_grad():
+        v, u = pairs.unbind(dim=1)
+        count, slots = embeddings.shape[:2]
+        row = v.unsqueeze(1).expand(-1, slots)
+        distances = (embeddings[v] - targets[u].unsqueeze(1)).square().sum(dim=2)
+        least = distances.new_full((count, slots), torch.inf).scatter_reduce(0, row, distances, "amin")
+        # Of equally near ones the first: positions of pairs are made to compete as distances did.
+        position = torch.arange(len(v), device=v.device).unsqueeze(1).expand(-1, slots)
+        position = torch.where(distances == least[v], position, len(v))
+        first = position.new_full((count, slots), len(v)).scatter_reduce(0, row, position, "amin")
+        has = torch.isfinite(least[:, 0])
+        found = torch.zeros_like(embeddings)
+        found[has] = targets[u[first[has]]]
+        return found, has
+
+
+def distance(embeddings: Tensor, found: Tensor, counted: Tensor, scale: str) -> Tensor:
+    """1/n Σ_v Σ_p ‖z̃^p_v − nearest‖² over the slots that count; with ``scale`` "authors" divided by S · d_z as well.
+
+    Embeddings and the nearest target of each have the shape (n, S, d_z), ``counted`` is bool of shape (n, S).
+    """
+    nodes, slots, width = embeddings.shape
+    total = ((embeddings - found).square().sum(dim=2) * counted).sum() / max(nodes, 1)
+    return total if scale == "paper" else total / (slots * width)
+
+
+def generator_loss(
+    generated: Generated, missing: Tensor, pairs: Tensor, targets: Tensor, search: Search, how: GeneratorParameters
+) -> Tensor:
+    """L^n_i of the module's docstring.
+
+    Args:
+        generated: what DGen generates for the remaining nodes.
+        missing: true number n_v of hidden neighbours, shape (n,).
+        pairs: (v, u) for each hidden neighbour u of v, int64, shape (P, 2).
+        targets: z'_u of the nodes of the client's own subgraph, shape (N, d_z).
+        search: finds the nearest that each other client has.
+        how: weights of the terms, and how distances are measured.
+    """
+    embeddings, chosen = generated.embeddings, generated.chosen
+    loss = how.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
+    if how.intra_weight:
+        found, has = nearest_hidden(embeddings, pairs, targets)
+        loss = loss + how.intra_weight * distance(embeddings, found, chosen & has.unsqueeze(1), how.scale)
+    if how.cross_weight:
+        for found in search(embeddings.detach(), chosen):
+            loss = loss + how.cross_weight * distance(embeddings, found, chosen, how.scale)
+    return loss
+
+
+class Generator:
+    """One client's DGen: trained on its impaired subgraph, applied to its whole subgraph."""
+
+    def __init__(self, dgen: DGen, how: GeneratorParameters, seed: int, name: str, device: str = "cpu") -> None:
+        """Set up ``dgen``, with its weights, for training as ``how`` says; ``name`` names the random streams."""
+        self._dgen = dgen.to(device)
+        self._how = how
+        self._device = device
+        self._draws = seeding.torch_generator(seed, name, "generator", device=device)
+
+    def train(
+        self, classifier: FusedClassifier, impaired: Impaired, split: Split, targets: Tensor, search: Search
+    ) -> list[float]:
+        """Train DGen together with a classifier of the client's own; returns the loss L_i at each step.
+
+        Args:
+            classifier: the classifier of L^c_i, which gives DGen task-oriented supervision; it is trained as well.
+            impaired: the impaired subgraph and what is missing from it.
+            split: training nodes of the client's whole subgraph; those that are hidden are not trained on.
+            targets: z'_u of all nodes of the whole subgraph.
+            search: finds the nearest that each other client has.
+        """
+        how, graph = self._how, impaired.graph
+        x, mean = graph_matrices(graph, self._device)
+        aggregate = SparseMatrix.from_scipy(classifier.aggregation(graph), self._device)
+        missing, pairs = (torch.from_numpy(array).to(self._device) for array in (impaired.missing, impaired.pairs))
+        labelled = torch.from_numpy(split.restrict(impaired.kept).train).to(self._device)
+        labels = torch.from_numpy(graph.labels).to(self._device)[labelled]
+        classifier.to(self._device)
+        both = [*self._dgen.parameters(), *classifier.parameters()]
+        optimizer: Any = OPTIMIZERS[how.generator_optimizer](both, lr=how.generator_learning_rate)
+        self._dgen.train()
+        losses = []
+        for _ in range(how.generator_epochs):
+            optimizer.zero_grad()
+            generated = self._dgen(x, mean, how.bernoulli_rate, self._draws)
+            loss = generator_loss(generated, missing, pairs, targets, search, how)
+            if how.task_weight and len(labelled):
+                logits = classifier.full(x, aggregate, generated.mean(how.slots))
+                loss = loss + how.task_weight * cross_entropy(logits[labelled], labels)
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss.detach()))
+        return losses
+
+    @torch.no_grad()
+    def mend(self, graph: Graph) -> tuple[Tensor, Tensor]:
+        """z̄_v of all nodes of a graph, shape (n, d_z), and ñ_v, shape (n,), from one draw of noise and selection."""
+        self._dgen.eval()
+        x, mean = graph_matrices(graph, self._device)
+        generated = self._dgen(x, mean, self._how.bernoulli_rate, self._draws)
+        return generated.mean(self._how.slots), generated.count

@@ -1,0 +1,85 @@
+"""Mending: a client trains its DGen on its impaired subgraph and generates what its whole one lacks (FedDEP, Section 3)."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from feddep.graph.impairing import Impaired
+from feddep.methods.feddep import FusedParameters, GeneratorParameters
+from feddep.methods.feddep.generation import Generator, Search, nearest_in
+from feddep.methods.framework import StepResult, by_client
+from feddep.methods.shared.impairing_clients import impair_client
+from feddep.nn.dgen import DGen
+from feddep.nn.fused import FusedClassifier, fused_classifier
+from feddep.training.task import Part, Task
+
+
+def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, StepResult]) -> StepResult:
+    """Mend every client's subgraph.
+
+    Each client learns from its own prototypes and those that the others have shared before.  Nothing is sent (pseudo-FL).
+
+    Returns:
+        What :func:`mend` returns, of each client: ``client0.mended``, ``client0.count``, ``client0.loss`` ….
+    """
+    shared, targets = (results["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
+    mended = []
+    for i, client in enumerate(task.subgraphs()):
+        impaired = impair_client(task, parameters, i, client)
+        mended.append(mend(task, parameters, i, client, impaired, targets[i], nearest_of_others(shared, i)))
+    return StepResult(named(mended))
+
+
+def named(mended: Sequence[tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
+    """What :func:`mend` has returned for each client, by name."""
+    z, count, loss = (list(each) for each in zip(*mended, strict=True))
+    return by_client(mended=z, count=count, loss=loss)
+
+
+def new_classifier(task: Task, parameters: FusedParameters, *stream: str) -> FusedClassifier:
+    """The embedding-fused classifier F with initial weights: the run's, or those of a stream of their own."""
+    features, *sizes = task.model_sizes
+    model = fused_classifier(parameters.fused, features, parameters.embedding, *sizes)
+    model.reset_parameters(task.torch_generator(*stream, "weights"), parameters.initial)
+    return model.to(task.device)
+
+
+def new_dgen(task: Task, parameters: GeneratorParameters, number: int) -> DGen:
+    """Client ``number``'s DGen with its initial weights."""
+    setting = task.setting
+    sizes = (task.graph.num_features, parameters.embedding, parameters.max_generated, setting.hidden_channels)
+    dgen = DGen(*sizes, setting.dropout)
+    dgen.reset_parameters(task.torch_generator(f"client{number}", "generator", "weights"))
+    if parameters.count_bias is not None:
+        nn.init.constant_(dgen.count.bias, parameters.count_bias)
+    return dgen
+
+
+def nearest_of_others(shared: Sequence[Tensor], client: int) -> Search:
+    """The search of a client in the prototypes that the others have shared."""
+    return nearest_in([prototypes for j, prototypes in enumerate(shared) if j != client])
+
+
+def mend(
+    task: Task, parameters: GeneratorParameters, number: int, client: Part, impaired: Impaired, targets: Tensor, search: Search
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Train a client's DGen on its impaired subgraph and generate z̄_v for its whole subgraph.
+
+    Args:
+        task: the run.
+        parameters: the framework's parameters.
+        number: the client's number i.
+        client: its subgraph G_i and split.
+        impaired: its impaired subgraph.
+        targets: what DGen is to generate for each node of the subgraph if it is missing, shape (n, d_z).
+        search: finds the nearest that each other client has.
+
+    Returns:
+        z̄_v, shape (n, d_z); the predicted number ñ_v of missing neighbours, shape (n,); and the loss L_i of each step.
+    """
+    graph, split = client
+    name = f"client{number}"
+    generator = Generator(new_dgen(task, parameters, number), parameters, task.seed, name, task.device)
+    losses = generator.train(new_classifier(task, parameters, name), impaired, split, targets, search)
+    return *generator.mend(graph), torch.tensor(losses)

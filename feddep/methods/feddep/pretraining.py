@@ -1,0 +1,106 @@
+"""Pretraining: each client trains a GNN on its own subgraph and keeps the embeddings of its nodes (FedDEP, Section 3.2).
+
+The embeddings Z_i hold each node's L-hop context.  With L = 0 they hold the node's own features and nothing else: the
+convolution then runs on the subgraph without its edges, which leaves a linear map of x_v in front of the tanh.  The paper
+has L = 0 only as FedSage (Figure 4), which generates the features themselves; this is the same depth in FedDEP's frame.
+
+Each client's coordinates have nothing to do with another's, as each has weights of its own.  With the ``common`` encoder,
+which is not the paper's, they do: the clients train one GNN by FedAvg.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from feddep.federation.averaging import federated_averaging
+from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.client import REPORTS, Client
+from feddep.federation.server import Server
+from feddep.graph.graph import Graph
+from feddep.methods.feddep import PretrainingParameters
+from feddep.methods.framework import StepResult, by_client
+from feddep.nn.embedding import EmbeddingGNN
+from feddep.nn.sparse import graph_matrices
+from feddep.training.evaluator import Evaluator
+from feddep.training.learner import Learner, new_optimizer
+from feddep.training.task import Part, Task
+from feddep.utils.progress import track
+
+LEARNING_RATE = 0.01
+WEIGHT_DECAY = 5e-4
+"""Of Adam, as in the authors' code, which the paper does not contradict."""
+
+
+def embed(task: Task, parameters: PretrainingParameters, results: Any = None) -> StepResult:
+    """Z_i of each client i, ``client0.embeddings`` …, shape (n_i, d_z); nothing is sent, unless the encoder is common."""
+    task = dataclasses.replace(task, setting=setting_of(parameters, task.setting))
+    clients = [(graph if parameters.depth else without_edges(graph), split) for graph, split in task.subgraphs()]
+    if parameters.encoder == "common":
+        return pretrain_together(task, clients, parameters)
+    return StepResult(by_client(embeddings=[pretrain(task, client, parameters, i) for i, client in enumerate(clients)]))
+
+
+def pretrain(task: Task, client: Part, parameters: PretrainingParameters, number: int) -> Tensor:
+    """Train client ``number``'s GNN on its subgraph, for L = 0 without its edges; embeddings of all its nodes, (n, d_z).
+
+    ``task`` has the setting of pretraining (:func:`setting_of`).
+    """
+    return embeddings_of(train_gnn(task, client, parameters, f"client{number}"), client[0], task.device)
+
+
+def train_gnn(task: Task, client: Part, parameters: PretrainingParameters, name: str) -> EmbeddingGNN:
+    """The GNN of :func:`pretrain`; ``name`` names the random streams."""
+    graph, split = client
+    gnn = new_gnn(task, parameters, name)
+    optimizer = new_optimizer(gnn, task.setting)
+    learner = Learner(graph, split.train, task.setting, task.seed, f"{name}/pretraining", task.device)
+    for _ in track(range(parameters.pretraining_epochs), f"{task.name}: pretraining of {name}"):
+        learner.epoch(gnn, optimizer)
+    return gnn
+
+
+def pretrain_together(task: Task, clients: Sequence[Part], parameters: PretrainingParameters) -> StepResult:
+    """Train one GNN by FedAvg, a round an epoch; each client embeds its nodes with the last round's weights."""
+    gnn = new_gnn(task, parameters, "common")
+    boundary = Boundary({"encoder": schema_of(gnn), **REPORTS})
+    server = Server(gnn.state_dict())
+    members = []
+    for i, (graph, split) in enumerate(clients):
+        learner = Learner(graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device)
+        own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
+        members.append(Client(i, own, learner, evaluator, split.val, task.setting, boundary, "encoder"))
+    epochs = track(range(parameters.pretraining_epochs), f"{task.name}: common pretraining")
+    for _ in federated_averaging(server, members, epochs):
+        pass
+    gnn.load_state_dict(server.weights)
+    embeddings = [embeddings_of(gnn, graph, task.device) for graph, _ in clients]
+    return StepResult(by_client(embeddings=embeddings), boundary.ledger.rows())
+
+
+def setting_of(parameters: PretrainingParameters, setting: Any) -> Any:
+    """The run's setting with the GNN's own depth and optimiser."""
+    adam = {"optimizer": "adam", "learning_rate": LEARNING_RATE, "weight_decay": WEIGHT_DECAY}
+    return setting.replace(**adam, layers=max(parameters.depth, 1), local_epochs=1)
+
+
+def new_gnn(task: Task, parameters: PretrainingParameters, stream: str) -> EmbeddingGNN:
+    """A GNN with initial weights from the stream of this name."""
+    features, hidden, classes, layers, dropout = task.model_sizes
+    gnn = EmbeddingGNN(features, hidden, parameters.embedding, classes, layers, dropout)
+    gnn.reset_parameters(task.torch_generator(stream, "pretraining", "weights"))
+    return gnn.to(task.device)
+
+
+@torch.no_grad()
+def embeddings_of(gnn: EmbeddingGNN, graph: Graph, device: str) -> Tensor:
+    """Embeddings of all nodes of a graph, from full neighbourhoods, shape (n, d_z)."""
+    return gnn.embed(*graph_matrices(graph, device))
+
+
+def without_edges(graph: Graph) -> Graph:
+    """The same nodes, all isolated."""
+    return dataclasses.replace(graph, indptr=np.zeros_like(graph.indptr), indices=graph.indices[:0])

@@ -1,0 +1,105 @@
+"""FedGNN: subgraphs expanded by a third party, noise on what clients learn (Wu et al., 2021 and 2022).
+
+Source: "A federated graph neural network framework for privacy-preserving personalization" (Nature Communications 13, 3091;
+arXiv 2102.04925 as FedGNN).  There a client is one user with the items that it rated.  Clients send encrypted names of their
+items and the user's embedding to a third party, which matches names that it cannot read and gives each client the embeddings
+of anonymous users with an item in common.  These join the client's graph and stay fixed while it trains.  What a client
+sends to the server is clipped, and gets noise added.
+
+Here a client is a subgraph, and what it lacks are neighbours of its nodes at other clients, so that
+
+* a name stands for a node, and a client knows the names of its nodes' neighbours elsewhere: it could not match them otherwise;
+* an embedding of a node is what the classifier's convolutions read of it (:mod:`feddep.methods.shared.expansion`), also for the
+  first one, whose features are sent as their image under its weights.  Given to clients, it makes their convolutions those of
+  the global graph, but for the steps of a round in which the weights move away from those it was computed with;
+* embeddings are renewed every round, as the authors' code does in every epoch.  The source leaves neighbours out for the first
+  2 epochs, as its embeddings of users start at random; these here start from features, and are used from the start;
+* pseudo interacted items, which hide from the server whose embeddings have a gradient, have no counterpart: all weights of the
+  classifier have one;
+* the noise is that of FedDEP, Gaussian with σ = 2 ("DPSGD with noise injection"), not Laplace noise; see ``noised`` below and
+  docs/frameworks.md for what else it may mean, and what that does.
+
+Embeddings, and the loss and the numbers of correct answers that clients report, are neither clipped nor noised.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from feddep.federation.averaging import train_federated
+from feddep.federation.boundary import Boundary, Schema, schema_of
+from feddep.federation.client import REPORTS, Client
+from feddep.graph.split import Split
+from feddep.methods.fedgnn import FedGNNParameters
+from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
+from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
+from feddep.methods.shared.noisy_client import NoisyClient
+from feddep.methods.shared.routing import Router, embedding_kinds, exchange
+from feddep.privacy.dpsgd import Privacy, PrivateLearner
+from feddep.training.learner import Learner
+from feddep.training.task import RunResult, Task
+from feddep.utils import seeding
+
+
+def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResult:
+    """FedGNN from top to bottom."""
+    parts, edges = task.subgraphs(), cross_edges(task)
+    levels = range(task.setting.layers)
+    model = task.new_model()
+    kinds = {**name_kinds(edges), **embedding_kinds(edges, level_widths(model, levels))}
+    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
+    subgraphs = [ExpandedSubgraph(task, graph, own, levels) for (graph, _), own in zip(parts, edges, strict=True)]
+    clients = [
+        new_client(task, parameters, i, subgraph, split, boundary)
+        for i, (subgraph, (_, split)) in enumerate(zip(subgraphs, parts, strict=True))
+    ]
+    third_party = match(task, boundary, edges)
+
+    def expand(done: int) -> None:
+        if done % parameters.refresh == 0:
+            exchange(boundary, third_party, model, subgraphs, levels)
+
+    return train_federated(task, model, boundary, clients, exchange=expand)
+
+
+def new_client(
+    task: Task, parameters: FedGNNParameters, number: int, subgraph: ExpandedSubgraph, split: Split, boundary: Boundary
+) -> Client:
+    """A client that trains on its expanded subgraph, with the noise that the parameters ask for."""
+    setting, seed, device = task.setting, task.seed, task.device
+    model = new_expanded_model(task, range(setting.layers))
+    table: Any = subgraph.table
+    trains_on = (subgraph.wide, split.train, setting, seed, f"client{number}", device, table)
+    rest = (subgraph, split.val, setting, boundary)
+    if parameters.noised == "step":
+        learner = PrivateLearner(*trains_on, privacy=Privacy(parameters.sigma, parameters.clip))
+        return Client(number, model, learner, *rest)
+    share = 1 / max(len(split.train), 1) if parameters.noised == "share" else 1
+    privacy = Privacy(parameters.sigma * share, parameters.clip)
+    noise = seeding.torch_generator(seed, f"client{number}", "noise", device=device)
+    return NoisyClient(number, model, Learner(*trains_on), *rest, privacy=privacy, noise=noise)
+
+
+def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router:
+    """Let the third party find out whose embeddings go to whom, from names that it cannot read.
+
+    A node's name is a random number, the same at every client: it stands for a deterministic encryption under a key that all
+    clients have and the third party has not.
+    """
+    names = torch.from_numpy(seeding.generator(task.seed, "names").random(task.graph.num_nodes))
+    received = []
+    for i, own in enumerate(edges):
+        sent = {"own": names[own.nodes[own.endpoints]], "elsewhere": names[own.outside]}
+        received.append(boundary.cross(i, "up", names_of(i), sent) if len(own.outside) else sent)
+    return Router([each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received])
+
+
+def names_of(client: int) -> str:
+    """The kind of message with the names of a client's nodes that have neighbours elsewhere, and of those neighbours."""
+    return f"encrypted names from client {client}"
+
+
+def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, Schema]:
+    """What the messages with names hold."""
+    return {names_of(i): {"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)} for i, own in enumerate(edges)}

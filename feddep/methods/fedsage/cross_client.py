@@ -1,0 +1,195 @@
+"""Training NeighGen across clients: the messages of FedSage+, and of the ablation that averages weights instead.
+
+Cross-subgraph training (FedSage, Section 4.3 and Algorithm 1).  In each epoch t
+
+* client i sends its embeddings Z_i^t of sampled nodes and its generator H^g_i to the server (procedure C),
+* which sends them to every other client j (procedure A, line 9);
+* client j generates features from them, looks for the nearest of its own nodes to each, and returns the gradient of that term
+  of Equation 6 with respect to the weights of fGen_i (procedure D);
+* the server adds up the gradients of all j and sends the sum to client i (lines 13 and 14),
+* which weights it by α and takes its step (procedure E).
+
+The algorithm goes through all clients at each of these points.  Here one client is trained after the other: what client j
+answers depends on its own features and on what it is asked, and its noise for each asker is a stream of its own.  So messages
+and results are the same, and only one generator and optimiser are in memory.  dGen has no gradient, for the number of
+neighbours is rounded; none is sent.
+
+What crosses tells more than the paper says ("without raw graph data sharing").  Whoever sees H^g_i and Z_i^t, the server and
+every client, can generate what client i is mended with.  And a gradient gives features away.  Where a single generated
+neighbour uses a slot, the gradients of the slot's bias and weights are δ and h δᵀ, with δ = 2 c (x̃ − x_u)(1 − x̃²) and c the
+scale of the loss: so h = ∇W δ / ‖δ‖², x̃ = tanh(Wᵀ h + b), and from these x_u, the features of one real node of client j,
+noise and dropout of fGen notwithstanding.  The server can compute this for each j, and client i, who gets the sum over j, for
+M = 2.  Where r neighbours use a slot, its gradient is a mixture of r nodes.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from feddep.federation.boundary import Boundary, Payload, Schema, numbers, schema_of
+from feddep.federation.client import REPORTS
+from feddep.federation.server import Server
+from feddep.methods.fedsage import NeighGenParameters
+from feddep.methods.fedsage.neighgen_training import Nearest, NeighGenTrainer, distance, new_neighgen
+from feddep.methods.framework import StepResult, by_client
+from feddep.methods.shared.impairing_clients import impair_client
+from feddep.nn.neighgen import NeighbourGenerator
+from feddep.training.task import Task
+from feddep.utils import seeding
+
+
+def request_of(client: int) -> str:
+    """The kind of message that carries a client's generator and embeddings; each has its own number of sampled nodes."""
+    return f"generator of client {client}"
+
+
+def gradients_for(client: int) -> str:
+    """The kind of message that carries gradients of a client's generator."""
+    return f"gradients for client {client}"
+
+
+def is_of_features(name: str) -> bool:
+    """Whether a weight of H^g is fGen's."""
+    return not name.startswith("number.")
+
+
+class Respondent:
+    """Client j where another client asks it: it holds its own features and answers with gradients."""
+
+    def __init__(self, task: Task, how: NeighGenParameters, number: int, features: sp.csr_matrix) -> None:
+        """Prepare client ``number``, whose nodes V_j have these features, shape (n_j, F)."""
+        self._generator = _without_weights(task, how)
+        self._task = task
+        self._how = how
+        self._number = number
+        self._nearest = Nearest(features, task.device)
+        self._draws: dict[int, torch.Generator] = {}
+
+    def answer(self, asker: int, request: Mapping[str, Tensor]) -> Payload:
+        """The gradient of 1/|V_i^t| Σ_v Σ_p min_{u ∈ V_j} ‖x̃_v^p − x_u‖² with respect to the weights of fGen_i.
+
+        The request of client i = ``asker`` holds the weights of H^g_i, and Z_i^t as ``embeddings``.
+        """
+        z = request["embeddings"]
+        weights = {name: tensor.requires_grad_() for name, tensor in request.items() if name != "embeddings"}
+        wanted = {name: tensor for name, tensor in weights.items() if is_of_features(name)}
+        generated = functional_call(self._generator, weights, (z, self._drawing(asker)))
+        found: Sequence[Tensor | None] = [None] * len(wanted)
+        if len(generated.owner):
+            targets = self._nearest.nearest(generated.features.detach())
+            loss = distance(generated.features, targets, len(z), self._how.max_generated, self._how.scale)
+            found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
+        nothing = z.new_zeros(())  # of a slot that no neighbour uses
+        gradients = zip(wanted.items(), found, strict=True)
+        return {name: nothing.expand_as(weight) if gradient is None else gradient for (name, weight), gradient in gradients}
+
+    def _drawing(self, asker: int) -> torch.Generator:
+        """This client's own noise for what client ``asker`` asks."""
+        if asker not in self._draws:
+            path = (f"client{self._number}", "answers", asker)
+            self._draws[asker] = seeding.torch_generator(self._task.seed, *path, device=self._task.device)
+        return self._draws[asker]
+
+
+def ask_others(boundary: Boundary, client: int, others: Mapping[int, Respondent], request: Mapping[str, Tensor]) -> Payload:
+    """One epoch of Algorithm 1 for client i: its request goes to every other client, the sum of their answers comes back.
+
+    Without others nothing is sent, and nothing comes back.  A request holds the weights of H^g_i, and Z_i^t as ``embeddings``.
+    """
+    if not others:
+        return {}
+    total: Payload = {}
+    relayed = boundary.cross(client, "up", request_of(client), request)
+    for number, other in others.items():
+        answer = other.answer(client, boundary.cross(number, "down", request_of(client), relayed))
+        for name, gradient in boundary.cross(number, "up", gradients_for(client), answer).items():
+            total[name] = total[name].add_(gradient) if name in total else gradient
+    return boundary.cross(client, "down", gradients_for(client), total)
+
+
+def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepResult:
+    """Each client's own NeighGen, trained alone for the local epochs and with the others for the federated ones.
+
+    The order of both phases is that of the authors' code; Algorithm 1 has the second only.
+
+    Returns:
+        For each client ``count``, ``owner`` and ``features`` of :meth:`NeighGenTrainer.mend`, and ``loss``, that of each epoch.
+    """
+    clients = task.subgraphs()
+    impaired = [impair_client(task, how, i, client) for i, client in enumerate(clients)]
+    respondents = {i: Respondent(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
+    boundary = Boundary(_messages(task, how, [len(each.kept) for each in impaired]))
+    mended: list[dict[str, Tensor]] = []
+    for i, client in enumerate(clients):
+        trainer = NeighGenTrainer(task, how, i, client, impaired[i], new_neighgen(task, how, f"client{i}"))
+        others = {j: respondent for j, respondent in respondents.items() if j != i}
+        ask = partial(ask_others, boundary, i, others)
+        losses = [trainer.step() for _ in range(how.generator_local_epochs)]
+        losses += [trainer.step(ask) for _ in range(how.generator_federated_epochs)]
+        mended.append({**trainer.mend(), "loss": torch.tensor(losses)})
+    return StepResult(_by_client(mended), boundary.ledger.rows())
+
+
+def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) -> StepResult:
+    """One NeighGen for all, trained by FedAvg with the loss of Equation 5 (FedSage, Section 4.3 and Appendix D.2).
+
+    A round is an epoch: each client takes one step from the server's weights, those of NeighGen and of the classifier beside
+    it, with a new optimiser, and the server averages what they send, weighted by their numbers of training nodes.
+
+    Returns:
+        What :func:`generate` returns; ``loss`` is that of each round.
+    """
+    clients = task.subgraphs()
+    trainers = [
+        NeighGenTrainer(task, how, i, client, impair_client(task, how, i, client), new_neighgen(task, how, "server"))
+        for i, client in enumerate(clients)
+    ]
+    models = [trainer.model for trainer in trainers]
+    server = Server(models[0].state_dict())
+    boundary = Boundary({"neighgen": schema_of(models[0]), "training": REPORTS["training"]})
+    losses: list[list[float]] = [[] for _ in clients]
+
+    def load() -> None:
+        for i, model in enumerate(models):
+            model.load_state_dict(boundary.cross(i, "down", "neighgen", server.weights))
+
+    load()
+    for _ in range(how.generator_local_epochs + how.generator_federated_epochs):
+        updates, sizes = [], []
+        for i, (trainer, model, (_, split)) in enumerate(zip(trainers, models, clients, strict=True)):
+            trainer.renew_optimizer()
+            losses[i].append(trainer.step())
+            report = boundary.cross(i, "up", "training", numbers(nodes=len(split.train), loss=losses[i][-1]))
+            updates.append(boundary.cross(i, "up", "neighgen", model.state_dict()))
+            sizes.append(float(report["nodes"]))
+        server.aggregate(updates, sizes)
+        load()
+    mended = [{**trainer.mend(), "loss": torch.tensor(loss)} for trainer, loss in zip(trainers, losses, strict=True)]
+    return StepResult(_by_client(mended), boundary.ledger.rows())
+
+
+def _messages(task: Task, how: NeighGenParameters, remaining: Sequence[int]) -> dict[str, Schema]:
+    """What may cross, given the number of nodes of each client's impaired subgraph."""
+    weights = schema_of(_without_weights(task, how))
+    kinds: dict[str, Schema] = {}
+    for i, nodes in enumerate(remaining):
+        kinds[request_of(i)] = {**weights, "embeddings": (min(how.generator_batch, nodes), how.embedding)}
+        kinds[gradients_for(i)] = {name: shape for name, shape in weights.items() if is_of_features(name)}
+    return kinds
+
+
+def _without_weights(task: Task, how: NeighGenParameters) -> NeighbourGenerator:
+    """The network H^g, to be given weights when it is called."""
+    with torch.device("meta"):
+        return NeighbourGenerator(
+            task.graph.num_features, how.embedding, how.max_generated, how.generator_width, task.setting.dropout
+        )
+
+
+def _by_client(mended: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    return by_client(**{name: [each[name] for each in mended] for name in mended[0]})

@@ -1,0 +1,128 @@
+"""What a method declares: frameworks, the rows of a table, and steps, what is computed before a classifier is trained.
+
+A declaration names its function as ``"module:function"``; it is imported when it is called, so that planning needs no PyTorch.
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from feddep.utils.parameters import Parameters
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from feddep.training.task import RunResult, Task
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """What a step yields.
+
+    Attributes:
+        tensors: by name, such as ``client0.embeddings``.  Those of all clients are together: whoever reads another client's
+            has to send it across the boundary first.
+        ledger: what crossed the clients' boundary meanwhile (rows of :meth:`feddep.federation.ledger.Ledger.rows`).
+    """
+
+    tensors: "dict[str, Tensor]"
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+
+    def of_clients(self, name: str) -> "list[Tensor]":
+        """The tensors ``client0.NAME``, ``client1.NAME`` … in the order of clients."""
+        found: list[Tensor] = []
+        while (key := f"client{len(found)}.{name}") in self.tensors:
+            found.append(self.tensors[key])
+        return found
+
+
+def by_client(**tensors: "Sequence[Tensor]") -> "dict[str, Tensor]":
+    """Tensors under the names that :meth:`StepResult.of_clients` looks for, from a sequence of one a client for each name."""
+    return {f"client{i}.{name}": tensor for name, sequence in tensors.items() for i, tensor in enumerate(sequence)}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A computation whose result is cached, and all that the result depends on.
+
+    Attributes:
+        name: tells it from every other step, such as ``feddep.generator``.
+        stage: ``pretrain``, ``prototypes`` or ``generator``; where its files lie, and how tables call it.
+        function: ``"module:function"``, called with the task, an instance of ``parameters`` and the results of ``needs`` by
+            stage; returns a :class:`StepResult`.
+        parameters: the framework's parameters that it may read: a base class of the framework's own class.
+        setting: the fields of the setting that it may read.
+        needs: stages whose results it reads.
+        revision: raised when its numbers change.
+    """
+
+    name: str
+    stage: str
+    function: str
+    parameters: type[Parameters]
+    setting: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    revision: int = 1
+
+    def run(self, task: "Task", parameters: Parameters, results: Mapping[str, StepResult]) -> StepResult:
+        """Compute the step, which sees nothing but what it declares."""
+        restricted = task.setting.restricted(self.setting, f"step {self.name}")
+        inputs = {stage: results[stage] for stage in self.needs}
+        return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
+
+
+def no_steps(parameters: Any) -> Sequence[Step]:
+    """The steps of a framework without any."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A row of a table.
+
+    Attributes:
+        name: its key in the configuration and in paths.
+        title: its name in tables and figures.
+        parameters: class of its parameters.
+        function: ``"module:function"``, called with the task, the parameters and the results of the steps by stage; trains the
+            classifier and returns a :class:`feddep.training.task.RunResult`.
+        steps: from the parameters to what is computed before.
+        partitioned: whether it works on clients' subgraphs, or on the whole graph.
+        assumes: what it needs or gives away beyond FedAvg, in the words of docs/frameworks.md.
+        revision: raised when the numbers of its classifier's training change.
+    """
+
+    name: str
+    title: str
+    parameters: type[Parameters]
+    function: str
+    steps: Callable[[Any], Sequence[Step]] = no_steps
+    partitioned: bool = True
+    assumes: tuple[str, ...] = ()
+    revision: int = 1
+
+    def run(self, task: "Task", parameters: Parameters) -> "RunResult":
+        """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary."""
+        from feddep.federation.ledger import merged
+
+        results = run_steps(task, parameters, self.steps(parameters))
+        result: RunResult = load(self.function)(task, parameters, results)
+        ledger = merged(*(step.ledger for step in results.values()), result.ledger)
+        return dataclasses.replace(result, ledger=ledger)
+
+
+def run_steps(task: "Task", parameters: Parameters, steps: Sequence[Step]) -> dict[str, StepResult]:
+    """The result of each step by its stage: as it came with the task, or computed now."""
+    results: dict[str, StepResult] = {}
+    for step in steps:
+        given = task.step_results.get(step.stage)
+        results[step.stage] = step.run(task, parameters, results) if given is None else given
+    return results
+
+
+def load(function: str) -> Callable[..., Any]:
+    """The function that ``"module:function"`` names."""
+    module, _, name = function.partition(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,27 @@
+"""Oracles: what knowing the missing neighbours is worth.  They are given what no client could know, and are no protocols."""
+
+from feddep.methods.feddep import PRETRAINING, FedDEPParameters
+from feddep.methods.framework import Framework
+from feddep.methods.registry import ORACLE
+from feddep.utils.parameters import Natural, Parameters
+
+
+class HaloParameters(Parameters):
+    """How much of the global graph a client sees.  No paper has this oracle; the choices are ours."""
+
+    hops: Natural | None = None
+    """how far from its own nodes a client sees; 1: direct neighbours, 0: none, which is FedAvg; null: as many as the classifier
+    has layers, so that every ego-graph is complete"""
+
+
+FRAMEWORKS = (
+    Framework("halo", "Halo oracle", HaloParameters, "feddep.methods.oracles.halo_oracle:run", assumes=(ORACLE,)),
+    Framework(
+        "embedding_oracle",
+        "Embedding oracle",
+        FedDEPParameters,
+        "feddep.methods.oracles.embedding_oracle:run",
+        steps=lambda parameters: (PRETRAINING,),
+        assumes=(ORACLE,),
+    ),
+)

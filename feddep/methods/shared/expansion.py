@@ -1,0 +1,151 @@
+"""A subgraph expanded by stand-ins for its neighbours at other clients, of whom only embeddings are known.
+
+Convolution k = 0 … L − 1 reads the inputs x^k_u of a node's neighbours u.  For a neighbour at another client,
+
+* x^k_u with k ≥ 1, the output of the convolution before, after ReLU, is received;
+* x⁰_u are its features, which are never sent.  What is received instead, if anything, is W⁰ x_u, their image under the first
+  convolution's weight for neighbours: all that this convolution makes of them.
+
+If everything is received, and was computed with the weights in use, the client's nodes get exactly the embeddings that they
+have on the global graph.  What was received is constant: no gradient flows through it.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from feddep.graph.graph import Graph, mean_adjacency
+from feddep.graph.sampling import SampledTrees
+from feddep.methods.shared.cross_edges import CrossEdges, expand
+from feddep.nn.feature_table import FeatureTable
+from feddep.nn.sage import GraphSAGE
+from feddep.nn.sparse import SparseMatrix
+from feddep.training.evaluator import Evaluator
+from feddep.training.task import Task
+
+
+def level_widths(model: GraphSAGE, levels: Sequence[int]) -> dict[int, int]:
+    """Width of what is received of a node for each of the given convolutions."""
+    return {k: len(model.convolutions[0].bias) if k == 0 else model.convolutions[k].inputs for k in levels}
+
+
+def columns_of(widths: dict[int, int]) -> dict[int, slice]:
+    """Where what is received for each convolution stands in a row of an :class:`ExpandedTable`, behind a flag."""
+    ends = itertools.accumulate(widths.values(), initial=1)
+    return {k: slice(start, end) for k, (start, end) in zip(widths, itertools.pairwise(ends), strict=True)}
+
+
+class ExpandedTable(FeatureTable):
+    """Looks up the inputs of sampled nodes: features of the client's own, received embeddings of stand-ins.
+
+    In the mean of features, stand-ins count as neighbours of x_u = 0.
+    """
+
+    def __init__(self, features: sp.csr_matrix, widths: dict[int, int], device: str) -> None:
+        """Prepare the lookup; nothing is received yet, and embeddings are zero.
+
+        ``features`` has a row for each of the client's nodes, then empty ones for the stand-ins, shape (n + h, F); ``widths``
+        are those of what is received for each convolution.
+        """
+        super().__init__(features, device)
+        self._columns = columns_of(widths)
+        # NOBODY is −1 and so finds the last row, which stays zero.
+        self._rows = torch.zeros(features.shape[0] + 1, 1 + sum(widths.values()), device=device)
+
+    def receive(self, level: int, embeddings: Tensor) -> None:
+        """Take over the embeddings of all stand-ins for a convolution, shape (h, ·)."""
+        stand_ins = self._rows[len(self._rows) - 1 - len(embeddings) : -1]
+        stand_ins[:, 0] = 1
+        stand_ins[:, self._columns[level]] = embeddings
+
+    def embeddings(self, nodes: np.ndarray) -> Tensor:
+        """What is known of each node: 1 and then the embeddings of a stand-in, zeros for any other node; shape (…, ·)."""
+        return self._rows[torch.from_numpy(nodes).to(self._rows.device, torch.int64)]
+
+
+class ExpandedSAGE(GraphSAGE):
+    """A GraphSAGE that reads an :class:`ExpandedTable`."""
+
+    def __init__(self, *sizes: Any, levels: Sequence[int]) -> None:
+        """Set up the layers, as :class:`GraphSAGE`; stand-ins take part in the convolutions ``levels``."""
+        super().__init__(*sizes)
+        self._columns = columns_of(level_widths(self, levels))
+
+    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: ExpandedTable) -> Tensor:
+        if k or k not in self._columns:
+            return hidden
+        _, drawn = trees.split(trees.nodes)
+        return hidden + table.embeddings(drawn)[..., self._columns[k]].flatten(0, 1).mean(dim=1)
+
+    def _complete_inputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: ExpandedTable) -> Tensor:
+        if k not in self._columns:
+            return hidden
+        known = table.embeddings(trees.nodes)
+        return torch.where(known[..., :1] > 0, known[..., self._columns[k]], hidden)
+
+
+def new_expanded_model(task: Task, levels: Sequence[int]) -> ExpandedSAGE:
+    """An :class:`ExpandedSAGE` for the run's graph; its weights are to be loaded."""
+    return ExpandedSAGE(*task.model_sizes, levels=levels).to(task.device)
+
+
+class ExpandedSubgraph(Evaluator):
+    """A client's subgraph with its stand-ins: what to train on, and evaluation with full neighbourhoods, stand-ins included.
+
+    Attributes:
+        wide: the graph to draw neighbours from where stand-ins take part; nodes 0 … n − 1 are the client's.
+        narrow: the same nodes, stand-ins without any neighbour, to draw from where they do not.
+        table: inputs of the nodes of both.
+    """
+
+    def __init__(self, task: Task, graph: Graph, edges: CrossEdges, levels: Sequence[int]) -> None:
+        """Prepare a client with n nodes and edges to h nodes elsewhere; stand-ins take part in the convolutions ``levels``."""
+        device = task.device
+        super().__init__(graph, device)
+        self.wide = expand(graph, edges.links)
+        self.narrow = expand(graph, sp.csr_matrix(edges.links.shape, dtype=np.float32))
+        self.table = ExpandedTable(self.wide.features, level_widths(task.new_model(), levels), device)
+        self._levels = frozenset(levels)
+        self._received: dict[int, Tensor] = {}
+        self._endpoints = torch.from_numpy(edges.endpoints).to(device)
+        # Rows of the mean over all neighbours, cut into the client's own nodes and the stand-ins.
+        mean = mean_adjacency(self.wide)[: graph.num_nodes]
+        self._mean_own = SparseMatrix.from_scipy(mean[:, : graph.num_nodes], device)
+        self._mean_outside = SparseMatrix.from_scipy(mean[:, graph.num_nodes :], device)
+
+    def logits(self, model: GraphSAGE) -> Tensor:
+        """Logits of the client's nodes, shape (n, C)."""
+        return self.outputs(model, len(model.convolutions))
+
+    @torch.no_grad()
+    def outputs(self, model: GraphSAGE, layers: int) -> Tensor:
+        """What the first ``layers`` convolutions make of the client's nodes, before the last ReLU, shape (n, ·)."""
+        x: Any = self._features
+        for k, convolution in enumerate(model.convolutions[:layers]):
+            own, weight = convolution.weight.split(convolution.inputs)
+            x = x if k == 0 else x.relu()
+            x = x @ own + self._neighbours(k, x @ weight, weight) + convolution.bias
+        return x
+
+    def publish(self, model: GraphSAGE, level: int) -> Tensor:
+        """What others receive for a convolution: a row for each of the client's nodes with neighbours elsewhere."""
+        if level == 0:
+            first = model.convolutions[0]
+            return (self._features @ first.weight.detach()[first.inputs :])[self._endpoints]
+        return self.outputs(model, level)[self._endpoints].relu()
+
+    def receive(self, level: int, embeddings: Tensor) -> None:
+        """Take over the embeddings of all stand-ins for a convolution, shape (h, ·)."""
+        self._received[level] = embeddings
+        self.table.receive(level, embeddings)
+
+    def _neighbours(self, k: int, messages: Tensor, weight: Tensor) -> Tensor:
+        if k not in self._levels:
+            return self._mean @ messages
+        received = self._received[k]
+        return self._mean_own @ messages + self._mean_outside @ (received if k == 0 else received @ weight)

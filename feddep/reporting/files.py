@@ -1,0 +1,39 @@
+"""Tables, pages and figures as files.  What computes them gives a mapping from file names to contents."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from feddep.reporting import drawing
+from feddep.utils.csv_files import write_csv
+from feddep.utils.storage import atomic_path, write_json, write_text
+
+
+def write(directory: Path, contents: Mapping[str, Any]) -> None:
+    """Write each content to its name below a directory.
+
+    Args:
+        directory: where to.
+        contents: a text; a table, as CSV with six significant digits; a figure, under a name without suffix, as SVG and PNG;
+            or anything else, as JSON.
+    """
+    for name, content in contents.items():
+        path = directory / name
+        if isinstance(content, str):
+            write_text(path, content)
+        elif isinstance(content, pd.DataFrame):
+            write_csv(path, content)
+        elif isinstance(content, Figure):
+            write_figure(content, directory, name)
+        else:
+            write_json(path, content)
+
+
+def write_figure(figure: Figure, directory: Path, name: str) -> None:
+    """Write ``name.svg`` and ``name.png``."""
+    write_text(directory / f"{name}.svg", drawing.svg(figure))
+    with drawing.style(), atomic_path(directory / f"{name}.png") as scratch:
+        figure.savefig(scratch, format="png", dpi=160, metadata={"Software": None})

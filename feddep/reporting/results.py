@@ -1,0 +1,79 @@
+"""All that tables, figures and the report show, read once from the finished runs of a configuration."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from feddep.config.loading import Config
+from feddep.reporting import accuracy, comparisons, costs, main_figures, main_table, partitions, provenance_summary, runs
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a configuration's runs measured.
+
+    Attributes:
+        config: the resolved configuration.
+        finished: its runs.
+        accuracy: see :func:`feddep.reporting.accuracy.summarise`.
+        comparisons: see :func:`feddep.reporting.comparisons.against_reference`.
+        costs: see :func:`feddep.reporting.costs.summarise`.
+        partitions: see :func:`feddep.reporting.partitions.summarise`.
+    """
+
+    config: Config
+    finished: list[runs.FinishedRun]
+    accuracy: pd.DataFrame
+    comparisons: pd.DataFrame
+    costs: pd.DataFrame
+    partitions: pd.DataFrame
+
+    @cached_property
+    def main_tables(self) -> list[main_table.MainTable]:
+        """One a setting."""
+        return main_table.main_tables(self.accuracy, self.comparisons)
+
+    def tables(self) -> dict[str, Any]:
+        """The contents of every table and of the provenance, by file name, for :func:`feddep.reporting.files.write`."""
+        return {
+            **{f"{name}.csv": getattr(self, name) for name in ("accuracy", "comparisons", "costs", "partitions")},
+            "accuracy.md": main_table.markdown(self.main_tables),
+            "accuracy.tex": main_table.latex(self.main_tables),
+            "costs.md": costs.markdown(self.costs),
+            "partitions.md": partitions.markdown(self.partitions),
+            "provenance.json": provenance_summary.summarise(self.config, self.finished),
+        }
+
+    def figures(self) -> dict[str, Figure]:
+        """Every figure by its name."""
+        return {
+            "accuracy": main_figures.accuracy(self.accuracy),
+            "curves": main_figures.curves(runs.curves(self.finished)),
+            "partitions": main_figures.partitions(self.partitions),
+        }
+
+    def printed(self) -> str:
+        """The main tables for the terminal."""
+        return main_table.terminal(self.main_tables, self.accuracy["seeds"].tolist())
+
+
+def collect(config: Config) -> Results:
+    """Read the results of a configuration.
+
+    Raises:
+        DataError: if a run or partition is missing, damaged or stale.
+    """
+    finished = runs.load(config)
+    table = runs.table(finished)
+    summary = accuracy.summarise(table)
+    return Results(
+        config=config,
+        finished=finished,
+        accuracy=summary,
+        comparisons=comparisons.against_reference(table, summary),
+        costs=costs.summarise(finished),
+        partitions=partitions.summarise(partitions.load(config)),
+    )

@@ -1,1 +1,0 @@
-"""What the kinds of studies share: loading, naming, comparing and drawing."""

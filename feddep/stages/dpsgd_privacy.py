@@ -1,0 +1,187 @@
+"""Stage ``dpsgd``: what DP-SGD guarantees, or how much noise a budget needs."""
+
+import argparse
+from collections.abc import Callable
+
+from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.changed_trees import most_roots
+from feddep.privacy.dpsgd_accounting import LEAST_PLD_DELTA
+from feddep.privacy.dpsgd_guarantees import (
+    DpsgdGuarantee,
+    EdgeChanges,
+    PoissonSampling,
+    calibrated_guarantee,
+    client_trees,
+    dpsgd_guarantee,
+    protected,
+)
+from feddep.privacy.formatting import aligned_table, format_number, sentences
+from feddep.stages.privacy_flags import NAME_THE_GRAPH, add_graph_arguments, given, load_graph, refuse, write
+
+COMMAND = "dpsgd"
+HELP = "work out what DP-SGD guarantees for examples and edges, or the noise that keeps a budget"
+
+NOTES = (
+    "Both columns are upper bounds: by Rényi DP, and by privacy loss distributions (PLD).",
+    "one step: before composition, which is how FedDEP quotes the ε of a single sampling beside σ.",
+    "The example level says nothing of edges: an edge is in the trees of many training nodes.",
+)
+SIMPLE = "The simple bound counts each of the k training nodes as changed by an edge whenever it is sampled."
+TREES = (
+    "k: the most training nodes whose trees may depend on one and the same edge. changed: the most of their trees that one edge "
+    "changes in the mean.",
+    "edge: the bound by trees, which counts a training node as often as an edge can change its tree.",
+    f"simple: for comparison, with the same noise. {SIMPLE}",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the stage's flags."""
+    noise = parser.add_mutually_exclusive_group(required=True)
+    noise.add_argument("--sigma", type=float, metavar="σ", help="noise multiplier: standard deviation over clipping norm")
+    noise.add_argument("--epsilon", type=float, metavar="ε", help="a budget: find the least noise that keeps it")
+    parser.add_argument("--delta", type=float, default=1e-5, metavar="δ", help="δ (default: 1e-5)")
+    parser.add_argument("--level", choices=["example", "edge", "both"], help="what is hidden (default: both where k is known)")
+    parser.add_argument("--rate", type=float, metavar="q", help="probability that a training node is in a batch")
+    parser.add_argument("--batch-size", type=int, metavar="B", help="expected number of training nodes in a batch")
+    parser.add_argument("--nodes", type=int, metavar="n", help="number of training nodes")
+    parser.add_argument("--steps", type=int, metavar="T", help="number of steps")
+    parser.add_argument("--rounds", type=int, metavar="R", help="number of rounds; with a batch size, instead of --steps")
+    parser.add_argument("--local-epochs", type=int, default=1, metavar="E", help="epochs in a round (default: 1)")
+    parser.add_argument("--roots", type=int, metavar="k", help="number of training nodes whose trees may depend on an edge")
+    parser.add_argument("--degree", type=int, metavar="D", help="largest degree of the graph, to bound k by")
+    parser.add_argument("--layers", type=int, metavar="L", help="number of hops of the trees")
+    parser.add_argument("--fanout", type=int, metavar="d", help="number of neighbours drawn at a time; with a graph")
+    add_graph_arguments(parser, with_split=True)
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print ε on both levels, and write it if asked to."""
+    result, table, notes, remarks = (_of_numbers if arguments.graph is None else _of_graph)(arguments)
+    coarse = [f"PLD says nothing for a δ below {LEAST_PLD_DELTA:g}."] if arguments.delta < LEAST_PLD_DELTA else []
+    blocks = ["\n".join([table, *notes, *NOTES, *coarse]), sentences(remarks)]
+    write(arguments, blocks, {"delta": arguments.delta, **result})
+
+
+Output = tuple[dict[str, object], str, list[str], list[str | None]]
+"""Result for JSON, table, notes below it, and remarks."""
+
+
+def _of_numbers(arguments: argparse.Namespace) -> Output:
+    has = given(arguments)
+    counts = has.batch_size and has.nodes
+    needed = "--batch-size and --nodes are needed for {}, which --{} gives without them"
+    beside = "--{} is given beside {}, from which it follows; give one or the other"
+    refuse(
+        (
+            *((getattr(has, flag), f"--{flag} goes with a graph; {NAME_THE_GRAPH}") for flag in ("partition", "split", "fanout")),
+            (has.rate and (has.batch_size or has.nodes), beside.format("rate", "--batch-size or --nodes")),
+            (not has.rate and not counts, needed.format("the sampling rate", "rate")),
+            (has.steps and has.rounds, beside.format("steps", "--rounds")),
+            (
+                not has.steps and not has.rounds,
+                "the number of steps is missing; give --steps, or --rounds with --batch-size and --nodes",
+            ),
+            (not has.steps and not counts, needed.format("the number of steps", "steps")),
+            (has.roots and has.degree, "--roots is given beside --degree, which only bounds it; give one or the other"),
+            (
+                has.degree and not has.layers and not has.roots,
+                "--degree bounds the number k of training nodes only with the number of hops; give it with --layers",
+            ),
+            (
+                arguments.level in ("edge", "both") and not has.roots and not has.degree,
+                "the edge level needs the number k of training nodes that may read an edge; give --roots, --degree and --layers, "
+                "or a graph with --graph",
+            ),
+        )
+    )
+    if has.rate:
+        sampling = PoissonSampling(arguments.rate, arguments.steps)
+    else:
+        sampling = PoissonSampling.of_training(arguments.nodes, arguments.batch_size, _epochs(arguments))
+        sampling = PoissonSampling(sampling.rate, arguments.steps) if has.steps else sampling
+    roots = arguments.roots
+    if has.degree:
+        roots = most_roots(arguments.degree, arguments.layers)
+        roots = min(roots, arguments.nodes) if has.nodes else roots
+    levels = _levels(arguments, sampling, None if roots is None else EdgeChanges.simple(roots, sampling.rate))
+    title = f"DP-SGD with q = {sampling.rate:g}, T = {sampling.steps}, δ = {arguments.delta:g}: ε of one step and of all steps"
+    header = ["what is hidden", "σ", "one step, RDP", "PLD", "all, RDP", "PLD"]
+    rows = [[protected(level), format_number(level.sigma), *_cells(level)] for level in levels]
+    notes = [] if roots is None else [SIMPLE + " With a graph, --graph, there is a sharper one."]
+    result: dict[str, object] = {"sampling": vars(sampling), "levels": [level.as_dict() for level in levels]}
+    return result, aligned_table(title, header, rows, {0}), notes, [level.remark() for level in levels]
+
+
+def _of_graph(arguments: argparse.Namespace) -> Output:
+    from feddep.graph.split import Split
+
+    needed = {
+        "split": "its training nodes",
+        "batch_size": "the sampling rate",
+        "rounds": "the number of steps",
+        "layers": "k",
+        "fanout": "what trees show of edges",
+    }
+    has = given(arguments)
+    follows = "--{} is given, but follows from the graph; leave it out, or leave out --graph"
+    missing = "--{} is missing; with --graph it is needed for {}"
+    refuse(
+        (
+            *((getattr(has, flag), follows.format(flag)) for flag in ("rate", "nodes", "steps", "roots", "degree")),
+            *((not getattr(has, flag), missing.format(flag.replace("_", "-"), use)) for flag, use in needed.items()),
+        )
+    )
+    clients = client_trees(*load_graph(arguments), Split.load(arguments.split), arguments.layers, arguments.fanout)
+    epochs = _epochs(arguments)
+    rows, found = [], []
+    remarks: list[str | None] = []
+    for client in clients:
+        sampling = PoissonSampling.of_training(client.training, arguments.batch_size, epochs)
+        levels = _levels(arguments, sampling, client.worst_edge(sampling.rate))
+        row = [client.name, str(client.training), f"{sampling.rate:.4g}", str(sampling.steps), str(client.roots)]
+        row.append(format_number(client.changed))
+        header = ["", "n", "q", "T", "k", "changed"]
+        for level in levels:
+            if level.bound == "simple":
+                header += ["simple: all, RDP", "PLD"]
+                row += _cells(level)[-2:]
+                continue
+            header += [f"{level.level}: σ", "one step, RDP", "PLD", "all, RDP", "PLD"]
+            row += [format_number(level.sigma), *_cells(level)]
+            if remark := level.remark():
+                remarks.append(f"{client.name}, {remark}")
+        rows.append(row)
+        found.append({**client.as_dict(), **vars(sampling), "levels": [level.as_dict() for level in levels]})
+    title = (
+        f"DP-SGD of each client: B = {arguments.batch_size}, {epochs} epochs, L = {arguments.layers}, d = {arguments.fanout}, "
+        f"δ = {arguments.delta:g}; ε of one step and of all T steps"
+    )
+    return {"clients": found}, aligned_table(title, header, rows, {0}), list(TREES), remarks
+
+
+def _cells(level: DpsgdGuarantee) -> list[str]:
+    return [format_number(value) for each in (level.one_step, level.all_steps) for value in (each.rdp, each.pld)]
+
+
+def _levels(arguments: argparse.Namespace, sampling: PoissonSampling, edge: EdgeChanges | None) -> list[DpsgdGuarantee]:
+    """The levels asked for: the example level, and the edge level where k is known; its simple bound beside a better one."""
+    wanted, delta = arguments.level or ("example" if edge is None else "both"), arguments.delta
+    function: Callable[..., DpsgdGuarantee] = dpsgd_guarantee if arguments.epsilon is None else calibrated_guarantee
+    value = arguments.sigma if arguments.epsilon is None else arguments.epsilon
+    found = [] if wanted == "edge" else [function(value, sampling, delta)]
+    if edge is not None and wanted != "example":
+        found.append(function(value, sampling, delta, edge))
+        if edge.bound != "simple":
+            simple = EdgeChanges.simple(edge.roots, sampling.rate)
+            found.append(dpsgd_guarantee(found[-1].sigma, sampling, delta, simple))
+    return found
+
+
+def _epochs(arguments: argparse.Namespace) -> int:
+    """Number of epochs in all rounds together; a single round where only the sampling rate is asked for."""
+    rounds = 1 if arguments.rounds is None else arguments.rounds
+    for flag, value in (("rounds", rounds), ("local-epochs", arguments.local_epochs)):
+        if value < 1:
+            raise PrivacyError(f"--{flag} is {value}; it must be at least 1")
+    return int(rounds * arguments.local_epochs)

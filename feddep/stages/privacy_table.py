@@ -1,0 +1,78 @@
+"""Stage ``guarantees``: what neighbour sampling and DP-SGD guarantee the clients of the benchmark."""
+
+import argparse
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feddep.stages import flags
+
+if TYPE_CHECKING:
+    from feddep.config.loading import Config
+
+COMMAND = "guarantees"
+HELP = "write the table of what neighbour sampling and DP-SGD guarantee every client of the benchmark"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the stage's flags."""
+    flags.add_config(parser)
+    parser.add_argument("--graph", action="append", required=True, metavar="DATASET=FILE", help="graph of a dataset; repeatable")
+    parser.add_argument("--split", action="append", required=True, metavar="DATASET=FILE", help="its split; repeatable")
+    parser.add_argument(
+        "--partition", action="append", required=True, metavar="DATASET/mM=FILE", help="its partition among M clients; repeatable"
+    )
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder that the tables are put in")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write privacy.csv, privacy.md and, where they come from, privacy.json.
+
+    Raises:
+        DataError: if a graph is not the dataset's, or a file is missing or damaged.
+    """
+    from feddep.config.loading import entry, main_tables
+    from feddep.experiment import keys
+    from feddep.experiment.provenance import environment
+    from feddep.graph.partition import Partition
+    from feddep.graph.split import Split
+    from feddep.privacy.guarantees import client_guarantees
+    from feddep.reporting.labels import sort_datasets
+    from feddep.reporting.privacy_page import Case, frame, markdown
+    from feddep.stages.job import load_graph
+    from feddep.training.setting import Setting
+    from feddep.utils.csv_files import write_csv
+    from feddep.utils.storage import write_json, write_text
+
+    config = flags.config_of(arguments)
+    graphs, splits, partitions = (
+        dict(given.split("=", 1) for given in files) for files in (arguments.graph, arguments.split, arguments.partition)
+    )
+    seed, cases = config["seeds"][0], []
+    for dataset in sort_datasets(graphs):
+        graph = load_graph(config, dataset, graphs[dataset])
+        split = Split.load(splits[dataset]).labelled(config["datasets"][dataset]["labelled"], seed)
+        for clients in config["clients"]:
+            partition = Partition.load(partitions[f"{dataset}/m{clients}"])
+            for name in main_tables(config):
+                setting = Setting(**entry(config, "settings", name))
+                guarantees = list(client_guarantees(graph, partition, split, setting, noises(config, dataset)))
+                cases.append(Case(name, dataset, clients, setting, guarantees))
+
+    directory = arguments.output
+    write_csv(directory / "privacy.csv", frame(cases, seed))
+    write_text(directory / "privacy.md", markdown(cases, seed))
+    data = {dataset: keys.data_fingerprint(config, dataset) for dataset in graphs}
+    made_with = environment()
+    made_with["packages"]["dp-accounting"] = version("dp-accounting")
+    write_json(directory / "privacy.json", {"configuration": config, "seed": seed, "data": data, **made_with})
+
+
+def noises(config: "Config", dataset: str) -> dict[str, float]:
+    """σ of every framework of the configuration that trains its classifiers by DP-SGD."""
+    from feddep.config.loading import entry
+
+    parameters = {name: entry(config, "frameworks", name) for name in config["frameworks"]}
+    # FedGNN's noise may also be one on whole updates, which is accounted for differently.
+    noisy = {name for name, each in parameters.items() if "sigma" in each and each.get("noised", "step") == "step"}
+    return {name: entry(config, "frameworks", name, dataset)["sigma"] for name in parameters if name in noisy}

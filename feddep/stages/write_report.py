@@ -1,0 +1,34 @@
+"""Stage ``report``: tables and figures on one page that needs no network."""
+
+import argparse
+from pathlib import Path
+
+from feddep.stages import flags
+
+HELP = "write the report, one HTML page; --print shows the main table in the terminal"
+COMMAND = "report"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the stage's flags."""
+    flags.add_config(parser)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder that report.html is put in")
+    parser.add_argument("--print", action="store_true", help="also print the main table and where table, figure and report lie")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write report.html, and print the main table if asked to."""
+    from feddep.reporting import files, page
+    from feddep.reporting.results import collect
+
+    results = collect(flags.config_of(arguments))
+    files.write(arguments.output, {"report.html": page.html(results)})
+    if arguments.print:
+        output = Path(results.config["output"])
+        shown = {
+            "table": output / "tables" / "accuracy.md",
+            "figure": output / "figures" / "accuracy.png",
+            "report": arguments.output / "report.html",
+        }
+        print(results.printed())
+        print("\n".join(f"{what:8}{file}" for what, file in shown.items() if file.exists()))

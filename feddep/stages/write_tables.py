@@ -1,0 +1,23 @@
+"""Stage ``tables``: every number of the benchmark beside the published one."""
+
+import argparse
+from pathlib import Path
+
+from feddep.stages import flags
+
+HELP = "write the tables: accuracy, comparisons, costs, partitions, provenance"
+COMMAND = "tables"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the stage's flags."""
+    flags.add_config(parser)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder that the tables are put in")
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Write accuracy.{csv,md,tex}, comparisons.csv, costs.{csv,md}, partitions.{csv,md} and provenance.json."""
+    from feddep.reporting import files
+    from feddep.reporting.results import collect
+
+    files.write(arguments.output, collect(flags.config_of(arguments)).tables())

@@ -1,0 +1,36 @@
+"""Evaluation with full neighbourhoods."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from feddep.graph.graph import Graph, mean_adjacency
+from feddep.nn.sparse import SparseMatrix
+
+
+class Evaluator:
+    """Applies a model to all nodes of a graph at once."""
+
+    def __init__(self, graph: Graph, device: str = "cpu", aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency) -> None:
+        """Prepare the inputs; ``aggregation`` gives the matrix that models aggregate neighbours with, shape (n, n)."""
+        self._features = SparseMatrix.from_scipy(graph.features, device)
+        self._mean = SparseMatrix.from_scipy(aggregation(graph), device)
+        self._labels = torch.from_numpy(graph.labels).to(device)
+
+    @torch.no_grad()
+    def logits(self, model: Any) -> Tensor:
+        """Logits of all nodes, shape (n, C)."""
+        return model.full(self._features, self._mean)
+
+    def correct(self, model: Any, nodes: np.ndarray) -> int:
+        """How many of ``nodes`` get their true class."""
+        chosen = torch.from_numpy(nodes).to(self._labels.device)
+        return int((self.logits(model)[chosen].argmax(dim=1) == self._labels[chosen]).sum())
+
+    def accuracy(self, model: Any, nodes: np.ndarray) -> float:
+        """Share of ``nodes`` that get their true class."""
+        return self.correct(model, nodes) / len(nodes)

@@ -1,0 +1,92 @@
+"""Mini-batch training of a classifier on one graph."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import sample_trees
+from feddep.nn.feature_table import FeatureTable
+from feddep.training.setting import Setting
+from feddep.utils import seeding
+
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": partial(torch.optim.SGD, fused=True),
+    "adam": partial(torch.optim.Adam, fused=True),  # a step in a half to a quarter of the time of the unfused one
+}
+
+
+def new_optimizer(model: nn.Module, setting: Setting) -> torch.optim.Optimizer:
+    """The optimiser that the setting names."""
+    return OPTIMIZERS[setting.optimizer](model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+
+
+class Learner:
+    """Trains a GraphSAGE, or what reads sampled trees like one, on the training nodes of one graph.
+
+    Draws come from the learner's own streams, so that what one client draws does not depend on any other.
+
+    Attributes:
+        fanouts: neighbours to draw for a node in each hop, that of the roots first; may change between epochs.
+    """
+
+    def __init__(
+        self,
+        graph: Graph | Sequence[Graph],
+        nodes: np.ndarray,
+        setting: Setting,
+        seed: int,
+        name: str,
+        device: str = "cpu",
+        table: Any = None,
+    ) -> None:
+        """Prepare for training.
+
+        Args:
+            graph: the graph that neighbours are drawn from, or one for each hop, that of the roots first.
+            nodes: training nodes.
+            setting: batch size, fan-out and number of layers are used.
+            seed: the run's seed.
+            name: names the learner's streams, for example ``client3``.
+            device: where tensors live.
+            table: the inputs of nodes, as the models to come look them up; without one, the graph's features.
+        """
+        first = graph if isinstance(graph, Graph) else graph[0]
+        self.fanouts = (setting.fanout,) * setting.layers
+        self._graph = graph
+        self._nodes = nodes
+        self._setting = setting
+        self._table = FeatureTable(first.features, device) if table is None else table
+        self._labels = torch.from_numpy(first.labels).to(device)
+        self._sampling = seeding.generator(seed, name, "sampling")
+        self._dropout = seeding.torch_generator(seed, name, "dropout", device=device)
+
+    @property
+    def size(self) -> int:
+        """Number of training nodes."""
+        return len(self._nodes)
+
+    def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
+        """Visit every training node once, in random order, in mini-batches; return the mean loss a node, in nats.
+
+        All neighbourhoods of the epoch are drawn at once: the draws do not depend on the weights, and one vectorised
+        call costs a fraction of one call a batch.
+        """
+        size, batch_size = self.size, self._setting.batch_size
+        order = self._sampling.permutation(self._nodes)
+        trees = sample_trees(self._graph, order, self.fanouts, self._sampling)
+        labels = self._labels[torch.from_numpy(order).to(self._labels.device)]
+        total = torch.zeros((), device=labels.device)
+        for start in range(0, size, batch_size):
+            batch = slice(start, start + batch_size)
+            optimizer.zero_grad()
+            loss = cross_entropy(model(trees[batch], self._table, self._dropout), labels[batch])
+            loss.backward()
+            optimizer.step()
+            total += loss.detach() * len(trees[batch])
+        return float(total) / max(size, 1)

@@ -1,0 +1,60 @@
+"""How a classifier is trained: the numbers that a paper's "experimental settings" paragraph gives."""
+
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from feddep.utils.parameters import Parameters, Positive, StepSize, Weight
+
+
+class Setting(Parameters):
+    """Model and optimisation, the same for every framework of a table."""
+
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    """`sgd` without momentum (FedDEP), or `adam` (FedSage); a client's optimiser starts afresh in each round"""
+    learning_rate: StepSize = 0.1
+    """step size; FedDEP has 0.1, FedSage 0.001 with Adam"""
+    weight_decay: Weight = 0.0
+    """L2 penalty, as the optimiser's own option (ours; neither paper names one for the classifier)"""
+    batch_size: Positive = 32
+    """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
+    fanout: Annotated[int, Field(ge=1, le=10**4)] = 5
+    """neighbours d drawn for a node in each layer (FedDEP and FedSage)"""
+    rounds: Positive = 50
+    """communication rounds; epochs for a model that is trained alone (FedDEP and FedSage: 50 epochs)"""
+    local_epochs: Positive = 1
+    """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not say)"""
+    layers: Annotated[int, Field(ge=1, le=100)] = 2
+    """GraphSAGE layers with mean aggregation (FedDEP and FedSage)"""
+    hidden_channels: Positive = 128
+    """width of the hidden layers (code)"""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """probability that a hidden unit is set to zero in training (code)"""
+
+    def restricted(self, names: Collection[str], reader: str) -> Any:
+        """A view that shows only the fields ``names``, which ``reader`` has declared."""
+        return Restricted({name: getattr(self, name) for name in names}, reader)
+
+
+class Restricted:
+    """Some fields of a :class:`Setting`; reading any other raises an error, so that no cache depends on it unnoticed."""
+
+    def __init__(self, values: dict[str, Any], reader: str) -> None:
+        self.__dict__.update(values)
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there.
+
+        Raises:
+            AttributeError: naming the reader and the field.
+        """
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"{self._reader} reads setting.{name}, which it does not declare")
+
+    def replace(self, **changes: Any) -> "Restricted":
+        """A copy with some fields set."""
+        shown = {name: value for name, value in self.__dict__.items() if name != "_reader"}
+        return Restricted({**shown, **changes}, self._reader)

@@ -1,0 +1,43 @@
+"""What is reported of a run: accuracies, training curve and bytes sent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from feddep.training.task import RunResult
+
+
+def summary(result: RunResult) -> dict[str, Any]:
+    """The deterministic part of a run's results, ready for JSON; several models are averaged, round by round.
+
+    Returns:
+        ``accuracy`` and ``validation``, shares of the test and validation nodes, each with the ``best`` round on validation and
+        the ``last``; ``best_round``, from 1, a list where there are several models; ``clients``, facts and accuracy of each
+        client's own model; ``curve``, lists over the rounds; ``ledger``, what crossed the boundary of the clients.
+    """
+    histories = result.histories
+
+    def mean(values: Sequence[float]) -> float:
+        return float(np.mean(values))
+
+    def course(of: str) -> list[float]:
+        return [mean(values) for values in zip(*(getattr(history, of) for history in histories), strict=True)]
+
+    best_rounds = [history.best_round for history in histories]
+    return {
+        "accuracy": {"best": mean([h.best_test for h in histories]), "last": mean([h.test[-1] for h in histories])},
+        "validation": {"best": mean([max(h.validation) for h in histories]), "last": mean([h.validation[-1] for h in histories])},
+        "best_round": best_rounds[0] if len(histories) == 1 else best_rounds,
+        "clients": [
+            {**facts, "accuracy": {"best": history.best_test, "last": history.test[-1]}}
+            for facts, history in zip(result.clients, histories, strict=False)
+        ],
+        "curve": {
+            "round": list(range(1, len(histories[0].loss) + 1)),
+            "loss": course("loss"),
+            "validation": course("validation"),
+            "test": course("test"),
+        },
+        "ledger": result.ledger,
+    }

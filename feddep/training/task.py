@@ -1,0 +1,123 @@
+"""What a framework is given, and what it gives back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
+from feddep.nn.sage import GraphSAGE
+from feddep.training.evaluator import Evaluator
+from feddep.training.history import History
+from feddep.training.setting import Setting
+from feddep.utils import seeding
+from feddep.utils.errors import PartitionError
+from feddep.utils.progress import track
+
+Part = tuple[Graph, Split]
+"""A client's subgraph and its training, validation and test nodes."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A graph, who holds which part of it, and how to train: all that a run is, but for its framework.
+
+    Attributes:
+        name: what the run is called on its progress bar.
+        graph: the global graph, features scaled as the configuration says.  Only the experimenter sees it whole.
+        split: training, validation and test nodes of the global graph.
+        partition: which client holds which node; none where the framework sees the whole graph.
+        setting: how classifiers are trained.
+        seed: the run's seed, from which every random draw follows.
+        device: where tensors live, ``cpu`` or ``cuda``.
+        step_results: results of the framework's steps that are at hand, each a
+            :class:`feddep.methods.framework.StepResult`, by stage.
+    """
+
+    name: str
+    graph: Graph
+    split: Split
+    partition: Partition | None
+    setting: Setting
+    seed: int
+    device: str = "cpu"
+    step_results: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def model_sizes(self) -> tuple[int, int, int, int, float]:
+        """The first arguments of every classifier: features, hidden channels, classes, layers, dropout."""
+        graph, setting = self.graph, self.setting
+        return graph.num_features, setting.hidden_channels, graph.num_classes, setting.layers, setting.dropout
+
+    def new_model(self) -> GraphSAGE:
+        """A GraphSAGE for this graph with the run's initial weights: the same for every framework and client."""
+        model = GraphSAGE(*self.model_sizes)
+        model.reset_parameters(self.torch_generator("weights"))
+        return model.to(self.device)
+
+    def torch_generator(self, *path: str | int) -> torch.Generator:
+        """A PyTorch generator on the CPU for the stream ``path`` of the run."""
+        return seeding.torch_generator(self.seed, *path)
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """The experimenter's view: full neighbourhoods on the global graph."""
+        return Evaluator(self.graph, self.device)
+
+    def test(self, model: GraphSAGE) -> float:
+        """Accuracy on the global graph's test nodes."""
+        return self.evaluator.accuracy(model, self.split.test)
+
+    def subgraphs(self) -> list[Part]:
+        """Each client's induced subgraph and its share of the split, in the subgraph's own node ids.
+
+        Raises:
+            PartitionError: if there is no partition, or a client holds no validation node to choose a round by.
+        """
+        if self.partition is None:
+            raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
+        parts = []
+        for client in range(self.partition.num_clients):
+            nodes = self.partition.nodes(client)
+            split = self.split.restrict(nodes)
+            if not len(split.val):
+                raise PartitionError(
+                    f"client {client} of {self.partition.num_clients} holds {len(nodes)} nodes but none for validation; "
+                    "use fewer clients (key clients) or a larger split.val"
+                )
+            parts.append((self.graph.subgraph(nodes), split))
+        return parts
+
+    def rounds(self) -> Iterator[int]:
+        """1 … rounds, with a progress bar."""
+        return track(range(1, self.setting.rounds + 1), self.name)
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came out of a run.
+
+    Attributes:
+        histories: one history a model that was trained: one for a shared model, one a client for local models.
+        ledger: what crossed the clients' boundary (rows of :meth:`feddep.federation.ledger.Ledger.rows`).
+        clients: facts on each client to report beside its own model's accuracy; empty for a shared model.
+    """
+
+    histories: list[History]
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+    clients: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+    def weights(self) -> dict[str, Tensor]:
+        """Weights of every model at its best round, by name; a client's are prefixed with its number."""
+        if len(self.histories) == 1:
+            return dict(self.histories[0].best_weights)
+        return {
+            f"client{number}.{name}": tensor
+            for number, history in enumerate(self.histories)
+            for name, tensor in history.best_weights.items()
+        }

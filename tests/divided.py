@@ -1,0 +1,61 @@
+"""Small tasks to test the baselines on: any graph, divided at random."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
+from feddep.nn.sage import GraphSAGE
+from feddep.training.setting import Setting
+from feddep.training.task import Task
+from graphs import random_graph
+
+WIDTH = 5
+
+
+def divide(graph: Graph, owner: np.ndarray, layers: int = 2, fanout: int = 3, dropout: float = 0.0) -> Task:
+    """A task in which ``owner`` says whose node is whose; every client validates on its first node and trains on the rest."""
+    clients = int(owner.max()) + 1
+    first = np.array([np.flatnonzero(owner == i)[0] for i in range(clients)])
+    rest = np.setdiff1d(np.arange(graph.num_nodes), first)
+    setting = Setting(
+        optimizer="sgd",
+        learning_rate=0.5,
+        weight_decay=0.0,
+        batch_size=8,
+        fanout=fanout,
+        rounds=3,
+        local_epochs=1,
+        layers=layers,
+        hidden_channels=WIDTH,
+        dropout=dropout,
+    )
+    return Task("divided", graph, Split(rest, first, rest), Partition(owner, clients), setting, 0)
+
+
+def owners(nodes: int, clients: int, seed: int) -> np.ndarray:
+    """A random owner for each node, with at least one node for every client."""
+    rng = np.random.default_rng(seed)
+    return rng.permutation(np.concatenate([np.arange(clients), rng.integers(0, clients, nodes - clients)]))
+
+
+def random_task(nodes: int = 24, edges: int = 50, clients: int = 3, layers: int = 2, seed: int = 0, **more: float) -> Task:
+    """A random graph with a random division."""
+    return divide(random_graph(nodes, edges, seed=seed), owners(nodes, clients, seed), layers, **more)
+
+
+@st.composite
+def tasks(draw: st.DrawFn) -> Task:
+    """Any small task: few or many edges, up to 4 clients, up to 3 layers."""
+    clients, seed = draw(st.integers(1, 4)), draw(st.integers(0, 2**16))
+    nodes = draw(st.integers(clients + 1, 10))
+    return random_task(nodes, draw(st.integers(0, 25)), clients, draw(st.integers(1, 3)), seed)
+
+
+def trained(task: Task, seed: int = 3) -> GraphSAGE:
+    """A model with weights that are not the run's initial ones."""
+    model = task.new_model()
+    model.reset_parameters(torch.Generator().manual_seed(seed))
+    return model

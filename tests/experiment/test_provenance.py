@@ -1,0 +1,40 @@
+"""What is noted beside a number: the machine, the packages, the commit."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from feddep.experiment.provenance import environment, git_state
+
+
+def test_environment():
+    record = environment("cpu", 2)
+    assert record["python"] == sys.version.split()[0]
+    assert record["packages"]["numpy"]
+    assert record["packages"]["torch"].startswith("2.")
+    assert (record["device"], record["threads"]) == ("cpu", 2)
+    assert record["time"].endswith("+00:00")
+    assert os.uname().nodename not in str(record)
+    assert "device" not in environment()
+
+
+def git(directory: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "core.hooksPath=/dev/null"]
+    command = ["git", "-C", str(directory), *identity, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_git_state(tmp_path: Path):
+    assert git_state(tmp_path) == {"commit": None, "dirty": None}
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "feddep").mkdir()
+    (tmp_path / "feddep" / "a.py").write_text("a = 1\n")
+    git(tmp_path, "add", "feddep")
+    git(tmp_path, "commit", "--quiet", "-m", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "table.csv").write_text("1\n")
+    assert git_state(tmp_path) == {"commit": commit, "dirty": False}  # results are no code
+    (tmp_path / "feddep" / "a.py").write_text("a = 2\n")
+    assert git_state(tmp_path) == {"commit": commit, "dirty": True}

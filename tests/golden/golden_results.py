@@ -1,0 +1,140 @@
+"""Golden results: what every framework and step computes on a tiny graph, with the revisions that it was computed at.
+
+``python tests/golden/golden_results.py`` writes the results anew.  It refuses where numbers have moved and no revision has: raise
+the ``revision`` of the step or framework in ``feddep/methods/``, or ``REVISION`` of split, partition, scaling or training.
+"""
+
+import dataclasses
+import hashlib
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from feddep import training
+from feddep.datasets.synthetic import planted_partition
+from feddep.graph import partition, scaling, split
+from feddep.graph.partition import louvain
+from feddep.graph.split import random_split
+from feddep.methods import registry
+from feddep.methods.framework import StepResult, run_steps
+from feddep.training.setting import Setting
+from feddep.training.summary import summary
+from feddep.training.task import Task
+
+FILE = Path(__file__).with_name("golden.json")
+_SGD = {"learning_rate": 0.5, "batch_size": 16, "fanout": 3, "rounds": 3, "hidden_channels": 16, "dropout": 0.2}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sgd": _SGD,
+    "adam": {
+        **{"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 0.001, "batch_size": 8, "fanout": 2},
+        **{"rounds": 2, "local_epochs": 2, "layers": 3, "hidden_channels": 8, "dropout": 0.5},
+    },
+}
+_SMALL = {
+    **{"prototypes": 3, "embedding": 8, "pretraining_epochs": 3},
+    **{"generator_local_epochs": 3, "generator_federated_epochs": 3, "generator_width": 16},
+}
+_AUTHORS = {"fused": "authors", "hidden_from": "all", "scale": "authors"}
+_ADAM = {"generator_optimizer": "adam", "generator_learning_rate": 0.01, "generator_epochs": 10}
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("feddep", _AUTHORS),
+    ("feddep", {"clustering": "dec"}),
+    ("feddep", {"encoder": "common", "inference": "generated"}),
+    ("feddep", {**_AUTHORS, **_ADAM, "bernoulli_rate": 0.5, "slots": "all"}),
+    ("feddep", {"initial": "uniform", "depth": 0, "cross_weight": 0.0}),
+    ("feddep", {"prototypes": None, "task_weight": 0.0, "depth": 3}),
+    ("feddep", {**_AUTHORS, "count_bias": 1.0}),
+    ("feddep_joint", _AUTHORS),
+    ("feddep_wo_dgen", {"reading": "unmended"}),
+    ("feddep_wo_proto", _AUTHORS),
+    ("embedding_oracle", {"encoder": "common", "inference": "generated"}),
+    ("fedgnn", {"noised": "update"}),
+    ("fedgnn", {"noised": "share"}),
+    ("fedsage_plus", {"hidden_from": "validation", "generator_batch": 4096, "scale": "authors", "cross_weight": 3.0}),
+    ("fedgsl", {"edges": 3, "share": 0.5, "refresh": 1}),
+    ("fedgraph", {"episodes": 0}),
+    ("halo", {"hops": 1}),
+]
+"""Frameworks with parameters under which other code runs than by default."""
+
+
+def cases() -> dict[str, tuple[str, str, dict[str, Any]]]:
+    """Framework, setting and parameters of every case, by its name."""
+    listed = [(name, setting, {}) for name in registry.frameworks() for setting in SETTINGS]
+    listed += [(name, "sgd", changes) for name, changes in VARIANTS]
+    found = {}
+    for name, setting, changes in listed:
+        fields = registry.find(name).parameters.model_fields
+        small = {key: value for key, value in _SMALL.items() if key in fields}
+        if name == "locsage_plus":
+            small["generator_federated_epochs"] = 0
+        label = ",".join([name, setting, *(f"{key}={value}" for key, value in changes.items())])
+        found[label] = (name, setting, {**small, **changes})
+    return found
+
+
+def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Revisions, tensors of the steps and result of a case."""
+    torch.set_num_threads(1)
+    graph = planted_partition(160, 4, 12, 48, 5.0, 1.5, 6, 0.6, 0)
+    framework = registry.find(name)
+    given = framework.parameters(**parameters)
+    owners = louvain(graph, 3, 0) if framework.partitioned else None
+    shares = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
+    task = Task("golden", graph, shares, owners, Setting(**SETTINGS[setting]), 0)
+    steps = framework.steps(given)
+    results = run_steps(task, given, steps)
+    found = summary(framework.run(dataclasses.replace(task, step_results=results), given))
+    ledger = found.pop("ledger")
+    return {
+        "revisions": {
+            **{"split": split.REVISION, "partition": partition.REVISION, "scaling": scaling.REVISION},
+            **{"training": training.REVISION, "framework": framework.revision},
+            **{step.name: step.revision for step in steps},
+        },
+        "steps": {stage: _tensors(result) for stage, result in results.items()},
+        "result": {**found, "messages": sum(row["messages"] for row in ledger), "bytes": sum(row["bytes"] for row in ledger)},
+    }
+
+
+def _tensors(result: StepResult) -> dict[str, dict[str, Any]]:
+    return {
+        name: {
+            "shape": list(tensor.shape),
+            "sum": float(tensor.double().sum()),
+            "sha256": hashlib.sha256(tensor.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:16],
+        }
+        for name, tensor in sorted(result.tensors.items())
+    }
+
+
+def machine() -> str:
+    """Where numbers are the same to the last bit: processor and PyTorch."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
+    models = {line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "cpu family", "model\t"))}
+    return f"{platform.machine()} {' '.join(sorted(models))} {torch.backends.cpu.get_cpu_capability()} torch {torch.__version__}"
+
+
+def write() -> None:
+    """Compute all cases and write them, unless numbers have moved without a revision.
+
+    Raises:
+        SystemExit: naming the first case that has.
+    """
+    before = json.loads(FILE.read_text()) if FILE.is_file() else {"machine": "", "cases": {}}
+    now = {label: compute(*case) for label, case in cases().items()}
+    for label, found in now.items():
+        old = before["cases"].get(label)
+        moved = old is not None and before["machine"] == machine() and old != found
+        if moved and old["revisions"] == found["revisions"]:
+            sys.exit(f"the numbers of {label} have moved, and no revision has: raise the one of what you changed")
+    FILE.write_text(json.dumps({"machine": machine(), "cases": now}, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,33 @@
+"""Numbers do not move unless a revision does: what keeps the content keys honest."""
+
+import json
+
+import pytest
+
+from feddep.methods import registry
+from golden import golden_results
+
+GOLDEN = json.loads(golden_results.FILE.read_text())
+CASES = golden_results.cases()
+
+
+def test_every_framework_and_step_has_a_case():
+    assert set(GOLDEN["cases"]) == set(CASES), "write the golden results anew: python tests/golden/golden_results.py"
+    covered = {framework for framework, _, _ in CASES.values()}
+    assert covered == set(registry.frameworks())
+    steps = {step.name for name, case in registry.frameworks().items() for step in case.steps(case.parameters())}
+    assert steps <= {name for case in GOLDEN["cases"].values() for name in case["revisions"]}
+
+
+@pytest.mark.parametrize("label", CASES)
+def test_numbers_move_only_with_a_revision(label: str):
+    found, golden = golden_results.compute(*CASES[label]), GOLDEN["cases"][label]
+    assert found["revisions"] == golden["revisions"], "write the golden results anew: python tests/golden/golden_results.py"
+    if golden_results.machine() == GOLDEN["machine"]:
+        assert found == golden, f"the numbers of {label} have moved: raise the revision of what you changed"
+    else:
+        # Elsewhere sums are added in another order, and an answer or a rounded number may tip: compare what hardly can.
+        assert {key: found["result"][key] for key in ("messages", "bytes")} == {
+            key: golden["result"][key] for key in ("messages", "bytes")
+        }
+        assert found["result"]["curve"]["loss"] == pytest.approx(golden["result"]["curve"]["loss"], rel=0.05)

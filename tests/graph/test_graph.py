@@ -1,0 +1,199 @@
+"""The graph: simple whatever it is made from, its subgraphs induced, its fingerprint a matter of content."""
+
+import dataclasses
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feddep.graph.graph import Graph
+from feddep.utils.errors import DataError
+from feddep.utils.storage import read_arrays, write_arrays
+
+NUM_CLASSES = 3
+
+
+def build(edges, n: int, seed: int = 0) -> Graph:
+    """A graph with random sparse features and labels."""
+    rng = np.random.default_rng(seed)
+    features = sp.random(n, 5, density=0.4, rng=rng, format="csr", dtype=np.float32)
+    return Graph.from_edges(np.array(edges).reshape(-1, 2), features, rng.integers(0, NUM_CLASSES, n), NUM_CLASSES)
+
+
+@st.composite
+def edge_lists(draw):
+    """A number of nodes, and pairs of them with repeats, self-loops and both directions."""
+    n = draw(st.integers(1, 12))
+    node = st.integers(0, n - 1)
+    return n, draw(st.lists(st.tuples(node, node), max_size=40))
+
+
+def assert_same(graph: Graph, other: Graph) -> None:
+    assert graph.fingerprint == other.fingerprint
+    for name in ("indptr", "indices", "labels"):
+        mine, theirs = getattr(graph, name), getattr(other, name)
+        np.testing.assert_array_equal(mine, theirs)
+        assert mine.dtype == theirs.dtype
+    np.testing.assert_array_equal(graph.features.toarray(), other.features.toarray())
+    assert graph.num_classes == other.num_classes
+
+
+@given(edge_lists())
+def test_simple_and_undirected(pairs):
+    n, edges = pairs
+    graph = build(edges, n)
+    wanted = sorted({(min(pair), max(pair)) for pair in edges if pair[0] != pair[1]})
+    assert graph.edges().tolist() == [list(pair) for pair in wanted]
+    assert graph.edges().dtype == np.int64
+    assert graph.num_edges == len(wanted)
+    dense = graph.adjacency.toarray()
+    np.testing.assert_array_equal(dense, dense.T)
+    assert set(np.unique(dense)) <= {0, 1}
+    np.testing.assert_array_equal(graph.degrees, dense.sum(axis=1))
+    for node in range(n):
+        neighbours = graph.indices[graph.indptr[node] : graph.indptr[node + 1]]
+        assert (np.diff(neighbours) > 0).all()
+
+
+@pytest.mark.parametrize("repeats", [2, 128, 256, 512, 1000])
+def test_an_edge_named_often_is_one_edge(repeats):
+    """Also as often as makes a small counter overflow to zero."""
+    graph = build([[0, 1]] * repeats, 3)
+    assert graph.edges().tolist() == [[0, 1]]
+    assert graph.adjacency.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+
+
+@given(edge_lists(), st.randoms(use_true_random=False))
+def test_order_of_edges_does_not_matter(pairs, random):
+    n, edges = pairs
+    shuffled = [pair[::-1] if random.random() < 0.5 else pair for pair in random.sample(edges, len(edges))]
+    assert_same(build(edges, n), build(shuffled, n))
+
+
+@given(edge_lists(), st.data())
+def test_subgraph_is_the_induced_one(pairs, data):
+    n, edges = pairs
+    graph = build(edges, n)
+    nodes = np.array(data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, n))], dtype=np.int64)
+    part = graph.subgraph(nodes)
+
+    whole = nx.Graph(edges)
+    whole.remove_edges_from(list(nx.selfloop_edges(whole)))
+    wanted = {frozenset(edge) for edge in whole.subgraph(nodes.tolist()).edges}
+    assert {frozenset(edge) for edge in nodes[part.edges()].tolist()} == wanted
+    assert part.num_edges == len(wanted)
+    np.testing.assert_array_equal(part.features.toarray(), graph.features.toarray()[nodes])
+    np.testing.assert_array_equal(part.labels, graph.labels[nodes])
+    assert part.num_classes == NUM_CLASSES
+    assert part.features.has_sorted_indices
+    for node in range(part.num_nodes):
+        assert (np.diff(part.indices[part.indptr[node] : part.indptr[node + 1]]) > 0).all()
+
+
+@given(edge_lists())
+def test_subgraph_of_all_nodes_is_the_graph(pairs):
+    n, edges = pairs
+    graph = build(edges, n)
+    assert_same(graph.subgraph(np.arange(n)), graph)
+
+
+def test_types_are_those_that_are_promised():
+    for graph in (build([[0, 1], [1, 2]], 4), build([[0, 1], [1, 2]], 4).subgraph(np.array([2, 1]))):
+        assert (graph.indptr.dtype, graph.indices.dtype, graph.labels.dtype) == (np.int64, np.int32, np.int64)
+        assert graph.features.dtype == np.float32
+        assert isinstance(graph.features, sp.csr_matrix)
+
+
+def test_features_have_one_form():
+    """Repeated, stored zero and unsorted entries: the same graph as from the dense matrix."""
+    dense = np.array([[0, 3, 1], [0, 0, 2]])
+    messy = sp.coo_matrix(([1, 1, 2, 0, 2], ([0, 0, 0, 1, 1], [2, 1, 1, 0, 2])), shape=(2, 3))
+    edges, labels = np.array([[0, 1]]), [0, 1]
+    graph = Graph.from_edges(edges, messy, labels, 2)
+    assert_same(graph, Graph.from_edges(edges, dense, labels, 2))
+    assert graph.features.nnz == 3
+    assert graph.num_features == 3
+
+
+def test_features_that_were_given_keep_their_values():
+    given_features = sp.csr_matrix(
+        (np.array([1, 1, 2], dtype=np.float32), np.array([2, 1, 1], dtype=np.int32), np.array([0, 3], dtype=np.int32)),
+        shape=(1, 3),
+    )
+    Graph.from_edges(np.empty((0, 2)), given_features, [0], 1)
+    assert given_features.toarray().tolist() == [[0, 3, 1]]
+
+
+@pytest.mark.parametrize(
+    ("edges", "labels", "words"),
+    [
+        ([[0, 2]], [0, 1], "the graph has 2 nodes but edges name nodes 0 to 2"),
+        ([[-1, 0]], [0, 1], "edges name nodes -1 to 0"),
+        ([[0, 1]], [0, 2], "labels run from 0 to 2 but there are 2 classes"),
+        ([[0, 1]], [-1, 0], "labels run from -1 to 0"),
+        ([[0, 1]], [0, 1, 1], r"2 rows of features but labels of shape \(3,\)"),
+    ],
+)
+def test_what_is_no_graph(edges, labels, words):
+    with pytest.raises(DataError, match=words):
+        Graph.from_edges(np.array(edges), np.eye(2), labels, 2)
+
+
+def test_fingerprint_sees_every_change():
+    graph = build([[0, 1], [1, 2]], 4)
+    scaled = graph.features * np.float32(2)
+    wider = sp.csr_matrix((graph.features.data, graph.features.indices, graph.features.indptr), shape=(4, 6))
+    others = [
+        build([[0, 1], [1, 3]], 4),
+        build([[0, 1]], 4),
+        dataclasses.replace(graph, features=scaled),
+        dataclasses.replace(graph, features=wider),
+        dataclasses.replace(graph, labels=(graph.labels + 1) % NUM_CLASSES),
+        dataclasses.replace(graph, num_classes=NUM_CLASSES + 1),
+        graph.subgraph(np.array([0, 1, 2])),
+    ]
+    assert len({graph.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(others)
+
+
+def test_the_fingerprint_is_fixed():
+    """The registry knows the public graphs by their fingerprints: whoever changes how it is computed changes them all."""
+    graph = Graph.from_edges(np.array([[0, 1], [1, 2]]), np.array([[1, 0], [0, 0.5], [0, 0]]), [0, 1, 1], 2)
+    assert graph.fingerprint == "108ee2a4ae17c7b9ed646b03c7b11df013b0c662974ddfa7c86d6abcec55784a"
+
+
+@given(pairs=edge_lists())
+def test_save_and_load(tmp_path_factory, pairs):
+    n, edges = pairs
+    graph = build(edges, n)
+    path = tmp_path_factory.getbasetemp() / "graph.safetensors"
+    graph.save(path)
+    loaded = Graph.load(path)
+    assert_same(loaded, graph)
+    assert_same(loaded.subgraph(np.arange(n)[::2]), graph.subgraph(np.arange(n)[::2]))
+
+
+def test_same_graph_same_bytes(tmp_path):
+    build([[0, 1], [1, 2]], 4).save(tmp_path / "first.safetensors")
+    build([[2, 1], [1, 0]], 4).save(tmp_path / "second.safetensors")
+    assert (tmp_path / "first.safetensors").read_bytes() == (tmp_path / "second.safetensors").read_bytes()
+
+
+def test_damaged_file(tmp_path):
+    path = tmp_path / "graph.safetensors"
+    build([[0, 1]], 3).save(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"graph\.safetensors is damaged"):
+        Graph.load(path)
+
+
+def test_file_that_holds_no_graph(tmp_path):
+    path = tmp_path / "graph.safetensors"
+    build([[0, 1]], 3).save(path)
+    arrays = read_arrays(path)
+    del arrays["feature_data"]
+    write_arrays(path, arrays)
+    with pytest.raises(DataError, match=r"graph\.safetensors holds no graph: 'feature_data' is missing"):
+        Graph.load(path)

@@ -1,0 +1,114 @@
+"""Scaling of sparse features against the same formula on dense ones."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from feddep.graph.scaling import SCALINGS, scale
+from feddep.utils.errors import ConfigError, DataError
+
+FINITE = st.floats(-1e6, 1e6, width=32, allow_subnormal=False)
+COUNTS = st.one_of(st.just(np.float32(0)), st.floats(0, 1e6, width=32, allow_subnormal=False))
+
+
+def matrices(values):
+    """Dense matrices, empty ones too; whole columns are dense often enough to matter."""
+    return hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6), elements=values)
+
+
+def dense_minmax(x: np.ndarray) -> np.ndarray:
+    x = x.astype(np.float64)
+    if not x.size:
+        return x
+    low, high = x.min(axis=0), x.max(axis=0)
+    return (x - low) / np.where(high > low, high - low, 1)
+
+
+def dense_row(x: np.ndarray) -> np.ndarray:
+    sums = x.astype(np.float64).sum(axis=1, keepdims=True)
+    return x / np.where(sums > 0, sums, 1)
+
+
+def assert_is_clean(scaled: sp.csr_matrix) -> None:
+    assert scaled.dtype == np.float32
+    assert scaled.has_canonical_format
+    assert (scaled.data != 0).all()
+
+
+@given(matrices(COUNTS))
+def test_row_against_dense(x):
+    scaled = scale(sp.csr_matrix(x), "row")
+    assert_is_clean(scaled)
+    np.testing.assert_allclose(scaled.toarray(), dense_row(x), rtol=1e-6, atol=1e-30)
+    sums = scaled.sum(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(np.asarray(sums).ravel(), x.any(axis=1), rtol=1e-6)
+
+
+@given(matrices(COUNTS))
+def test_minmax_against_dense(x):
+    scaled = scale(sp.csr_matrix(x), "minmax")
+    assert_is_clean(scaled)
+    np.testing.assert_allclose(scaled.toarray(), dense_minmax(x), rtol=1e-6, atol=1e-30)
+    assert scaled.nnz <= np.count_nonzero(x)
+
+
+@given(matrices(FINITE))
+def test_minmax_is_exact_or_refuses(x):
+    """With negative values: either the dense result, or an error just where a zero would not stay zero."""
+    fills_in = bool(((x == 0) & (dense_minmax(x) != 0)).any())
+    if fills_in:
+        with pytest.raises(DataError, match="no longer be sparse"):
+            scale(sp.csr_matrix(x), "minmax")
+    else:
+        np.testing.assert_allclose(scale(sp.csr_matrix(x), "minmax").toarray(), dense_minmax(x), rtol=1e-6, atol=1e-30)
+
+
+def test_minmax_of_each_kind_of_column():
+    x = np.array(
+        [  # sparse, dense and positive, constant, empty, dense and negative
+            [0, 2, 7, 0, -3],
+            [4, 3, 7, 0, -1],
+            [1, 6, 7, 0, -2],
+        ],
+        dtype=np.float32,
+    )
+    expected = [[0, 0, 0, 0, 0], [1, 0.25, 0, 0, 1], [0.25, 1, 0, 0, 0.5]]
+    np.testing.assert_array_equal(scale(sp.csr_matrix(x), "minmax").toarray(), expected)
+
+
+def test_minmax_names_the_column():
+    x = sp.csr_matrix(np.array([[1, 0], [1, -2]], dtype=np.float32))
+    with pytest.raises(DataError, match="column 1, whose minimum is -2"):
+        scale(x, "minmax")
+
+
+def test_row_refuses_negative_values():
+    with pytest.raises(DataError, match=r"the smallest is -0\.5"):
+        scale(sp.csr_matrix(np.array([[1, -0.5]], dtype=np.float32)), "row")
+
+
+def test_row_sums_are_wider_than_features():
+    x = sp.csr_matrix(np.full((1, 4), 3e38, dtype=np.float32))  # the sum is beyond float32
+    np.testing.assert_array_equal(scale(x, "row").toarray(), [[0.25] * 4])
+
+
+def test_raw_is_the_same_matrix():
+    x = sp.csr_matrix(np.eye(3, dtype=np.float32))
+    assert scale(x, "raw") is x
+
+
+@pytest.mark.parametrize("how", SCALINGS)
+def test_input_is_left_as_it_is(how):
+    dense = np.array([[2, 0, 1], [3, 5, 0], [4, 0, 0]], dtype=np.float32)
+    x = sp.csr_matrix(dense)
+    scale(x, how)
+    np.testing.assert_array_equal(x.toarray(), dense)
+    assert x.nnz == 5
+
+
+def test_unknown_scaling():
+    with pytest.raises(ConfigError, match="features is zscore; allowed: raw, row, minmax"):
+        scale(sp.csr_matrix((2, 2), dtype=np.float32), "zscore")

@@ -1,0 +1,159 @@
+"""Splits: disjoint, uniform, of the right sizes, and the same for a client as for the whole graph."""
+
+import argparse
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feddep.graph.graph import Graph
+from feddep.graph.split import Split, random_split
+from feddep.stages import split_nodes as stage
+from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.seeding import generator
+from feddep.utils.storage import write_arrays, write_json
+from graphs import MINIMAL_CONFIG
+
+FRACTIONS = {"train": 0.6, "val": 0.2, "test": 0.2}
+
+
+def parts(split: Split) -> list[np.ndarray]:
+    return [split.train, split.val, split.test]
+
+
+def sizes(split: Split) -> list[int]:
+    return [len(part) for part in parts(split)]
+
+
+def assert_same(split: Split, other: Split) -> None:
+    for part, twin in zip(parts(split), parts(other), strict=True):
+        np.testing.assert_array_equal(part, twin)
+        assert part.dtype == twin.dtype == np.int64
+
+
+@st.composite
+def shares(draw):
+    """Fractions in hundredths that sum to 1, as a person would write them."""
+    first = draw(st.integers(5, 90))
+    second = draw(st.integers(5, 95 - first))
+    return {"train": first / 100, "val": second / 100, "test": (100 - first - second) / 100}
+
+
+@given(st.integers(40, 500), shares(), st.integers(0, 2**40))
+def test_every_node_is_in_exactly_one_part(n, fractions, seed):
+    split = random_split(n, fractions, seed)
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts(split))), np.arange(n))
+    for name, part in zip(fractions, parts(split), strict=True):
+        assert (np.diff(part) > 0).all()
+        assert abs(len(part) - n * fractions[name]) < 1 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [(10, [6, 2, 2]), (2708, [1624, 542, 542]), (3, [1, 1, 1]), (240, [144, 48, 48]), (18333, [10999, 3667, 3667])],
+)
+def test_sizes(n, expected):
+    assert sizes(random_split(n, FRACTIONS, 0)) == expected
+
+
+def test_rounding_of_floats_costs_no_node():
+    # 0.29 · 100 is 28.999999999999996 in floating point, and three times 1/3 need not be 1.
+    assert sizes(random_split(100, {"train": 0.29, "val": 0.7, "test": 0.01}, 0)) == [29, 70, 1]
+    assert sizes(random_split(99999, dict.fromkeys(FRACTIONS, 0.333333333333), 0)) == [33333, 33333, 33333]
+
+
+def test_nodes_may_be_left_over():
+    assert sizes(random_split(100, {"train": 0.2, "val": 0.1, "test": 0.3}, 0)) == [20, 10, 30]
+
+
+def test_each_node_is_as_likely_as_any_other():
+    n, draws = 20, 2000
+    counts = np.zeros(n)
+    for seed in range(draws):
+        counts[random_split(n, FRACTIONS, seed).train] += 1
+    # Standard deviation of a count: sqrt(2000 · 0.6 · 0.4) = 22.
+    assert np.abs(counts - 0.6 * draws).max() < 5 * 22
+
+
+def test_same_seed_same_split():
+    assert_same(random_split(50, FRACTIONS, 3), random_split(50, FRACTIONS, 3))
+    assert random_split(50, FRACTIONS, 3).train.tolist() != random_split(50, FRACTIONS, 4).train.tolist()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"train": 0.0}, "split.train is 0; it must be above 0"),
+        ({"test": -0.2}, "split.test is -0.2"),
+        ({"val": float("nan")}, "split.val is nan"),
+        ({"val": 0.3}, "sum to 1.1; the sum must be at most 1"),
+        ({"vall": 0.2}, "split has the keys train, val, test, vall"),
+        ({"val": 0.001}, "split.val is 0.001, which leaves no node of a graph of 100"),
+    ],
+)
+def test_wrong_fractions(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        random_split(100, FRACTIONS | changes, 0)
+
+
+def test_missing_fraction():
+    with pytest.raises(ConfigError, match="needed: train, val, test"):
+        random_split(100, {"train": 0.8, "val": 0.2}, 0)
+
+
+@given(st.integers(0, 1000), st.permutations(range(30)), st.integers(0, 30))
+def test_restricted_ids_name_the_same_nodes(seed, order, count):
+    split = random_split(30, FRACTIONS, seed)
+    nodes = np.array(order[:count], dtype=np.int64)
+    local = split.restrict(nodes)
+    for part, mine in zip(parts(split), parts(local), strict=True):
+        assert mine.dtype == np.int64
+        assert (np.diff(mine) > 0).all()
+        assert set(nodes[mine]) == set(part) & set(nodes)
+
+
+def test_save_and_load(tmp_path):
+    split = random_split(50, FRACTIONS, 0)
+    split.save(tmp_path / "split.safetensors")
+    assert_same(Split.load(tmp_path / "split.safetensors"), split)
+
+
+def test_another_file_is_no_split(tmp_path):
+    path = tmp_path / "split.safetensors"
+    write_arrays(path, {"client": np.zeros(3, dtype=np.int64)})
+    with pytest.raises(DataError, match=r"split\.safetensors holds no split: it has client"):
+        Split.load(path)
+
+
+def test_stage(tmp_path):
+    labels = generator(0, "labels").integers(0, 2, 40)
+    Graph.from_edges(np.array([[0, 1]]), np.eye(40), labels, 2).save(tmp_path / "graph.safetensors")
+    write_json(tmp_path / "config.json", {**MINIMAL_CONFIG, "split": FRACTIONS})
+    parser = argparse.ArgumentParser()
+    stage.add_arguments(parser)
+    files = [
+        f"--config={tmp_path}/config.json",
+        f"--graph={tmp_path}/graph.safetensors",
+        f"--output={tmp_path}/a/b/split.safetensors",
+    ]
+    stage.main(parser.parse_args(["--dataset=tiny", "--seed=3", *files]))
+    assert_same(Split.load(tmp_path / "a/b/split.safetensors"), random_split(40, FRACTIONS, 3))
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 9))
+def test_fewer_labels_are_some_of_the_labels(small, large, seed):
+    split = random_split(100, {"train": 0.3, "val": 0.3, "test": 0.4}, 0)
+    few, many = (split.labelled(count / 100, seed) for count in sorted((small, large)))
+    assert len(few.train) == min(small, large)
+    assert set(few.train) <= set(many.train) <= set(split.train)
+    assert (np.diff(few.train) > 0).all()
+    assert_same(Split(split.train, few.val, few.test), split)
+    assert split.labelled(None, seed) is split
+
+
+@pytest.mark.parametrize("share", [0.001, 0.31])
+def test_too_few_or_too_many_labels(share):
+    split = random_split(100, {"train": 0.3, "val": 0.3, "test": 0.4}, 0)
+    with pytest.raises(ConfigError, match="between 1 and 30"):
+        split.labelled(share, 0)

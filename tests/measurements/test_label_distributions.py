@@ -1,0 +1,105 @@
+"""Labels held and predicted: by hand on a small graph, as trained models of a run predict them, and on the page."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import of_run, small_task
+
+from feddep.experiment.plan import Run
+from feddep.graph.partition import Partition
+from feddep.measurements import MEASUREMENTS, frame, label_distributions
+from feddep.methods import registry
+from feddep.utils.errors import ConfigError
+from graphs import random_graph
+
+CLIENTS = 3
+PREDICTED = {"global": [[5, 5]], "local": [[9, 1], [1, 9]], "fedavg": [[6, 4]]}
+"""Of ten test nodes, how many are predicted to be of the first and of the second class, by each model."""
+
+
+def test_every_client_s_labels_are_counted():
+    graph = dataclasses.replace(random_graph(5, 4), labels=np.array([0, 2, 2, 0, 0]))
+    assert label_distributions.held(graph, Partition(np.array([0, 0, 0, 1, 1]), 2)).tolist() == [[1, 0, 2], [2, 0, 0]]
+
+
+@pytest.mark.parametrize(("name", "models"), [("global", 1), ("local", CLIENTS), ("fedavg", 1)])
+def test_predictions_are_those_of_the_best_round(name, models):
+    task, framework = small_task(name, None if name == "global" else CLIENTS), registry.find(name)
+    outcome = framework.run(task, framework.parameters())
+    weights = outcome.weights()
+    counts = label_distributions.predicted(task, weights)
+    assert counts.shape == (models, task.graph.num_classes)
+    assert (counts.sum(axis=1) == len(task.split.test)).all()
+    for history, of_model, row in zip(outcome.histories, label_distributions._by_model(weights), counts, strict=True):
+        model = task.new_model()
+        model.load_state_dict(of_model)
+        assert task.test(model) == history.best_test
+        classes = task.evaluator.logits(model).argmax(dim=1).numpy()[task.split.test]
+        assert row.tolist() == [(classes == label).sum() for label in range(task.graph.num_classes)]
+    run = Run("quick", "tiny", None if name == "global" else CLIENTS, name, 0)
+    measured = MEASUREMENTS["label_distributions"].measure(run, task, framework, framework.parameters(), weights)
+    rows = measured["label_distributions"]
+    whats = ["true", "predicted"] + (["held"] if task.partition is not None else [])
+    assert list(dict.fromkeys(row["what"] for row in rows)) == whats
+    assert sum(row["nodes"] for row in rows if row["what"] == "held") == (240 if task.partition is not None else 0)
+
+
+def test_a_classifier_that_reads_more_is_refused():
+    task, framework = small_task("feddep"), registry.find("feddep")
+    outcome = framework.run(task, framework.parameters(prototypes=3, embedding=4, pretraining_epochs=1, generator_epochs=1))
+    with pytest.raises(ConfigError, match="feddep does not train a plain GraphSAGE"):
+        label_distributions.predicted(task, outcome.weights())
+
+
+def test_without_weights_there_is_nothing_to_measure():
+    fedavg, run = registry.find("fedavg"), Run("quick", "tiny", CLIENTS, "fedavg", 0)
+    with pytest.raises(ConfigError, match="label_distributions needs the weights of the trained classifiers"):
+        MEASUREMENTS["label_distributions"].measure(run, small_task("fedavg"), fedavg, fedavg.parameters())
+
+
+@pytest.fixture
+def counts() -> pd.DataFrame:
+    """Three frameworks, two seeds."""
+    rows = []
+    for name, seed in ((name, seed) for name in PREDICTED for seed in (3, 4)):
+        run = Run("quick", "cora", None if name == "global" else 2, name, seed)
+        tables = {"true": [[5, 5]], "predicted": PREDICTED[name]}
+        if run.clients is not None:
+            tables["held"] = [[20, 0], [10, 30]]
+        rows += [
+            {**of_run(run), "what": what, "number": number, "label": label, "nodes": nodes}
+            for what, models in tables.items()
+            for number, model in enumerate(models)
+            for label, nodes in enumerate(model)
+        ]
+    return frame(rows)
+
+
+def test_distances_by_hand(counts):
+    summary = label_distributions.summarise(counts)
+    assert [None if pd.isna(name) else name for name in summary["framework"]] == ["global", None, "local", "fedavg"]
+    assert summary["mean"].tolist() == pytest.approx([0.0, (0.5 + 0.25) / 2, 0.4, 0.1])
+    assert summary["seeds"].tolist() == [2, 2, 2, 2]  # two frameworks tell what clients hold, and it counts once
+    assert summary["std"].tolist() == pytest.approx([0, 0, 0, 0])
+
+
+def test_the_figure_shows_the_first_seed(counts):
+    drawn = label_distributions.figure(counts)
+    left, right = drawn.axes
+    assert left.get_title(loc="left") == "Cora, M=2: held"
+    assert [label.get_text() for label in left.get_yticklabels()] == ["all nodes", "client 1", "client 2"]
+    names = ["test nodes", "Global", "Local, client 1", "Local, client 2", "FedAvg"]
+    assert [label.get_text() for label in right.get_yticklabels()] == names
+    first_class = [bar.get_width() for bar in right.patches[::2]]
+    assert first_class == pytest.approx([0.5, 0.5, 0.9, 0.1, 0.6])
+
+
+def test_the_page(counts):
+    page = label_distributions.page({"label_distributions": counts})
+    text = page["tables/label_distributions.md"]
+    assert "held by clients" in text
+    assert re.search(r"\| 2 +\| Local +\| 0\.4000 ± 0\.0000 +\|", text)
+    assert len(page["tables/label_distributions.csv"]) == 4

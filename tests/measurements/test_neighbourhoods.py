@@ -1,0 +1,135 @@
+"""Mended neighbourhoods: averages over the right nodes, every node counted once, and the paper's numbers where they belong."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from small import of_run, small_task
+
+from feddep.experiment.plan import Run
+from feddep.graph.halo import missing_neighbours
+from feddep.measurements import MEASUREMENTS, frame, neighbourhoods
+from feddep.measurements.neighbourhoods import neighbourhood_distances
+from feddep.methods import registry
+from feddep.methods.fedsage import NeighGenParameters
+from feddep.methods.framework import StepResult, run_steps
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+
+NEIGHBOURHOODS, FRAMEWORK = MEASUREMENTS["neighbourhoods"], registry.find("fedsage_plus")
+PARAMETERS = NeighGenParameters(embedding=8, generator_width=8, generator_local_epochs=2, generator_federated_epochs=1)
+RUN = Run("quick", "tiny", 3, "fedsage_plus", 0)
+
+
+@pytest.fixture(scope="module")
+def case() -> tuple[Task, StepResult, dict[str, Any]]:
+    """A run, its generators' results, and what is measured."""
+    task = small_task("fedsage_plus")
+    results = run_steps(task, PARAMETERS, FRAMEWORK.steps(PARAMETERS))
+    return task, results["generator"], neighbourhoods.measure(RUN, task, PARAMETERS, results)
+
+
+def test_distances_are_averaged_over_all_nodes_and_over_those_that_miss_a_neighbour(case):
+    task, made, tables = case
+    rows = {(row["nodes"], row["neighbourhood"]): row for row in tables["distances"]}
+    assert list(rows) == [(nodes, name) for nodes in ("all", "missing") for name in neighbourhoods.NEIGHBOURHOODS]
+    missing = np.diff(missing_neighbours(task.graph, task.partition).indptr) > 0
+    mended = neighbourhood_distances(task.graph, task.partition, made)["mended"]
+    assert rows["all", "mended"]["mean"] == pytest.approx(mended.mean())
+    assert rows["missing", "mended"]["mean"] == pytest.approx(mended[missing].mean())
+    assert rows["missing", "mended"]["std"] == pytest.approx(mended[missing].std(ddof=1), rel=1e-5)
+    assert rows["missing", "mended"]["count"] == missing.sum()
+    # Who misses nobody has the true neighbourhood.
+    assert rows["all", "local"]["mean"] * 240 == pytest.approx(rows["missing", "local"]["mean"] * missing.sum())
+
+
+def test_every_node_is_counted_with_what_it_misses(case):
+    task, made, tables = case
+    rows = tables["counts"]
+    assert sum(row["nodes"] for row in rows) == 240
+    lost = missing_neighbours(task.graph, task.partition).nnz
+    assert sum(row["missing"] * row["nodes"] for row in rows) == lost
+    assert sum(row["predicted"] * row["nodes"] for row in rows) == sum(
+        np.rint(each.numpy()).sum() for each in made.of_clients("count")
+    )
+
+
+@pytest.mark.parametrize("clients", [None, 3])
+def test_without_generated_features_there_is_nothing_to_compare(clients):
+    with pytest.raises(ConfigError, match="fedavg generates no features of neighbours"):
+        neighbourhoods.measure(RUN, small_task("fedavg", clients), PARAMETERS, {"generator": StepResult({})})
+
+
+def test_without_generators_there_is_nothing_to_measure():
+    fedavg = registry.find("fedavg")
+    with pytest.raises(ConfigError, match="the framework fedavg has no step generator, so there is nothing to measure"):
+        NEIGHBOURHOODS.measure(RUN, small_task("fedavg"), fedavg, fedavg.parameters())
+
+
+@pytest.fixture
+def tables() -> dict[str, pd.DataFrame]:
+    """Two frameworks, two seeds, measured: mending halves the distance of FedSage+, and 3 of 4 nodes miss nobody."""
+    distances, counts = [], []
+    for run in (Run("quick", "cora", 3, name, seed) for name in ("fedsage_plus", "fedsage_plus_shared") for seed in (0, 1)):
+        mean = {"local": 0.4 + 0.2 * run.seed, "mended": 0.2 + 0.1 * run.seed, "empty": 0.3}
+        distances += [
+            {**of_run(run), "nodes": nodes, "neighbourhood": name, "count": 4, "mean": mean[name] * factor, "std": 0.1}
+            for nodes, factor in (("all", 1), ("missing", 4))
+            for name in mean
+        ]
+        pairs = [(0, 0, 2), (0, 1, 1), (2, 1 + run.seed, 1)]  # 2 of 4 right with seed 0, 3 of 4 with seed 1
+        counts += [{**of_run(run), "missing": missing, "predicted": number, "nodes": size} for missing, number, size in pairs]
+    return {"distances": frame(distances), "counts": frame(counts)}
+
+
+def test_distances_stand_beside_the_paper_s(tables):
+    summary = neighbourhoods.summarise(tables["distances"])
+    rows = summary.set_index(["framework", "nodes", "neighbourhood"])
+    assert rows.loc[("fedsage_plus", "all", "mended"), "mean"] == pytest.approx(0.25)
+    assert rows.loc[("fedsage_plus", "all", "mended"), "seeds"] == 2
+    assert rows.loc[("fedsage_plus", "all", "mended"), "paper_fedsage_mean"] == 0.0124
+    assert rows.loc[("fedsage_plus", "all", "local"), "paper_fedsage_std"] == 0.0182
+    assert rows["paper_fedsage_mean"].notna().sum() == 2  # neither of nodes that miss one, nor of the shared generator
+
+
+def test_numbers_beside_guesses(tables):
+    row = neighbourhoods.summarise_counts(tables["counts"]).iloc[0]
+    assert row["missing"] == 0.25
+    assert row["error"] == pytest.approx((2 / 4 + 1 / 4) / 2)
+    assert row["error_none"] == 0.5
+    assert row["error_mean"] == pytest.approx(0.5)  # the mean is 0.5, which rounds to 0
+    assert row["correlation"] == pytest.approx((0.57735 + 0.87039) / 2, abs=1e-4)
+
+
+def test_a_constant_prediction_has_no_correlation(tables):
+    counts = tables["counts"].assign(predicted=1)
+    assert neighbourhoods.summarise_counts(counts)["correlation"].isna().all()
+
+
+def test_the_figure_has_a_panel_a_place(tables):
+    drawn = neighbourhoods.figure(tables["counts"])
+    panels = [ax for ax in drawn.axes if ax.get_title(loc="left")]
+    assert [ax.get_title(loc="left") for ax in panels] == ["Cora, M=3\nFedSage+", "Cora, M=3\nFedSage+ with a shared NeighGen"]
+    mean = panels[0].get_lines()[0]
+    assert list(mean.get_xdata()) == [0, 2]
+    assert list(mean.get_ydata()) == pytest.approx([2 / 6, 1.5])
+
+
+def test_the_page(tables):
+    page = neighbourhoods.page(tables)
+    text = page["tables/neighbourhoods.md"]
+    assert "0.0168 ± 0.0182" in text
+    assert "0.738" in text  # 0.0124 / 0.0168
+    assert "| 25.0%            | 0.375        | 0.500        | 0.500        | 0.724       |" in text
+    assert len(page["tables/neighbourhoods.csv"]) == 2 * 2 * 3
+    assert len(page["tables/missing_neighbours.csv"]) == 2
+
+
+def test_another_reading_has_a_long_name_and_no_number_of_the_paper(tables):
+    distances, counts = tables["distances"], tables["counts"]
+    reading = "fedsage_plus,hidden_from=validation,generator_batch=4096,scale=authors"
+    assert neighbourhoods.summarise(distances.assign(framework=reading))["paper_fedsage_mean"].isna().all()
+    title = neighbourhoods.figure(counts.assign(framework=reading)).axes[0].get_title(loc="left")
+    assert " ".join(title.splitlines()[1:]) == "FedSage+, hidden_from=validation, generator_batch=4096, scale=authors"
+    assert max(map(len, title.splitlines())) <= 40

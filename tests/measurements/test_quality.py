@@ -1,0 +1,125 @@
+"""DGen beside predictions without training: by hand, as the run's own generator, and as averages on the page."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from small import of_run, small_task
+
+from feddep.experiment.plan import Run
+from feddep.graph.impairing import Impaired
+from feddep.measurements import MEASUREMENTS, frame, quality
+from feddep.measurements.quality import Prediction, compare, true_means
+from feddep.methods import registry
+from feddep.methods.feddep import FedDEPParameters, mending
+from feddep.methods.framework import run_steps
+from feddep.methods.shared.impairing_clients import impair_client
+from graphs import random_graph
+
+QUALITY, FRAMEWORK = MEASUREMENTS["quality"], registry.find("feddep")
+PARAMETERS = FedDEPParameters(
+    prototypes=4, embedding=6, pretraining_epochs=2, generator_epochs=3, hidden_from="all", generator_optimizer="adam"
+)
+
+
+def impaired_by_hand() -> tuple[Impaired, torch.Tensor]:
+    """Nodes 0, 1, 2 remain; 0 misses 3 and 4, 1 misses 4, 2 misses nothing."""
+    pairs = np.array([(0, 3), (0, 4), (1, 4)])
+    graph = random_graph(3, 2)
+    targets = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.0, 4.0]])
+    return Impaired(graph, np.arange(3), np.array([3, 4]), np.array([2, 1, 0]), pairs), targets
+
+
+def test_the_truth_is_the_mean_of_what_is_missing():
+    impaired, targets = impaired_by_hand()
+    assert true_means(impaired, targets).tolist() == [[1, 2], [0, 4], [0, 0]]
+
+
+def test_errors_by_hand():
+    impaired, targets = impaired_by_hand()
+    perfect = Prediction(torch.tensor([[1.0, 2.0], [0.0, 4.0], [9.0, 9.0]]), torch.tensor([2.0, 1.0, 0.0]))
+    zero = Prediction(torch.zeros(3, 2), torch.zeros(3))
+    usual = Prediction(torch.tensor([[0.5, 3.0]]).expand(3, 2), torch.ones(3))
+    rows = {row["guess"]: row for row in compare({"a": perfect, "b": zero, "mean prototype": usual}, impaired, targets)}
+    assert rows["a"]["nodes"] == 2  # what the third node would get does not count: it misses nothing
+    assert rows["a"]["squared_error"] == 0
+    assert rows["a"]["explained"] == 1
+    assert rows["b"]["squared_error"] == pytest.approx(((1 + 4) + 16) / 2)
+    assert rows["mean prototype"]["squared_error"] == pytest.approx(1.25)
+    assert rows["mean prototype"]["explained"] == 0
+    assert rows["b"]["explained"] == pytest.approx(1 - 10.5 / 1.25)
+    assert [rows[name]["count_error"] for name in rows] == pytest.approx([0, 1, 2 / 3])
+    assert [rows[name]["generated"] for name in rows] == pytest.approx([1, 0, 1])
+
+
+def test_it_is_the_generator_of_the_run():
+    """The DGen that is measured mends the subgraph as the run's own did."""
+    task = small_task("feddep")
+    prototypes = run_steps(task, PARAMETERS, FRAMEWORK.steps(PARAMETERS)[:2])["prototypes"]
+    shared, targets = prototypes.of_clients("prototypes"), prototypes.of_clients("targets")
+    client = task.subgraphs()[0]
+    impaired = impair_client(task, PARAMETERS, 0, client)
+    dgen = quality.train_dgen(task, PARAMETERS, 0, impaired, targets[0], shared)
+    search = mending.nearest_of_others(shared, 0)
+    _, count, _ = mending.mend(task, PARAMETERS, 0, client, impaired, targets[0], search)
+    graph = client[0]
+    nothing = Impaired(graph, np.arange(graph.num_nodes), np.empty(0), np.zeros(graph.num_nodes), np.empty((0, 2)))
+    measured = quality.predict(dgen, nothing, targets[0], PARAMETERS.bernoulli_rate, task, "client0")
+    torch.testing.assert_close(measured["DGen"].count, count)
+
+
+def test_a_row_for_each_client_choice_and_prediction():
+    task, run = small_task("feddep"), Run("quick", "tiny", 3, "feddep", 0)
+    rows = QUALITY.measure(run, task, FRAMEWORK, PARAMETERS)["quality"]
+    assert len(rows) == 3 * 2 * 4
+    assert {row["hidden"] for row in rows} == set(quality.HIDDEN)
+    assert all(row["explained"] == 0 for row in rows if row["guess"] == "mean prototype")
+    assert rows == QUALITY.measure(run, task, FRAMEWORK, PARAMETERS)["quality"]
+
+
+GUESSES = ("DGen", "zero", "mean prototype", "own prototype")
+
+
+def rows_of(run: Run) -> list[dict[str, Any]]:
+    """What a run has measured: DGen explains 0.2 with seed 0 and 0.4 with seed 1, nothing else does; client 0 gets nothing."""
+    explained = {0: 0.1 + 0.2 * run.seed, 1: 0.3 + 0.2 * run.seed}
+    return [
+        {**of_run(run), "client": client, "hidden": hidden, "guess": guess, "explained": share if guess == "DGen" else 0.0}
+        | {"generated": 0.25 * client, "count_error": 1.0 + client}
+        for client, share in explained.items()
+        for hidden in quality.HIDDEN
+        for guess in GUESSES
+    ]
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Two variants of FedDEP with two seeds each."""
+    runs = [Run("quick", "cora", 2, f"feddep,prototypes={count}", seed) for count in (3, 4) for seed in (0, 1)]
+    return frame([row for run in runs for row in rows_of(run)])
+
+
+def test_means_over_clients_then_over_seeds(table):
+    summary = quality.summarise(table)
+    assert len(summary) == 2 * 2 * len(GUESSES)
+    assert set(summary["framework"]) == {"feddep,prototypes=3", "feddep,prototypes=4"}
+    row = summary[(summary["guess"] == "DGen") & (summary["hidden"] == "anew")].iloc[0]
+    assert row["seeds"] == 2
+    assert row["explained_mean"] == pytest.approx(0.3)  # 0.2 with seed 0, 0.4 with seed 1
+    assert row["explained_std"] == pytest.approx(0.2 / 2**0.5)
+    assert row["generated"] == pytest.approx(0.125)
+    assert row["silent"] == pytest.approx(0.5)  # client 0 of two generates nothing
+    assert row["count_error"] == pytest.approx(1.5)
+
+
+def test_the_page(table):
+    page = quality.page({"quality": table})
+    text = page["tables/quality.md"]
+    assert text.count("| 2   | FedDEP, prototypes=") == 2
+    assert text.count("## Cora\n") == 1
+    assert "0.3000 ± 0.1414" in text
+    assert "12.5%" in text
+    assert "50.0%" in text
+    assert len(page["tables/quality.csv"]) == 16

@@ -1,0 +1,287 @@
+"""FedDEP's own promises: what is sent, when, and what its ablations are."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.federation.boundary import Boundary
+from feddep.federation.client import Client
+from feddep.methods import registry
+from feddep.methods.basic import fedavg
+from feddep.methods.feddep import mending, without_prototypes
+from feddep.methods.feddep.generation import Generator, nearest, nearest_in
+from feddep.methods.framework import StepResult
+from feddep.methods.shared.impairing_clients import impair_client
+from framework_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
+
+SMALL = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 3, "hidden_from": "all"}
+
+
+def small(name: str, **changes: Any) -> Any:
+    return parameters_of(name, **{**SMALL, **changes})
+
+
+def run(name: str, clients: int = CLIENTS, **changes: Any) -> Any:
+    return run_on(task_of("feddep", clients=clients), name, **{**SMALL, **changes})
+
+
+def entries(ledger: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
+    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in ledger if row["kind"] == kind}
+
+
+@pytest.mark.parametrize("clients", [1, 2, 4])
+def test_prototypes_are_shared_once_with_exactly_their_bytes(clients):
+    ledger = run("feddep", clients=clients).ledger
+    size = 4 * 6 * 4  # C · d_z numbers of 4 bytes
+    expected = {(i, "up"): (1, size) for i in range(clients)}
+    if clients > 1:
+        expected |= {(i, "down"): (clients - 1, (clients - 1) * size) for i in range(clients)}
+    assert entries(ledger, "prototypes") == expected
+    assert {row["kind"] for row in ledger} == {"prototypes", "model", "training", "validation"}
+
+
+def test_the_classifier_costs_what_fedavg_costs():
+    outcome = run("feddep")
+    size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
+    for client in range(CLIENTS):
+        assert entries(outcome.ledger, "model")[client, "up"] == (ROUNDS, ROUNDS * size)
+        assert entries(outcome.ledger, "model")[client, "down"] == (ROUNDS + 1, (ROUNDS + 1) * size)
+
+
+def watch_training(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note every message and when a generator is trained, in the order in which they happen."""
+    events: list[str] = []
+    cross, train = Boundary.cross, Generator.train
+
+    def crossing(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
+        events.append(kind)
+        return cross(self, client, direction, kind, payload)
+
+    def training(self: Generator, *args: Any) -> Any:
+        events.append("training begins")
+        losses = train(self, *args)
+        events.append("training ends")
+        return losses
+
+    monkeypatch.setattr(Boundary, "cross", crossing)
+    monkeypatch.setattr(Generator, "train", training)
+    return events
+
+
+def test_generators_are_trained_after_sharing_and_without_sending_anything(monkeypatch):
+    events = watch_training(monkeypatch)
+    run("feddep")
+    sharing = CLIENTS * CLIENTS  # one up and M − 1 down, for each client
+    assert events[:sharing] == ["prototypes"] * sharing
+    assert events[sharing : sharing + 2 * CLIENTS] == ["training begins", "training ends"] * CLIENTS
+    assert set(events[sharing + 2 * CLIENTS :]) == {"model", "training", "validation"}
+
+
+def test_a_client_s_prototypes_are_means_of_its_own_nodes_and_all_have_them():
+    task, parameters = task_of("feddep"), small("feddep")
+    made = steps_of("feddep", task, parameters)
+    embeddings, targets = made["pretrain"].of_clients("embeddings"), made["prototypes"].of_clients("targets")
+    for z, own, shared in zip(embeddings, targets, made["prototypes"].of_clients("prototypes"), strict=True):
+        assert shared.shape == (4, 6)
+        for prototype in shared:
+            members = (own == prototype).all(dim=1)
+            torch.testing.assert_close(prototype, z[members].mean(dim=0))
+        assert all((target == shared).all(dim=1).any() for target in own)
+
+
+def test_each_step_counts_what_it_sends():
+    task, parameters = task_of("feddep"), small("feddep")
+    made = steps_of("feddep", task, parameters)
+    kinds = {stage: {row["kind"] for row in step.ledger} for stage, step in made.items()}
+    assert kinds == {"pretrain": set(), "prototypes": {"prototypes"}, "generator": set()}
+    parameters = small("feddep", encoder="common")
+    common = steps_of("feddep", task, parameters)
+    assert {row["kind"] for row in common["pretrain"].ledger} == {"encoder", "training", "validation"}
+    assert not torch.equal(*(made_in["pretrain"].tensors["client0.embeddings"] for made_in in (made, common)))
+
+
+def test_steps_made_before_are_taken_as_they_are():
+    parameters = small("feddep")
+    made = steps_of("feddep", task_of("feddep"), parameters)
+    resumed = dataclasses.replace(task_of("feddep"), step_results=made)
+    first, again = registry.find("feddep").run(task_of("feddep"), parameters), registry.find("feddep").run(resumed, parameters)
+    assert first.histories[0].loss == again.histories[0].loss
+    assert first.ledger == again.ledger
+    changed = {**made["generator"].tensors, "client0.mended": torch.ones_like(made["generator"].tensors["client0.mended"])}
+    other = dataclasses.replace(task_of("feddep"), step_results={**made, "generator": StepResult(changed)})
+    assert registry.find("feddep").run(other, parameters).histories[0].loss != first.histories[0].loss
+
+
+def test_mended_embeddings_reach_the_classifier():
+    """Where something is generated the classifier is another one; where r = 0 nothing is."""
+    generating = {"generator_optimizer": "adam", "generator_learning_rate": 0.01, "generator_epochs": 30}
+    mended, bare = run("feddep", **generating), run("feddep", **generating, bernoulli_rate=0.0)
+    unmended = run("feddep_wo_dgen", reading="unmended")
+    assert mended.histories[0].loss != bare.histories[0].loss
+    assert bare.histories[0].loss == unmended.histories[0].loss
+
+
+def test_unmended_in_the_authors_layout_is_fedavg():
+    """To the last bit, with what FedAvg sends and the weights of z̄ besides."""
+    task = task_of("feddep")
+    ours = run("feddep_wo_dgen", reading="unmended", fused="authors")
+    theirs = fedavg.run(task)
+    assert ours.histories[0].loss == theirs.histories[0].loss
+    assert ours.histories[0].test == theirs.histories[0].test
+    assert entries(ours.ledger, "prototypes") == {}
+
+
+def test_shallow_is_feddep_of_depth_zero():
+    ours = run("feddep_wo_dgen")
+    assert ours.histories[0].loss == run("feddep", depth=0).histories[0].loss
+    with pytest.raises(ValueError, match="depth must be 0"):
+        parameters_of("feddep_wo_dgen", depth=2)
+
+
+def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
+    events = watch_training(monkeypatch)
+    task = task_of("feddep")
+    parameters = small("feddep_wo_proto")
+    ledger = registry.find("feddep_wo_proto").run(task, parameters).ledger
+    assert entries(ledger, "prototypes") == {}
+    steps = parameters.generator_epochs
+    for i, client in enumerate(task.subgraphs()):
+        remaining = len(impair_client(task, parameters, i, client).kept)
+        size = remaining * 5 * 6 * 4  # slots · d_z numbers of 4 bytes
+        generated, gradients = (entries(ledger, kind(i)) for kind in (without_prototypes.generated, without_prototypes.gradients))
+        others = [j for j in range(CLIENTS) if j != i]
+        assert generated == {(i, "up"): (steps, steps * size), **{(j, "down"): (steps, steps * size) for j in others}}
+        assert gradients == {
+            (i, "down"): (steps * len(others), steps * len(others) * size),
+            **{(j, "up"): (steps, steps * size) for j in others},
+        }
+    first, last = events.index("training begins"), len(events) - events[::-1].index("training ends") - 1
+    assert {"generated by client 0", "gradients for client 2"} <= set(events[first:last])
+    assert not any("client" in event for event in [*events[:first], *events[last + 1 :]])
+
+
+def test_asking_finds_what_searching_at_home_would():
+    generator = torch.Generator().manual_seed(0)
+    embeddings = [torch.rand(n, 6, generator=generator) for n in (5, 7, 9)]
+    points = torch.rand(4, 5, 6, generator=generator)
+    chosen = torch.rand(4, 5, generator=generator) < 0.5
+    kinds = {
+        name: {part: (4, 5, 6)}
+        for name, part in (("generated by client 1", "embeddings"), ("gradients for client 1", "gradients"))
+    }
+    asked = without_prototypes.asking(Boundary(kinds), 1, embeddings)(points, chosen)
+    known = nearest_in([embeddings[0], embeddings[2]])(points, chosen)
+    torch.testing.assert_close(asked[:, chosen], known[:, chosen])
+    assert torch.equal(known[0], nearest(points, embeddings[0]))
+
+
+def test_generators_that_begin_alive_generate_for_every_client():
+    """With FedDEP's own initial weights some client's numbers are 0 for all nodes, and stay so."""
+
+    def counts(**changes: Any) -> list[torch.Tensor]:
+        parameters = small("feddep", scale="authors", **changes)
+        return steps_of("feddep", task_of("feddep"), parameters)["generator"].of_clients("count")
+
+    assert not all(count.any() for count in counts())
+    assert all((count >= 0.5).any() for count in counts(count_bias=1.0))
+
+
+def test_beginning_alive_is_a_bias():
+    task = task_of("feddep")
+    plain, alive = (mending.new_dgen(task, small("feddep", count_bias=bias), 1).state_dict() for bias in (None, 1.0))
+    assert alive["count.bias"].item() == 1
+    assert plain["count.bias"].item() != 1
+    assert all(torch.equal(alive[name], plain[name]) for name in alive if name != "count.bias")
+
+
+def test_joint_training_sends_what_feddep_sends():
+    assert run("feddep_joint").ledger == run("feddep").ledger
+
+
+def test_joint_training_without_neighbours_is_fedavg():
+    """To the last bit, in the authors' layout: where r = 0 nothing is generated, however DGen is trained."""
+    ours = run("feddep_joint", fused="authors", bernoulli_rate=0.0)
+    theirs = fedavg.run(task_of("feddep"))
+    assert ours.histories[0].loss == theirs.histories[0].loss
+    assert ours.histories[0].test == theirs.histories[0].test
+
+
+def test_generators_in_joint_training_go_on_from_round_to_round_and_read_the_federated_classifier(monkeypatch):
+    """Each epoch of a client begins with steps of its one DGen, beside the weights that the server has sent."""
+    seen: dict[int, list[Any]] = {}
+    loaded: list[dict[str, torch.Tensor]] = []
+    train, load = Generator.train, Client.load
+
+    def loading(self: Client, weights: Any) -> None:
+        loaded.append({name: tensor.clone() for name, tensor in weights.items()})
+        load(self, weights)
+
+    def training(self: Generator, classifier: Any, *rest: Any) -> Any:
+        given = {name: tensor.clone() for name, tensor in classifier.state_dict().items()}
+        assert all(torch.equal(given[name], tensor) for name, tensor in loaded[-1].items())
+        losses = train(self, classifier, *rest)
+        assert len(losses) == 3
+        weights = [parameter.detach().clone() for parameter in self._dgen.parameters()]
+        seen.setdefault(id(self), []).append((losses, weights, given))
+        return losses
+
+    monkeypatch.setattr(Generator, "train", training)
+    monkeypatch.setattr(Client, "load", loading)
+    run("feddep_joint", scale="authors", generator_optimizer="adam", generator_learning_rate=0.01)
+    assert len(seen) == CLIENTS
+    moves: list[bool] = []
+    for epochs in seen.values():
+        assert len(epochs) == ROUNDS
+        for (_, before, earlier), (_, after, later) in itertools.pairwise(epochs):
+            moves.append(any(not torch.equal(a, b) for a, b in zip(before, after, strict=True)))
+            assert any(not torch.equal(earlier[name], later[name]) for name in earlier)
+        assert epochs[-1][0][-1] < epochs[0][0][0]
+    assert any(moves)
+    assert sum(moves) % (ROUNDS - 1) == 0  # a DGen that begins dead, as some do in FedDEP, stays so
+    with pytest.raises(ValueError, match="inference must be zero"):
+        parameters_of("feddep_joint", inference="generated")
+
+
+def test_counts_stay_at_home():
+    """What crosses has the same size whatever was generated, and empty slots are zero both ways."""
+    crossed = []
+
+    class Recording(Boundary):
+        def cross(self, client: int, direction: Any, kind: str, payload: Any) -> Any:
+            crossed.extend(payload.values())
+            return super().cross(client, direction, kind, payload)
+
+    kinds = {
+        name: {part: (2, 5, 6)}
+        for name, part in (("generated by client 0", "embeddings"), ("gradients for client 0", "gradients"))
+    }
+    chosen = torch.zeros(2, 5, dtype=torch.bool)
+    without_prototypes.asking(Recording(kinds), 0, [torch.rand(3, 6), torch.rand(3, 6)])(torch.rand(2, 5, 6), chosen)
+    assert len(crossed) == 4
+    assert not any(tensor.any() for tensor in crossed)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"prototypes": 0}, "prototypes\\n  Input should be greater than or equal to 1"),
+        ({"depth": -1}, "depth\\n  Input should be greater than or equal to 0"),
+        ({"bernoulli_rate": 1.5}, "bernoulli_rate\\n  Input should be less than or equal to 1"),
+        ({"hidden_share": -0.1}, "hidden_share\\n  Input should be greater than or equal to 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parameters_of("feddep", **change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"clustering": "dec"}, {"fused": "authors", "slots": "all", "scale": "authors"}, {"depth": 1}]
+)
+def test_every_alternative_runs(change):
+    history = run("feddep", **change).histories[0]
+    assert np.isfinite(history.loss).all()

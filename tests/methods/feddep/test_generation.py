@@ -1,0 +1,208 @@
+"""The losses of DGen against loops over nodes, slots and candidates, and its training."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import smooth_l1_loss
+
+from feddep.datasets.synthetic import planted_partition
+from feddep.graph.impairing import impair
+from feddep.graph.split import random_split
+from feddep.methods.feddep import GeneratorParameters
+from feddep.methods.feddep.generation import (
+    Generator,
+    distance,
+    generator_loss,
+    nearest,
+    nearest_hidden,
+    nearest_in,
+)
+from feddep.nn.dgen import DGen, Generated
+from feddep.nn.fused import fused_classifier
+
+WIDTH, SLOTS = 3, 4
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Generated, torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+    """What was generated, n_v, the pairs, the targets, and the prototypes of the other clients."""
+    nodes, own, others = draw(st.integers(1, 6)), draw(st.integers(1, 8)), draw(st.integers(0, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    hidden = rng.random((nodes, own)) < draw(st.floats(0, 1))
+
+    def tensor(*shape: int) -> torch.Tensor:
+        return torch.from_numpy(rng.uniform(-1, 1, shape).astype(np.float32))
+
+    chosen = torch.from_numpy(rng.random((nodes, SLOTS)) < 0.6)
+    count = torch.from_numpy(rng.uniform(0, 6, nodes).astype(np.float32)).requires_grad_()
+    generated = Generated(count, tensor(nodes, SLOTS, WIDTH).requires_grad_(), chosen)
+    targets = tensor(own, WIDTH)
+    if draw(st.booleans()):  # equal targets, as nodes of one cluster have
+        targets[:] = targets[0]
+    pairs = torch.from_numpy(np.argwhere(hidden))
+    prototypes = [tensor(int(rng.integers(1, 5)), WIDTH) for _ in range(others)]
+    return generated, torch.from_numpy(hidden.sum(axis=1)), pairs, targets, prototypes
+
+
+def by_hand(case, weights: GeneratorParameters) -> torch.Tensor:  # type: ignore[no-untyped-def]
+    """L^n_i as the paper writes it, one node, one slot, one candidate at a time."""
+    generated, missing, pairs, targets, prototypes = case
+    nodes = len(missing)
+    loss = torch.zeros(())
+    for v in range(nodes):
+        loss = loss + weights.count_weight * smooth_l1_loss(generated.count[v], missing[v].float())
+        hidden = [u for w, u in pairs.tolist() if w == v]
+        for p in range(SLOTS):
+            if not generated.chosen[v, p]:
+                continue
+            z = generated.embeddings[v, p]
+            if hidden:
+                loss = loss + weights.intra_weight * min(((z - targets[u]) ** 2).sum() for u in hidden)
+            for of_j in prototypes:
+                loss = loss + weights.cross_weight * min(((z - prototype) ** 2).sum() for prototype in of_j)
+    return loss / nodes
+
+
+@given(cases(), st.floats(0, 2), st.floats(0, 2), st.floats(0, 2))
+def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross):
+    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0)
+    generated, missing, pairs, targets, prototypes = case
+    inputs = (generated.count, generated.embeddings)
+    ours = generator_loss(generated, missing, pairs, targets, nearest_in(prototypes), weights)
+    theirs = by_hand(case, weights)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    gradients = [
+        torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True) if loss.requires_grad else None
+        for loss in (ours, theirs)
+    ]
+    if None not in gradients:
+        for our, their in zip(*gradients, strict=True):
+            torch.testing.assert_close(our, their, rtol=1e-3, atol=1e-4)
+
+
+@given(cases())
+def test_the_authors_scale_averages_over_slots_and_coordinates(case):
+    generated, *_ = case
+    found = torch.zeros_like(generated.embeddings)
+    counted = torch.ones_like(generated.chosen)
+    expected = torch.nn.functional.mse_loss(generated.embeddings, found)
+    torch.testing.assert_close(distance(generated.embeddings, found, counted, "authors"), expected)
+    summed = distance(generated.embeddings, found, counted, "paper")
+    torch.testing.assert_close(summed, expected * SLOTS * WIDTH)
+
+
+@given(cases())
+def test_a_hidden_neighbour_s_target_is_one_of_its_own(case):
+    generated, missing, pairs, targets, _ = case
+    found, has = nearest_hidden(generated.embeddings, pairs, targets)
+    assert has.tolist() == [count > 0 for count in missing.tolist()]
+    for v in range(len(missing)):
+        own = {tuple(targets[u].tolist()) for w, u in pairs.tolist() if w == v}
+        for p in range(SLOTS):
+            assert tuple(found[v, p].tolist()) in (own or {(0.0,) * WIDTH})
+    assert not found.requires_grad
+
+
+def test_the_nearest_is_found_whatever_the_block_size(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    points, candidates = torch.randn(7, 5, 3, generator=generator), torch.randn(11, 3, generator=generator)
+    expected = candidates[torch.cdist(points.view(-1, 3), candidates).argmin(dim=1)].view(points.shape)
+    assert torch.equal(nearest(points, candidates), expected)
+    monkeypatch.setattr("feddep.methods.feddep.generation._BLOCK", 20)
+    assert torch.equal(nearest(points, candidates), expected)
+
+
+GRAPH = planted_partition(160, 4, 8, 32, 6.0, 1.0, 8, 0.8, 0)
+SPLIT = random_split(160, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
+HOW = GeneratorParameters(generator_epochs=150, generator_optimizer="adam", generator_learning_rate=0.003)
+
+
+def train(how: GeneratorParameters, search=None, hidden_from: str = "all", seed: int = 0):  # type: ignore[no-untyped-def]
+    """Train on one client; returns DGen, the losses, the impaired subgraph and z̄ of the whole subgraph."""
+    torch.manual_seed(seed)  # must not matter
+    impaired = impair(GRAPH, SPLIT, 0.5, hidden_from, np.random.default_rng(0))
+    targets = torch.nn.functional.one_hot(torch.from_numpy(GRAPH.labels), 4).float() * 1.6 - 0.8
+    dgen = DGen(GRAPH.num_features, 4, 5, 16, 0.0)
+    dgen.reset_parameters(torch.Generator().manual_seed(0))
+    classifier = fused_classifier("paper", GRAPH.num_features, 4, 8, 4, 2, 0.0)
+    classifier.reset_parameters(torch.Generator().manual_seed(0))
+    generator = Generator(dgen, how, 0, "client0")
+    losses = generator.train(classifier, impaired, SPLIT, targets, search or nearest_in([]))
+    return dgen, losses, impaired, generator.mend(GRAPH)[0]
+
+
+def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
+    _, losses, impaired, mended = train(HOW)
+    assert losses[-1] < 0.7 * losses[0]
+    assert impaired.missing.mean() > 1
+    # Neighbours are mostly of one class, whose target has its largest coordinate at the class.
+    filled = mended.any(dim=1).numpy()
+    assert filled.mean() > 0.5
+    agree = (mended.argmax(dim=1).numpy() == GRAPH.labels)[filled].mean()
+    assert agree > 0.6
+
+
+def test_mending_fills_the_whole_subgraph_not_the_impaired_one():
+    *_, impaired, mended = train(HOW.replace(generator_epochs=40))
+    assert mended.shape == (160, 4)
+    assert len(impaired.kept) == 80
+    assert mended[torch.from_numpy(impaired.hidden)].any()
+    assert not mended.requires_grad
+
+
+def test_a_rate_of_zero_generates_nothing():
+    *_, mended = train(HOW.replace(generator_epochs=2, bernoulli_rate=0.0))
+    assert not mended.any()
+
+
+def test_training_follows_its_seed_alone():
+    how = HOW.replace(generator_epochs=3)
+    (_, first, _, z), (_, again, _, same) = train(how, seed=0), train(how, seed=1)
+    assert first == again
+    assert torch.equal(z, same)
+
+
+@pytest.mark.parametrize("term", ["count", "intra", "cross", "task"])
+def test_every_term_trains_the_generator(term):
+    """With one weight alone, one step moves DGen; with none of them, it stays."""
+    none: dict[str, Any] = dict.fromkeys(("count_weight", "intra_weight", "cross_weight", "task_weight"), 0.0)
+    only = {**none, f"{term}_weight": 1.0}
+    prototypes = [torch.rand(3, 4, generator=torch.Generator().manual_seed(1))]
+    weights = []
+    for each in (only, none):
+        impaired = impair(GRAPH, SPLIT, 0.5, "all", np.random.default_rng(0))
+        dgen = DGen(GRAPH.num_features, 4, 5, 16, 0.0)
+        dgen.reset_parameters(torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            dgen.count.bias.fill_(2.0)  # so that something is generated from the first step on
+        before = [parameter.clone() for parameter in dgen.parameters()]
+        classifier = fused_classifier("paper", GRAPH.num_features, 4, 8, 4, 2, 0.0)
+        classifier.reset_parameters(torch.Generator().manual_seed(0))
+        how = GeneratorParameters(generator_epochs=1, **each)
+        Generator(dgen, how, 0, "client0").train(classifier, impaired, SPLIT, torch.zeros(160, 4), nearest_in(prototypes))
+        weights.append([not torch.equal(a, b) for a, b in zip(before, dgen.parameters(), strict=True)])
+    assert any(weights[0])
+    assert not any(weights[1])
+
+
+def test_hidden_training_nodes_lend_no_label():
+    """Labels of hidden nodes are changed; not a number moves."""
+    impaired = impair(GRAPH, SPLIT, 0.5, "all", np.random.default_rng(0))
+    assert set(impaired.hidden) & set(SPLIT.train)
+    labels = GRAPH.labels.copy()
+    labels[impaired.hidden] = (labels[impaired.hidden] + 1) % 4
+    results = []
+    for graph in (GRAPH, dataclasses.replace(GRAPH, labels=labels)):
+        again = impair(graph, SPLIT, 0.5, "all", np.random.default_rng(0))
+        dgen = DGen(GRAPH.num_features, 4, 5, 16, 0.0)
+        dgen.reset_parameters(torch.Generator().manual_seed(0))
+        classifier = fused_classifier("authors", GRAPH.num_features, 4, 8, 4, 2, 0.0)
+        classifier.reset_parameters(torch.Generator().manual_seed(0))
+        how = HOW.replace(generator_epochs=2)
+        results.append(Generator(dgen, how, 0, "c").train(classifier, again, SPLIT, torch.zeros(160, 4), nearest_in([])))
+    assert results[0] == results[1]

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+
+from feddep.datasets.synthetic import planted_partition
+from feddep.graph.graph import Graph
+from feddep.graph.split import Split
+from feddep.methods.feddep import PretrainingParameters, pretraining
+from feddep.methods.feddep.pretraining import without_edges
+from feddep.nn.embedding import EmbeddingGNN
+from feddep.nn.sparse import graph_matrices
+from feddep.training.evaluator import Evaluator
+from feddep.training.setting import Setting
+from feddep.training.task import Task
+from graphs import random_graph
+
+SETTING = Setting(
+    optimizer="sgd",
+    learning_rate=0.1,
+    weight_decay=0.0,
+    batch_size=16,
+    fanout=3,
+    rounds=5,
+    local_epochs=1,
+    layers=2,
+    hidden_channels=8,
+    dropout=0.0,
+)
+HOW = PretrainingParameters(depth=2, embedding=6, pretraining_epochs=3)
+
+
+def pretrain(
+    graph: Graph, train: np.ndarray, how: PretrainingParameters, setting: Setting, seed: int, number: int
+) -> torch.Tensor:
+    """Embeddings of a client with these training nodes."""
+    split = Split(train, train[:0], train[:0])
+    task = Task("test", graph, split, None, pretraining.setting_of(how, setting), seed)
+    return pretraining.pretrain(task, (graph, split), how, number)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+def test_an_embedding_sees_as_many_hops_as_asked_for_and_no_more(depth):
+    """Trained weights are held fixed, by no training at all, and the features of one end of a path are changed."""
+    path = Graph.from_edges(np.array([(v, v + 1) for v in range(5)]), np.eye(6), np.zeros(6), 2)
+    changed = Graph.from_edges(path.edges(), np.diag([9.0, 1, 1, 1, 1, 1]), path.labels, 2)
+    how = HOW.replace(depth=depth, pretraining_epochs=0)
+    graphs = [graph if depth else without_edges(graph) for graph in (path, changed)]
+    before, after = (pretrain(graph, np.arange(6), how, SETTING, 2, 0) for graph in graphs)
+    moved = (before != after).any(dim=1).tolist()
+    assert moved[: depth + 1] == [True] * (depth + 1)
+    assert not any(moved[depth + 1 :])
+
+
+def test_embeddings_are_what_the_head_reads_and_lie_within_one():
+    graph = random_graph(20, 40, seed=1)
+    gnn = EmbeddingGNN(graph.num_features, 8, 6, graph.num_classes, 2, 0.0)
+    gnn.reset_parameters(torch.Generator().manual_seed(0))
+    evaluator = Evaluator(graph)
+    inner = gnn.embed(*graph_matrices(graph)).detach()
+    assert inner.shape == (20, 6)
+    assert inner.abs().max() < 1
+    torch.testing.assert_close(evaluator.logits(gnn), inner @ gnn.head.weight.T + gnn.head.bias)
+    z = pretrain(graph, np.arange(20), HOW, SETTING, 0, 0)
+    assert z.shape == (20, 6)
+    assert z.abs().max() < 1
+    assert not z.requires_grad
+
+
+def test_training_makes_embeddings_tell_classes_apart():
+    graph = planted_partition(120, 3, 6, 32, 6.0, 1.0, 8, 0.8, 0)
+    train, rest = np.arange(0, 120, 2), np.arange(1, 120, 2)
+
+    def nearest_mean(epochs: int) -> float:
+        z = pretrain(graph, train, PretrainingParameters(depth=2, embedding=16, pretraining_epochs=epochs), SETTING, 0, 0).numpy()
+        means = np.stack([z[train][graph.labels[train] == c].mean(axis=0) for c in range(3)])
+        chosen = np.linalg.norm(z[rest][:, None] - means, axis=2).argmin(axis=1)
+        return float((chosen == graph.labels[rest]).mean())
+
+    assert nearest_mean(20) > max(0.85, nearest_mean(0))
+
+
+def test_clients_draw_from_streams_of_their_own():
+    graph = random_graph(30, 60, seed=2)
+    torch.manual_seed(0)
+    first = pretrain(graph, np.arange(20), HOW, SETTING, 0, 0)
+    torch.manual_seed(1)
+    again, other = (pretrain(graph, np.arange(20), HOW, SETTING, 0, number) for number in (0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_no_edges_are_left_and_all_else_is():
+    graph = random_graph(10, 20)
+    bare = without_edges(graph)
+    assert bare.num_edges == 0
+    assert bare.num_nodes == 10
+    assert bare.features is graph.features

@@ -1,0 +1,88 @@
+"""The agent: its step against the equations, and that it finds what pays."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.methods.fedgraph.ddpg import Ddpg, Learning
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_finds_the_direction_that_pays(seed):
+    """Reward −(a₀ − 1)² − a₁², whatever the state; as long as a practice of FedGraph, and learning as there."""
+    agent = Ddpg(2, 2, Learning(), seed)
+    state, best = np.zeros(2), np.array([1.0, 0.0])
+    assert np.abs(agent.act(state, explore=False) - 0.5).max() < 0.1
+    for _ in range(50):
+        action = agent.act(state, explore=True)
+        agent.remember(state, action, -float(np.square(action - best).sum()), state)
+        for _ in range(8):
+            agent.learn()
+    action = agent.act(state, explore=False)
+    assert action[0] > 0.6
+    assert action[1] < 0.2
+
+
+def test_it_looks_ahead_as_far_as_the_discount_says():
+    """A constant reward of 1 for ever is worth 1 / (1 − γ)."""
+    agent = Ddpg(1, 1, Learning(discount=0.5, tracking=0.1, batch=8, critic_decay=0.0), seed=1)
+    state = np.zeros(1)
+    for _ in range(250):
+        agent.remember(state, agent.act(state, explore=True), 1.0, state)
+        agent.learn()
+    action = torch.from_numpy(agent.act(state, explore=False)).float().unsqueeze(0)
+    assert agent._critic(torch.zeros(1, 1), action).item() == pytest.approx(2, abs=0.1)
+
+
+def test_a_learning_step_is_the_equations():
+    learning = Learning(batch=4)
+    agent = Ddpg(3, 2, learning, seed=0)
+    rng = np.random.default_rng(0)
+    steps = [(rng.normal(size=3), rng.random(2), float(rng.normal()), rng.normal(size=3)) for _ in range(4)]
+    for step in steps:
+        agent.remember(*step)
+    before = copy.deepcopy(agent)
+    agent.learn()
+
+    drawn = [steps[i] for i in before._rng.integers(0, 4, 4)]
+    s, a, r, following = (torch.tensor(np.array([np.atleast_1d(step[k]) for step in drawn])).float() for k in range(4))
+
+    def mu(actor, state):
+        return torch.sigmoid(actor(state, state[:, :0]))
+
+    with torch.no_grad():
+        y = r + learning.discount * before._target_critic(following, mu(before._target_actor, following))
+    critic_optimizer = torch.optim.Adam(before._critic.parameters(), lr=1e-3, weight_decay=1e-2)
+    (before._critic(s, a) - y).square().mean().backward()
+    critic_optimizer.step()
+    actor_optimizer = torch.optim.Adam(before._actor.parameters(), lr=1e-4)
+    (-before._critic(s, mu(before._actor, s))).mean().backward()
+    actor_optimizer.step()
+    for ours, reference in ((agent._critic, before._critic), (agent._actor, before._actor)):
+        for mine, expected in zip(ours.parameters(), reference.parameters(), strict=True):
+            torch.testing.assert_close(mine, expected)
+    for part in ("_critic", "_actor"):
+        targets = getattr(agent, f"_target{part}"), getattr(before, f"_target{part}"), getattr(agent, part)
+        for slow, was, fast in zip(*(network.parameters() for network in targets), strict=True):
+            torch.testing.assert_close(slow, 0.995 * was + 0.005 * fast)
+
+
+def test_actions_are_shares_and_exploring_is_what_varies_them():
+    agent = Ddpg(2, 3, Learning(exploration=2.0), seed=0)
+    explored = np.array([agent.act(np.zeros(2), explore=True) for _ in range(50)])
+    assert explored.min() == 0
+    assert explored.max() == 1
+    assert np.array_equal(agent.act(np.zeros(2), explore=False), agent.act(np.zeros(2), explore=False))
+
+
+def test_it_does_not_learn_before_it_has_a_batch_of_experience():
+    agent = Ddpg(1, 1, Learning(batch=5), seed=0)
+    for count in range(1, 6):
+        agent.remember(np.zeros(1), np.ones(1), 1.0, np.zeros(1))
+        before = copy.deepcopy(agent._actor.state_dict())
+        agent.learn()
+        same = all(torch.equal(tensor, before[name]) for name, tensor in agent._actor.state_dict().items())
+        assert same == (count < 5)

@@ -1,0 +1,86 @@
+"""FedGraph's own promises: what is shared, and when the policy explores, learns and counts."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from feddep.methods.fedgraph.ddpg import Ddpg
+from feddep.methods.shared.cross_edges import cross_edges
+from feddep.methods.shared.routing import downward, upward
+from feddep.training.learner import Learner
+from framework_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
+
+
+def run(clients=CLIENTS, **parameters):
+    return train("fedgraph", clients=clients, **parameters)
+
+
+def test_of_one_client_with_the_largest_fanouts_it_is_fedavg(monkeypatch):
+    monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: np.ones(2))
+    ours, plain = run(1, episodes=0), train("fedavg", clients=1)
+    assert ours.histories[0].loss == plain.histories[0].loss
+    assert ours.histories[0].validation == plain.histories[0].validation
+    assert ours.histories[0].test == plain.histories[0].test
+
+
+@pytest.mark.parametrize("episodes", [0, 2])
+def test_practice_is_counted_like_the_training_that_counts(episodes):
+    task = task_of("fedgraph")
+    outcome = run(episodes=episodes)
+    ledger = {(row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in outcome.ledger}
+    trainings, width = episodes + 1, task.setting.hidden_channels * 4
+    for i, edges in enumerate(cross_edges(task)):
+        times = trainings * (ROUNDS + 1)
+        assert ledger[i, "up", upward(i, 1)] == (times, times * len(edges.endpoints) * width)
+        assert ledger[i, "down", downward(i, 1)] == (times, times * len(edges.outside) * width)
+        assert ledger[i, "down", "policy"] == (trainings * ROUNDS, trainings * ROUNDS * 2 * 8)
+        assert ledger[i, "up", "model"][0] == trainings * ROUNDS
+    assert not any("convolution 0" in kind for _, _, kind in ledger)  # nothing stands in for features
+    assert len(outcome.histories) == 1
+    assert len(outcome.histories[0].loss) == ROUNDS
+
+
+def test_the_agent_explores_and_learns_in_practice_only(monkeypatch):
+    explored, learned = [], []
+    act, learn = Ddpg.act, Ddpg.learn
+    monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: (explored.append(explore), act(self, state, explore))[1])
+    monkeypatch.setattr(Ddpg, "learn", lambda self: (learned.append(len(explored)), learn(self))[1])
+    run(episodes=1, updates=2)
+    assert explored == [True] * ROUNDS + [False] * ROUNDS
+    assert learned == [number for number in range(1, ROUNDS + 1) for _ in range(2)]
+
+
+def test_what_is_remembered_is_the_state_before_the_action_and_the_one_after(monkeypatch):
+    remembered = []
+    remember = Ddpg.remember
+    monkeypatch.setattr(Ddpg, "remember", lambda self, *step: (remembered.append(step), remember(self, *step))[1])
+    run(episodes=1, cost_weight=0.0, target=0.5)
+    assert not remembered[0][0].any()  # clients start with equal weights
+    for before, after in itertools.pairwise(remembered):
+        np.testing.assert_array_equal(before[3], after[0])
+        assert before[3].any()
+    assert all(-1 <= step[2] <= 7 for step in remembered)  # 64^(−0.5) − 1 to 64^0.5 − 1
+
+
+def test_every_client_and_layer_draws_as_many_neighbours_as_it_is_told(monkeypatch):
+    used = []
+    epoch = Learner.epoch
+    monkeypatch.setattr(Learner, "epoch", lambda self, *a: (used.append(self.fanouts), epoch(self, *a))[1])
+    monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: np.linspace(0, 1, 2 * CLIENTS))
+    run(episodes=0)
+    assert used == [(1, 1), (2, 2), (3, 3)] * ROUNDS  # ⌈3 a⌉ for a = 0, 0.2, 0.4, 0.6, 0.8, 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"episodes": -1}, "episodes\\n  Input should be greater than or equal to 0"),
+        ({"updates": -1}, "updates\\n  Input should be greater than or equal to 0"),
+        ({"cost_weight": -0.5}, "cost_weight\\n  Input should be greater than or equal to 0"),
+        ({"target": 0.0}, "target\\n  Input should be greater than 0"),
+    ],
+)
+def test_parameters_that_cannot_be_meant(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        parameters_of("fedgraph", **wrong)

@@ -1,0 +1,90 @@
+"""FedGSL's own promises: what is shared, how it is noised, and that learned edges are all there is to it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.federation.boundary import Boundary
+from feddep.methods.fedgsl import fedgsl
+from feddep.utils.errors import ConfigError
+from framework_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
+
+
+def run(clients=CLIENTS, **parameters):
+    return train("fedgsl", clients=clients, **parameters)
+
+
+@pytest.mark.parametrize(("clients", "share"), [(CLIENTS, 0.0), (1, 0.7)])
+def test_without_learned_edges_it_is_fedavg(clients, share):
+    ours, plain = run(clients, share=share), train("fedavg", clients=clients)
+    np.testing.assert_allclose(ours.histories[0].loss, plain.histories[0].loss, rtol=1e-6)
+    assert ours.histories[0].test == plain.histories[0].test
+
+
+@pytest.mark.parametrize(("refresh", "times"), [(1, ROUNDS + 1), (3, 2), (10, 1)])
+def test_every_embedding_goes_up_once_and_down_to_all_others(refresh, times):
+    task = task_of("fedgsl")
+    ledger = {
+        (row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"])
+        for row in run(refresh=refresh).ledger
+        if row["kind"].startswith("embeddings")
+    }
+    expected = {}
+    for i, (graph, _) in enumerate(task.subgraphs()):
+        size = graph.num_nodes * task.setting.hidden_channels * 4
+        for receiver in range(CLIENTS):
+            expected[receiver, "up" if receiver == i else "down", fedgsl.embeddings_of(i)] = (times, times * size)
+    assert ledger == expected
+
+
+def test_embeddings_are_noised_before_they_are_sent(monkeypatch):
+    sent = {0.0: [], 3.0: []}
+    cross = Boundary.cross
+    for noise, messages in sent.items():
+
+        def recording(self, client, direction, kind, payload, messages=messages):
+            if direction == "up" and kind.startswith("embeddings"):
+                messages.append(payload["embeddings"])
+            return cross(self, client, direction, kind, payload)
+
+        monkeypatch.setattr(Boundary, "cross", recording)
+        run(noise=noise)
+    for clean, noisy in zip(sent[0.0], sent[3.0], strict=True):
+        lengths = clean.norm(dim=1)
+        assert (((lengths - 1).abs() < 1e-5) | (lengths == 0)).all()
+        assert float((noisy - clean).square().sum(dim=1).mean().sqrt()) == pytest.approx(3, rel=0.1)
+
+
+def test_noise_has_the_length_that_was_asked_for():
+    rows = torch.randn(400, 64, generator=torch.Generator().manual_seed(0))
+    noise = fedgsl.noised(rows, 0.5, torch.Generator().manual_seed(1)) - rows / rows.norm(dim=1, keepdim=True)
+    assert float(noise.square().sum(dim=1).mean().sqrt()) == pytest.approx(0.5, rel=0.02)
+
+
+def test_the_metric_is_trained_and_averaged_with_the_classifier():
+    metric = run().weights()["metric"]
+    assert metric.shape == (16,)
+    assert not torch.equal(metric, torch.ones(16))
+
+
+def test_a_single_layer_has_nothing_to_share_but_features():
+    task = task_of("fedgsl")
+    flat = dataclasses.replace(task, setting=task.setting.replace(layers=1))
+    with pytest.raises(ConfigError, match="layers is 1; FedGSL shares inputs of the last of at least 2 layers"):
+        fedgsl.run(flat, parameters_of("fedgsl"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"edges": 0}, "edges\\n  Input should be greater than or equal to 1"),
+        ({"refresh": 0}, "refresh\\n  Input should be greater than or equal to 1"),
+        ({"share": 1.5}, "share\\n  Input should be less than or equal to 1"),
+        ({"noise": -1.0}, "noise\\n  Input should be greater than or equal to 0"),
+    ],
+)
+def test_parameters_that_cannot_be_meant(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        parameters_of("fedgsl", **wrong)

@@ -1,0 +1,150 @@
+"""Learned edges against loops, and what they do to the convolution."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divided import WIDTH, random_task
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import sample_trees
+from feddep.methods.fedgsl import structure
+from feddep.methods.fedgsl.structure import LearnedStructure, StructureSAGE, edge_weights, nearest
+from feddep.nn.feature_table import FeatureTable
+from feddep.nn.sage import GraphSAGE
+from feddep.training.evaluator import Evaluator
+
+
+def cosine(a, b):
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    return float(a @ b / lengths) if lengths else 0.0
+
+
+def weights_by_hand(metric, own, others):
+    heavy = [max(0.0, cosine(metric * own, metric * other)) for other in others]
+    total = sum(heavy)
+    return [weight / total if total else 0.0 for weight in heavy]
+
+
+@given(st.integers(1, 4), st.integers(0, 3), st.integers(0, 2**16))
+def test_edge_weights_are_the_formula(nodes, candidates, seed):
+    rng = np.random.default_rng(seed)
+    metric, own = rng.normal(size=WIDTH), rng.normal(size=(nodes, WIDTH)) * rng.integers(0, 2, (nodes, 1))
+    others = rng.normal(size=(nodes, candidates, WIDTH))
+    ours = edge_weights(torch.from_numpy(metric), torch.from_numpy(own), torch.from_numpy(others))
+    expected = [weights_by_hand(metric, h, z) for h, z in zip(own, others, strict=True)]
+    np.testing.assert_allclose(ours, np.array(expected).reshape(nodes, candidates), atol=1e-9)
+
+
+@given(st.integers(1, 9), st.integers(0, 7), st.integers(1, 5), st.integers(0, 2**16))
+def test_nearest_are_the_most_similar(nodes, candidates, count, seed):
+    rng = np.random.default_rng(seed)
+    metric, own, others = rng.normal(size=3), rng.normal(size=(nodes, 3)), rng.normal(size=(candidates, 3))
+    found = nearest(*(torch.from_numpy(array) for array in (metric, own, others)), count)
+    assert found.shape == (nodes, min(count, candidates))
+    for row, h in zip(found, own, strict=True):
+        cosines = [cosine(metric * h, metric * z) for z in others]
+        assert sorted((cosines[i] for i in row), reverse=True) == pytest.approx(sorted(cosines, reverse=True)[:count])
+        assert len(set(row.tolist())) == len(row)
+
+
+def test_similarities_may_be_computed_in_parts(monkeypatch):
+    own, others = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)), torch.eye(3)
+    at_once = nearest(torch.ones(3), own, others, 2)
+    monkeypatch.setattr(structure, "_ROWS", 2)
+    assert torch.equal(nearest(torch.ones(3), own, others, 2), at_once)
+
+
+def learned(task, share, received, count=2):
+    """A model and the first client's structure, with the given embeddings received."""
+    graph, setting = task.graph, task.setting
+    sizes = (graph.num_features, setting.hidden_channels, graph.num_classes, setting.layers, 0.0)
+    model = StructureSAGE(*sizes, share=share)
+    model.reset_parameters(torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        model.metric.uniform_(0.5, 1.5, generator=torch.Generator().manual_seed(2))
+    own = LearnedStructure(task.subgraphs()[0][0], "cpu")
+    own.embed(model)
+    own.retrieve(model, received, count)
+    return model, own
+
+
+def some(rows, seed=0):
+    return torch.rand(rows, WIDTH, generator=torch.Generator().manual_seed(seed))
+
+
+def logits_by_hand(task, model, received, count, share):
+    """The last convolution of every node of the first client, a node at a time."""
+    graph = task.subgraphs()[0][0]
+    x = graph.features.toarray()
+    for convolution in model.convolutions[:-1]:
+        x = np.maximum(convolve(graph, x, convolution, lambda v, mean: mean), 0)
+    metric, scale = model.metric.detach().numpy(), np.linalg.norm(x, axis=1).mean()
+    others = np.concatenate([rows.numpy() for rows in received]) * scale
+
+    def mixed(v, mean):
+        best = sorted(others, key=lambda z: -cosine(metric * x[v], metric * z))[:count]
+        weights = weights_by_hand(metric, x[v], best)
+        if not sum(weights):
+            return mean
+        return (1 - share) * mean + share * sum(weight * z for weight, z in zip(weights, best, strict=True))
+
+    return convolve(graph, x, model.convolutions[-1], mixed)
+
+
+def convolve(graph: Graph, x, convolution, change):
+    weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
+    rows = []
+    for v in range(graph.num_nodes):
+        around = graph.adjacency[v].indices
+        mean = x[around].mean(axis=0) if len(around) else np.zeros(x.shape[1])
+        rows.append(np.concatenate([x[v], change(v, mean)]) @ weight + bias)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_full_convolution_is_the_formula(layers, share):
+    task = random_task(layers=layers)
+    received = [some(4), some(3, 1)]
+    model, own = learned(task, share, received)
+    expected = logits_by_hand(task, model, received, 2, share).argmax(axis=1)
+    graph = task.subgraphs()[0][0]
+    right = np.flatnonzero(expected == graph.labels)
+    assert own.correct(model, np.arange(graph.num_nodes)) == len(right)
+    assert own.correct(model, right) == len(right)
+
+
+def test_where_every_node_has_one_neighbour_a_mini_batch_is_the_formula():
+    pairs = np.array([(0, 1), (2, 3), (4, 5)])
+    graph = Graph.from_edges(pairs, np.random.default_rng(0).random((7, 4)), np.zeros(7), 2)  # node 6 is isolated
+    task = random_task()
+    task = type(task)("pairs", graph, task.split, task.partition, task.setting, 0)
+    object.__setattr__(task, "subgraphs", lambda: [(graph, None)])
+    received = [some(5)]
+    model, own = learned(task, 0.4, received)
+    trees = sample_trees(graph, np.arange(7), (3,) * 2, np.random.default_rng(0))
+    expected = logits_by_hand(task, model, received, 2, 0.4)
+    np.testing.assert_allclose(model(trees, own.table).detach(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("received", [[], [torch.zeros(3, WIDTH)]])
+def test_without_learned_edges_it_is_graphsage(received):
+    task = random_task(clients=1)
+    model, own = learned(task, 0.4, received)
+    graph = task.graph
+    trees = sample_trees(graph, np.arange(24), (3,) * 2, np.random.default_rng(0))
+    plain = GraphSAGE(*task.model_sizes)
+    plain.load_state_dict(model.state_dict(), strict=False)
+    reference = plain(trees, FeatureTable(graph.features))
+    torch.testing.assert_close(model(trees, own.table), reference)
+    assert own.correct(model, np.arange(24)) == Evaluator(graph).correct(model, np.arange(24))
+
+
+def test_the_metric_is_trained():
+    task = random_task()
+    model, own = learned(task, 0.4, [some(6)])
+    trees = sample_trees(task.subgraphs()[0][0], np.arange(4), (3,) * 2, np.random.default_rng(0))
+    model(trees, own.table).square().sum().backward()
+    assert float(model.metric.grad.abs().sum()) > 0

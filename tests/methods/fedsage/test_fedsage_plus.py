@@ -1,0 +1,281 @@
+"""What FedSage+ sends, and when; what its gradients give away; and what its ablations are."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.federation.boundary import Boundary
+from feddep.methods import registry
+from feddep.methods.basic import fedavg
+from feddep.methods.fedsage import cross_client, fedsage_plus
+from feddep.methods.fedsage.cross_client import Respondent, ask_others, gradients_for, request_of
+from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, distance
+from feddep.methods.shared.impairing_clients import impair_client
+from feddep.nn.neighgen import NeighbourGenerator
+from framework_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
+
+LOCAL, FEDERATED = 2, 3
+SMALL = {"embedding": 6, "generator_width": 8, "generator_batch": 10, "generator_local_epochs": LOCAL}
+SMALL |= {"generator_federated_epochs": FEDERATED}
+
+
+def small(name: str = "fedsage_plus", **changes: Any) -> Any:
+    return parameters_of(name, **{**SMALL, **changes})
+
+
+def generator_of(name: str, parameters: Any, clients: int = CLIENTS) -> Any:
+    return steps_of(name, task_of("fedsage_plus", clients=clients), parameters)["generator"]
+
+
+def run(name: str = "fedsage_plus", **changes: Any) -> Any:
+    return run_on(task_of("fedsage_plus"), name, **{**SMALL, **changes})
+
+
+def entries(ledger: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
+    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in ledger if row["kind"] == kind}
+
+
+def sizes() -> tuple[int, int]:
+    """Bytes of a request and of gradients: of H^g and ten embeddings, and of fGen."""
+    generator = NeighbourGenerator(64, 6, 5, 8, 0.2)
+    of_count = 6 + 1
+    total = sum(weight.numel() for weight in generator.parameters())
+    return 4 * (total + 10 * 6), 4 * (total - of_count)
+
+
+@pytest.mark.parametrize("clients", [2, 3])
+def test_the_ledger_is_algorithm_1_s(clients):
+    ledger = generator_of("fedsage_plus", small(), clients).ledger
+    request, gradients = sizes()
+    for i in range(clients):
+        others = [j for j in range(clients) if j != i]
+        assert entries(ledger, request_of(i)) == {
+            (i, "up"): (FEDERATED, FEDERATED * request),
+            **{(j, "down"): (FEDERATED, FEDERATED * request) for j in others},
+        }
+        assert entries(ledger, gradients_for(i)) == {
+            (i, "down"): (FEDERATED, FEDERATED * gradients),  # the sum, once
+            **{(j, "up"): (FEDERATED, FEDERATED * gradients) for j in others},
+        }
+    assert len(ledger) == 2 * clients * clients
+
+
+def test_messages_follow_algorithm_1_in_order(monkeypatch):
+    """Procedures C, A (line 9), D and A (line 14), epoch after epoch, and nothing before the local epochs are over."""
+    events: list[tuple[int, str, str]] = []
+    cross = Boundary.cross
+
+    def crossing(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
+        events.append((client, direction, kind))
+        return cross(self, client, direction, kind, payload)
+
+    monkeypatch.setattr(Boundary, "cross", crossing)
+    run()
+    for i in range(CLIENTS):
+        epoch = [(i, "up", request_of(i))]
+        for j in range(CLIENTS):
+            if j != i:
+                epoch += [(j, "down", request_of(i)), (j, "up", gradients_for(i))]
+        epoch += [(i, "down", gradients_for(i))]
+        assert [event for event in events if event[2] in (request_of(i), gradients_for(i))] == epoch * FEDERATED
+    kinds = [kind for *_, kind in events]
+    last = max(kinds.index(request_of(i)) for i in range(CLIENTS))
+    assert not {"model", "training", "validation"} & set(kinds[:last])
+
+
+def test_nothing_is_sent_without_others():
+    assert generator_of("fedsage_plus", small(), clients=1).ledger == []
+    assert generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)).ledger == []
+    assert generator_of("fedsage_plus", small(generator_federated_epochs=0)).ledger == []
+
+
+def test_the_classifier_costs_what_fedavg_costs():
+    outcome = run()
+    plain = fedavg.run(task_of("fedsage_plus"))
+    for kind in ("model", "training", "validation"):
+        assert entries(outcome.ledger, kind) == entries(plain.ledger, kind)
+    assert entries(outcome.ledger, "model")[0, "up"][0] == ROUNDS
+
+
+def request_and_respondents(slots: int = 2, nodes: int = 3, scale: str = "paper") -> Any:
+    """A generator that fills all slots of ``nodes`` nodes, and clients that can be asked about it."""
+    task = task_of("fedsage_plus")
+    how = small(max_generated=slots, scale=scale)
+    generator = NeighbourGenerator(64, 6, slots, 8, task.setting.dropout)
+    generator.reset_parameters(torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        generator.number.bias.fill_(slots)
+        generator.number.weight.zero_()
+    z = torch.rand(nodes, 6, generator=torch.Generator().manual_seed(2))
+    features = [graph.features for graph, _ in task.subgraphs()]
+    return task, how, generator, {**generator.state_dict(), "embeddings": z}, features
+
+
+@pytest.mark.parametrize("scale", ["paper", "authors"])
+def test_an_answer_is_the_gradient_of_the_nearest_node_s_distance(scale):
+    """Against a loop over generated neighbours and all nodes of the client that is asked."""
+    task, how, generator, request, features = request_and_respondents(scale=scale)
+    answer = Respondent(task, how, 2, features[2]).answer(0, {k: v.clone() for k, v in request.items()})
+    from feddep.utils import seeding
+
+    draws = torch.Generator().manual_seed(seeding.derive_seed(task.seed, "client2", "answers", 0))
+    generated = generator.train()(request["embeddings"], draws)
+    x = torch.from_numpy(features[2].toarray())
+    loss = torch.zeros(())
+    for point in generated.features:
+        loss = loss + min(((point - row) ** 2).sum() for row in x)
+    loss = loss / 3 / (1 if scale == "paper" else 2 * 64)
+    loss.backward()
+    expected = {name: weight.grad for name, weight in generator.named_parameters() if not name.startswith("number.")}
+    assert answer.keys() == expected.keys()
+    for name, gradient in expected.items():
+        torch.testing.assert_close(answer[name], gradient)
+
+
+def test_the_server_adds_up_what_the_others_answer():
+    task, how, _, request, features = request_and_respondents()
+    shapes = {name: tuple(tensor.shape) for name, tensor in request.items()}
+    of_features = {name: shape for name, shape in shapes.items() if name != "embeddings" and cross_client.is_of_features(name)}
+    boundary = Boundary({request_of(0): shapes, gradients_for(0): of_features})
+    others = {j: Respondent(task, how, j, features[j]) for j in (1, 2)}
+    total = ask_others(boundary, 0, others, request)
+    alone = [
+        Respondent(task, how, j, features[j]).answer(0, {name: tensor.clone() for name, tensor in request.items()})
+        for j in (1, 2)
+    ]
+    for name, gradient in total.items():
+        torch.testing.assert_close(gradient, alone[0][name] + alone[1][name])
+
+
+def test_a_gradient_gives_a_node_s_features_away():
+    """As the module says: one generated neighbour in a slot, and weights and gradients yield the nearest node exactly."""
+    task, how, generator, request, features = request_and_respondents(nodes=1, slots=1)
+    answer = Respondent(task, how, 1, features[1]).answer(0, {k: v.clone() for k, v in request.items()})
+    delta, outer = answer["heads.0.bias"], answer["heads.0.weight"]
+    hidden = outer.T @ delta / delta.square().sum()
+    point = generator.heads[0](hidden).tanh()
+    stolen = point - delta / (2 * (1 - point.square()))
+    rows = torch.from_numpy(features[1].toarray())
+    assert (rows - stolen).abs().amax(dim=1).min() < 1e-4
+    assert stolen.abs().max() > 0.5
+
+
+def test_nothing_generated_is_answered_with_zeros():
+    task, how, _, request, features = request_and_respondents()
+    request["number.bias"] = torch.zeros(1)
+    answer = Respondent(task, how, 1, features[1]).answer(0, request)
+    assert answer
+    assert not any(gradient.any() for gradient in answer.values())
+
+
+def test_others_matter():
+    alone, asked = generator_of("fedsage_plus", small(cross_weight=0.0)), generator_of("fedsage_plus", small())
+    assert not torch.equal(alone.tensors["client0.loss"], asked.tensors["client0.loss"])
+
+
+def test_the_first_epochs_are_locsage_plus_s():
+    ours, local = (
+        generator_of("fedsage_plus", small()),
+        generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)),
+    )
+    assert torch.equal(ours.tensors["client1.loss"][:LOCAL], local.tensors["client1.loss"])
+
+
+@pytest.mark.parametrize("name", ["fedsage_plus", "fedsage_plus_shared"])
+def test_what_is_made_is_what_a_classifier_needs(name):
+    task, made = task_of("fedsage_plus"), generator_of(name, small(name))
+    for i, (graph, _) in enumerate(task.subgraphs()):
+        assert made.tensors[f"client{i}.count"].shape == (graph.num_nodes,)
+        assert made.tensors[f"client{i}.loss"].shape == (LOCAL + FEDERATED,)
+        owner, features = made.tensors[f"client{i}.owner"], made.tensors[f"client{i}.features"]
+        assert len(owner) == len(features) > 0
+        assert owner.max() < graph.num_nodes
+
+
+@pytest.mark.parametrize("name", ["fedsage_plus", "fedsage_plus_shared", "locsage_plus"])
+def test_steps_made_before_are_taken_as_they_are(name):
+    parameters = small(name, generator_federated_epochs=0)
+    made = steps_of(name, task_of("fedsage_plus"), parameters)
+    resumed = dataclasses.replace(task_of("fedsage_plus"), step_results=made)
+    first, again = (registry.find(name).run(task, parameters) for task in (task_of("fedsage_plus"), resumed))
+    assert first.histories[0].loss == again.histories[0].loss
+    assert first.ledger == again.ledger
+
+
+def test_without_generated_neighbours_it_is_fedavg():
+    """To the last bit, and LocSage+ is Local."""
+    task, parameters = task_of("fedsage_plus"), small()
+    made = steps_of("fedsage_plus", task, parameters)["generator"]
+    nothing = {name: tensor[:0] if "owner" in name or "features" in name else tensor for name, tensor in made.tensors.items()}
+    ours = fedsage_plus.run(task, parameters, {"generator": dataclasses.replace(made, tensors=nothing)})
+    theirs = fedavg.run(task)
+    assert ours.histories[0].loss == theirs.histories[0].loss
+    assert ours.histories[0].test == theirs.histories[0].test
+
+
+def test_the_shared_generator_is_averaged_every_round():
+    ledger = generator_of("fedsage_plus_shared", small("fedsage_plus_shared")).ledger
+    rounds = LOCAL + FEDERATED
+    messages = {key: messages for key, (messages, _) in entries(ledger, "neighgen").items()}
+    assert messages == {(i, d): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")}
+    assert {row["kind"] for row in ledger} == {"neighgen", "training"}
+
+
+def test_the_shared_generator_is_the_same_for_all(monkeypatch):
+    """Weights are: what is generated differs with the subgraph."""
+    models = []
+    start = NeighGenTrainer.__init__
+
+    def watched(self: NeighGenTrainer, *arguments: Any) -> None:
+        start(self, *arguments)
+        models.append(self.model)
+
+    monkeypatch.setattr(NeighGenTrainer, "__init__", watched)
+    generator_of("fedsage_plus_shared", small("fedsage_plus_shared"))
+    assert len(models) == CLIENTS
+    first, *others = [model.state_dict() for model in models]
+    for other in others:
+        assert all(torch.equal(first[name], other[name]) for name in first)
+
+
+def test_locsage_plus_reports_every_client():
+    outcome = run("locsage_plus", generator_federated_epochs=0)
+    assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
+    assert len(outcome.histories) == CLIENTS
+    assert outcome.ledger == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"scale": "authors"}, {"hidden_from": "validation", "hidden_share": 0.5}, {"hidden_share": 0.0}]
+)
+def test_every_alternative_runs(change):
+    assert np.isfinite(run(**change).histories[0].loss).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("fedsage_plus", {"hidden_share": 1.0}, "hidden_share\n  Input should be less than 1"),
+        ("fedsage_plus", {"generator_batch": 0}, "generator_batch\n  Input should be greater than or equal to 1"),
+        ("fedsage_plus", {"generator_local_epochs": -1}, "generator_local_epochs\n  Input should be greater than or equal to 0"),
+        ("fedsage_plus", {"generator_learning_rate": 0.0}, "generator_learning_rate\n  Input should be greater than 0"),
+        ("locsage_plus", {"generator_federated_epochs": 1}, "generator_federated_epochs must be 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(name, change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parameters_of(name, **change)
+
+
+def test_impairing_hides_the_share_of_all_nodes():
+    task = task_of("fedsage_plus")
+    client = task.subgraphs()[0]
+    impaired = impair_client(task, small(hidden_share=0.25), 0, client)
+    assert len(impaired.hidden) == round(0.25 * client[0].num_nodes)
+
+
+def test_distance_of_nothing_is_zero():
+    assert distance(torch.zeros(0, 3), torch.zeros(0, 3), 4, 5, "paper") == 0

@@ -1,0 +1,425 @@
+"""Training and mending against loops over nodes, generated neighbours and candidates."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy, smooth_l1_loss
+
+from feddep.datasets.synthetic import planted_partition
+from feddep.graph.graph import Graph, mean_adjacency
+from feddep.graph.halo import missing_neighbours, within
+from feddep.graph.impairing import impair
+from feddep.graph.partition import Partition
+from feddep.graph.sampling import sample_trees
+from feddep.graph.split import Split, random_split
+from feddep.measurements.neighbourhoods import neighbourhood_distances, predicted_neighbours
+from feddep.methods.fedsage import NeighGenParameters, neighgen_training
+from feddep.methods.fedsage.mended_subgraph import MendedSubgraph, ReceptiveField, attach
+from feddep.methods.fedsage.neighgen_training import (
+    HiddenNeighbours,
+    Nearest,
+    NeighGenTrainer,
+    distance,
+    local_loss,
+    new_neighgen,
+    part_of,
+)
+from feddep.methods.framework import StepResult, by_client
+from feddep.methods.shared.impairing_clients import impair_client
+from feddep.nn.feature_table import FeatureTable
+from feddep.nn.neighgen import Generated
+from feddep.nn.sage import GraphSAGE
+from feddep.training.evaluator import Evaluator
+from feddep.training.setting import Setting
+from feddep.training.task import Task
+from graphs import graphs, random_graph
+
+SLOTS = 4
+HOW = NeighGenParameters(
+    hidden_share=0.3,
+    max_generated=SLOTS,
+    embedding=8,
+    generator_width=12,
+    generator_local_epochs=0,
+    generator_federated_epochs=0,
+    generator_batch=1000,
+    generator_learning_rate=0.01,
+    generator_weight_decay=0.0,
+)
+GRAPH = planted_partition(160, 4, 8, 32, 6.0, 1.0, 8, 0.8, 0)
+SPLIT = random_split(160, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
+TASK = Task(
+    "test",
+    GRAPH,
+    SPLIT,
+    None,
+    Setting(
+        optimizer="sgd",
+        learning_rate=0.5,
+        weight_decay=0.0,
+        batch_size=16,
+        fanout=3,
+        rounds=2,
+        local_epochs=1,
+        layers=2,
+        hidden_channels=16,
+        dropout=0.0,
+    ),
+    0,
+)
+
+
+def some(rng: np.random.Generator, *shape: int) -> torch.Tensor:
+    return torch.from_numpy(rng.uniform(-1, 1, shape).astype(np.float32))
+
+
+def generated_for(rng: np.random.Generator, nodes: int, features: int) -> Generated:
+    """Slot by slot, as a generator gives them: slots 1 to k of a node are used."""
+    wanted = rng.integers(0, SLOTS + 1, nodes)
+    owner = np.concatenate([np.flatnonzero(wanted > slot) for slot in range(SLOTS)])
+    count = torch.from_numpy(rng.uniform(0, 6, nodes).astype(np.float32)).requires_grad_()
+    return Generated(count, torch.from_numpy(owner), some(rng, len(owner), features).requires_grad_())
+
+
+def trainer_of(how: NeighGenParameters, task: Task = TASK) -> NeighGenTrainer:
+    client = (task.graph, task.split)
+    return NeighGenTrainer(task, how, 0, client, impair_client(task, how, 0, client), new_neighgen(task, how, "client0"))
+
+
+# The nearest node
+
+
+@given(st.integers(1, 12), st.integers(0, 9), st.integers(1, 5), st.integers(0, 2**16), st.booleans())
+def test_the_nearest_node_is_the_one_a_loop_finds(candidates, points, features, seed, restricted):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(candidates, 0, features, seed=seed)
+    x, p = graph.features.toarray(), some(rng, points, features)
+    allowed = rng.random((points, candidates)) < 0.5
+    allowed[:, rng.integers(candidates)] = True
+    found = Nearest(graph.features).nearest(p, allowed if restricted else None)
+    for k in range(points):
+        choice = np.flatnonzero(allowed[k]) if restricted else range(candidates)
+        least = min(((p[k].numpy() - x[u]) ** 2).sum() for u in choice)
+        assert any(np.array_equal(found[k], x[u]) for u in choice)
+        assert ((p[k] - found[k]) ** 2).sum().item() == pytest.approx(least, rel=1e-4, abs=1e-5)
+
+
+def test_the_nearest_node_is_the_same_whatever_the_block_size(monkeypatch):
+    rng = np.random.default_rng(0)
+    points, allowed = some(rng, 50, 32), rng.random((50, 160)) < 0.2
+    search = Nearest(GRAPH.features)
+    expected = [search.search(points), search.search(points, allowed)]
+    monkeypatch.setattr(neighgen_training, "_BLOCK", 160 * 7)
+    assert torch.equal(search.search(points), expected[0])
+    assert torch.equal(search.search(points, allowed), expected[1])
+
+
+def test_of_equally_near_nodes_the_first_is_taken():
+    same = random_graph(3, 0, 4, density=1.0)
+    same.features[1] = same.features[0]
+    assert Nearest(same.features[[0, 0, 0]]).search(torch.zeros(2, 4)).tolist() == [0, 0]
+
+
+# The loss
+
+
+@st.composite
+def cases(draw: st.DrawFn):  # type: ignore[no-untyped-def]
+    """An impaired graph, sampled nodes of it, and what is generated for them."""
+    graph = draw(graphs())
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    nobody = np.zeros(0, dtype=np.int64)
+    impaired = impair(graph, Split(nobody, nobody, nobody), draw(st.floats(0, 0.9)), "all", rng)
+    kept = len(impaired.kept)
+    nodes = np.sort(rng.permutation(kept)[: draw(st.integers(1, max(kept, 1)))])
+    return graph, impaired, nodes, generated_for(rng, len(nodes), graph.num_features)
+
+
+def by_hand(case, how: NeighGenParameters, slots: int) -> torch.Tensor:  # type: ignore[no-untyped-def]
+    """Equation 4 as the paper writes it, one node, one neighbour, one candidate at a time."""
+    graph, impaired, nodes, generated = case
+    x = torch.from_numpy(graph.features.toarray())
+    loss = torch.zeros(())
+    for k, v in enumerate(nodes):
+        hidden = [u for w, u in impaired.pairs.tolist() if w == v]
+        loss = loss + how.count_weight * smooth_l1_loss(generated.count[k], torch.tensor(float(len(hidden))))
+        for p in range(len(generated.owner)):
+            if generated.owner[p] == k and hidden:
+                term = min(((generated.features[p] - x[u]) ** 2).sum() for u in hidden)
+                loss = loss + how.feature_weight * (term if how.scale == "paper" else term / (slots * x.shape[1]))
+    return loss / len(nodes)
+
+
+@given(cases(), st.floats(0, 2), st.floats(0, 2), st.sampled_from(["paper", "authors"]))
+def test_the_local_loss_and_its_gradient_are_the_paper_s(case, count, feature, scale):
+    graph, impaired, nodes, generated = case
+    if not len(nodes):
+        return
+    how = HOW.replace(count_weight=count, feature_weight=feature, scale=scale)
+    missing = torch.from_numpy(impaired.missing[nodes])
+    ours = local_loss(generated, nodes, missing, HiddenNeighbours(graph.features, impaired), how)
+    theirs = by_hand(case, how, SLOTS)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    inputs = (generated.count, generated.features)
+    gradients = [torch.autograd.grad(each, inputs, allow_unused=True, materialize_grads=True) for each in (ours, theirs)]
+    for our, their in zip(*gradients, strict=True):
+        torch.testing.assert_close(our, their, rtol=1e-3, atol=1e-4)
+
+
+@given(st.integers(1, 8), st.integers(0, 2**16))
+def test_the_authors_scale_is_a_mean_over_slots_and_coordinates(nodes, seed):
+    rng = np.random.default_rng(seed)
+    full, target = some(rng, nodes * SLOTS, 3), some(rng, nodes * SLOTS, 3)
+    expected = torch.nn.functional.mse_loss(full, target)
+    torch.testing.assert_close(distance(full, target, nodes, SLOTS, "authors"), expected)
+    torch.testing.assert_close(distance(full, target, nodes, SLOTS, "paper"), expected * SLOTS * 3)
+
+
+@given(st.integers(1, 9), st.integers(0, 2**16))
+def test_a_part_is_what_is_generated_for_some_of_the_nodes(nodes, seed):
+    rng = np.random.default_rng(seed)
+    whole = generated_for(rng, nodes, 3)
+    places = np.flatnonzero(rng.random(nodes) < 0.5)
+    part = part_of(whole, places)
+    assert torch.equal(part.count, whole.count[torch.from_numpy(places)])
+    for new, old in enumerate(places):
+        assert torch.equal(part.features[part.owner == new], whole.features[whole.owner == old])
+    assert len(part.owner) == sum((whole.owner == old).sum() for old in places)
+
+
+@given(graphs(), st.integers(0, 3))
+def test_reach_is_what_powers_of_the_adjacency_say(graph, hops):
+    walks = np.linalg.matrix_power(graph.adjacency.toarray() + np.eye(graph.num_nodes), hops)
+    assert within(graph, np.array([0]), hops).tolist() == np.flatnonzero(walks[0]).tolist()
+
+
+def test_the_task_loss_is_that_of_the_wholly_mended_graph():
+    """Only the neighbourhood of the sampled nodes is mended; their logits are those of the graph that is mended everywhere."""
+    how = HOW.replace(generator_batch=10, count_weight=0.0, feature_weight=0.0)
+    trainer = trainer_of(how)
+    impaired = impair_client(TASK, how, 0, (GRAPH, SPLIT))
+    graph = impaired.graph
+    rng = np.random.default_rng(0)
+    whole = generated_for(rng, graph.num_nodes, GRAPH.num_features)
+    nodes = np.arange(40, 50)
+    near = within(graph, nodes, 1)
+    assert len(near) < graph.num_nodes
+    ours = trainer._task_loss(part_of(whole, near), near, nodes)
+
+    edges = [*graph.edges().tolist(), *([v, graph.num_nodes + k] for k, v in enumerate(whole.owner.tolist()))]
+    x = np.concatenate([graph.features.toarray(), whole.features.detach().numpy()])
+    adjacency = np.zeros((len(x), len(x)), dtype=np.float32)
+    adjacency[tuple(np.array(edges).T)] = adjacency[tuple(np.array(edges).T[::-1])] = 1
+    mean = torch.from_numpy(adjacency / np.maximum(adjacency.sum(axis=1, keepdims=True), 1))
+    logits = trainer.classifier.full(torch.from_numpy(x), mean)
+    train = [v for v in nodes if impaired.kept[v] in SPLIT.train]
+    expected = cross_entropy(logits[train], torch.from_numpy(graph.labels[train]))
+    torch.testing.assert_close(ours, expected)
+
+
+def test_the_task_loss_trains_features():
+    how = HOW.replace(count_weight=0.0, feature_weight=0.0)
+    trainer = trainer_of(how)
+    before = [head.weight.detach().clone() for head in trainer.neighgen.generator.heads]
+    trainer.step()
+    assert not torch.equal(before[0], trainer.neighgen.generator.heads[0].weight)
+
+
+# Training
+
+
+def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
+    trainer = trainer_of(HOW.replace(task_weight=0.0))
+    losses = [trainer.step() for _ in range(150)]
+    assert losses[-1] < losses[0]  # although more neighbours are generated at the end, and the loss is summed over them
+    impaired = impair_client(TASK, HOW, 0, (GRAPH, SPLIT))
+    trainer._whole = impaired.graph
+    made = trainer.mend()
+    assert np.corrcoef(made["count"], impaired.missing)[0, 1] > 0.8
+    assert abs(made["count"].mean() - impaired.missing.mean()) < 0.3
+    hidden = HiddenNeighbours(GRAPH.features, impaired)
+    known = torch.from_numpy(impaired.missing)[made["owner"]] > 0
+    features = made["features"].float()[known]
+    target = hidden.nearest(features, made["owner"][known].numpy())
+    assert (features - target).square().sum() < 0.5 * target.square().sum()  # half of what zeros would have
+
+
+def test_mending_keeps_what_was_generated_in_order_and_half_precision():
+    trainer = trainer_of(HOW)
+    made = trainer.mend()
+    assert made["count"].shape == (160,)
+    assert made["features"].dtype == torch.float16
+    assert made["features"].shape == (len(made["owner"]), 32)
+    expected = np.repeat(np.arange(160), made["count"].round().clamp(max=SLOTS).long())
+    assert made["owner"].tolist() == expected.tolist()
+
+
+def test_answers_of_others_are_added_to_the_gradient():
+    """With α, λ^f and one plain gradient step, what is answered comes off the weights."""
+    how = HOW.replace(feature_weight=0.5, cross_weight=3.0)
+    gradient = {"heads.3.bias": torch.full((32,), 2.0), "heads.0.weight": torch.ones(32, 12)}
+    weights = []
+    for ask in (None, lambda request: gradient):
+        trainer = trainer_of(how)
+        trainer._optimizer = torch.optim.SGD(trainer.neighgen.parameters(), lr=1.0)
+        trainer.step(ask)
+        weights.append(trainer.neighgen.generator.state_dict())
+    alone, asked = weights
+    for name, weight in alone.items():
+        expected = weight - 1.5 * gradient[name] if name in gradient else weight
+        torch.testing.assert_close(asked[name], expected)
+
+
+def test_the_request_is_the_generator_and_embeddings_of_the_sampled_nodes():
+    trainer = trainer_of(HOW.replace(generator_batch=10))
+    before = {name: weight.clone() for name, weight in trainer.neighgen.generator.state_dict().items()}
+    seen = {}
+
+    def ask(request):  # type: ignore[no-untyped-def]
+        seen.update({name: tensor.clone() for name, tensor in request.items()})
+        return {}
+
+    trainer.step(ask)
+    assert seen.pop("embeddings").shape == (10, 8)
+    assert seen.keys() == before.keys()
+    assert all(torch.equal(seen[name], weight) for name, weight in before.items())
+
+
+# The mended subgraph
+
+
+@st.composite
+def mended_subgraphs(draw: st.DrawFn) -> tuple[MendedSubgraph, Graph, torch.Tensor]:
+    """A mended subgraph, the client's own, and the features of generated nodes."""
+    graph = draw(graphs())
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    owner = np.sort(rng.integers(0, graph.num_nodes, draw(st.integers(0, 8))))
+    features = some(rng, len(owner), graph.num_features).half()
+    return MendedSubgraph(graph, torch.from_numpy(owner), features), graph, features
+
+
+def dense_graph(mended: MendedSubgraph, real: Graph, features: torch.Tensor) -> Graph:
+    """The same graph with the generated features among the others."""
+    x = np.concatenate([real.features.toarray(), features.float().numpy()])
+    return dataclasses.replace(mended.graph, features=type(mended.graph.features)(x))
+
+
+@given(mended_subgraphs())
+def test_generated_nodes_have_their_owner_as_their_neighbour(case):
+    mended, real, features = case
+    graph = mended.graph
+    n, g = real.num_nodes, len(features)
+    assert graph.num_nodes == n + g
+    assert graph.num_edges == real.num_edges + g
+    dense = graph.adjacency.toarray()
+    assert np.array_equal(dense, dense.T)
+    assert np.array_equal(dense[:n, :n], real.adjacency.toarray())
+    assert not dense[n:, n:].any()
+    assert (dense[n:].sum(axis=1) == 1).all()
+    assert (np.diff(graph.indices) > 0)[np.diff(np.repeat(np.arange(n + g), graph.degrees)) == 0].all()
+
+
+def test_attaching_nobody_changes_nothing():
+    assert attach(GRAPH, np.zeros(0, dtype=np.int64)).fingerprint == GRAPH.fingerprint
+
+
+@given(mended_subgraphs(), st.integers(1, 3), st.integers(0, 2**16))
+def test_a_lookup_is_that_of_a_graph_with_all_features_in_one_matrix(case, fanout, seed):
+    mended, whole = case[0], dense_graph(*case)
+    rng = np.random.default_rng(seed)
+    trees = sample_trees(whole, rng.integers(0, whole.num_nodes, 5), (fanout,) * 2, rng)
+    own, drawn = (part.reshape(-1, *part.shape[2:]) for part in trees.split(trees.nodes))
+    weights = [some(np.random.default_rng(seed), 2 * whole.num_features, 3).requires_grad_() for _ in range(2)]
+    products = [
+        table.joined(own, drawn) @ weight
+        for table, weight in zip([mended.table, FeatureTable(whole.features)], weights, strict=True)
+    ]
+    torch.testing.assert_close(*products)
+    for product in products:
+        product.square().sum().backward()
+    torch.testing.assert_close(weights[0].grad, weights[1].grad)
+
+
+@given(mended_subgraphs())
+def test_evaluation_is_that_of_a_graph_with_all_features_in_one_matrix(case):
+    mended, real, _ = case
+    model = GraphSAGE(real.num_features, 6, 3, 2, 0.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    torch.testing.assert_close(mended.logits(model), Evaluator(dense_graph(*case)).logits(model))
+
+
+@given(mended_subgraphs(), st.integers(1, 3), st.integers(0, 2**16))
+def test_logits_of_some_nodes_are_those_of_the_whole_mended_graph(case, layers, seed):
+    """Whatever the number of layers, for real and generated nodes in any order; so are the gradients."""
+    mended, real, features = case
+    rng = np.random.default_rng(seed)
+    nodes = rng.permutation(mended.graph.num_nodes)[: rng.integers(1, 4)]
+    model = GraphSAGE(real.num_features, 6, 3, layers, 0.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    generated = features.float().requires_grad_()
+    ours = ReceptiveField(mended.graph, real.num_nodes, nodes, layers).logits(model, generated)
+    whole = dense_graph(*case)
+    x = torch.from_numpy(whole.features.toarray()).requires_grad_()
+    theirs = model.full(x, torch.from_numpy(mean_adjacency(whole).toarray()))[nodes]
+    torch.testing.assert_close(ours, theirs)
+    of_ours = torch.autograd.grad(ours.square().sum(), [generated, *model.parameters()])
+    of_x, *of_weights = torch.autograd.grad(theirs.square().sum(), [x, *model.parameters()])
+    torch.testing.assert_close(of_ours, (of_x[real.num_nodes :], *of_weights))
+
+
+@given(mended_subgraphs(), st.integers(0, 2**16))
+def test_right_answers_are_counted_on_the_mended_graph(case, seed):
+    mended, real, _ = case
+    rng = np.random.default_rng(seed)
+    model = GraphSAGE(real.num_features, 6, 3, 2, 0.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    plain = Evaluator(dense_graph(*case))
+    for _ in range(2):  # asked about other nodes the second time
+        nodes = np.flatnonzero(rng.random(real.num_nodes) < 0.5)
+        assert mended.correct(model, nodes) == plain.correct(model, nodes)
+
+
+# How good it is
+
+
+def test_quality_is_what_loops_over_nodes_say():
+    partition = Partition(np.arange(160) % 3, 3)
+    rng = np.random.default_rng(0)
+    counts, owners, features = [], [], []
+    for client in range(3):
+        nodes = partition.nodes(client)
+        new = rng.integers(0, 3, len(nodes))
+        counts.append(torch.from_numpy(rng.uniform(0, 3, len(nodes)).astype(np.float32)))
+        owners.append(torch.from_numpy(np.repeat(np.arange(len(nodes)), new)))
+        features.append(some(rng, new.sum(), 32).half())
+    made = StepResult(by_client(count=counts, owner=owners, features=features))
+    missing, predicted = np.diff(missing_neighbours(GRAPH, partition).indptr), predicted_neighbours(GRAPH, partition, made)
+    found = neighbourhood_distances(GRAPH, partition, made)
+
+    def mean(rows: list[np.ndarray], over: int) -> np.ndarray:
+        return np.sum(rows, axis=0) / over if over and rows else np.zeros(32)
+
+    x = GRAPH.features.toarray()
+    for v in range(160):
+        client = partition.client[v]
+        place = int(np.flatnonzero(partition.nodes(client) == v)[0])
+        neighbours = GRAPH.indices[GRAPH.indptr[v] : GRAPH.indptr[v + 1]]
+        own = [x[u] for u in neighbours if partition.client[u] == client]
+        new = list(features[client][owners[client] == place].float().numpy())
+        true = mean([x[u] for u in neighbours], len(neighbours))
+        assert missing[v] == len(neighbours) - len(own)
+        assert predicted[v] == counts[client][place]
+        assert found["local"][v] == pytest.approx(math.dist(mean(own, len(own)), true), abs=1e-4)
+        assert found["mended"][v] == pytest.approx(math.dist(mean(own + new, len(own + new)), true), abs=1e-4)
+        assert found["empty"][v] == pytest.approx(math.dist(mean(own, len(own + new)), true), abs=1e-4)
+
+
+def test_mean_adjacency_of_the_mended_graph_counts_generated_neighbours():
+    mended = attach(GRAPH, np.array([5, 5]))
+    row = mean_adjacency(mended)[5].toarray().ravel()
+    assert row[160] == row[161] == np.float32(1 / (GRAPH.degrees[5] + 2))

@@ -1,0 +1,83 @@
+"""The embedding oracle: the true mean embedding of each node's missing neighbours, and FedDEP's classifier on it."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from feddep.methods import registry
+from feddep.methods.feddep import pretraining
+from feddep.methods.oracles.embedding_oracle import mend_truly
+from feddep.training.task import RunResult, Task
+from framework_tasks import CLIENTS, parameters_of, run_on, steps_of, task_of
+
+SMALL = {"embedding": 6, "pretraining_epochs": 2}
+
+
+def run(task: Task | None = None, **changes: Any) -> RunResult:
+    return run_on(task_of("embedding_oracle") if task is None else task, "embedding_oracle", **SMALL, **changes)
+
+
+@pytest.mark.parametrize("encoder", ["own", "common"])
+def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(encoder):
+    task, parameters = task_of("embedding_oracle"), parameters_of("embedding_oracle", **SMALL, encoder=encoder)
+    assert task.partition is not None
+    embeddings = pretraining.embed(task, parameters, {}).of_clients("embeddings")
+    owned = [task.partition.nodes(i).tolist() for i in range(CLIENTS)]
+    owner = task.partition.client
+    graph, some = task.graph, 0
+    for client, mended in enumerate(mend_truly(task, embeddings)):
+        assert mended.shape == (len(owned[client]), 6)
+        for k, v in enumerate(owned[client]):
+            around = graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist()
+            missing = [u for u in around if owner[u] != client]
+            found = [embeddings[owner[u]][owned[owner[u]].index(u)] for u in missing]
+            expected = torch.stack(found).mean(dim=0) if found else torch.zeros(6)
+            torch.testing.assert_close(mended[k], expected)
+            some += bool(found)
+    assert 0 < some < graph.num_nodes
+
+
+def test_one_client_lacks_nothing():
+    task = task_of("embedding_oracle", clients=1)
+    ours = run(task)
+    theirs = run_on(task, "feddep_wo_dgen", embedding=6, reading="unmended")
+    assert ours.histories[0].loss == theirs.histories[0].loss
+    assert ours.histories[0].test == theirs.histories[0].test
+
+
+def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
+    unmended = run_on(task_of("embedding_oracle"), "feddep_wo_dgen", embedding=6, reading="unmended")
+    losses = [outcome.histories[0].loss[-1] for outcome in (unmended, run(), run(encoder="common"))]
+    assert len(set(losses)) == 3
+
+
+def test_only_inference_differs_where_the_truth_is_known_there():
+    task = task_of("embedding_oracle")
+    zero, true = run(task), run(task, inference="generated")
+    assert zero.histories[0].loss == true.histories[0].loss
+    assert zero.histories[0].validation == true.histories[0].validation
+    assert zero.histories[0].test != true.histories[0].test
+
+
+def test_pretraining_is_feddep_s_own():
+    """The step is the same function with the same parameters: its cache serves both."""
+    ours, theirs = (registry.find(name).steps(parameters_of(name)) for name in ("embedding_oracle", "feddep"))
+    assert tuple(ours) == tuple(theirs[:1])
+
+
+def test_what_was_made_before_is_taken_as_it_is():
+    task = task_of("embedding_oracle")
+    made = steps_of("embedding_oracle", task, parameters_of("embedding_oracle", **SMALL))
+    resumed = dataclasses.replace(task, step_results=made)
+    assert run(resumed).histories[0].loss == run(task).histories[0].loss
+
+
+def test_the_ledger_counts_the_classifier_and_a_common_encoder():
+    assert {row["kind"] for row in run().ledger} == {"model", "training", "validation"}
+    assert {row["kind"] for row in run(encoder="common").ledger} == {"model", "encoder", "training", "validation"}
+
+
+def test_parameters_are_feddep_s():
+    assert registry.find("embedding_oracle").parameters is registry.find("feddep").parameters

@@ -1,0 +1,106 @@
+"""The halo oracle: FedAvg where nothing is missing, the global graph's neighbourhoods where something is."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.graph.graph import Graph
+from feddep.methods.basic import fedavg
+from feddep.methods.oracles import HaloParameters, halo_oracle
+from feddep.methods.oracles.halo_oracle import extended
+from feddep.training.evaluator import Evaluator
+from feddep.training.task import RunResult, Task
+from framework_tasks import CLIENTS, task_of
+
+
+def disconnected() -> Task:
+    """A task whose clients have no edges to each other."""
+    task = task_of("halo")
+    assert task.partition is not None
+    graph, owner = task.graph, task.partition.client
+    edges = graph.edges()
+    inner = edges[owner[edges[:, 0]] == owner[edges[:, 1]]]
+    return dataclasses.replace(task, graph=Graph.from_edges(inner, graph.features, graph.labels, graph.num_classes))
+
+
+def same(ours: RunResult, theirs: RunResult) -> bool:
+    mine, other = ours.histories[0], theirs.histories[0]
+    courses = [(each.loss, each.validation, each.test) for each in (mine, other)]
+    weights = all(torch.equal(mine.best_weights[name], other.best_weights[name]) for name in other.best_weights)
+    return courses[0] == courses[1] and weights and ours.ledger == theirs.ledger
+
+
+def test_without_cross_client_edges_it_is_fedavg_to_the_last_bit():
+    task = disconnected()
+    assert same(halo_oracle.run(task, HaloParameters()), fedavg.run(task))
+
+
+def test_without_hops_it_is_fedavg_and_with_them_it_is_not():
+    task = task_of("halo")
+    theirs = fedavg.run(task)
+    assert same(halo_oracle.run(task, HaloParameters(hops=0)), theirs)
+    assert not same(halo_oracle.run(task, HaloParameters(hops=1)), theirs)
+
+
+def test_null_means_as_many_hops_as_layers():
+    task = task_of("halo")
+    assert task.setting.layers == 2
+    default = halo_oracle.run(task, HaloParameters())
+    assert same(default, halo_oracle.run(task, HaloParameters(hops=2)))
+    assert not same(default, halo_oracle.run(task, HaloParameters(hops=1)))
+
+
+def test_what_crosses_is_what_crosses_in_fedavg():
+    task = task_of("halo")
+    assert halo_oracle.run(task, HaloParameters()).ledger == fedavg.run(task).ledger
+
+
+def test_halo_nodes_are_neither_trained_nor_validated_on():
+    task = task_of("halo")
+    assert task.partition is not None
+    parts = extended(task, 2)
+    for client, ((graph, split), (plain, own)) in enumerate(zip(parts, task.subgraphs(), strict=True)):
+        assert graph.num_nodes > plain.num_nodes
+        assert graph.subgraph(np.arange(plain.num_nodes)).fingerprint == plain.fingerprint
+        nodes = task.partition.nodes(client)
+        for name in ("train", "val", "test"):
+            assert np.array_equal(getattr(split, name), getattr(own, name))
+            assert np.isin(nodes[getattr(split, name)], getattr(task.split, name)).all()
+
+
+def test_with_a_hop_a_layer_a_client_sees_its_nodes_as_the_experimenter_does():
+    task = task_of("halo")
+    assert task.partition is not None
+    model = task.new_model()
+    everywhere = task.evaluator.logits(model)
+    worst: dict[int, float] = {}
+    for hops in (0, 1, 2):
+        errors = []
+        for client, (graph, _) in enumerate(extended(task, hops)):
+            nodes = task.partition.nodes(client)
+            own = Evaluator(graph).logits(model)[: len(nodes)]
+            errors.append(float((own - everywhere[nodes]).abs().max()))
+        worst[hops] = max(errors)
+    assert worst[2] < 1e-5 < worst[1] < worst[0]
+
+
+@pytest.mark.parametrize("hops", [None, 1])
+def test_one_client_has_no_halo(hops):
+    task = task_of("halo", clients=1)
+    assert same(halo_oracle.run(task, HaloParameters(hops=hops)), fedavg.run(task))
+
+
+def test_negative_hops_are_refused():
+    with pytest.raises(ValueError, match="hops\n  Input should be greater than or equal to 0"):
+        HaloParameters(hops=-1)
+
+
+def test_every_client_has_cross_client_edges():
+    """What these tests rest on: each of the clients has cross-client edges."""
+    task: Any = task_of("halo")
+    edges, owner = task.graph.edges(), task.partition.client
+    crossing = edges[owner[edges[:, 0]] != owner[edges[:, 1]]]
+    assert set(owner[crossing].ravel()) == set(range(CLIENTS))

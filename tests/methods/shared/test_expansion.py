@@ -1,0 +1,146 @@
+"""Convolution on expanded subgraphs, against convolution on the global graph and against loops."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+
+from divided import divide, random_task, tasks, trained
+from feddep.federation.boundary import Boundary
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import sample_trees
+from feddep.methods.shared.cross_edges import cross_edges
+from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
+from feddep.methods.shared.routing import Router, embedding_kinds, exchange
+from feddep.training.evaluator import Evaluator
+
+
+def expanded(task, model, levels):
+    """The clients' expanded subgraphs after an exchange with the weights of ``model``."""
+    all_edges = cross_edges(task)
+    parts = zip(task.subgraphs(), all_edges, strict=True)
+    subgraphs = [ExpandedSubgraph(task, graph, edges, levels) for (graph, _), edges in parts]
+    boundary = Boundary(embedding_kinds(all_edges, level_widths(model, levels)))
+    router = Router([edges.nodes[edges.endpoints] for edges in all_edges], [edges.outside for edges in all_edges])
+    exchange(boundary, router, model, subgraphs, levels)
+    return all_edges, subgraphs
+
+
+def mini_batch(task, model, subgraph, levels, fanouts, seed=0):
+    """Logits of a client's nodes from sampled trees, and the trees."""
+    layers, nodes = len(fanouts), len(subgraph.wide.labels)
+    graphs = [subgraph.wide if k in levels else subgraph.narrow for k in reversed(range(layers))]
+    own = new_expanded_model(task, levels)
+    own.load_state_dict(model.state_dict())
+    trees = sample_trees(graphs, np.arange(nodes), fanouts, np.random.default_rng(seed))
+    return own(trees, subgraph.table), trees
+
+
+@given(tasks())
+def test_with_everything_exchanged_convolution_is_that_of_the_global_graph(task):
+    model, levels = trained(task), range(task.setting.layers)
+    whole = Evaluator(task.graph).logits(model)
+    all_edges, subgraphs = expanded(task, model, levels)
+    for edges, subgraph in zip(all_edges, subgraphs, strict=True):
+        ours = subgraph.outputs(model, task.setting.layers)
+        torch.testing.assert_close(ours, whole[torch.from_numpy(edges.nodes)], rtol=1e-4, atol=1e-5)
+
+
+def across_by_hand(task, model):
+    """FedGraph's convolutions, a node at a time: own neighbours alone in the first, all neighbours in the others."""
+    graph, owner = task.graph, task.partition.client
+    x = graph.features.toarray()
+    for k, convolution in enumerate(model.convolutions):
+        weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
+        rows = []
+        for v in range(graph.num_nodes):
+            around = [u for u in graph.adjacency[v].indices if k > 0 or owner[u] == owner[v]]
+            mean = np.mean([x[u] for u in around], axis=0) if around else np.zeros(x.shape[1])
+            rows.append(np.concatenate([x[v], mean]) @ weight + bias)
+        outputs = np.array(rows)
+        x = np.maximum(outputs, 0)
+    return outputs
+
+
+@given(tasks())
+def test_with_hidden_embeddings_exchanged_it_is_the_convolution_across_clients(task):
+    model = trained(task)
+    expected = across_by_hand(task, model)
+    all_edges, subgraphs = expanded(task, model, range(1, task.setting.layers))
+    for edges, subgraph in zip(all_edges, subgraphs, strict=True):
+        ours = subgraph.outputs(model, task.setting.layers)
+        np.testing.assert_allclose(ours, expected[edges.nodes], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("first", [0, 1])
+def test_where_every_node_has_one_neighbour_sampling_changes_nothing(layers, first):
+    pairs = np.array([(0, 1), (2, 3), (4, 5), (6, 7)])
+    graph = Graph.from_edges(pairs, np.random.default_rng(0).random((9, 4)), np.zeros(9), 2)  # node 8 is isolated
+    task = divide(graph, np.array([0, 1, 0, 0, 1, 0, 1, 1, 0]), layers)
+    model, levels = trained(task), range(first, layers)
+    for subgraph in expanded(task, model, levels)[1]:
+        logits, _ = mini_batch(task, model, subgraph, levels, [2] * layers)
+        n = len(subgraph.outputs(model, layers))
+        torch.testing.assert_close(logits[:n], subgraph.outputs(model, layers), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_mini_batch_reads_what_was_received_wherever_a_stand_in_was_drawn(first):
+    """The last but one convolution's inputs and the last convolution, by hand, for every root of a two-layer model."""
+    task = random_task()
+    model, levels = trained(task), range(first, 2)
+    for subgraph in expanded(task, model, levels)[1]:
+        n = subgraph.outputs(model, 1).shape[0]
+        logits, trees = mini_batch(task, model, subgraph, levels, (2, 3))
+        x = subgraph.wide.features.toarray()
+        width = model.convolutions[0].inputs
+        received = subgraph.table.embeddings(np.arange(len(x)))[:, 1:].split(model.convolutions[1].inputs, dim=1)
+        image, hidden = (received[0].numpy(), received[1].numpy()) if first == 0 else (None, received[0].numpy())
+        w0, b0, w1, b1 = (tensor.detach().numpy() for tensor in model.state_dict().values())
+
+        def first_layer(node, drawn, x=x, n=n, image=image, hidden=hidden, width=width, w0=w0, b0=b0):
+            if node >= n:
+                return hidden[node]
+            drawn = [u for u in drawn if u >= 0]
+            assert first == 0 or all(u < n for u in drawn)
+            messages = [image[u] if u >= n else x[u] @ w0[width:] for u in drawn]
+            return np.maximum(x[node] @ w0[:width] + (np.mean(messages, axis=0) if messages else 0) + b0, 0)
+
+        for tree, row in zip(trees.nodes[:n], logits.detach().numpy(), strict=False):
+            places = [first_layer(tree[p], tree[3 + 3 * p : 6 + 3 * p]) for p in range(3)]
+            mean = np.mean(places[1:], axis=0) if tree[1] >= 0 else np.zeros_like(places[0])
+            np.testing.assert_allclose(row, np.concatenate([places[0], mean]) @ w1 + b1, rtol=1e-4, atol=1e-5)
+
+
+def test_features_leave_a_client_only_as_their_image_under_the_first_weights():
+    task = random_task()
+    model = trained(task)
+    all_edges, subgraphs = expanded(task, model, range(2))
+    weight = model.convolutions[0].weight.detach().numpy()
+    for (graph, _), edges, subgraph in zip(task.subgraphs(), all_edges, subgraphs, strict=True):
+        image = graph.features.toarray()[edges.endpoints] @ weight[graph.num_features :]
+        np.testing.assert_allclose(subgraph.publish(model, 0), image, rtol=1e-5, atol=1e-6)
+        assert not subgraph.publish(model, 0).requires_grad
+        assert not subgraph.publish(model, 1).requires_grad
+
+
+def test_the_table_knows_stand_ins_only():
+    task = random_task()
+    model = trained(task)
+    subgraph = expanded(task, model, range(2))[1][0]
+    n, rows = len(subgraph.outputs(model, 1)), subgraph.table.embeddings(np.arange(len(subgraph.wide.labels)))
+    assert not rows[:n].any()
+    assert (rows[n:, 0] == 1).all()
+    assert not subgraph.table.embeddings(np.array([-1])).any()
+
+
+def test_correct_counts_the_most_likely_classes():
+    task = random_task()
+    model = trained(task)
+    all_edges, subgraphs = expanded(task, model, range(2))
+    likely = Evaluator(task.graph).logits(model).argmax(dim=1).numpy()
+    for edges, subgraph in zip(all_edges, subgraphs, strict=True):
+        nodes = np.arange(0, len(edges.nodes), 2)
+        expected = (likely == task.graph.labels)[edges.nodes[nodes]].sum()
+        assert subgraph.correct(model, nodes) == expected

@@ -1,0 +1,59 @@
+"""Embeddings reach those who asked for them, and everything is counted."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divided import random_task, trained
+from feddep.federation.boundary import Boundary
+from feddep.methods.shared.cross_edges import cross_edges
+from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths
+from feddep.methods.shared.routing import Router, downward, embedding_kinds, exchange, upward
+
+
+@given(st.integers(1, 4), st.integers(0, 2**16))
+def test_everybody_gets_the_rows_of_the_names_that_they_asked_for(clients, seed):
+    rng = np.random.default_rng(seed)
+    names = rng.random(12)
+    published = np.array_split(rng.permutation(names), clients)
+    wanted = [rng.choice(names, rng.integers(0, 6)) for _ in range(clients)]
+    rows = [torch.from_numpy(np.stack([own, -own], axis=1)) for own in published]
+    for asked, delivered in zip(wanted, Router(published, wanted).deliver(rows), strict=True):
+        np.testing.assert_array_equal(delivered, np.stack([asked, -asked], axis=1))
+
+
+def test_names_have_to_be_unique_and_known():
+    with pytest.raises(ValueError, match="two published nodes have the same name"):
+        Router([np.array([1, 2]), np.array([2])], [np.array([1])])
+    for asked in (0, 3, 9):
+        with pytest.raises(ValueError, match="nobody publishes"):
+            Router([np.array([1, 2]), np.array([4])], [np.array([asked])])
+
+
+def exchanged(task, levels):
+    all_edges, model = cross_edges(task), trained(task)
+    parts = zip(task.subgraphs(), all_edges, strict=True)
+    subgraphs = [ExpandedSubgraph(task, graph, own, levels) for (graph, _), own in parts]
+    boundary = Boundary(embedding_kinds(all_edges, level_widths(model, levels)))
+    router = Router([own.nodes[own.endpoints] for own in all_edges], [own.outside for own in all_edges])
+    exchange(boundary, router, model, subgraphs, levels)
+    return all_edges, boundary.ledger.rows()
+
+
+def test_an_exchange_costs_a_row_for_each_node_with_cross_client_edges_and_each_neighbour_elsewhere():
+    task = random_task(layers=3)
+    all_edges, ledger = exchanged(task, range(1, 3))
+    expected = {}
+    for i, own in enumerate(all_edges):
+        for level in (1, 2):
+            expected[i, "up", upward(i, level)] = len(own.endpoints) * 5 * 4
+            expected[i, "down", downward(i, level)] = len(own.outside) * 5 * 4
+    assert {(row["client"], row["direction"], row["kind"]): row["bytes"] for row in ledger} == expected
+    assert {row["messages"] for row in ledger} == {1}
+
+
+def test_who_has_no_edges_to_others_sends_and_gets_nothing():
+    assert exchanged(random_task(edges=0), range(2))[1] == []
+    assert exchanged(random_task(clients=1), range(2))[1] == []

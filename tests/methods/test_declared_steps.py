@@ -1,0 +1,138 @@
+"""Each declared step runs with nothing but what it declares."""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import torch
+
+from feddep import api
+from feddep.experiment.tasks import build_task
+from feddep.methods import registry
+from feddep.methods.framework import Framework, Step, StepResult, by_client, run_steps
+from feddep.training.setting import Setting
+from feddep.training.task import Task
+from feddep.utils.parameters import Parameters, Positive
+
+CHOICES: dict[str, list[Any]] = {
+    "encoder": ["own", "common"],
+    "clustering": ["kmeans", "dec"],
+    "fused": ["paper", "authors"],
+    "initial": ["he", "uniform"],
+    "hidden_from": ["validation", "all"],
+    "slots": ["generated", "all"],
+    "scale": ["paper", "authors"],
+    "generator_optimizer": ["sgd", "adam"],
+    "depth": [0, 2],
+}
+"""Options that choose between pieces of code."""
+SMALL = {"embedding": 4, "prototypes": 2, "pretraining_epochs": 1, "generator_epochs": 1, "generator_width": 4}
+SMALL |= {"generator_local_epochs": 1, "generator_federated_epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    graph = api.synthetic_graph(nodes=80, classes=2, communities=4, features=16, words=3)
+    setting = Setting(rounds=1, hidden_channels=4, fanout=2)
+    specification = {"dataset": {"features": "raw", "labelled": None}, "setting": setting.model_dump(), "seed": 0}
+    return build_task(specification, graph, api.split(graph), api.partition(graph, 2, delta=5), "toy")
+
+
+def declared() -> list[tuple[str, dict[str, Any]]]:
+    """Every framework with steps, with the default of each option and with each other choice."""
+    found = []
+    for name, framework in registry.frameworks().items():
+        fields = framework.parameters.model_fields
+        if framework.steps(framework.parameters()):
+            found.append((name, {}))
+            for key, values in CHOICES.items():
+                if key in fields and not (name == "feddep_wo_dgen" and key == "depth"):
+                    found += [(name, {key: value}) for value in values if value != fields[key].default]
+    return found
+
+
+@pytest.mark.parametrize(("name", "options"), declared())
+def test_a_step_reads_nothing_but_what_it_declares(name: str, options: dict[str, Any], task: Task):
+    framework = registry.find(name)
+    small = {key: value for key, value in SMALL.items() if key in framework.parameters.model_fields}
+    if name == "locsage_plus":
+        del small["generator_federated_epochs"]
+    parameters = framework.parameters(**small, **options)
+    steps = framework.steps(parameters)
+    results = run_steps(task, parameters, steps)
+    assert list(results) == [step.stage for step in steps]
+    for result in results.values():
+        assert result.tensors
+        assert all(torch.isfinite(tensor).all() for tensor in result.tensors.values())
+
+
+class Wide(Parameters):
+    width: Positive = 3
+
+
+class Wider(Wide):
+    depth: Positive = 2
+
+
+def undeclared_field(task: Task, parameters: Wide, results: Mapping[str, StepResult]) -> StepResult:
+    return StepResult({"x": torch.zeros(task.setting.fanout, task.setting.rounds)})
+
+
+def undeclared_parameter(task: Task, parameters: Wider, results: Mapping[str, StepResult]) -> StepResult:
+    return StepResult({"x": torch.zeros(parameters.width, parameters.depth)})
+
+
+def undeclared_step(task: Task, parameters: Wide, results: Mapping[str, StepResult]) -> StepResult:
+    return results["other"]
+
+
+def modest(task: Task, parameters: Wide, results: Mapping[str, StepResult]) -> StepResult:
+    return StepResult(by_client(x=[torch.zeros(parameters.width, task.setting.fanout)] * 2))
+
+
+def step(function: Any, **options: Any) -> Step:
+    return Step(
+        **{"name": "toy.step", "stage": "toy", "function": f"{__name__}:{function.__name__}", "parameters": Wide, **options}
+    )
+
+
+def test_a_field_that_is_not_declared_cannot_be_read(task: Task):
+    with pytest.raises(AttributeError, match=r"step toy\.step reads setting\.rounds, which it does not declare"):
+        step(undeclared_field, setting=("fanout",)).run(task, Wider(), {})
+    result = step(undeclared_field, setting=("fanout", "rounds")).run(task, Wider(), {})
+    assert result.tensors["x"].shape == (2, 1)
+
+
+def test_a_parameter_that_is_not_declared_cannot_be_read(task: Task):
+    with pytest.raises(AttributeError, match="depth"):
+        step(undeclared_parameter).run(task, Wider(), {})
+
+
+def test_a_result_that_is_not_declared_cannot_be_read(task: Task):
+    other = {"other": StepResult({})}
+    with pytest.raises(KeyError, match="other"):
+        step(undeclared_step).run(task, Wide(), other)
+    assert step(undeclared_step, needs=("other",)).run(task, Wide(), other) is other["other"]
+
+
+def test_a_result_that_is_at_hand_is_not_computed_again(task: Task):
+    toy = step(modest, setting=("fanout",))
+    computed = run_steps(task, Wider(), [toy])
+    assert [tensor.shape for tensor in computed["toy"].of_clients("x")] == [(3, 2), (3, 2)]
+    given = {"toy": StepResult({})}
+    assert run_steps(dataclasses.replace(task, step_results=given), Wider(), [toy]) == given
+
+
+def test_a_step_is_the_same_for_two_settings_that_differ_elsewhere(task: Task):
+    """What the key of a step leaves out cannot matter: here the fields that neither of its users declares."""
+    framework: Framework = registry.find("feddep")
+    parameters = framework.parameters(**{key: value for key, value in SMALL.items() if key in framework.parameters.model_fields})
+    shown = set(itertools.chain(*(each.setting for each in framework.steps(parameters))))
+    hidden = {"rounds": 9, "optimizer": "adam", "learning_rate": 0.3, "weight_decay": 0.2, "local_epochs": 4}
+    assert not shown & set(hidden)
+    other = dataclasses.replace(task, setting=task.setting.replace(**hidden))
+    first, second = (run_steps(each, parameters, framework.steps(parameters)) for each in (task, other))
+    for stage, result in first.items():
+        assert all(torch.equal(result.tensors[name], second[stage].tensors[name]) for name in result.tensors)

@@ -1,0 +1,143 @@
+"""Every framework: it learns, it is a function of its seed, and nothing raw leaves a client."""
+
+import gc
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.client import Client
+from feddep.federation.server import Server
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
+from feddep.methods import registry
+from feddep.methods.basic.fedavg import new_client
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError, PartitionError
+from framework_tasks import CLIENTS, ROUNDS, run_on, task_of, train
+
+NAMES = list(registry.frameworks())
+PARTITIONED = [name for name in NAMES if registry.find(name).partitioned]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_learns(name):
+    outcome = train(name)
+    task = task_of(name)
+    chance = np.bincount(task.graph.labels).max() / task.graph.num_nodes
+    for history in outcome.histories:
+        assert len(history.loss) == len(history.validation) == len(history.test) == ROUNDS
+        assert history.loss[-1] < history.loss[0]
+    assert np.mean([history.best_test for history in outcome.histories]) > chance + 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_a_function_of_its_seed(name):
+    first, again, other = train(name), train(name), train(name, seed=1)
+    assert first.histories[0].loss == again.histories[0].loss
+    assert first.ledger == again.ledger
+    for weight, same in zip(first.weights().values(), again.weights().values(), strict=True):
+        assert torch.equal(weight, same)
+    assert first.histories[0].loss != other.histories[0].loss
+
+
+@pytest.mark.parametrize("name", PARTITIONED)
+def test_nothing_raw_crosses_the_boundary(name, monkeypatch):
+    """Everything that crosses is recorded and searched for rows of features, edges and labels of the client's own."""
+    crossed: list[tuple[str, torch.Tensor]] = []
+    cross = Boundary.cross
+
+    def recording(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
+        crossed.extend((f"{kind}.{key}", tensor.clone()) for key, tensor in payload.items())
+        return cross(self, client, direction, kind, payload)
+
+    monkeypatch.setattr(Boundary, "cross", recording)
+    train(name)
+    graph = task_of(name).graph
+    rows = {row.tobytes() for row in graph.features.toarray() if np.count_nonzero(row) > 1}
+    for label, tensor in crossed:
+        assert tensor.is_floating_point(), label
+        if tensor.ndim:
+            for axis in range(tensor.ndim):
+                lines = tensor.movedim(axis, -1).reshape(-1, tensor.shape[axis]).numpy().astype(np.float32)
+                assert not any(line.tobytes() in rows for line in lines), f"{label} holds a row of features"
+            whole = tensor == tensor.round()
+            assert not (whole.all() and tensor.abs().max() > 1), f"{label} looks like node ids, labels or counts"
+
+
+def reachable(root: Any) -> Iterator[Any]:
+    """Every object that can be reached from ``root`` without passing through a module, class or function."""
+    waiting, seen = [root], set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, types.ModuleType | type | types.FunctionType):
+            continue
+        seen.add(id(item))
+        yield item
+        waiting.extend(gc.get_referents(item))
+
+
+def test_the_server_holds_no_way_to_the_clients_data():
+    task = task_of("fedavg")
+    model = task.new_model()
+    boundary = Boundary({"model": schema_of(model), "training": {"nodes": (), "loss": ()}})
+    server = Server(model.state_dict())
+    clients = [new_client(task, i, part, boundary) for i, part in enumerate(task.subgraphs())]
+    for client in clients:
+        client.load(server.weights)
+    updates, _ = zip(*[client.train() for client in clients], strict=True)
+    server.aggregate(updates, [1.0] * CLIENTS)
+
+    kinds = {type(item) for item in reachable([server, updates, boundary])}
+    assert kinds.isdisjoint({Client, Split, type(task.graph), np.ndarray})
+    assert type(task.graph) in {type(item) for item in reachable(clients)}  # the search does find what is there
+
+
+def test_fedavg_counts_exactly_what_it_sends():
+    outcome = train("fedavg")
+    size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
+    for client in range(CLIENTS):
+        rows = {(row["direction"], row["kind"]): row for row in outcome.ledger if row["client"] == client}
+        assert rows["down", "model"]["messages"] == ROUNDS + 1
+        assert rows["down", "model"]["bytes"] == (ROUNDS + 1) * size
+        assert rows["up", "model"]["bytes"] == ROUNDS * size
+        assert rows["up", "training"]["bytes"] == rows["up", "validation"]["bytes"] == ROUNDS * 2 * 8
+        assert set(rows) == {("down", "model"), ("up", "model"), ("up", "training"), ("up", "validation")}
+
+
+def test_nothing_is_sent_where_nobody_federates():
+    assert train("local").ledger == []
+    assert train("global").ledger == []
+
+
+def test_fedavg_of_one_client_is_that_client_alone():
+    federated, alone = train("fedavg", clients=1), train("local", clients=1)
+    np.testing.assert_allclose(federated.histories[0].loss, alone.histories[0].loss, rtol=1e-6)
+    assert federated.histories[0].test == alone.histories[0].test
+
+
+def test_local_reports_every_client():
+    outcome = train("local")
+    assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
+    assert sum(facts["nodes"] for facts in outcome.clients) == 240
+    assert len(outcome.histories) == CLIENTS
+    assert {name.split(".")[0] for name in outcome.weights()} == {"client0", "client1", "client2"}
+
+
+def test_a_client_without_validation_nodes_is_a_clear_error():
+    task = task_of("local")
+    client = np.zeros(240, dtype=np.int64)
+    client[task.split.train[0]] = 1
+    lonely = Task("local", task.graph, task.split, Partition(client, 2), task.setting, 0)
+    with pytest.raises(PartitionError, match="client 1 of 2 holds 1 nodes but none for validation"):
+        run_on(lonely, "local")
+
+
+def test_names():
+    assert {"global", "local", "fedavg"} <= set(NAMES)
+    with pytest.raises(ConfigError, match=r"frameworks\.fedprox is not a known framework; known are .*fedavg"):
+        registry.find("fedprox")

@@ -1,0 +1,124 @@
+"""The Python API: what its page shows works, and it computes what the frameworks compute."""
+
+import doctest
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from feddep import api
+from feddep.datasets import fetching
+from feddep.experiment.tasks import build_task
+from feddep.methods import registry
+from feddep.training.summary import summary
+from feddep.utils.errors import ConfigError, DataError, PartitionError
+
+DOCS = Path(__file__).parents[1] / "docs"
+SETTING = {"rounds": 2, "hidden_channels": 8}
+
+
+@pytest.fixture(scope="module")
+def graph() -> api.Graph:
+    return api.synthetic_graph(nodes=120, communities=6)
+
+
+@pytest.fixture(scope="module")
+def split(graph: api.Graph) -> api.Split:
+    return api.split(graph)
+
+
+@pytest.fixture(scope="module")
+def partition(graph: api.Graph) -> api.Partition:
+    return api.partition(graph, 3, delta=5)
+
+
+def test_the_examples_of_the_page():
+    result = doctest.testfile(str(DOCS / "api.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 10
+    assert result.failed == 0
+
+
+def test_a_result_is_that_of_the_framework(graph: api.Graph, split: api.Split, partition: api.Partition):
+    result = api.run("fedavg", graph, split, partition, setting=SETTING, features="row", labelled=0.3, seed=5, device="cpu")
+    framework = registry.find("fedavg")
+    task = build_task(result.specification, graph, split, partition, "fedavg")
+    assert len(task.split.train) == 36
+    np.testing.assert_allclose(task.graph.features.sum(axis=1), 1, rtol=1e-6)
+    expected = framework.run(task, framework.parameters())
+    assert result.accuracy == summary(expected)["accuracy"]
+    assert result.history.to_dict("list") == summary(expected)["curve"]
+    assert result.ledger.to_dict("records") == expected.ledger
+    assert all(torch.equal(result.weights[name], tensor) for name, tensor in expected.weights().items())
+    assert api.run("fedavg", graph, split, partition, setting=SETTING, seed=6).specification["seed"] == 6
+
+
+def test_models_of_clients(graph: api.Graph, split: api.Split, partition: api.Partition):
+    result = api.run("local", graph, split, partition, setting=SETTING)
+    assert len(result.clients) == 3
+    assert {name.partition(".")[0] for name in result.weights} == {"client0", "client1", "client2"}
+    assert list(result.ledger.columns) == ["client", "direction", "kind", "messages", "bytes"]
+    assert result.ledger.empty
+
+
+def test_a_partition_does_not_matter_where_there_is_none(graph: api.Graph, split: api.Split, partition: api.Partition):
+    runs = [api.run("global", graph, split, given, setting=SETTING) for given in (None, partition)]
+    assert runs[0].history.equals(runs[1].history)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"framework": "fedavgg"}, "frameworks.fedavgg is not a known framework"),
+        ({"setting": {"rounds": 0}}, "setting.rounds is 0; it must be at least 1"),
+        ({"parameters": {"mu": 1}}, "parameters.mu is not a known key"),
+        ({"framework": "feddep", "parameters": {"embedding": {"cora": 3}}}, "parameters.embedding is .* must be an integer"),
+        ({"features": "log"}, 'features is "log"; allowed: raw, row, minmax'),
+        ({"labelled": 0.9}, "labelled is 0.9, which means 108 nodes"),
+        ({"device": "gpu"}, "device is gpu; allowed: auto, cpu, cuda"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    options: dict[str, Any], sentence: str, graph: api.Graph, split: api.Split, partition: api.Partition
+):
+    with pytest.raises(ConfigError, match=sentence):
+        api.run(**{"framework": "fedavg", "graph": graph, "split": split, "partition": partition, **options})
+
+
+def test_parts_of_another_graph(graph: api.Graph, split: api.Split, partition: api.Partition):
+    other = api.synthetic_graph(nodes=60, communities=6)
+    with pytest.raises(PartitionError, match="fedavg needs a partition"):
+        api.run("fedavg", graph, split)
+    with pytest.raises(DataError, match="split names nodes that the graph does not have; it has 60"):
+        api.run("fedavg", other, split, partition)
+    with pytest.raises(PartitionError, match="of a graph of 120 nodes, but the graph has 60"):
+        api.run("fedavg", other, api.split(other), partition)
+    with pytest.raises(PartitionError, match="of a graph of 120 nodes, but the graph has 60"):
+        api.client_data(other, partition)
+
+
+def test_a_dataset_is_fetched_once(cora: api.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    first = api.load_dataset("cora", cache=tmp_path)
+    assert first.fingerprint == cora.fingerprint
+    monkeypatch.setattr(fetching, "download", None)
+    assert api.load_dataset("cora", cache=tmp_path).fingerprint == cora.fingerprint
+    api.synthetic_graph(nodes=20, classes=2, communities=2).save(tmp_path / "graphs" / "cora.safetensors")
+    with pytest.raises(TypeError):  # another graph in the cache is not taken for the dataset
+        api.load_dataset("cora", cache=tmp_path)
+
+
+def test_datasets_and_frameworks_are_listed():
+    assert "cora" in api.datasets()
+    assert api.frameworks()["fedavg"] == "FedAvg"
+    with pytest.raises(ConfigError, match="there is no dataset 'corra'"):
+        api.load_dataset("corra")
+    with pytest.raises(ConfigError, match=r"synthetic\.node is not a known key"):
+        api.synthetic_graph(node=3)
+
+
+def test_pytorch_geometric_may_be_missing(graph: api.Graph, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", None)
+    with pytest.raises(DataError, match="torch_geometric is not installed"):
+        api.to_pyg(graph)

@@ -1,0 +1,34 @@
+"""The rules of what is measured on demand, as Snakemake plans them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_study_rules import CONFIG, jobs, plan
+
+pytestmark = pytest.mark.dag
+
+BLOCKS: dict[str, Any] = {
+    "neighbourhoods": [{"frameworks": {"fedsage_plus": {"hidden_share": [0.1, 0.15]}}}],
+    "label_distributions": [{"frameworks": {"global": {}, "fedavg": {}}}],
+}
+
+
+def test_neighbourhoods_need_generators_and_no_classifier(tmp_path: Path) -> None:
+    code, printed = plan(tmp_path, {**CONFIG, **BLOCKS}, "out/tables/neighbourhoods.md")
+    assert code == 0, printed
+    data = {"prepare": 1, "split": 1, "partition": 1}
+    assert jobs(printed) == {**data, "step": 2, "measure": 2, "neighbourhoods": 1, "total": 8}
+
+
+def test_label_distributions_need_classifiers(tmp_path: Path) -> None:
+    code, printed = plan(tmp_path, {**CONFIG, **BLOCKS}, "out/tables/label_distributions.md")
+    assert code == 0, printed
+    data = {"prepare": 1, "split": 1, "partition": 1}
+    assert jobs(printed) == {**data, "classify": 2, "measure": 2, "label_distributions": 1, "total": 8}
+
+
+def test_nothing_of_it_is_made_unasked(tmp_path: Path) -> None:
+    code, printed = plan(tmp_path, {**CONFIG, **BLOCKS}, "all")
+    assert code == 0, printed
+    assert not {"neighbourhoods", "label_distributions", "measure", "step"} & set(jobs(printed))

@@ -1,0 +1,159 @@
+"""What rules read, and the flags that tell their stages so."""
+
+from feddep.experiment.fingerprint import code_fingerprint
+from feddep.measurements import CLASSIFIER, MEASUREMENTS
+from feddep.methods import registry
+from feddep.reporting import page_keys, studies
+
+# Runs and steps are named alike everywhere: in results, logs and benchmarks.
+RUN = "{setting}/{dataset}/{scope}/{framework}/seed{seed}"
+STEP = "{stage}/{dataset}/{scope}/{digest}/seed{seed}"
+STUDY = f"{OUTPUT}/studies/{{study}}"
+STEPS = {
+    str(job.file): job
+    for path, artifact in zip(plan.all_runs(config), RUNS.values())
+    if artifact.source == artifact.result
+    for job in step_jobs(config, path)
+}
+AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
+
+
+@cache
+def source(artifact):
+    """The file that tables read a result from: its record, whose key says all, so that its age does not matter; or the result."""
+    return ancient(str(artifact.record)) if artifact.source == artifact.record else str(artifact.result)
+
+
+def run_of(wildcards):
+    """The run that a file belongs to. It need not be planned: whatever can be spelled can be made."""
+    clients = None if wildcards.scope == "whole" else int(wildcards.scope[1:])
+    return plan.Run(wildcards.setting, wildcards.dataset, clients, wildcards.framework, int(wildcards.seed))
+
+
+def task_files(run):
+    """What every stage of a run reads: graph, split and, for a framework that works on subgraphs, partition."""
+    dataset = variants.base(run.dataset)
+    files = {
+        "graph": f"{OUTPUT}/graphs/{dataset}.safetensors",
+        "split": f"{OUTPUT}/splits/{dataset}/seed{run.seed}.safetensors",
+    }
+    if run.partition is not None:
+        files["partition"] = f"{OUTPUT}/partitions/{run.partition.path}.safetensors"
+    return files
+
+
+def step_files(run, stages=("pretrain", "prototypes", "generator")):
+    """The results of a run's steps, by stage."""
+    return {job.step.stage: f"{OUTPUT}/{job.file}" for job in step_jobs(config, run) if job.step.stage in stages}
+
+
+def task_flags(run, input, steps=()):
+    """The flags by which every stage of a run is told what to work on; ``steps`` are stages whose results it reads."""
+    values = {"dataset": run.dataset, "framework": run.framework, "setting": run.setting, "seed": run.seed, "clients": run.clients}
+    values |= {name: input.get(name) for name in ("graph", "split", "partition")}
+    given = [f"--{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None]
+    return " ".join([*given, *(f"--step {shlex.quote(f'{stage}={input[stage]}')}" for stage in steps if stage in input.keys())])
+
+
+def raw_files(wildcards):
+    """The raw files of a dataset; a synthetic graph is made from nothing."""
+    synthetic = "synthetic" in config["datasets"].get(wildcards.dataset, {})
+    return {} if synthetic else {"raw": f"{OUTPUT}/raw/{wildcards.dataset}/MANIFEST.json"}
+
+
+def partition_spec(wildcards):
+    return plan.PartitionSpec(wildcards.dataset, int(wildcards.clients), int(wildcards.seed))
+
+
+def step_of(wildcards):
+    """The step that a file belongs to: that of a planned run, or of one that was asked for by its path."""
+    return STEPS[f"steps/{STEP.format(**wildcards)}.safetensors"]
+
+
+def classify_input(wildcards):
+    run = run_of(wildcards)
+    STEPS.update((str(job.file), job) for job in step_jobs(config, run))
+    return {**task_files(run), **step_files(run)}
+
+
+def step_input(wildcards):
+    job = step_of(wildcards)
+    return {**task_files(job.run), **{stage: f"{OUTPUT}/{file}" for stage, file in job.needs.items()}}
+
+
+def findings(wildcards):
+    """All that tables, figures and report are made of."""
+    runs = [RUNS[run.path] for run in plan.runs(config)]
+    artifacts = (*runs, *PARTITIONS.values(), *GRAPHS.values())
+    return [source(artifact) for artifact in artifacts]
+
+
+def study_input(wildcards):
+    return [source(RUNS[run.path]) for run in plan.study_runs(config, wildcards.study)]
+
+
+def measured_stages(wildcards):
+    """The steps of a run whose results a measurement reads."""
+    framework = registry.configured(keys.specification(config, run_of(wildcards))["framework"])
+    return MEASUREMENTS[wildcards.kind].stages(*framework)
+
+
+def measure_input(wildcards):
+    run = run_of(wildcards)
+    STEPS.update((str(job.file), job) for job in step_jobs(config, run))
+    model = {"model": f"{OUTPUT}/runs/{run.path}/model.safetensors"} if CLASSIFIER in MEASUREMENTS[wildcards.kind].needs else {}
+    return {**task_files(run), **step_files(run, measured_stages(wildcards)), **model}
+
+
+def measure_flags(wildcards, input):
+    model = f" --model {shlex.quote(str(input.model))}" if "model" in input.keys() else ""
+    return task_flags(run_of(wildcards), input, measured_stages(wildcards)) + model
+
+
+def measured(kind):
+    """The measurements that a page is made of, and the page's files."""
+    runs = [f"{OUTPUT}/{MEASUREMENTS[kind].file(run)}" for run in MEASUREMENTS[kind].runs(config)]
+    return runs, [f"{OUTPUT}/{file}" for file in MEASUREMENTS[kind].files]
+
+
+def page_flags(wildcards, input):
+    """The flags of the measurements that a page is made of, and of where it is put."""
+    return " ".join([*(f"--input {shlex.quote(str(file))}" for file in input), f"--output {shlex.quote(OUTPUT)}"])
+
+
+def findings_flags(wildcards, input):
+    """The same for the parts of the audit."""
+    return " ".join([*(f"--findings {shlex.quote(str(file))}" for file in input.findings), f"--output {shlex.quote(OUTPUT)}"])
+
+
+def privacy_files(wildcards):
+    """Graphs, splits and partitions of the first seed, by what the stage calls them."""
+    seed = config["seeds"][0]
+    specs = [spec for spec in plan.partitions(config) if spec.seed == seed]
+    return {
+        "graph": [f"{OUTPUT}/graphs/{name}.safetensors" for name in plan.datasets(config)],
+        "split": [f"{OUTPUT}/splits/{name}/seed{seed}.safetensors" for name in plan.datasets(config)],
+        "partition": [f"{OUTPUT}/partitions/{spec.path}.safetensors" for spec in specs],
+    }
+
+
+def privacy_flags(wildcards, input):
+    names = plan.datasets(config)
+    of_partitions = [f"{spec.dataset}/m{spec.clients}" for spec in plan.partitions(config) if spec.seed == config["seeds"][0]]
+    named = {"graph": names, "split": names, "partition": of_partitions}
+    pairs = [(flag, name, file) for flag in named for name, file in zip(named[flag], input[flag])]
+    return " ".join(f"--{flag} {shlex.quote(f'{name}={file}')}" for flag, name, file in pairs)
+
+
+def audit_run(framework):
+    """The run that is audited: of the first table's setting, a few rounds, and the first seed."""
+    options, datasets = config["audit"], plan.datasets(config)
+    dataset = options["dataset"] or ("cora" if "cora" in datasets else datasets[0])
+    clients = options["clients"] or (5 if 5 in config["clients"] else config["clients"][0])
+    setting = f"{plan.runs(config)[0].setting},rounds={options['rounds']}"
+    return plan.Run(setting, dataset, clients, framework, config["seeds"][0])
+
+
+def audit_key(wildcards):
+    run = audit_run(getattr(wildcards, "framework", "feddep"))
+    return keys.digest({"run": keys.run_key(config, run), "code": code_fingerprint("feddep.stages.audit")})

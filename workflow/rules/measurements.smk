@@ -1,0 +1,133 @@
+"""What is measured beside accuracy.  On demand, as it needs what no record holds: `snakemake results/tables/NAME.md`."""
+
+
+rule measure:
+    """One measurement of one run."""
+    message: "Measure {wildcards.kind} of {wildcards.framework} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed}"
+    input: unpack(measure_input)
+    output: f"{OUTPUT}/measurements/{{kind}}/{RUN}.json"
+    log: f"{OUTPUT}/logs/measurements/{{kind}}/{RUN}.log"
+    benchmark: f"{OUTPUT}/benchmarks/measurements/{{kind}}/{RUN}.tsv"
+    wildcard_constraints:
+        kind="|".join(MEASUREMENTS),
+    params:
+        key=lambda wildcards: keys.digest(
+            {"run": keys.run_key(config, run_of(wildcards)), "code": code_fingerprint(f"feddep.measurements.{wildcards.kind}")}
+        ),
+        task=measure_flags,
+    threads: config["threads"]
+    resources:
+        mem_mb=config["memory"]["training"],
+        gpu=gpus(),
+    shell: feddep("measure --measurement {wildcards.kind} {params.task} --output {output:q}")
+
+
+rule quality:
+    """Generators beside predictions that need no training."""
+    message: "Write {output[0]}"
+    input: measured("quality")[0]
+    output: measured("quality")[1]
+    log: f"{OUTPUT}/logs/quality.log"
+    params:
+        kind="quality",
+        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.quality")}),
+        files=page_flags,
+    threads: 1
+    resources:
+        mem_mb=config["memory"]["tables"],
+    shell: feddep("measurement_table --measurement {params.kind} {params.files}")
+
+
+use rule quality as neighbourhoods with:
+    input: measured("neighbourhoods")[0]
+    output: measured("neighbourhoods")[1]
+    log: f"{OUTPUT}/logs/neighbourhoods.log"
+    params:
+        kind="neighbourhoods",
+        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.neighbourhoods")}),
+        files=page_flags,
+
+
+use rule quality as label_distributions with:
+    input: measured("label_distributions")[0]
+    output: measured("label_distributions")[1]
+    log: f"{OUTPUT}/logs/label_distributions.log"
+    params:
+        kind="label_distributions",
+        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.label_distributions")}),
+        files=page_flags,
+
+
+use rule quality as overhead with:
+    input: measured("overhead")[0]
+    output: measured("overhead")[1]
+    log: f"{OUTPUT}/logs/overhead.log"
+    params:
+        kind="overhead",
+        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.overhead")}),
+        files=page_flags,
+
+
+rule privacy:
+    """What neighbour sampling and DP-SGD guarantee every client of the main tables, for the first seed."""
+    message: "Account for the privacy of every client"
+    input: unpack(privacy_files)
+    output: multiext(f"{OUTPUT}/tables/privacy", ".csv", ".md", ".json")
+    log: f"{OUTPUT}/logs/privacy.log"
+    benchmark: f"{OUTPUT}/benchmarks/privacy.tsv"
+    params:
+        key=lambda wildcards: keys.digest(
+            {
+                "partitions": {spec.path: keys.partition_key(config, spec) for spec in plan.partitions(config)},
+                **{part: config[part] for part in ("datasets", "split", "settings", "frameworks", "tables")},
+                "code": code_fingerprint("feddep.stages.privacy_table"),
+            }
+        ),
+        files=privacy_flags,
+        directory=subpath(output[0], parent=True),
+    threads: 1
+    resources:
+        mem_mb=config["memory"]["data"],
+    shell: feddep("guarantees {params.files} --output {params.directory:q}")
+
+
+rule audit_part:
+    """One part of the audit, with the parameters of one framework."""
+    message: "Attack what leaves clients: {wildcards.part}, {wildcards.framework}"
+    input: unpack(lambda wildcards: task_files(audit_run(wildcards.framework)))
+    output:
+        csv=f"{OUTPUT}/audit/{{part}}/{{framework}}.csv",
+        json=f"{OUTPUT}/audit/{{part}}/{{framework}}.json",
+    log: f"{OUTPUT}/logs/audit/{{part}}/{{framework}}.log"
+    benchmark: f"{OUTPUT}/benchmarks/audit/{{part}}/{{framework}}.tsv"
+    wildcard_constraints:
+        part="|".join(AUDITED),
+    params:
+        key=audit_key,
+        task=lambda wildcards, input: task_flags(audit_run(wildcards.framework), input),
+    threads: config["threads"]
+    resources:
+        mem_mb=config["memory"]["training"],
+        gpu=gpus(),
+    shell: feddep("audit --part {wildcards.part} {params.task} --output {output.csv:q}")
+
+
+rule audit:
+    """One table, guarantee above and attack below, and what prototypes tell of features as a figure."""
+    message: "Put the audit together"
+    input:
+        unpack(lambda wildcards: task_files(audit_run("feddep"))),
+        findings=[f"{OUTPUT}/audit/{part}/{framework}.csv" for part, names in AUDITED.items() for framework in names],
+    output:
+        multiext(f"{OUTPUT}/tables/audit", ".md", ".csv", ".json"),
+        [f"{OUTPUT}/tables/audit_{part}.csv" for part in AUDITED if part != "membership"],
+        multiext(f"{OUTPUT}/figures/reconstruction", ".svg", ".png"),
+    log: f"{OUTPUT}/logs/audit/report.log"
+    params:
+        key=audit_key,
+        task=lambda wildcards, input: task_flags(audit_run("feddep"), input),
+        findings=findings_flags,
+    threads: 1
+    resources:
+        mem_mb=config["memory"]["tables"],
+    shell: feddep("audit --part report {params.task} {params.findings}")
