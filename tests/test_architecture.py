@@ -1,0 +1,56 @@
+"""The house rules of docs/architecture.md: dependencies point down, a module name occurs once."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted((ROOT / "feddep").rglob("*.py"))
+
+
+def layers() -> list[str]:
+    """The packages in the order of the table, from the lowest on."""
+    section = (ROOT / "docs/architecture.md").read_text().partition("## Layers")[2].partition("##")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return [name for cell in cells for name in re.findall(r"`([\w/.]+)`", cell)]
+
+
+LAYERS = [name.strip("/").removesuffix(".py") for name in layers()]
+
+
+def layer(module: str) -> int | None:
+    """The place of ``feddep.PACKAGE…`` in the order; None for what is not in it, such as ``feddep`` itself."""
+    parts = module.split(".")
+    return LAYERS.index(parts[1]) if len(parts) > 1 and parts[1] in LAYERS else None
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of feddep that a file imports anywhere, also inside functions and for type checkers."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names if node.module == "feddep")}
+    return {name for name in found if name.startswith("feddep.")}
+
+
+def test_the_table_names_every_package():
+    packages = {path.name for path in (ROOT / "feddep").iterdir() if (path / "__init__.py").exists()}
+    single = {path.stem for path in (ROOT / "feddep").glob("*.py")} - {"__init__", "__main__"}
+    assert set(LAYERS) == packages | single
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_dependencies_point_down(path: Path):
+    own = layer(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    upward = {name for name in imports(path) if own is not None and (layer(name) or 0) > own}
+    assert upward == set()
+
+
+def test_a_module_name_occurs_once():
+    names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
+    assert [name for name, count in names.items() if count > 1] == []
