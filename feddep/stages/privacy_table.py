@@ -72,7 +72,11 @@ def noises(config: "Config", dataset: str) -> dict[str, float]:
     """σ of every framework of the configuration that trains its classifiers by DP-SGD."""
     from feddep.config.loading import entry
 
-    parameters = {name: entry(config, "frameworks", name) for name in config["frameworks"]}
-    # FedGNN's noise may also be one on whole updates, which is accounted for differently.
-    noisy = {name for name, each in parameters.items() if "sigma" in each and each.get("noised", "step") == "step"}
-    return {name: entry(config, "frameworks", name, dataset)["sigma"] for name in parameters if name in noisy}
+    noise = {}
+    for name in config["frameworks"]:
+        parameters = entry(config, "frameworks", name)
+        # FedGNN's noise may also be one on whole updates, which is accounted for differently.
+        if "sigma" in parameters and parameters.get("noised", "step") == "step":
+            sigma = parameters["sigma"]
+            noise[name] = sigma.get(dataset) if isinstance(sigma, dict) else sigma
+    return {name: sigma for name, sigma in noise.items() if sigma is not None}

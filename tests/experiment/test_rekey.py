@@ -12,6 +12,8 @@ from feddep.experiment import keys, plan, records, rekey
 from feddep.training.summary import summary
 from feddep.utils.storage import read_json, write_json
 
+pytestmark = pytest.mark.slow
+
 CONFIG: dict[str, Any] = {
     "device": "cpu",
     "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},

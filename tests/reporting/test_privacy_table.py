@@ -113,6 +113,7 @@ def test_another_graph_than_the_registry_knows_is_refused(tmp_path: Path, capsys
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.dag
 def test_the_rule_asks_for_one_seed_and_no_training(tmp_path: Path) -> None:
     tables = [{"setting": "quick", "datasets": ["mini"], "frameworks": ["fedavg", "feddep_wo_nfdp"]}]
     config = {**CONFIG, "output": "out", "tables": tables, "studies": [], **{key: [] for key in MEASURED}}
