@@ -5,8 +5,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "feddep").rglob("*.py"))
 
@@ -44,11 +42,14 @@ def test_the_table_names_every_package():
     assert set(LAYERS) == packages | single
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_dependencies_point_down(path: Path):
-    own = layer(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    upward = {name for name in imports(path) if own is not None and (layer(name) or 0) > own}
-    assert upward == set()
+def test_dependencies_point_down():
+    upward = []
+    for path in MODULES:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        own = layer(module)
+        if own is not None:
+            upward += [f"{module} imports {name}" for name in imports(path) if (layer(name) or 0) > own]
+    assert upward == []
 
 
 def test_a_module_name_occurs_once():

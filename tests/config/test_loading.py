@@ -507,6 +507,7 @@ def model(draw: st.DrawFn, of: type[BaseModel]) -> dict[str, Any]:
     return drawn
 
 
+@pytest.mark.slow
 @given(raw=model(Configuration), base=st.booleans())
 @settings(max_examples=400)
 def test_any_configuration_is_accepted_or_refused_in_one_sentence(raw: dict[str, Any], base: bool):

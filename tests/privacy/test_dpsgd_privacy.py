@@ -62,6 +62,7 @@ def test_the_degree_bounds_the_roots(capsys):
     assert "up to 80 training nodes" in run(capsys, "--sigma", "2", *RUN, "--degree", "50", "--layers", "2")
 
 
+@pytest.mark.slow
 def test_a_budget_gives_the_noise(capsys, tmp_path):
     output = tmp_path / "dpsgd.json"
     few = ["--rate", "0.5", "--steps", "2", "--roots", "2"]
@@ -74,6 +75,7 @@ def test_a_budget_gives_the_noise(capsys, tmp_path):
         assert read_json(again)["levels"][0]["all_steps"] == level["all_steps"]
 
 
+@pytest.mark.slow
 def test_clients_of_a_graph(capsys, tmp_path):
     graph = random_graph(60, 140)
     graph.save(tmp_path / "graph.safetensors")

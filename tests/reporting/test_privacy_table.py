@@ -57,6 +57,7 @@ def prepared(root: Path) -> dict[str, Any]:
     return config
 
 
+@pytest.mark.slow
 def test_the_stage_writes_table_page_and_provenance(tmp_path: Path) -> None:
     config = validate(prepared(tmp_path))
     contents = []
