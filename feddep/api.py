@@ -20,7 +20,7 @@ from torch import Tensor
 
 from feddep.config import models
 from feddep.config.sentences import checked
-from feddep.datasets import fetching, parsing, public_graphs, pyg
+from feddep.datasets import cached, public_graphs, pyg
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
@@ -110,17 +110,8 @@ def load_dataset(name: str, cache: str | Path | None = None, mirror: str | Path 
         ConfigError: if there is no such dataset.
         DataError: if no source has its files.
     """
-    dataset = public_graphs.find(name)
     folder = Path(cache) if cache is not None else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
-    raw, prepared = folder.expanduser() / "raw" / name, folder.expanduser() / "graphs" / f"{name}.safetensors"
-    if prepared.is_file():
-        graph = Graph.load(prepared)
-        if graph.fingerprint == dataset.fingerprint:
-            return graph
-    fetching.download(name, raw, mirror or os.environ.get("FEDDEP_DATA_MIRROR"))
-    graph = parsing.parse(name, raw)
-    graph.save(prepared)
-    return graph
+    return cached.load(name, folder.expanduser(), mirror or os.environ.get("FEDDEP_DATA_MIRROR"))
 
 
 def synthetic_graph(**options: Any) -> Graph:

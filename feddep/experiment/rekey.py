@@ -17,8 +17,7 @@ import numpy as np
 
 from feddep.config import variants
 from feddep.config.loading import Config, entry
-from feddep.datasets.fetching import download
-from feddep.datasets.parsing import parse
+from feddep.datasets import cached
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, records
 from feddep.experiment.migration import migrated
@@ -135,16 +134,8 @@ def verify(
 
 
 def _graph(config: Config, dataset: str, folder: Path, mirror: str | None = None) -> Graph:
-    file = folder / "graphs" / f"{dataset}.safetensors"
-    if not file.is_file():
-        options = entry(config, "datasets", dataset).get("synthetic")
-        if options is None:
-            download(dataset, folder / "raw" / dataset, mirror)
-            graph = parse(dataset, folder / "raw" / dataset)
-        else:
-            graph = planted_partition(**options)
-        graph.save(file)
-    return Graph.load(file)
+    synthetic = entry(config, "datasets", dataset).get("synthetic")
+    return cached.load(dataset, folder, mirror) if synthetic is None else planted_partition(**synthetic)
 
 
 def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framework, Any]:
@@ -153,7 +144,7 @@ def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framewo
     Args:
         config: the configuration.
         run: the run.
-        folder: where graphs are kept.
+        folder: where public graphs are kept.
     """
     specification, graph = keys.specification(config, run), _graph(config, variants.base(run.dataset), folder)
     split = random_split(graph.num_nodes, config["split"], run.seed)

@@ -1,0 +1,30 @@
+"""Public datasets as graphs, kept in a folder: without the workflow, which keeps them itself."""
+
+from pathlib import Path
+
+from feddep.datasets import fetching, parsing, public_graphs
+from feddep.graph.graph import Graph
+
+
+def load(name: str, folder: Path, mirror: str | Path | None = None) -> Graph:
+    """The graph of a dataset from ``folder``; downloaded and verified when it is first asked for.
+
+    Args:
+        name: of the dataset.
+        folder: holds raw files in ``raw/NAME`` and graphs in ``graphs``.
+        mirror: a folder or URL with the raw files, tried before the public sources.
+
+    Raises:
+        ConfigError: if there is no such dataset.
+        DataError: if no source has its files.
+    """
+    dataset = public_graphs.find(name)
+    raw, file = folder / "raw" / name, folder / "graphs" / f"{name}.safetensors"
+    if file.is_file():
+        graph = Graph.load(file)
+        if graph.fingerprint == dataset.fingerprint:
+            return graph
+    fetching.download(name, raw, mirror)
+    graph = parsing.parse(name, raw)
+    graph.save(file)
+    return graph
