@@ -43,8 +43,10 @@ def task_files(run):
 
 
 def step_files(run, stages=("pretrain", "prototypes", "generator")):
-    """The results of a run's steps, by stage."""
-    return {job.step.stage: f"{OUTPUT}/{job.file}" for job in step_jobs(config, run) if job.step.stage in stages}
+    """The results of a run's steps, by stage; rule ``step`` finds them in ``STEPS``, also those of a run that is not planned."""
+    jobs = step_jobs(config, run)
+    STEPS.update((str(job.file), job) for job in jobs)
+    return {job.step.stage: f"{OUTPUT}/{job.file}" for job in jobs if job.step.stage in stages}
 
 
 def task_flags(run, input, steps=()):
@@ -72,7 +74,6 @@ def step_of(wildcards):
 
 def classify_input(wildcards):
     run = run_of(wildcards)
-    STEPS.update((str(job.file), job) for job in step_jobs(config, run))
     return {**task_files(run), **step_files(run)}
 
 
@@ -100,7 +101,6 @@ def measured_stages(wildcards):
 
 def measure_input(wildcards):
     run = run_of(wildcards)
-    STEPS.update((str(job.file), job) for job in step_jobs(config, run))
     model = {"model": f"{OUTPUT}/runs/{run.path}/model.safetensors"} if CLASSIFIER in MEASUREMENTS[wildcards.kind].needs else {}
     return {**task_files(run), **step_files(run, measured_stages(wildcards)), **model}
 
@@ -116,14 +116,14 @@ def measured(kind):
     return runs, [f"{OUTPUT}/{file}" for file in MEASUREMENTS[kind].files]
 
 
-def page_flags(wildcards, input):
-    """The flags of the measurements that a page is made of, and of where it is put."""
-    return " ".join([*(f"--input {shlex.quote(str(file))}" for file in input), f"--output {shlex.quote(OUTPUT)}"])
+def page_key(kind):
+    """The key of the page of a measurement, beside those of the measurements that it is made of."""
+    return keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", f"feddep.measurements.{kind}")})
 
 
-def findings_flags(wildcards, input):
-    """The same for the parts of the audit."""
-    return " ".join([*(f"--findings {shlex.quote(str(file))}" for file in input.findings), f"--output {shlex.quote(OUTPUT)}"])
+def page_flags(flag, files):
+    """The flags of the files that a page is made of, and of where it is put."""
+    return " ".join([*(f"--{flag} {shlex.quote(str(file))}" for file in files), f"--output {shlex.quote(OUTPUT)}"])
 
 
 def privacy_files(wildcards):

@@ -30,8 +30,8 @@ rule quality:
     log: f"{OUTPUT}/logs/quality.log"
     params:
         kind="quality",
-        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.quality")}),
-        files=page_flags,
+        key=page_key("quality"),
+        files=lambda wildcards, input: page_flags("input", input),
     threads: 1
     resources:
         mem_mb=config["memory"]["tables"],
@@ -44,8 +44,8 @@ use rule quality as neighbourhoods with:
     log: f"{OUTPUT}/logs/neighbourhoods.log"
     params:
         kind="neighbourhoods",
-        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.neighbourhoods")}),
-        files=page_flags,
+        key=page_key("neighbourhoods"),
+        files=lambda wildcards, input: page_flags("input", input),
 
 
 use rule quality as label_distributions with:
@@ -54,8 +54,8 @@ use rule quality as label_distributions with:
     log: f"{OUTPUT}/logs/label_distributions.log"
     params:
         kind="label_distributions",
-        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.label_distributions")}),
-        files=page_flags,
+        key=page_key("label_distributions"),
+        files=lambda wildcards, input: page_flags("input", input),
 
 
 use rule quality as overhead with:
@@ -64,8 +64,8 @@ use rule quality as overhead with:
     log: f"{OUTPUT}/logs/overhead.log"
     params:
         kind="overhead",
-        key=keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", "feddep.measurements.overhead")}),
-        files=page_flags,
+        key=page_key("overhead"),
+        files=lambda wildcards, input: page_flags("input", input),
 
 
 rule privacy:
@@ -126,7 +126,7 @@ rule audit:
     params:
         key=audit_key,
         task=lambda wildcards, input: task_flags(audit_run("feddep"), input),
-        findings=findings_flags,
+        findings=lambda wildcards, input: page_flags("findings", input.findings),
     threads: 1
     resources:
         mem_mb=config["memory"]["tables"],
