@@ -21,16 +21,7 @@ def divide(graph: Graph, owner: np.ndarray, layers: int = 2, fanout: int = 3, dr
     first = np.array([np.flatnonzero(owner == i)[0] for i in range(clients)])
     rest = np.setdiff1d(np.arange(graph.num_nodes), first)
     setting = Setting(
-        optimizer="sgd",
-        learning_rate=0.5,
-        weight_decay=0.0,
-        batch_size=8,
-        fanout=fanout,
-        rounds=3,
-        local_epochs=1,
-        layers=layers,
-        hidden_channels=WIDTH,
-        dropout=dropout,
+        learning_rate=0.5, batch_size=8, fanout=fanout, rounds=3, layers=layers, hidden_channels=WIDTH, dropout=dropout
     )
     return Task("divided", graph, Split(rest, first, rest), Partition(owner, clients), setting, 0)
 

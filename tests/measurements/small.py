@@ -16,18 +16,7 @@ def small_task(name: str, clients: int | None = 3, nodes: int = 240, delta: int 
     """A planted-partition graph among so many clients, or whole."""
     features = 64 if nodes == 240 else 32
     graph = planted_partition(nodes, 4, 12, features, 6.0, 1.0, 8, 0.8, 0)
-    setting = Setting(
-        optimizer="sgd",
-        learning_rate=0.5,
-        weight_decay=0.0,
-        batch_size=16,
-        fanout=3,
-        rounds=4,
-        local_epochs=1,
-        layers=2,
-        hidden_channels=16,
-        dropout=0.2,
-    )
+    setting = Setting(learning_rate=0.5, batch_size=16, fanout=3, rounds=4, hidden_channels=16, dropout=0.2)
     partition = None if clients is None else louvain(graph, clients, 0, delta)
     return Task(name, graph, random_split(nodes, SHARES, 0), partition, setting, 0)
 

@@ -9,18 +9,7 @@ from feddep.methods import registry
 from feddep.training.setting import Setting
 from feddep.training.task import Task
 
-SETTING = Setting(
-    optimizer="sgd",
-    learning_rate=0.1,
-    weight_decay=0.0,
-    batch_size=32,
-    fanout=5,
-    rounds=20,
-    local_epochs=1,
-    layers=2,
-    hidden_channels=128,
-    dropout=0.5,
-)  # 20 of the paper's 50 rounds
+SETTING = Setting(rounds=20)  # 20 of the paper's 50 rounds
 
 
 @pytest.mark.data

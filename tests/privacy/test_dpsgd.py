@@ -173,18 +173,7 @@ def test_a_parameter_without_a_rule_stops_the_training():
         ours(model, new_table("sage", graph), graph, trees, labels, 1.0)
 
 
-SETTING = Setting(
-    optimizer="sgd",
-    learning_rate=0.5,
-    weight_decay=0.0,
-    batch_size=8,
-    fanout=3,
-    rounds=5,
-    local_epochs=1,
-    layers=2,
-    hidden_channels=16,
-    dropout=0.5,
-)
+SETTING = Setting(learning_rate=0.5, batch_size=8, fanout=3, rounds=5, hidden_channels=16)
 
 
 def new_learner(
@@ -208,18 +197,7 @@ class Seen:
 @pytest.mark.parametrize("kind", MODELS)
 def test_without_noise_and_clipping_it_is_full_batch_gradient_descent(kind):
     graph = random_graph(20, 50)
-    setting = Setting(
-        optimizer="sgd",
-        learning_rate=0.1,
-        weight_decay=0.0,
-        batch_size=20,
-        fanout=3,
-        rounds=1,
-        local_epochs=1,
-        layers=2,
-        hidden_channels=16,
-        dropout=0.0,
-    )
+    setting = SETTING.replace(learning_rate=0.1, batch_size=20, rounds=1, dropout=0.0)
     model = new_model(kind, graph, hidden=16)
     optimizer = Seen(model)
     loss = new_learner(kind, graph, 20, Privacy(0.0, 1e6), setting).epoch(model, optimizer)
@@ -249,18 +227,7 @@ def test_noise_is_gaussian_on_every_parameter_and_new_in_each_step(kind):
 
 def test_an_empty_batch_is_a_step_of_noise_alone():
     graph = random_graph(40, 60)
-    setting = Setting(
-        optimizer="sgd",
-        learning_rate=0.5,
-        weight_decay=0.0,
-        batch_size=1,
-        fanout=3,
-        rounds=5,
-        local_epochs=1,
-        layers=2,
-        hidden_channels=16,
-        dropout=0.5,
-    )
+    setting = SETTING.replace(batch_size=1)
     model = new_model("sage", graph)
     learner = new_learner("sage", graph, 40, Privacy(0.0), setting)
     optimizer = Seen(model)

@@ -11,18 +11,7 @@ from feddep.training.setting import Setting
 from feddep.utils import seeding
 from graphs import random_graph
 
-SETTING = Setting(
-    optimizer="sgd",
-    learning_rate=0.1,
-    weight_decay=0.01,
-    batch_size=16,
-    fanout=3,
-    rounds=1,
-    local_epochs=1,
-    layers=2,
-    hidden_channels=8,
-    dropout=0.0,
-)
+SETTING = Setting(weight_decay=0.01, batch_size=16, fanout=3, rounds=1, hidden_channels=8, dropout=0.0)
 GRAPH = random_graph(50, 120, seed=4)
 NODES = np.arange(5, 45)
 

@@ -14,18 +14,7 @@ from feddep.training.setting import Setting
 from feddep.training.task import Task
 from graphs import random_graph
 
-SETTING = Setting(
-    optimizer="sgd",
-    learning_rate=0.1,
-    weight_decay=0.0,
-    batch_size=16,
-    fanout=3,
-    rounds=5,
-    local_epochs=1,
-    layers=2,
-    hidden_channels=8,
-    dropout=0.0,
-)
+SETTING = Setting(batch_size=16, fanout=3, rounds=5, hidden_channels=8, dropout=0.0)
 HOW = PretrainingParameters(depth=2, embedding=6, pretraining_epochs=3)
 
 

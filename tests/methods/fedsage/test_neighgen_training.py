@@ -58,18 +58,7 @@ TASK = Task(
     GRAPH,
     SPLIT,
     None,
-    Setting(
-        optimizer="sgd",
-        learning_rate=0.5,
-        weight_decay=0.0,
-        batch_size=16,
-        fanout=3,
-        rounds=2,
-        local_epochs=1,
-        layers=2,
-        hidden_channels=16,
-        dropout=0.0,
-    ),
+    Setting(learning_rate=0.5, batch_size=16, fanout=3, rounds=2, hidden_channels=16, dropout=0.0),
     0,
 )
 
