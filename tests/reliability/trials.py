@@ -1,0 +1,12 @@
+"""How often the tests of this folder try: a few times in `make test`, as often as docs/reliability.md says in `make trials`."""
+
+import os
+
+QUICK_AND_FULL: dict[str, tuple[int, int]] = {}
+"""Number of trials by name, in `make test` and in `make trials`."""
+
+
+def number_of(name: str) -> int:
+    """How many trials to make now: all of them if the environment variable FEDDEP_TRIALS is ``full``."""
+    quick, full = QUICK_AND_FULL[name]
+    return full if os.environ.get("FEDDEP_TRIALS") == "full" else quick
