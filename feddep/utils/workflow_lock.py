@@ -55,6 +55,7 @@ def hold(folder: Path) -> bool:
                 machines = []
         if _machine() not in machines:
             os.write(handle, f"{_machine()}\n".encode())
+            os.fsync(handle)
         if alone:
             fcntl.lockf(handle, fcntl.LOCK_UN, byte, 0)
             fcntl.lockf(handle, fcntl.LOCK_UN, 0, byte + 1)

@@ -1,5 +1,6 @@
 """A workflow that is stopped in whatever way goes on when the same command is given again, and makes the same bytes."""
 
+import base64
 import json
 import os
 import re
@@ -62,7 +63,7 @@ class Started:
         end = time.monotonic() + seconds
         while self.lives and not condition():
             assert time.monotonic() < end, self.printed
-            time.sleep(0.005)
+            time.sleep(0.01)
 
     def end(self) -> int:
         """Wait for the end; returns the exit status."""
@@ -226,6 +227,16 @@ def test_a_lock_holds_as_long_as_its_workflow_lives(tmp_path: Path):
     printed = workspace.run(metrics(FEDAVG))
     assert printed.count(CLEARED) == 1
     assert len(workspace.result(FEDAVG)["result"]["curve"]["round"]) == 2
+
+
+def test_metadata_that_a_power_loss_damaged_is_no_reason_to_keep_a_result(tmp_path: Path):
+    """Snakemake ignores it, and would not see that the configuration has changed."""
+    workspace = Workspace.new(tmp_path)
+    split = "out/splits/mini/seed0.safetensors"
+    workspace.run(split)
+    (record,) = (workspace.directory / ".snakemake" / "metadata").glob(base64.urlsafe_b64encode(split.encode()).decode())
+    record.write_bytes(b"")
+    assert workspace.jobs(split) == {"split": 1}
 
 
 TERMINATED_AT_A_JOBS_END = """

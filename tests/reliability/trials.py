@@ -3,7 +3,7 @@
 import os
 
 QUICK_AND_FULL: dict[str, tuple[int, int]] = {
-    "kills": (2, 20),  # of each signal, to the process group and to the scheduler alone
+    "kills": (1, 20),  # of each signal, to the process group and to the scheduler alone
 }
 """Number of trials by name, in `make test` and in `make trials`."""
 

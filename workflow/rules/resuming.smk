@@ -10,11 +10,13 @@ from snakemake import persistence
 
 from feddep.utils import workflow_lock
 
-Persistence = getattr(persistence, "PersistenceBase", None) or persistence.Persistence
-take_locks = Persistence.lock
-
 if workflow.remote_exec:  # a cluster's job may outlive what submitted it
     os.environ.pop(workflow_lock.ENVIRONMENT, None)
+
+Persistence = getattr(persistence, "PersistenceBase", None) or persistence.Persistence  # by version
+FilePersistence = getattr(getattr(persistence, "file", None), "FilePersistence", None)
+take_locks = Persistence.lock
+marked_incomplete = getattr(FilePersistence, "_filter_incomplete_keys", None)
 
 
 @contextmanager
@@ -25,7 +27,16 @@ def lock(self):
         yield
 
 
+def incomplete(self, keys):
+    """The files that Snakemake has marked, and those whose metadata a power loss damaged: what they were made from is unknown."""
+    keys = list(keys)
+    recorded = [key for key in keys if os.path.exists(self._record_path(self._metadata_path, key))]
+    return marked_incomplete(self, keys) | {key for key in recorded if self._read_record(key) is None}
+
+
 Persistence.lock = lock
+if marked_incomplete is not None:
+    FilePersistence._filter_incomplete_keys = incomplete
 
 
 onstart:
