@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from trials import number_of
 
 from feddep.utils.workflow_lock import ENDED
-from reliability.trials import number_of
 from workspace import CONFIG, FEDAVG, SNAKEMAKE, Workspace, metrics, restore_interrupts
 
 pytestmark = [pytest.mark.dag, pytest.mark.slow, pytest.mark.timeout(2400)]
