@@ -2,7 +2,9 @@
 
 import os
 
-QUICK_AND_FULL: dict[str, tuple[int, int]] = {}
+QUICK_AND_FULL: dict[str, tuple[int, int]] = {
+    "mutations": (200, 2000),
+}
 """Number of trials by name, in `make test` and in `make trials`."""
 
 
