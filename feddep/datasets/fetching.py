@@ -11,7 +11,7 @@ from feddep.datasets.checksums import mismatch
 from feddep.datasets.public_graphs import Dataset, Release, find
 from feddep.datasets.sources import Source, UnavailableError, sources
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_result, write_result
 
 MANIFEST = "MANIFEST.json"
 
@@ -58,7 +58,18 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
 def origin(directory: str | Path) -> str:
     """Where the raw files in ``directory`` came from, as the manifest tells."""
     path = Path(directory) / MANIFEST
-    return str(read_json(path)["source"]) if path.is_file() else "placed by hand"
+    return str(read_result(path)["source"]) if path.is_file() else "placed by hand"
+
+
+def damage(manifest: str | Path) -> str | None:
+    """What is wrong with a manifest or with the raw files beside it; None if they are what was downloaded."""
+    path = Path(manifest)
+    try:
+        files = read_result(path)["sha256"]
+        wrong = [name for name, digest in files.items() if pooch.file_hash(path.with_name(name)) != digest]
+    except (DataError, OSError, AttributeError, KeyError) as error:
+        return f"{path} or a file that it names is damaged or gone ({error})"
+    return f"{path.with_name(wrong[0])} is not what was downloaded" if wrong else None
 
 
 def problems(release: Release, directory: Path) -> list[str]:
@@ -93,6 +104,6 @@ def _publish(source: Source, dataset: Dataset, staging: Path, directory: Path) -
             path.unlink()
     checksums = {name: pooch.file_hash(staging / name) for name in source.release.files}
     manifest = {"dataset": dataset.name, "source": source.label, "place": source.place, "sha256": checksums}
-    write_json(staging / MANIFEST, manifest)
+    write_result(staging / MANIFEST, manifest)
     shutil.rmtree(directory, ignore_errors=True)
     staging.replace(directory)

@@ -15,7 +15,7 @@ from feddep.config.loading import Config
 from feddep.experiment import fingerprint, keys, plan
 from feddep.methods import registry
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_result, write_result
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Artifact:
         """Key and code fingerprint of the record, if there is one."""
         if not self.record.is_file():
             return None, None
-        content = _read(self.record)
+        content = read(self.record)
         return content.get("key"), content.get("provenance", {}).get("code")
 
     @property
@@ -73,15 +73,24 @@ class Artifact:
         """The statistics of a graph or partition, from :attr:`source`.
 
         Raises:
-            DataError: if they are missing or damaged.
+            DataError: if they are missing, damaged or stale.
         """
-        content = _read(self.source)
-        return content.get("statistics", content)
+        return dict(read(self.source, self.key)["statistics"])
 
 
-def _read(path: Path) -> dict[str, Any]:
-    content = read_json(path)
-    if not isinstance(content, dict) or not isinstance(content.get("provenance", {}), dict):
+def read(path: Path, key: str | None = None) -> dict[str, Any]:
+    """A record or a result: of a run its key, result and provenance; of a graph or partition its key and statistics.
+
+    Args:
+        path: the file.
+        key: what its key must be; any without it.
+
+    Raises:
+        DataError: if it is missing, damaged or something else, or has another key.
+    """
+    content = read_result(path, key)
+    parts = (content.get(part) for part in ("result", "provenance"))
+    if not (isinstance(content.get("statistics"), dict) or all(isinstance(part, dict) for part in parts)):
         raise DataError(f"{path} holds no record or result; delete it and run `snakemake` to make it again")
     return content
 
@@ -136,26 +145,8 @@ def publish(config: Config) -> list[Path]:
 
 
 def _publish(artifact: Artifact) -> bool:
-    result = _read(artifact.result)
-    if "key" in result:
-        check_key(result, artifact.key, artifact.result)
-    else:  # statistics do not name their key
-        result = {"key": artifact.key, "statistics": result}
-    if artifact.record.is_file() and read_json(artifact.record) == result:
+    result = read(artifact.result, artifact.key)
+    if artifact.record.is_file() and read(artifact.record) == result:
         return False
-    write_json(artifact.record, result)
+    write_result(artifact.record, result)
     return True
-
-
-def check_key(content: dict[str, Any], key: str, path: Path) -> None:
-    """Make sure that a file is what is asked for.
-
-    Raises:
-        DataError: if its key is another.
-    """
-    found = str(content.get("key"))
-    if found != key:
-        raise DataError(
-            f"{path} is stale: its key is {found[:12]}…, but configuration, data and revisions now give {key[:12]}…; "
-            "run `snakemake` to make it again"
-        )

@@ -31,7 +31,7 @@ from feddep.methods.framework import Framework
 from feddep.training.task import Task
 from feddep.utils.errors import DataError
 from feddep.utils.progress import track
-from feddep.utils.storage import canonical_json, read_json, write_json, write_text
+from feddep.utils.storage import canonical_json, read_json, read_result, write_result, write_text
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def find_records(config: Config, renames: Mapping[str, Any]) -> dict[plan.Run, d
     directory = Path(config["records"]["directory"])
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted(directory.rglob("*.json")):
-        content = read_json(path)
+        content = records.read(path)
         if "result" in content:
             specification = migrated(content["result"]["specification"], renames)
             found.setdefault(keys.digest(specification), {})[path.relative_to(directory).as_posix()] = content
@@ -162,7 +162,7 @@ def _verify_one(work: tuple[Config, plan.Run, dict[str, Any], Path, Path | None]
     config = Config(config)
     key = keys.run_key(config, run)
     done = folder / "verified" / keys.digest({"key": key, "code": records.run_fingerprint(config, run)})
-    if done.is_file() and (kept := Verified(run, **read_json(done))).passed:
+    if done.is_file() and (kept := Verified(run, **read_result(done))).passed:
         return kept
     torch.set_num_threads(1)
     task, framework, parameters = prepared(config, run, folder)
@@ -171,7 +171,7 @@ def _verify_one(work: tuple[Config, plan.Run, dict[str, Any], Path, Path | None]
         published = Path(config["records"]["directory"], "partitions", f"{run.partition.path}.json")
         if published.is_file():
             of_partition = {"dataset": run.partition.dataset, "seed": run.seed, **statistics(task.graph, task.partition)}
-            partition_equal = canonical_json(of_partition) == canonical_json(read_json(published)["statistics"])
+            partition_equal = canonical_json(of_partition) == canonical_json(records.read(published)["statistics"])
     start = time.perf_counter()
     result = framework.run(task, parameters)
     seconds = round(time.perf_counter() - start, 1)
@@ -186,7 +186,7 @@ def _verify_one(work: tuple[Config, plan.Run, dict[str, Any], Path, Path | None]
     former = before and before / "runs" / run.path / "metrics.json"
     if former and former.is_file():
         facts["equal_before"] = found == _without_specification(read_json(former)["result"])
-    write_json(done, facts)
+    write_result(done, facts)
     return Verified(run, **facts)
 
 
@@ -202,14 +202,14 @@ def move(config: Config, matched: Mapping[plan.Run, dict[str, Any]]) -> None:
         result = {**record["result"], "specification": keys.specification(config, run)}
         provenance = {**record["provenance"], "code": records.run_fingerprint(config, run)}
         path = directory / f"{run.path}.json"
-        write_json(path, {"key": keys.run_key(config, run), "result": result, "provenance": provenance})
+        write_result(path, {"key": keys.run_key(config, run), "result": result, "provenance": provenance})
         written.add(path)
     for artifact in (
         *(records.of_partition(config, spec) for spec in plan.partitions(config)),
         *(records.of_graph(config, dataset) for dataset in plan.datasets(config)),
     ):
         if artifact.record.is_file():
-            write_json(artifact.record, {**read_json(artifact.record), "key": artifact.key})
+            write_result(artifact.record, {**records.read(artifact.record), "key": artifact.key})
             written.add(artifact.record)
     for path in set(directory.rglob("*.json")) - written:
         path.unlink()

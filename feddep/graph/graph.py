@@ -132,18 +132,18 @@ class Graph:
             "shape": np.array([self.num_features, self.num_classes], dtype="<i8"),
         }
 
-    def save(self, path: str | Path) -> None:
-        """Write the graph as safetensors, its fingerprint in the metadata."""
-        write_arrays(path, self._arrays(), {"fingerprint": self.fingerprint})
+    def save(self, path: str | Path, key: str = "") -> None:
+        """Write the graph as safetensors, with its content key if it has one."""
+        write_arrays(path, self._arrays(), key)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Graph":
+    def load(cls, path: str | Path, key: str | None = None) -> "Graph":
         """Read a graph that :meth:`save` wrote.
 
         Raises:
-            DataError: if the file is missing or damaged.
+            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
         """
-        arrays = read_arrays(path)
+        arrays = read_arrays(path, key)
         try:
             num_features, num_classes = (int(value) for value in arrays["shape"])
             parts = arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"]

@@ -40,18 +40,18 @@ class Partition:
         """Ids of the nodes that ``client`` owns, in ascending order; int64."""
         return np.flatnonzero(self.client == client)
 
-    def save(self, path: str | Path) -> None:
-        """Write the owner of each node as safetensors."""
-        write_arrays(path, {"client": self.client})
+    def save(self, path: str | Path, key: str = "") -> None:
+        """Write the owner of each node as safetensors, with the partition's content key if it has one."""
+        write_arrays(path, {"client": self.client}, key)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Partition":
+    def load(cls, path: str | Path, key: str | None = None) -> "Partition":
         """Read a partition that :meth:`save` wrote.
 
         Raises:
-            DataError: if the file is missing, damaged or holds something else.
+            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
         """
-        arrays = read_arrays(path)
+        arrays = read_arrays(path, key)
         client = arrays.get("client")
         # A negative id, or a client without nodes, is nothing that `save` was given by this module.
         if client is None or not client.size or client.min() < 0 or not np.bincount(client).all():

@@ -57,18 +57,18 @@ class Split:
         """The split of ``graph.subgraph(nodes)``: id k stands for node ``nodes[k]`` of the graph that was split."""
         return Split(*(np.flatnonzero(np.isin(nodes, part)) for part in (self.train, self.val, self.test)))
 
-    def save(self, path: str | Path) -> None:
-        """Write the three sets as safetensors."""
-        write_arrays(path, {"train": self.train, "val": self.val, "test": self.test})
+    def save(self, path: str | Path, key: str = "") -> None:
+        """Write the three sets as safetensors, with their content key if they have one."""
+        write_arrays(path, {"train": self.train, "val": self.val, "test": self.test}, key)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Split":
+    def load(cls, path: str | Path, key: str | None = None) -> "Split":
         """Read a split that :meth:`save` wrote.
 
         Raises:
-            DataError: if the file is missing, damaged or holds something else.
+            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
         """
-        arrays = read_arrays(path)
+        arrays = read_arrays(path, key)
         if set(arrays) != set(PARTS):
             raise DataError(f"{path} holds no split: it has {', '.join(sorted(arrays))}; run the stage split again")
         return cls(**arrays)

@@ -39,7 +39,7 @@ class Measurement:
         name: its name in the command line, in file names, and where its runs can be chosen, in the configuration.
         title: what it measures.
         needs: stages whose results it reads; a framework without them cannot be measured.
-        files: what its page consists of, below the folder of results.
+        files: what its page consists of, below the folder of results, without the list of their checksums.
         digits: significant digits of its numbers; all without it.
     """
 

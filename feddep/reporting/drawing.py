@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from feddep.reporting.labels import framework_title, sort_frameworks
 
 _STYLE: Any = {
-    "svg.hashsalt": "feddep",  # else the ids in an SVG are drawn at random
+    "svg.hashsalt": "feddep",  # else equal shapes in an SVG get ids at random
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine sets the same type
     "font.size": 8,
     "axes.titlesize": 9,
@@ -181,4 +181,9 @@ def svg(figure: Figure) -> str:
     with style():
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     # Paths to a hundredth of a point: what matplotlib writes beyond that nobody sees, and it is a third of the file.
-    return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), buffer.getvalue())
+    text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), buffer.getvalue())
+    # Ids by number: matplotlib's are digests of coordinates, whose last bit differs between runs of one layout.
+    ids = {
+        found: f"{found[0]}{number}" for number, found in enumerate(dict.fromkeys(re.findall(r'id="([a-z][0-9a-f]{10})"', text)))
+    }
+    return re.sub(r'(?<=id=")[a-z][0-9a-f]{10}(?=")|(?<=#)[a-z][0-9a-f]{10}\b', lambda name: ids.get(name[0], name[0]), text)

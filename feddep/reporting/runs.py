@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import pandas as pd
 from feddep.config.loading import Config
 from feddep.experiment import plan, records
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_json
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,28 @@ def load_one(config: Config, run: plan.Run) -> FinishedRun:
     path = expected.source
     if not path.exists():
         raise DataError(f"the run {run.path} has not finished ({path} does not exist); run `snakemake` to make it")
-    metrics = read_json(path)
-    missing = [part for part in ("key", "result", "provenance") if part not in metrics]
-    if missing:
-        raise DataError(f"{path} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
-    records.check_key(metrics, expected.key, path)
+    metrics = records.read(path, expected.key)
+    _check_shares(metrics["result"], path)
     return FinishedRun(run, metrics["result"], metrics["provenance"])
+
+
+def _check_shares(result: dict[str, Any], path: Path) -> None:
+    """Make sure that accuracies are shares.
+
+    Raises:
+        DataError: if one is not, or is missing.
+    """
+    try:
+        shares = [
+            *(value for part in ("accuracy", "validation") for value in result[part].values()),
+            *(value for client in result["clients"] for value in client["accuracy"].values()),
+            *(value for part in ("validation", "test") for value in result["curve"][part]),
+        ]
+        wrong = [share for share in shares if not 0 <= share <= 1]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DataError(f"{path} has no accuracies as a result has them ({error!r}); delete it and run `snakemake`") from None
+    if wrong:
+        raise DataError(f"{path} has the accuracy {wrong[0]}; it must be between 0 and 1: delete it and run `snakemake`")
 
 
 def table(finished: list[FinishedRun]) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from feddep.methods import registry
 from feddep.stages import flags
 from feddep.stages import job as jobs
 from feddep.training.summary import summary
-from feddep.utils.storage import write_arrays, write_json
+from feddep.utils.storage import write_arrays, write_result
 
 HELP = "train and test one framework on one dataset"
 
@@ -32,8 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
     result = framework.run(job.task, parameters)
     seconds = time.perf_counter() - start
 
-    write_arrays(arguments.model, {name: tensor.numpy() for name, tensor in result.weights().items()})
+    write_arrays(arguments.model, {name: tensor.numpy() for name, tensor in result.weights().items()}, key)
     course = [round(second, 2) for second in result.histories[-1].seconds]
     provenance = {**job.provenance(seconds, code), "seconds_before": job.seconds, "seconds_by_round": course}
     content = {"specification": job.specification, **summary(result)}
-    write_json(arguments.metrics, {"key": key, "result": content, "provenance": provenance})
+    write_result(arguments.metrics, {"key": key, "result": content, "provenance": provenance})

@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.stages import flags
     from feddep.stages import job as jobs
     from feddep.utils.errors import ConfigError
-    from feddep.utils.storage import write_arrays, write_json
+    from feddep.utils.storage import write_arrays, write_result
 
     job = jobs.read(arguments)
     planned = {each.step.stage: each for each in step_jobs(job.config, job.run)}
@@ -44,6 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
     result = step.step.run(job.task, parameters, job.task.step_results)
     seconds = time.perf_counter() - start
 
-    write_arrays(arguments.output, {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()})
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()}
+    write_arrays(arguments.output, arrays, step.key)
     facts = {"key": step.key, "specification": step.specification, "ledger": result.ledger}
-    write_json(jobs.facts_beside(arguments.output), {**facts, "provenance": job.provenance(seconds)})
+    write_result(jobs.facts_beside(arguments.output), {**facts, "provenance": job.provenance(seconds)})

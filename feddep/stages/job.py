@@ -1,26 +1,25 @@
 """What the stages that compute a part of a run have in common: their flags, and the task that they read.  No stage itself."""
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from feddep.config import variants
-from feddep.config.loading import Config, entry
+from feddep.config.loading import Config
 from feddep.experiment import keys
 from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
+from feddep.experiment.step_jobs import step_jobs
+from feddep.experiment.task_files import load_graph, load_partition, load_split
 from feddep.experiment.tasks import build_task, choose_device
-from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition
-from feddep.graph.split import Split
 from feddep.methods.framework import StepResult
 from feddep.stages import flags
 from feddep.training.task import Task
-from feddep.utils.errors import DataError
-from feddep.utils.storage import read_arrays, read_json
+from feddep.utils.errors import ConfigError
+from feddep.utils.storage import read_arrays, read_result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,44 +78,38 @@ def read(arguments: argparse.Namespace) -> Job:
     """Read all that the flags name, and choose the device.
 
     Raises:
-        DataError: if the graph is not the dataset's, or a file is missing or damaged.
-        ConfigError: if a GPU is asked for where there is none.
+        DataError: if a file is missing, damaged, or not what the configuration asks for.
+        ConfigError: if a GPU is asked for where there is none, or a step is named that the run has not.
     """
     config = flags.config_of(arguments)
     run = Run(arguments.setting, arguments.dataset, arguments.clients, arguments.framework, arguments.seed)
     specification = keys.specification(config, run)
     torch.set_num_threads(config["threads"])
     device = choose_device(config["device"])
-    steps = {stage: Path(file) for stage, file in (given.split("=", 1) for given in arguments.step)}
+    steps = _read_steps(config, run, dict(given.split("=", 1) for given in arguments.step), device)
     task = build_task(
         specification,
         load_graph(config, run.dataset, arguments.graph),
-        Split.load(arguments.split),
-        None if arguments.partition is None else Partition.load(arguments.partition),
+        load_split(config, run.dataset, run.seed, arguments.split),
+        None if run.partition is None else load_partition(config, run.partition, arguments.partition),
         run.path,
         device,
-        {stage: read_step(file, device) for stage, file in steps.items()},
+        {stage: result for stage, (result, _) in steps.items()},
     )
-    seconds = {stage: read_json(facts_beside(file))["provenance"]["seconds"] for stage, file in steps.items()}
-    return Job(config, run, specification, task, seconds)
+    return Job(config, run, specification, task, {stage: seconds for stage, (_, seconds) in steps.items()})
 
 
-def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
-    """Read a graph, and make sure that it is the dataset's.
-
-    Raises:
-        DataError: if it is not, or the file is missing or damaged.
-    """
-    graph = Graph.load(file)
-    if "synthetic" not in entry(config, "datasets", dataset) and graph.fingerprint != keys.data_fingerprint(config, dataset):
-        raise DataError(f"{file} is not the {variants.base(dataset)} that the registry knows; delete it and run prepare again")
-    return graph
-
-
-def read_step(file: Path, device: str) -> StepResult:
-    """The result of a step from its two files."""
-    tensors = {name: torch.from_numpy(array).to(device) for name, array in read_arrays(file).items()}
-    return StepResult(tensors, read_json(facts_beside(file))["ledger"])
+def _read_steps(config: Config, run: Run, files: Mapping[str, str], device: str) -> dict[str, tuple[StepResult, float]]:
+    """The result of each step of a run that is named, and how many seconds it took, by stage."""
+    planned = {job.step.stage: job.key for job in step_jobs(config, run)}
+    results = {}
+    for stage, file in files.items():
+        if stage not in planned:
+            raise ConfigError(f"--step is {stage}={file}; {run.framework} has the steps {', '.join(planned) or 'none'}")
+        arrays, facts = read_arrays(file, planned[stage]), read_result(facts_beside(Path(file)), planned[stage])
+        tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+        results[stage] = StepResult(tensors, facts["ledger"]), facts["provenance"]["seconds"]
+    return results
 
 
 def facts_beside(file: Path) -> Path:

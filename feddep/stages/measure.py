@@ -28,15 +28,16 @@ def main(arguments: argparse.Namespace) -> None:
     """
     import torch
 
+    from feddep.experiment import keys
     from feddep.measurements import MEASUREMENTS
     from feddep.methods import registry
     from feddep.stages import job as jobs
-    from feddep.utils.storage import read_arrays, write_json
+    from feddep.utils.storage import read_arrays, write_result
 
     job = jobs.read(arguments)
     framework, parameters = registry.configured(job.specification["framework"])
-    weights = None
+    key, weights = keys.run_key(job.config, job.run), None
     if arguments.model is not None:
-        weights = {name: torch.from_numpy(array) for name, array in read_arrays(arguments.model).items()}
+        weights = {name: torch.from_numpy(array) for name, array in read_arrays(arguments.model, key).items()}
     tables = MEASUREMENTS[arguments.measurement].measure(job.run, job.task, framework, parameters, weights)
-    write_json(arguments.output, tables)
+    write_result(arguments.output, {"key": key, "tables": tables})

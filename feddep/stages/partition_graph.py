@@ -5,10 +5,10 @@ from pathlib import Path
 
 from feddep.experiment import keys
 from feddep.experiment.plan import PartitionSpec
-from feddep.graph.graph import Graph
+from feddep.experiment.task_files import load_graph
 from feddep.graph.partition import louvain, statistics
 from feddep.stages import flags
-from feddep.utils.storage import write_json
+from feddep.utils.storage import write_result
 
 HELP = "divide a graph among clients along its communities"
 COMMAND = "partition"
@@ -30,9 +30,10 @@ def main(arguments: argparse.Namespace) -> None:
     """Write the partition and its statistics."""
     config = flags.config_of(arguments)
     spec = PartitionSpec(arguments.dataset, arguments.clients, arguments.seed)
-    flags.check_key(arguments, keys.partition_key(config, spec))
-    graph = Graph.load(arguments.graph)
+    key = keys.partition_key(config, spec)
+    flags.check_key(arguments, key)
+    graph = load_graph(config, arguments.dataset, arguments.graph)
     partition = louvain(graph, arguments.clients, arguments.seed, config["partition"]["delta"])
-    partition.save(arguments.output)
+    partition.save(arguments.output, key)
     found = {"dataset": arguments.dataset, "seed": arguments.seed, **statistics(graph, partition)}
-    write_json(arguments.statistics, found)
+    write_result(arguments.statistics, {"key": key, "statistics": found})

@@ -8,9 +8,10 @@ from feddep.datasets.parsing import parse
 from feddep.datasets.public_graphs import options
 from feddep.datasets.statistics import statistics
 from feddep.datasets.synthetic import planted_partition
+from feddep.experiment import keys
 from feddep.stages import flags
 from feddep.utils.errors import ConfigError
-from feddep.utils.storage import write_json
+from feddep.utils.storage import write_result
 
 HELP = "turn raw files into a graph, and describe it"
 
@@ -22,16 +23,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--raw", type=Path, metavar="DIR", help="folder of the raw files; not for a synthetic dataset")
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to write, safetensors")
     parser.add_argument("--statistics", type=Path, required=True, metavar="FILE", help="statistics to write, JSON")
+    flags.add_key(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the graph and its statistics."""
-    synthetic = options(flags.config_of(arguments), arguments.dataset).get("synthetic")
+    config = flags.config_of(arguments)
+    synthetic = options(config, arguments.dataset).get("synthetic")
+    key = keys.graph_key(config, arguments.dataset)
+    flags.check_key(arguments, key)
     if synthetic is not None:
         graph, source = planted_partition(**synthetic), "synthetic"
     elif arguments.raw is not None:
         graph, source = parse(arguments.dataset, arguments.raw), origin(arguments.raw)
     else:
         raise ConfigError(f"dataset {arguments.dataset} is made from raw files: name their folder with --raw")
-    graph.save(arguments.graph)
-    write_json(arguments.statistics, {"name": arguments.dataset, "source": source, **statistics(graph)})
+    graph.save(arguments.graph, key)
+    found = {"name": arguments.dataset, "source": source, **statistics(graph)}
+    write_result(arguments.statistics, {"key": key, "statistics": found})

@@ -26,23 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write privacy.csv, privacy.md and, where they come from, privacy.json.
+    """Write privacy.csv, privacy.md and, where they come from, privacy.json; and their checksums.
 
     Raises:
         DataError: if a graph is not the dataset's, or a file is missing or damaged.
     """
     from feddep.config.loading import entry, main_tables
     from feddep.experiment import keys
+    from feddep.experiment.plan import PartitionSpec
     from feddep.experiment.provenance import environment
-    from feddep.graph.partition import Partition
-    from feddep.graph.split import Split
+    from feddep.experiment.task_files import load_graph, load_partition, load_split
     from feddep.privacy.guarantees import client_guarantees
+    from feddep.reporting import files
     from feddep.reporting.labels import sort_datasets
     from feddep.reporting.privacy_page import Case, frame, markdown
-    from feddep.stages.job import load_graph
     from feddep.training.setting import Setting
-    from feddep.utils.csv_files import write_csv
-    from feddep.utils.storage import write_json, write_text
 
     config = flags.config_of(arguments)
     graphs, splits, partitions = (
@@ -51,21 +49,20 @@ def main(arguments: argparse.Namespace) -> None:
     seed, cases = config["seeds"][0], []
     for dataset in sort_datasets(graphs):
         graph = load_graph(config, dataset, graphs[dataset])
-        split = Split.load(splits[dataset]).labelled(config["datasets"][dataset]["labelled"], seed)
+        split = load_split(config, dataset, seed, splits[dataset]).labelled(config["datasets"][dataset]["labelled"], seed)
         for clients in config["clients"]:
-            partition = Partition.load(partitions[f"{dataset}/m{clients}"])
+            partition = load_partition(config, PartitionSpec(dataset, clients, seed), partitions[f"{dataset}/m{clients}"])
             for name in main_tables(config):
                 setting = Setting(**entry(config, "settings", name))
                 guarantees = list(client_guarantees(graph, partition, split, setting, noises(config, dataset)))
                 cases.append(Case(name, dataset, clients, setting, guarantees))
 
-    directory = arguments.output
-    write_csv(directory / "privacy.csv", frame(cases, seed))
-    write_text(directory / "privacy.md", markdown(cases, seed))
     data = {dataset: keys.data_fingerprint(config, dataset) for dataset in graphs}
     made_with = environment()
     made_with["packages"]["dp-accounting"] = version("dp-accounting")
-    write_json(directory / "privacy.json", {"configuration": config, "seed": seed, "data": data, **made_with})
+    provenance = {"configuration": config, "seed": seed, "data": data, **made_with}
+    contents = {"privacy.csv": frame(cases, seed), "privacy.md": markdown(cases, seed), "privacy.json": provenance}
+    files.write(arguments.output, contents, "privacy")
 
 
 def noises(config: "Config", dataset: str) -> dict[str, float]:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from feddep.experiment import keys
-from feddep.graph.graph import Graph
+from feddep.experiment.task_files import load_graph
 from feddep.graph.split import random_split
 from feddep.stages import flags
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Draw and write the split."""
     config = flags.config_of(arguments)
-    flags.check_key(arguments, keys.split_key(config, arguments.dataset, arguments.seed))
-    graph = Graph.load(arguments.graph)
-    random_split(graph.num_nodes, config["split"], arguments.seed).save(arguments.output)
+    key = keys.split_key(config, arguments.dataset, arguments.seed)
+    flags.check_key(arguments, key)
+    graph = load_graph(config, arguments.dataset, arguments.graph)
+    random_split(graph.num_nodes, config["split"], arguments.seed).save(arguments.output, key)

@@ -20,4 +20,4 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.reporting import files
     from feddep.reporting.results import collect
 
-    files.write(arguments.output, collect(flags.config_of(arguments)).figures())
+    files.write(arguments.output, collect(flags.config_of(arguments)).figures(), "figures")

@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.reporting.results import collect
 
     results = collect(flags.config_of(arguments))
-    files.write(arguments.output, {"report.html": page.html(results)})
+    files.write(arguments.output, {"report.html": page.html(results)}, "report")
     if arguments.print:
         output = Path(results.config["output"])
         shown = {

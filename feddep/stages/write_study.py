@@ -18,11 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write table.csv, table.md, figure.svg, figure.png and provenance.json, or a further table alone.
+    """Write table.csv, table.md, figure.svg, figure.png, provenance.json and their checksums, or a further table alone.
 
     Raises:
         ConfigError: if there is no such study, or its kind has no such further table.
     """
     from feddep.reporting import files, studies
 
-    files.write(arguments.output, studies.contents(flags.config_of(arguments), arguments.study, arguments.table))
+    contents = studies.contents(flags.config_of(arguments), arguments.study, arguments.table)
+    files.write(arguments.output, contents, arguments.table or "study")

@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write accuracy.{csv,md,tex}, comparisons.csv, costs.{csv,md}, partitions.{csv,md} and provenance.json."""
+    """Write accuracy.{csv,md,tex}, comparisons.csv, costs.{csv,md}, partitions.{csv,md}, provenance.json and tables.sha256."""
     from feddep.reporting import files
     from feddep.reporting.results import collect
 
-    files.write(arguments.output, collect(flags.config_of(arguments)).tables())
+    files.write(arguments.output, collect(flags.config_of(arguments)).tables(), "tables")

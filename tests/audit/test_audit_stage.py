@@ -30,9 +30,10 @@ def flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run = plan.Run("quick", "tiny", 3, "fedavg", 0)
     graph = planted_partition(180, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
     assert keys.specification(config, run)["setting"]["rounds"] == 1
-    graph.save(tmp_path / "graph.safetensors")
-    random_split(180, config["split"], 0).save(tmp_path / "split.safetensors")
-    louvain(graph, 3, 0).save(tmp_path / "partition.safetensors")
+    graph.save(tmp_path / "graph.safetensors", keys.graph_key(config, "tiny"))
+    random_split(180, config["split"], 0).save(tmp_path / "split.safetensors", keys.split_key(config, "tiny", 0))
+    partition_key = keys.partition_key(config, plan.PartitionSpec("tiny", 3, 0))
+    louvain(graph, 3, 0).save(tmp_path / "partition.safetensors", partition_key)
     named = {"config": "config.yaml", "graph": "graph.safetensors", "split": "split.safetensors"}
     files = [text for name, file in named.items() for text in (f"--{name}", str(tmp_path / file))]
     return ["audit", *files, "--dataset", "tiny", "--framework", "fedavg", "--setting", "quick", "--seed", "0"]

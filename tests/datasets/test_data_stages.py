@@ -11,6 +11,7 @@ from feddep.__main__ import main
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
+from feddep.utils.storage import read_result
 
 TINY = {
     "nodes": 24,
@@ -54,7 +55,7 @@ def prepare(root: Path, name: str, *flags: str) -> int:
 
 
 def read_statistics(root: Path, name: str) -> dict[str, Any]:
-    return json.loads((root / "graphs" / f"{name}.json").read_text())
+    return dict(read_result(root / "graphs" / f"{name}.json")["statistics"])
 
 
 @pytest.mark.parametrize("where", ["config", "environment"])

@@ -10,7 +10,7 @@ from feddep.config.loading import Config, merged, validate
 from feddep.experiment import fingerprint, plan, records
 from feddep.methods.basic import fedavg
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_result, write_result
 
 RAW: dict[str, Any] = {
     "datasets": {"tiny": {"synthetic": {}}},
@@ -36,10 +36,12 @@ def config(raw: dict[str, Any]) -> Config:
     for run in plan.runs(config):
         artifact = records.of_run(config, run)
         provenance = {"seconds": 1.5, "code": artifact.code}
-        write_json(artifact.result, {"key": artifact.key, "result": {"accuracy": 0.5}, "provenance": provenance})
+        write_result(artifact.result, {"key": artifact.key, "result": {"accuracy": 0.5}, "provenance": provenance})
     for spec in plan.partitions(config):
-        write_json(records.of_partition(config, spec).result, {"missing_edges": 3})
-    write_json(records.of_graph(config, "tiny").result, {"nodes": 240})
+        partition = records.of_partition(config, spec)
+        write_result(partition.result, {"key": partition.key, "statistics": {"missing_edges": 3}})
+    graph = records.of_graph(config, "tiny")
+    write_result(graph.result, {"key": graph.key, "statistics": {"nodes": 240}})
     return config
 
 
@@ -65,10 +67,10 @@ def test_what_is_published_stands_in_for_the_result(config: Config):
     assert sorted(changed) == sorted(artifact.record for artifact in artifacts)
     assert all(artifact.source == artifact.record for artifact in artifacts)
     runs = [artifact for artifact in artifacts if artifact.result.name == "metrics.json"]
-    assert [read_json(artifact.source) for artifact in runs] == [read_json(artifact.result) for artifact in runs]
+    assert [read_result(artifact.source) for artifact in runs] == [read_result(artifact.result) for artifact in runs]
     for artifact in (records.of_partition(config, SPEC), records.of_graph(config, "tiny")):
         published = artifact.statistics()
-        assert published == read_json(artifact.result)
+        assert published == read_result(artifact.result)["statistics"]
         artifact.record.unlink()
         assert records.Artifact(artifact.key, artifact.result, artifact.record).statistics() == published
 
@@ -103,7 +105,7 @@ def test_a_record_of_something_else_does_not_match(config: Config, raw: dict[str
 def test_a_record_with_another_key_is_not_used(config: Config):
     records.publish(config)
     artifact = records.of_run(config, RUN)
-    write_json(artifact.record, {**read_json(artifact.record), "key": "0" * 64})
+    write_result(artifact.record, {**read_result(artifact.record), "key": "0" * 64})
     assert artifact.source == artifact.result
 
 
@@ -132,9 +134,9 @@ def test_a_record_of_other_code_is_not_used_where_records_are_strict(
 def test_a_record_that_does_not_say_its_code_is_outdated(config: Config):
     records.publish(config)
     record = records.of_run(config, RUN).record
-    content = read_json(record)
+    content = read_result(record)
     del content["provenance"]["code"]
-    write_json(record, content)
+    write_result(record, content)
     assert records.of_run(config, RUN).outdated
 
 
@@ -183,8 +185,8 @@ def test_a_missing_result_is_named(config: Config):
     ("content", "sentence"),
     [
         (json.dumps({"key": "x"})[:-2], "is not valid JSON"),
-        ("[]", "holds no record"),
-        ('{"key": "x", "provenance": 3}', "holds no record"),
+        ("[]", "holds no result"),
+        ('{"key": "x", "provenance": {}, "result": {}}', "carries no digest"),
     ],
 )
 def test_a_damaged_record_is_named(content: str, sentence: str, config: Config):

@@ -10,7 +10,7 @@ from feddep.__main__ import main
 from feddep.config.loading import Config, validate
 from feddep.experiment import keys, plan, records, rekey
 from feddep.training.summary import summary
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_result, write_json, write_result
 
 pytestmark = pytest.mark.slow
 
@@ -41,20 +41,20 @@ class Published:
             setting = dict(specification["setting"])
             before = {**specification, "setting": {"hidden": setting.pop("hidden_channels"), **setting}}
             result = {**self.train(run), "specification": before}
-            write_json(self.records / f"{run.path}.json", {"key": "before", "result": result, "provenance": {"code": "before"}})
+            write_result(self.records / f"{run.path}.json", {"key": "before", "result": result, "provenance": {"code": "before"}})
 
     def train(self, run: plan.Run) -> dict[str, Any]:
         task, framework, parameters = rekey.prepared(self.config, run, self.root / "trained")
         return summary(framework.run(task, parameters))
 
     def record(self, run: plan.Run = RUN) -> dict[str, Any]:
-        return read_json(self.records / f"{run.path}.json")
+        return read_result(self.records / f"{run.path}.json")
 
     def lower_accuracy(self) -> None:
         """Change the last digits of a record, as another machine would."""
         record = self.record()
         record["result"]["accuracy"]["last"] -= 1e-9
-        write_json(self.records / f"{RUN.path}.json", record)
+        write_result(self.records / f"{RUN.path}.json", record)
 
     def move(self, *flags: str) -> int:
         given = ["--config", f"{self.root}/config.yaml", "--renames", f"{self.root}/renames.yaml", "--share", "1"]
@@ -63,7 +63,7 @@ class Published:
 
 def test_records_are_moved_once_all_runs_give_their_results(tmp_path: Path) -> None:
     published = Published(tmp_path)
-    write_json(published.records / "quick/mini/m2/gone/seed0.json", {"key": "before"})
+    write_result(published.records / "quick/mini/m2/gone/seed0.json", {"key": "before", "statistics": {}})
     assert published.move() == 0
     for run in plan.all_runs(published.config):
         record = published.record(run)

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from feddep.config.loading import validate
 from feddep.datasets.synthetic import planted_partition
+from feddep.experiment import keys
+from feddep.experiment.plan import PartitionSpec
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, deal, find_communities, louvain, modularity, statistics
 from feddep.stages import partition_graph as stage
 from feddep.utils.errors import DataError, PartitionError
-from feddep.utils.storage import read_json, write_arrays, write_json
+from feddep.utils.storage import read_result, write_arrays, write_json
 from graphs import MINIMAL_CONFIG
 
 
@@ -251,8 +254,9 @@ def test_what_is_no_partition(tmp_path, arrays):
 
 
 def test_stage(graph, tmp_path):
-    graph.save(tmp_path / "graph.safetensors")
-    write_json(tmp_path / "config.json", {**MINIMAL_CONFIG, "partition": {"delta": 15}})
+    raw = {**MINIMAL_CONFIG, "partition": {"delta": 15}}
+    write_json(tmp_path / "config.json", raw)
+    graph.save(tmp_path / "graph.safetensors", keys.graph_key(validate(raw), "tiny"))
     parser = argparse.ArgumentParser()
     stage.add_arguments(parser)
     names = {"config": "config.json", "graph": "graph.safetensors", "output": "m5/p.safetensors", "statistics": "m5/p.json"}
@@ -260,8 +264,9 @@ def test_stage(graph, tmp_path):
     stage.main(parser.parse_args(["--dataset=tiny", "--clients=5", "--seed=2", *files]))
 
     expected = louvain(graph, 5, 2, 15)
-    np.testing.assert_array_equal(Partition.load(tmp_path / "m5/p.safetensors").client, expected.client)
-    numbers = read_json(tmp_path / "m5/p.json")
+    key = keys.partition_key(validate(raw), PartitionSpec("tiny", 5, 2))
+    np.testing.assert_array_equal(Partition.load(tmp_path / "m5/p.safetensors", key).client, expected.client)
+    numbers = read_result(tmp_path / "m5/p.json", key)["statistics"]
     assert numbers == {"dataset": "tiny", "seed": 2, **statistics(graph, expected)}
 
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from feddep.config.loading import validate
+from feddep.experiment import keys
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split, random_split
 from feddep.stages import split_nodes as stage
@@ -128,8 +130,10 @@ def test_another_file_is_no_split(tmp_path):
 
 def test_stage(tmp_path):
     labels = generator(0, "labels").integers(0, 2, 40)
-    Graph.from_edges(np.array([[0, 1]]), np.eye(40), labels, 2).save(tmp_path / "graph.safetensors")
-    write_json(tmp_path / "config.json", {**MINIMAL_CONFIG, "split": FRACTIONS})
+    raw = {**MINIMAL_CONFIG, "split": FRACTIONS}
+    write_json(tmp_path / "config.json", raw)
+    graph = Graph.from_edges(np.array([[0, 1]]), np.eye(40), labels, 2)
+    graph.save(tmp_path / "graph.safetensors", keys.graph_key(validate(raw), "tiny"))
     parser = argparse.ArgumentParser()
     stage.add_arguments(parser)
     files = [
@@ -138,7 +142,8 @@ def test_stage(tmp_path):
         f"--output={tmp_path}/a/b/split.safetensors",
     ]
     stage.main(parser.parse_args(["--dataset=tiny", "--seed=3", *files]))
-    assert_same(Split.load(tmp_path / "a/b/split.safetensors"), random_split(40, FRACTIONS, 3))
+    key = keys.split_key(validate(raw), "tiny", 3)
+    assert_same(Split.load(tmp_path / "a/b/split.safetensors", key), random_split(40, FRACTIONS, 3))
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 9))

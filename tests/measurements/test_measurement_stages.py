@@ -11,12 +11,14 @@ from small import SHARES, of_run
 
 from feddep.cli import main
 from feddep.config.loading import validate
+from feddep.experiment import keys
+from feddep.experiment.plan import PartitionSpec
 from feddep.graph.partition import Partition
 from feddep.graph.split import random_split
 from feddep.measurements import MEASUREMENTS
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_result, write_json
 from graphs import random_graph
 
 DGEN = {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1, "generator_epochs": 1, "hidden_from": "all"}
@@ -36,10 +38,13 @@ RAW: dict[str, Any] = {
 @pytest.fixture
 def flags(tmp_path: Path) -> list[str]:
     """The flags of the stage that name the run's files, for a made-up graph."""
-    write_json(tmp_path / "config.json", {**RAW, "output": str(tmp_path / "results")})
-    random_graph(60, 150, seed=1).save(tmp_path / "graph.safetensors")
-    random_split(60, SHARES, 0).save(tmp_path / "split.safetensors")
-    Partition(seeding.generator(0, "owners").permutation(60) % 2, 2).save(tmp_path / "partition.safetensors")
+    raw = {**RAW, "output": str(tmp_path / "results")}
+    write_json(tmp_path / "config.json", raw)
+    config = validate(raw)
+    random_graph(60, 150, seed=1).save(tmp_path / "graph.safetensors", keys.graph_key(config, "tiny"))
+    random_split(60, SHARES, 0).save(tmp_path / "split.safetensors", keys.split_key(config, "tiny", 0))
+    partition = Partition(seeding.generator(0, "owners").permutation(60) % 2, 2)
+    partition.save(tmp_path / "partition.safetensors", keys.partition_key(config, PartitionSpec("tiny", 2, 0)))
     named = [f"--{name}={tmp_path / name}.safetensors" for name in ("graph", "split", "partition")]
     return ["--dataset=tiny", "--setting=quick", "--clients=2", "--seed=0", f"--config={tmp_path / 'config.json'}", *named]
 
@@ -55,7 +60,7 @@ def test_from_runs_to_tables(name: str, flags: list[str], tmp_path: Path) -> Non
             command = ["measure", f"--measurement={name}", f"--framework={run.framework}", *flags, f"--output={output}"]
             assert main(command) == 0
         assert (tmp_path / "again" / measurement.file(run)).read_bytes() == output.with_name("seed0.json").read_bytes()
-        for rows in read_json(tmp_path / "results" / measurement.file(run)).values():
+        for rows in read_result(tmp_path / "results" / measurement.file(run))["tables"].values():
             assert all(row.items() >= of_run(run).items() for row in rows)
     table = ["measurement_table", f"--measurement={name}", f"--config={tmp_path / 'config.json'}"]
     given = [f"--input={tmp_path / 'results' / measurement.file(run)}" for run in runs]
@@ -68,7 +73,7 @@ def test_from_runs_to_tables(name: str, flags: list[str], tmp_path: Path) -> Non
 def test_numbers_have_six_digits(flags: list[str], tmp_path: Path) -> None:
     output = tmp_path / "quality.json"
     assert main(["measure", "--measurement=quality", "--framework=feddep", *flags, f"--output={output}"]) == 0
-    numbers = [value for row in read_json(output)["quality"] for value in row.values() if isinstance(value, float)]
+    numbers = [value for row in read_result(output)["tables"]["quality"] for value in row.values() if isinstance(value, float)]
     assert numbers
     assert numbers == [float(f"{value:.6g}") for value in numbers]
 

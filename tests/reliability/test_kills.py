@@ -29,6 +29,7 @@ CHANGES: dict[str, Any] = {
     "frameworks": {"fedsage_plus": {}},  # which has a step
     "tables": [{**CONFIG["tables"][0], "frameworks": ["fedsage_plus"]}],
 }
+UNLIKE = ["tables/provenance.json", "tables/costs.md", "tables/tables.sha256"]  # hold seconds and dates, or digests of them
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 CLEARED = "feddep: the workflow that locked this folder was killed; its lock is removed and its work goes on"
 LOCKED = "Directory cannot be locked"
@@ -100,13 +101,14 @@ def results(workspace: Workspace) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in sorted(workspace.output.rglob("*")):
         name = path.relative_to(workspace.output).as_posix()
-        if path.is_dir() or name.startswith(("logs/", "benchmarks/")) or name in ("tables/provenance.json", "tables/costs.md"):
+        if path.is_dir() or name.startswith(("logs/", "benchmarks/")) or name in UNLIKE:
             continue
         if name == "tables/costs.csv":
             table = pd.read_csv(path)
             found[name] = table.drop(columns=[column for column in table if column.startswith("seconds")]).to_csv()
         elif path.suffix == ".json":
-            found[name] = {key: value for key, value in json.loads(path.read_text()).items() if key != "provenance"}
+            content = json.loads(path.read_text())
+            found[name] = {key: value for key, value in content.items() if key not in ("provenance", "digest")}
         else:
             found[name] = path.read_bytes()
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from feddep.config.loading import MEASURED, Config, validate
 from feddep.experiment import keys, plan
-from feddep.utils.storage import write_json
+from feddep.utils.storage import write_json, write_result
 
 ROUNDS = 4
 BEST_ROUND = 3
@@ -70,13 +70,15 @@ class Results:
         config = self.config
         write_json(self.root / "config.json", self.raw)
         for run in self.runs():
-            write_json(self.metrics_path(run), self.metrics(run))
+            write_result(self.metrics_path(run), self.metrics(run))
         output = Path(config["output"])
         for dataset in self.datasets:
             graph = {"nodes": 2708, "edges": 5278, "features": 1433, "classes": 7}
-            write_json(output / "graphs" / f"{dataset}.json", {"name": dataset, **graph})
+            content = {"key": keys.graph_key(config, dataset), "statistics": {"name": dataset, **graph}}
+            write_result(output / "graphs" / f"{dataset}.json", content)
         for spec in plan.partitions(config):
-            write_json(output / "partitions" / f"{spec.path}.json", self.partition(spec))
+            content = {"key": keys.partition_key(config, spec), "statistics": self.partition(spec)}
+            write_result(output / "partitions" / f"{spec.path}.json", content)
         return self
 
     def metrics(self, run: plan.Run) -> dict[str, Any]:

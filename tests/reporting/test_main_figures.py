@@ -31,7 +31,7 @@ def test_same_results_same_bytes(results: Results, tmp_path, name: str) -> None:
     written = []
     for attempt in ("one", "two"):
         figure = collect(results.config).figures()[name]
-        files.write(tmp_path / attempt, {name: figure})
+        files.write(tmp_path / attempt, {name: figure}, "figures")
         written.append([(tmp_path / attempt / f"{name}.{suffix}").read_bytes() for suffix in ("svg", "png")])
     assert written[0] == written[1]
     vector, raster = (tmp_path / "one" / f"{name}.{suffix}" for suffix in ("svg", "png"))

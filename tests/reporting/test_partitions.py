@@ -7,7 +7,7 @@ from fabricated import Results
 
 from feddep.reporting import partitions
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_result, write_result
 
 
 def test_mean_over_seeds_beside_the_papers(results: Results) -> None:
@@ -46,8 +46,8 @@ def test_missing_statistics(results: Results, name: str) -> None:
 
 def test_statistics_that_lack_a_part(results: Results) -> None:
     path = Path(results.config["output"], "partitions/cora/m5/seed0.json")
-    statistics = read_json(path)
-    del statistics["missing_edges"]
-    write_json(path, statistics)
+    content = read_result(path)
+    del content["statistics"]["missing_edges"]
+    write_result(path, content)
     with pytest.raises(DataError, match=r"m5/seed0.json lacks missing_edges"):
         partitions.load(results.config)

@@ -48,12 +48,13 @@ def prepared(root: Path) -> dict[str, Any]:
     """A configuration with what the stage reads."""
     config = {**CONFIG, "output": str(root / "out")}
     write_json(root / "config.json", config)
-    graph = random_graph(60, 140)
-    graph.save(root / "out/graphs/mini.safetensors")
-    random_split(60, validate(config)["split"], 4).save(root / "out/splits/mini/seed4.safetensors")
+    checked = validate(config)
+    random_graph(60, 140).save(root / "out/graphs/mini.safetensors", keys.graph_key(checked, "mini"))
+    split = random_split(60, checked["split"], 4)
+    split.save(root / "out/splits/mini/seed4.safetensors", keys.split_key(checked, "mini", 4))
     for clients in config["clients"]:
-        partition = Partition(pd.Series(range(60)).mod(clients).to_numpy(), clients)
-        partition.save(root / "out/partitions" / f"{plan.PartitionSpec('mini', clients, 4).path}.safetensors")
+        partition, spec = Partition(pd.Series(range(60)).mod(clients).to_numpy(), clients), plan.PartitionSpec("mini", clients, 4)
+        partition.save(root / "out/partitions" / f"{spec.path}.safetensors", keys.partition_key(checked, spec))
     return config
 
 

@@ -22,8 +22,10 @@ TABLES = {
     "partitions.csv",
     "partitions.md",
     "provenance.json",
+    "tables.sha256",
 }
-FIGURES = {f"{name}.{suffix}" for name in ("accuracy", "curves", "partitions") for suffix in ("svg", "png")}
+FIGURES = {f"{name}.{suffix}" for name in ("accuracy", "curves", "partitions") for suffix in ("svg", "png")} | {"figures.sha256"}
+REPORT = {"report.html", "report.sha256"}
 
 
 def call(results: Results, stage: str, *flags: str, folder: str | None = None) -> tuple[int, Path]:
@@ -32,7 +34,7 @@ def call(results: Results, stage: str, *flags: str, folder: str | None = None) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("stage", "files"), [("tables", TABLES), ("figures", FIGURES), ("report", {"report.html"})])
+@pytest.mark.parametrize(("stage", "files"), [("tables", TABLES), ("figures", FIGURES), ("report", REPORT)])
 def test_same_results_same_files(results: Results, stage: str, files: set[str]) -> None:
     contents = []
     for folder in ("once", "again"):

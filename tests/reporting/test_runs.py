@@ -5,7 +5,7 @@ from fabricated import BEST, BEST_ROUND, CLIENT_OFFSETS, MEGABYTE, ROUNDS, VALID
 
 from feddep.reporting import runs
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_result, write_result
 
 
 def test_one_row_a_run(results: Results) -> None:
@@ -55,26 +55,46 @@ def test_a_run_of_another_configuration_is_not_used(results: Results) -> None:
 
 def test_a_run_with_another_key_is_not_used(results: Results) -> None:
     path = results.metrics_path(list(results.runs())[-1])
-    write_json(path, {**read_json(path), "key": "0" * 64})
+    write_result(path, {**read_result(path), "key": "0" * 64})
     with pytest.raises(DataError, match="is stale: its key is 000000000000…"):
         runs.load(results.config)
 
 
-@pytest.mark.parametrize("part", ["key", "result", "provenance"])
-def test_metrics_that_lack_a_part(results: Results, part: str) -> None:
+@pytest.mark.parametrize(("part", "sentence"), [("key", "is stale"), *((part, "no record") for part in ("result", "provenance"))])
+def test_metrics_that_lack_a_part(results: Results, part: str, sentence: str) -> None:
     path = results.metrics_path(next(results.runs()))
-    metrics = read_json(path)
+    metrics = read_result(path)
     del metrics[part]
-    write_json(path, metrics)
-    with pytest.raises(DataError, match=f"lacks {part}"):
+    write_result(path, metrics)
+    with pytest.raises(DataError, match=sentence):
         runs.load(results.config)
 
 
-@pytest.mark.parametrize("part", ["accuracy", "validation", "curve", "ledger", "clients", "best_round"])
+@pytest.mark.parametrize("accuracy", [84.0, -0.1, float("1e300")])
+def test_an_accuracy_that_is_no_share(results: Results, accuracy: float) -> None:
+    path = results.metrics_path(next(results.runs()))
+    metrics = read_result(path)
+    metrics["result"]["accuracy"]["best"] = accuracy
+    write_result(path, metrics)
+    with pytest.raises(DataError, match=r"metrics\.json has the accuracy .*between 0 and 1"):
+        runs.load(results.config)
+
+
+@pytest.mark.parametrize("part", ["accuracy", "validation", "curve", "clients"])
+def test_a_result_without_accuracies(results: Results, part: str) -> None:
+    path = results.metrics_path(next(results.runs()))
+    metrics = read_result(path)
+    del metrics["result"][part]
+    write_result(path, metrics)
+    with pytest.raises(DataError, match=rf"metrics\.json has no accuracies .*{part}"):
+        runs.load(results.config)
+
+
+@pytest.mark.parametrize("part", ["ledger", "best_round"])
 def test_a_result_that_lacks_a_part(results: Results, part: str) -> None:
     path = results.metrics_path(next(results.runs()))
-    metrics = read_json(path)
+    metrics = read_result(path)
     del metrics["result"][part]
-    write_json(path, metrics)
+    write_result(path, metrics)
     with pytest.raises(DataError, match=f"feddep/cora/m5/fedavg/seed0 has not the expected form .*{part}"):
         runs.table(runs.load(results.config))

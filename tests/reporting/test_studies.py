@@ -24,9 +24,9 @@ from feddep.reporting.comparisons import paired
 from feddep.reporting.study_data import assemble, load, summarise, without
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.storage import read_json, write_json, write_result
 
-FILES = {"table.csv", "table.md", "figure.svg", "figure.png", "provenance.json"}
+FILES = {"table.csv", "table.md", "figure.svg", "figure.png", "provenance.json", "study.sha256"}
 
 
 @pytest.mark.parametrize("kind", studies.available())
@@ -152,7 +152,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         one = finished(run.framework, run.seed, best, **given, seconds_by_round=course, device="cpu")
         result = {**one.result, "specification": keys.specification(config, run)}
         content = {"key": keys.run_key(config, run), "result": result, "provenance": one.provenance}
-        write_json(records.of_run(config, run).result, content)
+        write_result(records.of_run(config, run).result, content)
     return root
 
 

@@ -148,8 +148,8 @@ def test_arrays_round_trip(tmp_path):
 
 def test_same_arrays_same_bytes(tmp_path):
     arrays = {"b": np.arange(3), "a": np.ones(2, dtype=np.float32)}
-    write_arrays(tmp_path / "first.safetensors", arrays, {"key": "value"})
-    write_arrays(tmp_path / "second.safetensors", dict(reversed(arrays.items())), {"key": "value"})
+    write_arrays(tmp_path / "first.safetensors", arrays, "value")
+    write_arrays(tmp_path / "second.safetensors", dict(reversed(arrays.items())), "value")
     assert (tmp_path / "first.safetensors").read_bytes() == (tmp_path / "second.safetensors").read_bytes()
 
 

@@ -33,7 +33,7 @@ rule prepare:
         mem_mb=config["memory"]["data"],
     shell:
         feddep(
-            "prepare --dataset {wildcards.dataset:q} {params.raw}"
+            "prepare --dataset {wildcards.dataset:q} {params.raw} --key {params.key}"
             " --graph {output.graph:q} --statistics {output.statistics:q}"
         )
 

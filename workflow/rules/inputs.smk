@@ -1,5 +1,6 @@
 """What rules read, and the flags that tell their stages so."""
 
+from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
 from feddep.measurements import CLASSIFIER, MEASUREMENTS
 from feddep.methods import registry
@@ -9,12 +10,9 @@ from feddep.reporting import page_keys, studies
 RUN = "{setting}/{dataset}/{scope}/{framework}/seed{seed}"
 STEP = "{stage}/{dataset}/{scope}/{digest}/seed{seed}"
 STUDY = f"{OUTPUT}/studies/{{study}}"
-STEPS = {
-    str(job.file): job
-    for path, artifact in zip(plan.all_runs(config), RUNS.values())
-    if artifact.source == artifact.result
-    for job in step_jobs(config, path)
-}
+# The runs that no record stands in for, with their keys, and their steps by file.
+UNPUBLISHED = {run: artifact.key for run, artifact in zip(plan.all_runs(config), RUNS.values()) if artifact.source == artifact.result}
+STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}
 AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
 
 
@@ -30,8 +28,20 @@ def run_of(wildcards):
     return plan.Run(wildcards.setting, wildcards.dataset, clients, wildcards.framework, int(wildcards.seed))
 
 
+@cache
+def remake_damaged():
+    """Have what is damaged, or has another key than it should have, made again wherever it is needed.
+
+    Called by input functions, as the DAG that learns of it is not there before.
+    """
+    for file, sentence in integrity.damaged(OUTPUT, integrity.expected_keys(config, UNPUBLISHED, STEPS.values())):
+        print(f"feddep: {sentence}; made again where it is needed", file=sys.stderr)
+        workflow.dag.forcefiles.add(str(file))
+
+
 def task_files(run):
     """What every stage of a run reads: graph, split and, for a framework that works on subgraphs, partition."""
+    remake_damaged()
     dataset = variants.base(run.dataset)
     files = {
         "graph": f"{OUTPUT}/graphs/{dataset}.safetensors",
@@ -59,6 +69,7 @@ def task_flags(run, input, steps=()):
 
 def raw_files(wildcards):
     """The raw files of a dataset; a synthetic graph is made from nothing."""
+    remake_damaged()
     synthetic = "synthetic" in config["datasets"].get(wildcards.dataset, {})
     return {} if synthetic else {"raw": f"{OUTPUT}/raw/{wildcards.dataset}/MANIFEST.json"}
 
@@ -84,12 +95,14 @@ def step_input(wildcards):
 
 def findings(wildcards):
     """All that tables, figures and report are made of."""
+    remake_damaged()
     runs = [RUNS[run.path] for run in plan.runs(config)]
     artifacts = (*runs, *PARTITIONS.values(), *GRAPHS.values())
     return [source(artifact) for artifact in artifacts]
 
 
 def study_input(wildcards):
+    remake_damaged()
     return [source(RUNS[run.path]) for run in plan.study_runs(config, wildcards.study)]
 
 
@@ -113,7 +126,7 @@ def measure_flags(wildcards, input):
 def measured(kind):
     """The measurements that a page is made of, and the page's files."""
     runs = [f"{OUTPUT}/{MEASUREMENTS[kind].file(run)}" for run in MEASUREMENTS[kind].runs(config)]
-    return runs, [f"{OUTPUT}/{file}" for file in MEASUREMENTS[kind].files]
+    return runs, [f"{OUTPUT}/{file}" for file in (*MEASUREMENTS[kind].files, f"tables/{kind}.sha256")]
 
 
 def page_key(kind):
@@ -128,6 +141,7 @@ def page_flags(flag, files):
 
 def privacy_files(wildcards):
     """Graphs, splits and partitions of the first seed, by what the stage calls them."""
+    remake_damaged()
     seed = config["seeds"][0]
     specs = [spec for spec in plan.partitions(config) if spec.seed == seed]
     return {

@@ -72,7 +72,7 @@ rule privacy:
     """What neighbour sampling and DP-SGD guarantee every client of the main tables, for the first seed."""
     message: "Account for the privacy of every client"
     input: unpack(privacy_files)
-    output: multiext(f"{OUTPUT}/tables/privacy", ".csv", ".md", ".json")
+    output: multiext(f"{OUTPUT}/tables/privacy", ".csv", ".md", ".json", ".sha256")
     log: f"{OUTPUT}/logs/privacy.log"
     benchmark: f"{OUTPUT}/benchmarks/privacy.tsv"
     params:

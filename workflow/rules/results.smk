@@ -15,6 +15,7 @@ rule tables:
         report(f"{OUTPUT}/tables/partitions.csv", caption="../report/partitions.rst", category="Tables"),
         f"{OUTPUT}/tables/partitions.md",
         f"{OUTPUT}/tables/provenance.json",
+        f"{OUTPUT}/tables/tables.sha256",
     log: f"{OUTPUT}/logs/tables.log"
     benchmark: f"{OUTPUT}/benchmarks/tables.tsv"
     params:
@@ -35,6 +36,7 @@ rule figures:
         report(f"{OUTPUT}/figures/curves.svg", caption="../report/curves.rst", category="Figures"),
         report(f"{OUTPUT}/figures/partitions.svg", caption="../report/partitions.rst", category="Figures"),
         expand(f"{OUTPUT}/figures/{{name}}.png", name=["accuracy", "curves", "partitions"]),
+        f"{OUTPUT}/figures/figures.sha256",
     log: f"{OUTPUT}/logs/figures.log"
     benchmark: f"{OUTPUT}/benchmarks/figures.tsv"
     params:
@@ -50,7 +52,7 @@ rule report:
     """Tables and figures on one page that needs no network."""
     message: "Write the report {output}"
     input: findings
-    output: f"{OUTPUT}/report/report.html"
+    output: multiext(f"{OUTPUT}/report/report", ".html", ".sha256")
     log: f"{OUTPUT}/logs/report.log"
     benchmark: f"{OUTPUT}/benchmarks/report.tsv"
     params:
@@ -72,6 +74,7 @@ rule study:
         f"{STUDY}/table.csv",
         f"{STUDY}/figure.png",
         f"{STUDY}/provenance.json",
+        f"{STUDY}/study.sha256",
     log: f"{OUTPUT}/logs/studies/{{study}}.log"
     benchmark: f"{OUTPUT}/benchmarks/studies/{{study}}.tsv"
     wildcard_constraints:
@@ -89,7 +92,7 @@ rule study_table:
     """A further table of a study, where its kind has any."""
     message: "Write the table {wildcards.table} of the study {wildcards.study}"
     input: study_input
-    output: f"{STUDY}/{{table}}.csv"
+    output: multiext(f"{STUDY}/{{table}}", ".csv", ".sha256")
     log: f"{OUTPUT}/logs/studies/{{study}}_{{table}}.log"
     benchmark: f"{OUTPUT}/benchmarks/studies/{{study}}_{{table}}.tsv"
     wildcard_constraints:
