@@ -302,9 +302,10 @@ def corrected_guarantee(training: VerticalTraining) -> TouchMixture:
     """The corrected mechanism: degrees bounded once, batches public, weights as ``training.correction`` says.
 
     A row that changes in layer l costs its squared sensitivity whenever a root of the batch reads it.  In batches drawn afresh
-    that has the probability γ_l = :func:`touch_probability` of :func:`~feddep.privacy.vesper_sensitivity.reading_roots`.  How rows
-    and layers hang together depends on the graph; the sum of what they cost is largest in convex order if all rows of a layer are
-    read together, and only where those of the layers before are.  DP-SGD's gradient costs (2/ratio)² where anything is read.
+    that has the probability γ_l, :func:`touch_probability` of :func:`~feddep.privacy.vesper_sensitivity.reading_roots`.  How
+    rows and layers hang together depends on the graph; the sum of what they cost is largest in convex order if all rows of a
+    layer are read together, and only where those of the layers before are.  DP-SGD's gradient costs (2/ratio)² where anything is
+    read.
     """
     correction = training.correction
     if correction.weights == "trained":

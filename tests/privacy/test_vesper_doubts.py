@@ -18,7 +18,7 @@ from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, eta,
 def test_nothing_is_amplified_against_whoever_knows_the_batch():
     """One layer: of an edge, a batch shows a row for each end that is in it, and the exact δ is a sum over what B knows.
 
-    The amplified accounts promise 1e-5 for an ε at which it is above 0.3.  The corrected guarantee is within a tenth of the exact ε.
+    The amplified accounts promise 1e-5 for an ε at which it is above 0.3; the corrected one is a tenth above the exact ε.
     """
     training = VerticalTraining(10_000, 32, 3000, 1, 10, correction=Correction(bounding="none"))
     ends = np.arange(3.0)
