@@ -39,12 +39,10 @@ from feddep.privacy.vesper_sensitivity import (
 NOISES = (1e-3, 1e6)
 """The least and the largest noise θ that :func:`noise_for` considers."""
 
-LEAST_DELTA = 1e-10
-"""Numbers of touches are composed by Fourier transforms in double precision; for a smaller δ ``corrected`` promises nothing."""
-
 _ORDERS = np.arange(2, 513)
 _LIBRARY_ORDERS = [*range(2, 13), *range(14, 33, 3), 40, 50, 64, 96, 128, 257, 512]  # whole ones, as its series is slow
-_TAIL = 1e-14  # probability of rare numbers of touches that are left out; counts as certain disclosure
+_TAIL = 1e-14  # probability of rare numbers of touches that are left out
+_ROUNDING = 1e-12  # of Fourier transforms in double precision, with that tail
 _CELLS = 256  # of a grid for costs that are no multiples of one another
 
 
@@ -230,7 +228,8 @@ class TouchMixture:
     Attributes:
         squares: squared sensitivity s_k of all releases together, in the units of θ²; shape (K,).
         weights: Pr[k]; shape (K,).
-        missing: probability that is left out; counts as certain disclosure.
+        missing: probability that is left out; counts as certain disclosure, so that there is no ε for this δ or a smaller one.
+        largest: bound on s where it is left out; only used with ``convex_order``.
         convex_order: whether the law of s is not exact, but larger than the true one in increasing convex order: its mean of any
             increasing convex function is.  Then δ_k is replaced by such a function that is nowhere less: as a function of s it is
             convex up to 2(√(1 + ε²) − 1)θ² and concave beyond, where its tangent at that point takes its place.
@@ -239,6 +238,7 @@ class TouchMixture:
     squares: np.ndarray
     weights: np.ndarray
     missing: float = 0.0
+    largest: float = 0.0
     convex_order: bool = False
 
     def delta(self, noise: float, epsilon: float) -> float:
@@ -249,12 +249,8 @@ class TouchMixture:
         squares, weights = self.squares[touched] / noise**2, self.weights[touched]
         if not self.convex_order:
             return min(float(weights @ gaussian_delta(squares, epsilon)) + self.missing, 1.0)
-        turn = 2 * (math.hypot(1, epsilon) - 1)
-        if turn == 0:
-            return 1.0 if len(squares) else self.missing
-        slope = norm.pdf(math.sqrt(turn) / 2 - epsilon / math.sqrt(turn)) / (2 * math.sqrt(turn))
-        values = gaussian_delta(np.minimum(squares, turn), epsilon) + slope * np.maximum(squares - turn, 0)
-        return min(float(weights @ values) + self.missing, 1.0)
+        values = convex_delta(np.append(squares, max(self.largest / noise**2, 1e-300)), epsilon)
+        return min(float(weights @ values[:-1]) + self.missing * max(float(values[-1]), 1.0), 1.0)
 
     def epsilon(self, noise: float, delta: float) -> float:
         """See :class:`Accountant`."""
@@ -277,6 +273,15 @@ def gaussian_delta(squares: np.ndarray, epsilon: float) -> np.ndarray:
     second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
     ratio = np.where(first > -800, second - first, 0.0)
     return np.asarray(-np.exp(first) * np.expm1(np.minimum(ratio, 0)))
+
+
+def convex_delta(squares: np.ndarray, epsilon: float) -> np.ndarray:
+    """The convex function of μ² > 0 in place of :func:`gaussian_delta`: nowhere less, and increasing; ∞ for ε = 0."""
+    turn = 2 * (math.hypot(1, epsilon) - 1)
+    if turn == 0:
+        return np.full_like(squares, np.inf)
+    slope = norm.pdf(math.sqrt(turn) / 2 - epsilon / math.sqrt(turn)) / (2 * math.sqrt(turn))
+    return gaussian_delta(np.minimum(squares, turn), epsilon) + slope * np.maximum(squares - turn, 0)
 
 
 NO_BOUND = TouchMixture(np.zeros(0), np.zeros(0), 1.0)
@@ -325,7 +330,8 @@ def corrected_guarantee(training: VerticalTraining) -> TouchMixture:
         return _certain(always + float(squares @ touches))
     reach = np.array([1.0, *(touch_probability(training.nodes, each, training.batch) for each in roots), 0.0])
     totals, weights = _compose(np.concatenate([[0.0], np.cumsum(squares)]), reach[:-1] - reach[1:], training.steps)
-    return TouchMixture(always + totals, weights, _TAIL, convex_order=True)
+    largest = always + training.steps * float(squares.sum())
+    return TouchMixture(always + totals, weights, _ROUNDING, largest, convex_order=True)
 
 
 def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
@@ -345,7 +351,7 @@ def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
     counts = np.arange(min(changed, training.batch) + 1)
     law = hypergeom(training.nodes, changed, training.batch).pmf(counts)
     totals, weights = _compose(4.0 * counts + gradient * (counts > 0), law, training.steps)
-    return TouchMixture(always + totals, weights, _TAIL)
+    return TouchMixture(always + totals, weights, _ROUNDING)
 
 
 def _gradient(training: VerticalTraining) -> float:

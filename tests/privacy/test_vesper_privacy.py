@@ -30,6 +30,7 @@ def test_all_accountants_stand_side_by_side(capsys, tmp_path):
     assert written["training"]["correction"]["weights"] == "stopped"
 
 
+@pytest.mark.slow
 def test_a_budget_gives_the_noise_or_says_that_none_keeps_it(capsys, tmp_path):
     output = tmp_path / "vesper.json"
     terms = ["--epochs", "50", "--delta", "1e-5", "--weights", "dpsgd", "--gradient-ratio", "2", "--bounding", "receiver"]
