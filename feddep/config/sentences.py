@@ -144,12 +144,12 @@ def _accepted(model: type[BaseModel], raw: Any, path: tuple[Any, ...], value: An
 
 def join(path: str, key: object) -> str:
     """A key path with one more key, which is quoted unless it is a plain name, a variant or a number."""
-    text = key if isinstance(key, str) and re.fullmatch(r"[\w,=.-]+", key) else show(key)
+    text = key if isinstance(key, str) and len(key) <= _SHOWN and re.fullmatch(r"[\w,=.-]+", key) else show(key)
     return f"{path}.{text}" if path else text
 
 
 def _number(limit: float) -> str:
-    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+    return f"{limit:.0f}" if limit == int(limit) else f"{limit:g}"
 
 
 def show(value: Any) -> str:
@@ -158,9 +158,12 @@ def show(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):  # keys that JSON cannot have; integers of thousands of digits
         text = f"of type {type(value).__name__}"
-    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return text.encode(errors="backslashreplace").decode()
+    return _printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    return _printable(" ".join(text.split()))
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -15,3 +15,16 @@ class DataError(FeddepError):
 
 class PartitionError(FeddepError):
     """A graph cannot be split to the number of clients that was asked for."""
+
+
+class DivergenceError(FeddepError):
+    """Training led to numbers that are not finite.
+
+    Attributes:
+        remedy: what may help, where that is known.
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        """Say what is not finite."""
+        super().__init__(message)
+        self.remedy = remedy

@@ -127,7 +127,7 @@ def test_mappings_are_merged_and_lists_replaced():
         ("settings.quick.optimizer", "rmsprop", ['settings.quick.optimizer is "rmsprop"', "allowed: sgd, adam"]),
         ("settings.quick.dropout", 1.0, ["settings.quick.dropout is 1.0", "below 1"]),
         ("settings.quick.rounds", 0, ["settings.quick.rounds is 0", "at least 1"]),
-        ("settings.quick.rounds", 10**7, ["settings.quick.rounds is 10000000", "at most 1000000"]),
+        ("settings.quick.rounds", 10**7, ["settings.quick.rounds is 10000000", "at most 10000"]),
         ("settings.quick.rounds", 2.0, ["settings.quick.rounds is 2.0", "an integer"]),
         ("settings.quick.rounds", True, ["settings.quick.rounds is true", "an integer"]),
         ("settings.quick.fanout", 10**5, ["settings.quick.fanout is 100000", "at most 10000"]),
@@ -196,9 +196,7 @@ def test_a_mistake_is_named_in_one_sentence(path: str, value: Any, words: list[s
 
 
 def test_a_huge_integer_is_not_written_out():
-    assert (
-        refusal(changed("settings.quick.rounds", 10**5000)) == "settings.quick.rounds is of type int; it must be at most 1000000"
-    )
+    assert refusal(changed("settings.quick.rounds", 10**5000)) == "settings.quick.rounds is of type int; it must be at most 10000"
     assert (
         refusal(changed("settings.quick.learning_rate", 10**5000))
         == "settings.quick.learning_rate is of type int; it must be a number"

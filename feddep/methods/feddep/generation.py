@@ -25,6 +25,7 @@ from feddep.methods.feddep import GeneratorParameters
 from feddep.nn.dgen import DGen, Generated
 from feddep.nn.fused import FusedClassifier
 from feddep.nn.sparse import SparseMatrix, graph_matrices
+from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS
 from feddep.utils import seeding
 
@@ -125,6 +126,7 @@ class Generator:
     def __init__(self, dgen: DGen, how: GeneratorParameters, seed: int, name: str, device: str = "cpu") -> None:
         """Set up ``dgen``, with its weights, for training as ``how`` says; ``name`` names the random streams."""
         self._dgen = dgen.to(device)
+        self._name = name
         self._how = how
         self._device = device
         self._draws = seeding.torch_generator(seed, name, "generator", device=device)
@@ -140,6 +142,9 @@ class Generator:
             split: training nodes of the client's whole subgraph; those that are hidden are not trained on.
             targets: z'_u of all nodes of the whole subgraph.
             search: finds the nearest that each other client has.
+
+        Raises:
+            DivergenceError: if the loss or a weight is not a finite number after a step.
         """
         how, graph = self._how, impaired.graph
         x, mean = graph_matrices(graph, self._device)
@@ -162,6 +167,7 @@ class Generator:
             loss.backward()
             optimizer.step()
             losses.append(float(loss.detach()))
+            check_finite(f"the generator of {self._name}", losses[-1], both, "lower generator_learning_rate")
         return losses
 
     @torch.no_grad()

@@ -27,6 +27,7 @@ from feddep.methods.fedsage import NeighGenParameters
 from feddep.methods.fedsage.mended_subgraph import ReceptiveField, attach
 from feddep.nn.neighgen import Generated, NeighGen
 from feddep.nn.sparse import SparseMatrix, graph_matrices
+from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS
 from feddep.training.task import Part, Task
 from feddep.utils import seeding
@@ -168,6 +169,7 @@ class NeighGenTrainer:
         """All that is trained with the loss L_i (Equation 5)."""
         self.batch = min(how.generator_batch, len(impaired.kept))
         """Number of nodes sampled in an epoch, |V_i^t|."""
+        self._name = name
         self._how = how
         self._hops = task.setting.layers - 1
         self._whole = graph
@@ -211,6 +213,7 @@ class NeighGenTrainer:
                 own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
                 parameter.grad = own.add_(gradient, alpha=weight)
         self._optimizer.step()
+        check_finite(f"the generator of {self._name}", float(loss.detach()), (), "lower generator_learning_rate")
         return float(loss.detach())
 
     def _task_loss(self, generated: Generated, near: np.ndarray, nodes: np.ndarray) -> Tensor:
@@ -231,6 +234,8 @@ class NeighGenTrainer:
             int64, shape (g,); and ``features`` of the generated ones, in half precision, shape (g, F).
         """
         self.neighgen.eval()
+        # Here instead of after each step, of which it would be a good part: a weight that is not finite shows in the next loss.
+        check_finite(f"the generator of {self._name}", 0.0, self.model.parameters(), "lower generator_learning_rate")
         z = self.neighgen.encode(*graph_matrices(self._whole, self._device), self._draws)
         counts, owners, features = [], [], []
         for start in range(0, len(z), _NODES):
