@@ -3,7 +3,7 @@
 import functools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ MEASURED = ("quality", "neighbourhoods", "label_distributions")
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": Setting}
 _DEPTH = 12
 """Most levels of nesting; the deepest value that means something, an option in a study's block, has eight."""
-_VALUES = 10**5
+_VALUES = 20_000
 """Most values of a configuration; one in which anchors multiply has billions."""
 _TEXT = 1000
 """Most characters of a text."""
@@ -122,7 +122,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def typed(value: Any, where: str) -> Any:
+def typed(value: Any, where: str = "") -> Any:
     """A value of Snakemake's ``--config``, which leaves what is nested as text: read as the YAML that it is.
 
     Raises:
@@ -132,7 +132,7 @@ def typed(value: Any, where: str) -> Any:
         return {key: typed(item, join(where, key)) for key, item in value.items()}
     if isinstance(value, list):
         return [typed(item, join(where, number)) for number, item in enumerate(value)]
-    return parsed(value, where) if isinstance(value, str) else value
+    return parsed(value, f"--config {where}") if isinstance(value, str) else value
 
 
 def validate(raw: Any) -> Config:
@@ -145,7 +145,12 @@ def validate(raw: Any) -> Config:
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
     _check_keys(raw)
-    resolved = checked(Configuration, raw).model_dump(mode="json")
+    return _resolved(raw, confirm=_resolved)
+
+
+def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Config:
+    """The configuration that ``raw`` says, whose keys are text; ``confirm`` is what hints are checked by."""
+    resolved = checked(Configuration, raw, confirm=confirm).model_dump(mode="json")
     complete = {
         **resolved,
         "datasets": {name: _without_synthetic(options) for name, options in resolved["datasets"].items()},
@@ -251,13 +256,15 @@ def _without_synthetic(options: dict[str, Any]) -> dict[str, Any]:
 
 def _check_keys(config: Any) -> None:
     """Make sure that keys are text, that text is short, and that anchors of YAML make nothing endless."""
-    for number, _ in enumerate(_walk(config, "", 0)):
+    for number, path in enumerate(_walk(config, "", 0)):
         if number > _VALUES:
-            raise ConfigError(f"the configuration has more than {_VALUES} values, those that anchors repeat included")
+            where = path.split(".")[0]
+            raise ConfigError(f"{where} makes more than {_VALUES} values of the configuration, what anchors repeat included")
 
 
-def _walk(value: Any, path: str, depth: int) -> Iterator[None]:
-    yield
+def _walk(value: Any, path: str, depth: int) -> Iterator[str]:
+    """The paths of all values."""
+    yield path
     if depth > _DEPTH:
         raise ConfigError(f"{path.split('.')[0]} is nested too deeply; {_DEPTH} levels are allowed")
     if isinstance(value, Mapping):
@@ -330,14 +337,14 @@ def _check_audit(config: Config) -> None:
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
     for number, block in enumerate(blocks):
-        for setting in () if "frameworks" in block else block.get("settings", {}):
-            if variants.base(setting) not in main_tables(config):
-                raise ConfigError(f"{path}.{number} names no frameworks, and its setting {setting} has no main table with any")
         for section in ("datasets", "settings", "frameworks"):
             try:
                 variations(config, section, block.get(section, {}))
             except ConfigError as error:
                 raise ConfigError(f"{path}.{number}.{section}: {error}") from None
+        for setting in () if "frameworks" in block else block.get("settings", {}):
+            if variants.base(setting) not in main_tables(config):
+                raise ConfigError(f"{path}.{number} names no frameworks, and its setting {setting} has no main table with any")
 
 
 def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from feddep.training.setting import Setting
-from feddep.utils.parameters import ClientCount, Natural, Parameters, Positive, Rounds, Share
+from feddep.utils.parameters import ClientCount, Natural, Parameters, Positive, Share
 
 
 def _unique(values: Sequence[Any]) -> Sequence[Any]:
@@ -173,7 +173,7 @@ class Audit(Parameters):
     """`null`: Cora where it is among the datasets of the first table, else its first"""
     clients: ClientCount | None = None
     """`null`: 5 where it is among `clients`, else the first"""
-    rounds: Rounds = 10
+    rounds: Positive = 10
     """rounds of training whose messages are attacked"""
     membership: FrameworkNames = (
         *("local", "fedavg", "fedgnn", "fedgraph", "fedgsl", "fedsage_plus"),

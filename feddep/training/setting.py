@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from feddep.utils.parameters import Parameters, Positive, Rounds, StepSize, Weight, Width
+from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
 
 
 class Setting(Parameters):
@@ -21,9 +21,9 @@ class Setting(Parameters):
     """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5
     """neighbours d drawn for a node in each layer (FedDEP and FedSage)"""
-    rounds: Rounds = 50
+    rounds: Positive = 50
     """communication rounds; epochs for a model that is trained alone (FedDEP and FedSage: 50 epochs)"""
-    local_epochs: Rounds = 1
+    local_epochs: Positive = 1
     """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not say)"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
     """GraphSAGE layers with mean aggregation (FedDEP and FedSage)"""

@@ -10,8 +10,6 @@ Natural = Annotated[int, Field(ge=0, le=10**6)]
 """An integer from 0 to a million."""
 Repetitions = Annotated[int, Field(ge=0, le=10**4)]
 """How often something is done that may be left out, up to 10,000 times: epochs, steps, episodes."""
-Rounds = Annotated[int, Field(ge=1, le=10**4)]
-"""A number of rounds, or of epochs in a round, from 1 to 10,000."""
 Width = Annotated[int, Field(ge=1, le=2048)]
 """A number of units of a layer, or of coordinates of an embedding."""
 ClientCount = Annotated[int, Field(ge=1, le=1000)]

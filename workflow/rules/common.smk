@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from feddep.config import variants
-from feddep.config.loading import read, typed, validate
+from feddep.config.loading import parsed, read, typed, validate
 from feddep.experiment import keys, plan, records
 from feddep.experiment.step_jobs import step_jobs
 from feddep.stages import flags
@@ -18,9 +18,12 @@ from feddep.utils.errors import FeddepError
 
 
 try:
-    for path in [] if workflow.subprocess_exec else workflow.configfiles:
-        read(path)  # as Snakemake keeps the last of several keys
-    update_config(config, typed(workflow.config_settings.config, "--config"))
+    if not workflow.subprocess_exec:  # Snakemake keeps the last where a key occurs twice
+        for path in workflow.configfiles:
+            read(path)
+        for given in workflow.config_settings.config_args or ():
+            parsed(given.partition("=")[2], f"--config {given.partition('=')[0]}")
+    update_config(config, typed(workflow.config_settings.config))
     config = validate(config)
     RUNS = {run.path: records.of_run(config, run) for run in plan.all_runs(config)}
     PARTITIONS = {spec.path: records.of_partition(config, spec) for spec in plan.partitions(config)}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from feddep.methods.framework import Framework
-from feddep.utils.parameters import Parameters, Rounds, Weight
+from feddep.utils.parameters import Parameters, Positive, Weight
 
 
 class FedGNNParameters(Parameters):
@@ -20,7 +20,7 @@ class FedGNNParameters(Parameters):
     clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
     """clipping norm C; the source's 0.1 is for another loss; ours, the best of 1, 2, 3, 4 and 8 on the validation nodes of Cora
     with 5 clients and seed 0 for `step`"""
-    refresh: Rounds = 1
+    refresh: Positive = 1
     """rounds between two exchanges of embeddings; authors' code: 1 epoch, paper: exchanged once"""
 
 

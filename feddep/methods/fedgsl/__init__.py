@@ -1,7 +1,7 @@
 """FedGSL: subgraphs augmented by learned edges to noised embeddings of other clients' nodes (Zhao, Huang and Tsai, 2022)."""
 
 from feddep.methods.framework import Framework
-from feddep.utils.parameters import Parameters, PerNode, Rounds, Share, Weight
+from feddep.utils.parameters import Parameters, PerNode, Positive, Share, Weight
 
 
 class FedGSLParameters(Parameters):
@@ -13,7 +13,7 @@ class FedGSLParameters(Parameters):
     """share λ of learned edges in the mean neighbour that the last convolution reads"""
     noise: Weight = 1.0
     """root-mean-square length of the Gaussian noise on an embedding of length 1; FedDEP names no σ for FedGSL"""
-    refresh: Rounds = 10
+    refresh: Positive = 10
     """rounds between two exchanges of embeddings"""
 
 
