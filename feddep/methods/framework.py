@@ -76,13 +76,17 @@ class Step:
 
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
         inputs = {stage: results[stage] for stage in self.needs}
-        with divergence_named(self.name, task, "other features may help (key datasets.NAME.features)"):
+        with divergence_named(f"step {self.name} of {task.name}", task, "other features may help (key datasets.NAME.features)"):
             return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
 
 
 def no_steps(parameters: Any) -> Sequence[Step]:
     """The steps of a framework without any."""
     return ()
+
+
+_DIVERGE = ("generator_learning_rate", "sigma", "clip", "noise")
+"""Parameters of frameworks that make training diverge where they are too large."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +124,8 @@ class Framework:
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
-        noise = [key for key in ("sigma", "clip", "noise") if key in type(parameters).model_fields]
-        with divergence_named(self.name, task, f"lower {' or '.join(['learning_rate', 'weight_decay', *noise])}"):
+        own = [key for key in _DIVERGE if key in type(parameters).model_fields]
+        with divergence_named(self.name, task, f"lower {', '.join(['learning_rate', *own])} or weight_decay"):
             result: RunResult = load(self.function)(task, parameters, results)
         ledger = merged(*(step.ledger for step in results.values()), result.ledger)
         return dataclasses.replace(result, ledger=ledger)

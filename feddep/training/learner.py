@@ -74,6 +74,7 @@ class Learner:
         first = graph if isinstance(graph, Graph) else graph[0]
         self.fanouts = (setting.fanout,) * setting.layers
         self._name = name
+        self._epochs = 0
         self._graph = graph
         self._nodes = nodes
         self._setting = setting
@@ -112,6 +113,7 @@ class Learner:
 
     def _mean_loss(self, model: nn.Module, total: torch.Tensor, count: int) -> float:
         """The mean of ``count`` losses that add up to ``total``; makes sure that the training has not diverged."""
+        self._epochs += 1
         mean = float(total) / max(count, 1)
-        check_finite(f"the model of {self._name}", mean, model.parameters())
+        check_finite(f"the model of {self._name} in epoch {self._epochs}", mean, model.parameters())
         return mean

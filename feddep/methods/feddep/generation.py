@@ -11,7 +11,7 @@ A minimum has the gradient of the distance to whatever attains it.  So each term
 the targets are looked up beforehand, by one search for all nodes at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -156,10 +156,11 @@ class Generator:
         both = [*self._dgen.parameters(), *classifier.parameters()]
         optimizer: Any = OPTIMIZERS[how.generator_optimizer](both, lr=how.generator_learning_rate)
         self._dgen.train()
-        losses = []
+        losses: list[float] = []
         for _ in range(how.generator_epochs):
             optimizer.zero_grad()
             generated = self._dgen(x, mean, how.bernoulli_rate, self._draws)
+            self._check(f"in epoch {len(losses) + 1}", 0.0, [generated.embeddings, generated.count])
             loss = generator_loss(generated, missing, pairs, targets, search, how)
             if how.task_weight and len(labelled):
                 logits = classifier.full(x, aggregate, generated.mean(how.slots))
@@ -167,7 +168,7 @@ class Generator:
             loss.backward()
             optimizer.step()
             losses.append(float(loss.detach()))
-            check_finite(f"the generator of {self._name}", losses[-1], both, "lower generator_learning_rate")
+            self._check(f"in epoch {len(losses)}", losses[-1], both)
         return losses
 
     @torch.no_grad()
@@ -176,4 +177,9 @@ class Generator:
         self._dgen.eval()
         x, mean = graph_matrices(graph, self._device)
         generated = self._dgen(x, mean, self._how.bernoulli_rate, self._draws)
-        return generated.mean(self._how.slots), generated.count
+        mean = generated.mean(self._how.slots)
+        self._check("after its training", 0.0, [mean, generated.count])
+        return mean, generated.count
+
+    def _check(self, when: str, loss: float, numbers: Iterable[Tensor]) -> None:
+        check_finite(f"the generator of {self._name} {when}", loss, numbers, "lower generator_learning_rate or its weights")
