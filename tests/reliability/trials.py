@@ -2,7 +2,7 @@
 
 import os
 
-QUICK_AND_FULL: dict[str, tuple[int, int]] = {}
+QUICK_AND_FULL: dict[str, tuple[int, int]] = {"configurations": (40, 1000)}
 """Number of trials by name, in `make test` and in `make trials`."""
 
 
