@@ -28,7 +28,7 @@ def new_optimizer(model: nn.Module, setting: Setting) -> torch.optim.Optimizer:
     return OPTIMIZERS[setting.optimizer](model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
 
 
-_PLACES = 20_000
+_PLACES = 10_000
 """Most places of a sampled tree: those of all training nodes are drawn at once."""
 
 

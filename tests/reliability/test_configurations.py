@@ -32,7 +32,7 @@ CAPS = {
         "embedding": 16,
         "generator_width": 16,
     },
-    **{"layers": 5, "depth": 5, "fanout": 2000, "nodes": 100, "communities": 50, "features": 400, "degree_within": 1.0},
+    **{"layers": 3, "depth": 3, "fanout": 9, "nodes": 100, "communities": 50, "features": 400, "degree_within": 1.0},
     **{"degree_between": 2.0, "prototypes": 200, "clients": 1000},
 }
 """The most of what costs time; a larger value takes longer, and nothing else, or is refused by what depends on it."""
@@ -140,6 +140,33 @@ def run(raw: dict[str, Any]) -> None:
     json.dumps([result.accuracy, result.validation, result.specification, result.history.to_dict("list")], allow_nan=False)
     assert all(0 <= share <= 1 for share in [*result.accuracy.values(), *result.validation.values()])
     assert all(bool(tensor.isfinite().all()) for tensor in result.weights.values())
+
+
+@pytest.mark.parametrize(
+    ("framework", "setting", "parameters", "refused"),
+    [
+        ("fedavg", {"fanout": 999, "layers": 1}, {}, ""),  # more than any node has neighbours
+        ("fedavg", {"fanout": 10_000, "layers": 1}, {}, "a fanout of 10000 makes trees of 10001 nodes in 1 layers"),
+        ("fedavg", {"fanout": 9, "layers": 5}, {}, "a fanout of 9 makes trees of 100000 nodes in 5 layers"),
+        ("feddep", {"fanout": 9}, {"depth": 5}, "a fanout of 9 makes trees of 100000 nodes"),
+        ("fedavg", {"batch_size": 10**6}, {}, ""),
+        ("feddep", {}, {"prototypes": 1000, "max_generated": 50}, ""),
+        ("feddep", {}, {"hidden_share": 1.0, "hidden_from": "all"}, "hides all .* nodes of client 0; lower hidden_share"),
+        ("fedgsl", {}, {"edges": 50, "refresh": 10**6}, ""),
+        ("halo", {}, {"hops": 10}, ""),
+    ],
+)
+def test_what_is_too_large_for_a_graph_works_or_is_refused(
+    framework: str, setting: dict[str, Any], parameters: dict[str, Any], refused: str
+):
+    graph = api.synthetic_graph(nodes=80, communities=4)
+    few = {"pretraining_epochs": 1, "embedding": 4} if framework == "feddep" else {}
+    given = {"setting": {"rounds": 1, "hidden_channels": 4, **setting}, "parameters": {**few, **parameters}, "device": "cpu"}
+    if refused:
+        with pytest.raises(FeddepError, match=refused):
+            api.run(framework, graph, api.split(graph), api.partition(graph, 2), **given)
+    else:
+        assert 0 <= api.run(framework, graph, api.split(graph), api.partition(graph, 2), **given).accuracy["best"] <= 1
 
 
 @pytest.mark.slow
