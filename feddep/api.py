@@ -103,7 +103,7 @@ def load_dataset(name: str, cache: str | Path | None = None, mirror: str | Path 
     Args:
         name: one of :func:`datasets`.
         cache: folder for raw files and graphs; by default ``feddep`` in the user's cache folder.
-        mirror: a folder with the raw files, tried before the public sources; by default the environment variable
+        mirror: a folder or URL with the raw files, tried before the public sources; by default the environment variable
             ``FEDDEP_DATA_MIRROR``, where it is set.
 
     Raises:
@@ -213,6 +213,7 @@ def run(
         ConfigError: for a framework, field, parameter or value that does not exist.
         DataError: if the split is of another graph.
         PartitionError: if a partition is needed and none is given, or it is of another graph.
+        DivergenceError: if training leads to numbers that are not finite.
     """
     found = methods.find(framework)
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))

@@ -3,7 +3,7 @@
 import functools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,14 @@ MEASURED = ("quality", "neighbourhoods", "label_distributions")
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": Setting}
 _DEPTH = 12
 """Most levels of nesting; the deepest value that means something, an option in a study's block, has eight."""
+_VALUES = 20_000
+"""Most values of a configuration; one in which anchors multiply has billions."""
+_TEXT = 1000
+"""Most characters of a text."""
+_VARIATIONS = 1000
+"""Most variations of an entry in a study's block."""
+_SPELLED = 200
+"""Most characters of a variation's spelled name, which is the name of a folder."""
 
 
 class Config(dict[str, Any]):
@@ -55,7 +63,7 @@ def load(*paths: str | Path) -> Config:
     """
     raw: dict[str, Any] = {}
     for path in paths:
-        raw = merged(raw, _read(path))
+        raw = merged(raw, read(path))
     return validate(raw)
 
 
@@ -68,21 +76,63 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return result
 
 
-def _read(path: str | Path) -> Mapping[str, Any]:
+def read(path: str | Path) -> Mapping[str, Any]:
+    """What a file says, JSON or YAML, without checking what its keys mean.
+
+    Raises:
+        ConfigError: if it cannot be read, is neither JSON nor YAML, is no mapping, has a key twice, or is nested too deeply.
+    """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        text = Path(path).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"the configuration {path} does not exist") from None
     except OSError as error:
         raise ConfigError(f"the configuration {path} cannot be read: {error.strerror or error}") from None
-    except RecursionError:
-        raise ConfigError(f"the configuration {path} is nested too deeply; {_DEPTH} levels are allowed") from None
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # PyYAML raises any of them for `!!int x`
-        raise ConfigError(f"the configuration {path} is not valid YAML: {one_line(str(error))}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the configuration {path} is not valid YAML, which is text in UTF-8: {error}") from None
+    raw = parsed(text, f"the configuration {path}")
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration {path} is {show(raw)}; it must be a mapping")
     _check_keys(raw)
     return raw
+
+
+def parsed(text: str, where: str) -> Any:
+    """The value that a text spells, in JSON or YAML; JSON first, as YAML has no tabs and reads 1e-3 as text.
+
+    Raises:
+        ConfigError: if it is neither, a mapping has a key twice, or it is nested too deeply; ``where`` says whose text it is.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_without_repetition)
+    except (ValueError, RecursionError):  # no JSON, or none that is read; YAML has the better sentence
+        pass
+    try:
+        return yaml.load(text, _Loader)
+    except RecursionError:
+        raise ConfigError(f"{where} is nested too deeply; {_DEPTH} levels are allowed") from None
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # PyYAML raises any of them for `!!int x`
+        raise ConfigError(f"{where} is not valid YAML: {one_line(str(error))}") from None
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def typed(value: Any, where: str = "") -> Any:
+    """A value of Snakemake's ``--config``, which leaves what is nested as text: read as the YAML that it is.
+
+    Raises:
+        ConfigError: as :func:`parsed`.
+    """
+    if isinstance(value, Mapping):
+        return {key: typed(item, join(where, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [typed(item, join(where, number)) for number, item in enumerate(value)]
+    return parsed(value, f"--config {where}") if isinstance(value, str) else value
 
 
 def validate(raw: Any) -> Config:
@@ -95,7 +145,12 @@ def validate(raw: Any) -> Config:
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
     _check_keys(raw)
-    resolved = checked(Configuration, raw).model_dump(mode="json")
+    return _resolved(raw, confirm=_resolved)
+
+
+def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Config:
+    """The configuration that ``raw`` says, whose keys are text; ``confirm`` is what hints are checked by."""
+    resolved = checked(Configuration, raw, confirm=confirm).model_dump(mode="json")
     complete = {
         **resolved,
         "datasets": {name: _without_synthetic(options) for name, options in resolved["datasets"].items()},
@@ -177,9 +232,16 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
         for key, value in options.items():
             if value == [] or isinstance(value, Mapping):
                 raise ConfigError(f"{section}.{spelled}.{key} is {show(value)}; it must be a value or a list of values")
+        if math.prod(len(value) for value in options.values() if isinstance(value, list)) > _VARIATIONS:
+            raise ConfigError(f"{section}.{spelled} has more than {_VARIATIONS} variations; lists of values are multiplied")
         for changes in variants.combinations(options):
             after = _changed(config, section, name, {**fixed, **changes})
             names.append(variants.spell(spelled, {key: after[key] for key in after if after[key] != before.get(key)}))
+            if len(names[-1]) > _SPELLED:
+                raise ConfigError(
+                    f"{section}.{show(names[-1])} has {len(names[-1])} characters; a folder's name has at most {_SPELLED}, "
+                    f"so give {name} an entry with some of these options"
+                )
     return list(dict.fromkeys(names))
 
 
@@ -192,18 +254,31 @@ def _without_synthetic(options: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key != "synthetic" or value is not None}
 
 
-def _check_keys(value: Any, path: str = "", depth: int = 0) -> None:
-    """Make sure that keys are text and that nothing is nested too deeply, or contains itself by an anchor of YAML."""
+def _check_keys(config: Any) -> None:
+    """Make sure that keys are text, that text is short, and that anchors of YAML make nothing endless."""
+    for number, path in enumerate(_walk(config, "", 0)):
+        if number > _VALUES:
+            where = path.split(".")[0]
+            raise ConfigError(f"{where} makes more than {_VALUES} values of the configuration, what anchors repeat included")
+
+
+def _walk(value: Any, path: str, depth: int) -> Iterator[str]:
+    """The paths of all values."""
+    yield path
     if depth > _DEPTH:
         raise ConfigError(f"{path.split('.')[0]} is nested too deeply; {_DEPTH} levels are allowed")
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str) or not key.isprintable():
                 raise ConfigError(f"{join(path, key)} is not a key: a key is text, which may need quotes")
-            _check_keys(item, join(path, key), depth + 1)
+            if len(key) > _TEXT:
+                raise ConfigError(f"{join(path, key)} is not a key: at most {_TEXT} characters are allowed")
+            yield from _walk(item, join(path, key), depth + 1)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            _check_keys(item, join(path, number), depth + 1)
+            yield from _walk(item, join(path, number), depth + 1)
+    elif isinstance(value, str) and (len(value) > _TEXT or not value.isprintable()):
+        raise ConfigError(f"{path} is {show(value)}; text has one line of printable characters, at most {_TEXT}")
 
 
 def _check_split(split: Mapping[str, float]) -> None:
@@ -262,14 +337,14 @@ def _check_audit(config: Config) -> None:
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
     for number, block in enumerate(blocks):
-        for setting in () if "frameworks" in block else block.get("settings", {}):
-            if variants.base(setting) not in main_tables(config):
-                raise ConfigError(f"{path}.{number} names no frameworks, and its setting {setting} has no main table with any")
         for section in ("datasets", "settings", "frameworks"):
             try:
                 variations(config, section, block.get(section, {}))
             except ConfigError as error:
                 raise ConfigError(f"{path}.{number}.{section}: {error}") from None
+        for setting in () if "frameworks" in block else block.get("settings", {}):
+            if variants.base(setting) not in main_tables(config):
+                raise ConfigError(f"{path}.{number} names no frameworks, and its setting {setting} has no main table with any")
 
 
 def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from feddep.training.setting import Setting
-from feddep.utils.parameters import Natural, Parameters, Positive, Share, Weight
+from feddep.utils.parameters import ClientCount, Natural, Parameters, Positive, Share
 
 
 def _unique(values: Sequence[Any]) -> Sequence[Any]:
@@ -32,7 +32,8 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 """Any integer that a random generator can be seeded with."""
 FolderPath = Annotated[str, AfterValidator(_safe_path)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
-Clients = Annotated[list[Positive], Field(min_length=1), AfterValidator(_unique)]
+Degree = Annotated[float, Field(ge=0, le=100)]
+Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
 Names = Annotated[list[str], Field(min_length=1), AfterValidator(_unique)]
 FrameworkNames = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_unique)]
@@ -74,19 +75,19 @@ class Memory(Parameters):
 class Synthetic(Parameters):
     """A planted-partition graph with bags of words as features; all keys are ours."""
 
-    nodes: Positive = 240
+    nodes: Annotated[int, Field(ge=4, le=10**5)] = 240
     """number of nodes"""
-    classes: Annotated[int, Field(ge=2, le=10**4)] = 4
+    classes: Annotated[int, Field(ge=2, le=1000)] = 4
     """number of classes"""
-    communities: Positive = 12
+    communities: Annotated[int, Field(ge=2, le=10**5)] = 12
     """number of communities, each within one class"""
-    features: Positive = 64
+    features: Annotated[int, Field(ge=2, le=10**5)] = 64
     """number of words"""
-    degree_within: Weight = 6.0
+    degree_within: Degree = 6.0
     """expected neighbours of a node in its community"""
-    degree_between: Weight = 1.0
+    degree_between: Degree = 1.0
     """expected neighbours in other communities"""
-    words: Positive = 8
+    words: Annotated[int, Field(ge=1, le=1000)] = 8
     """words of a node"""
     signal: Share = 0.5
     """share of a node's words that come from its class"""
@@ -170,7 +171,7 @@ class Audit(Parameters):
 
     dataset: str | None = None
     """`null`: Cora where it is among the datasets of the first table, else its first"""
-    clients: Positive | None = None
+    clients: ClientCount | None = None
     """`null`: 5 where it is among `clients`, else the first"""
     rounds: Positive = 10
     """rounds of training whose messages are attacked"""
@@ -198,7 +199,7 @@ class Configuration(Parameters):
     """sources of raw files"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto`: a GPU where there is one; `cpu`; `cuda`: a GPU, or an error. *Not in the key*, but in each result's provenance"""
-    threads: Positive = 1
+    threads: Annotated[int, Field(ge=1, le=1024)] = 1
     """threads of one training job. On graphs of this size more jobs at a time gain more than more threads. *Not in the key*, but
     in the provenance: the same bytes are promised for the same machine and thread count"""
     memory: Memory = Memory()

@@ -6,7 +6,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -18,7 +18,13 @@ _SHOWN = 80
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def checked(model: type[_Model], raw: Any, path: tuple[str, ...] = (), below: tuple[str, ...] = ()) -> _Model:
+def checked(
+    model: type[_Model],
+    raw: Any,
+    path: tuple[str, ...] = (),
+    below: tuple[str, ...] = (),
+    confirm: Callable[[Any], object] | None = None,
+) -> _Model:
     """An instance of a model.
 
     Args:
@@ -26,6 +32,7 @@ def checked(model: type[_Model], raw: Any, path: tuple[str, ...] = (), below: tu
         raw: its fields.
         path: where they stand in the configuration.
         below: what follows the name of a field there.
+        confirm: checks what the model does not; a hint that it would refuse is not given.
 
     Raises:
         ConfigError: for the first mistake.
@@ -35,10 +42,17 @@ def checked(model: type[_Model], raw: Any, path: tuple[str, ...] = (), below: tu
     except ValidationError as error:
         # A misspelt key may also leave another one missing: name the misspelt one.
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-        raise ConfigError(_sentence(model, raw, dict(first), path, below)) from None
+        raise ConfigError(_sentence(model, raw, dict(first), path, below, confirm)) from None
 
 
-def _sentence(model: type[BaseModel], raw: Any, error: dict[str, Any], path: tuple[str, ...], below: tuple[str, ...]) -> str:
+def _sentence(
+    model: type[BaseModel],
+    raw: Any,
+    error: dict[str, Any],
+    path: tuple[str, ...],
+    below: tuple[str, ...],
+    confirm: Callable[[Any], object] | None,
+) -> str:
     """One sentence for a validation error: the key path, what was found, what is allowed."""
     parts = [part for part in error["loc"] if part != "[key]"]
     where = functools.reduce(join, (*path, *parts, *(below if parts else ())), "")
@@ -70,7 +84,7 @@ def _sentence(model: type[BaseModel], raw: Any, error: dict[str, Any], path: tup
             reason = str(limits["error"])
             return f"{where} is {found}: {reason}" if where else reason
     allowed = _nouns(_at(model, parts))
-    return f"{where} is {found}; it must be {allowed}{_hint(model, raw, error, allowed)}"
+    return f"{where} is {found}; it must be {allowed}{_hint(model, raw, error, allowed, where, confirm)}"
 
 
 def _at(annotation: Any, path: Iterable[Any]) -> Any:
@@ -108,7 +122,14 @@ def _nouns(annotation: Any) -> str:
     return f"{noun} or null" if types.NoneType in typing.get_args(annotation) else noun
 
 
-def _hint(model: type[BaseModel], raw: Any, error: dict[str, Any], allowed: str) -> str:
+def _hint(
+    model: type[BaseModel],
+    raw: Any,
+    error: dict[str, Any],
+    allowed: str,
+    where: str,
+    confirm: Callable[[Any], object] | None,
+) -> str:
     """What to write instead, where that is plain and would be accepted."""
     value, text = error["input"], ""
     better: Any = None
@@ -122,34 +143,37 @@ def _hint(model: type[BaseModel], raw: Any, error: dict[str, Any], allowed: str)
             better = int(number) if allowed.startswith("an integer") and number == int(number) else number
             exponent = "; YAML reads an exponent without a point, such as 1e-3, as text" if "e" in value else ""
             text = f" (write {better!r} without quotes{exponent})"
-    return text if better is not None and _accepted(model, raw, error["loc"], better) else ""
-
-
-def _accepted(model: type[BaseModel], raw: Any, path: tuple[Any, ...], value: Any) -> bool:
-    """Whether a model would take ``value`` at a path below ``raw``, whatever else is wrong there."""
-
-    def replaced(place: Any, parts: tuple[Any, ...]) -> Any:
-        if not parts:
-            return value
-        items = dict(place) if isinstance(place, Mapping) else dict(enumerate(place))
-        items[parts[0]] = replaced(items[parts[0]], parts[1:])
-        return items if isinstance(place, Mapping) else list(items.values())
-
+    if better is None:
+        return ""
+    changed = _replaced(raw, error["loc"], better)
     try:
-        model.model_validate(replaced(raw, path))
-    except ValidationError as error:
-        return all(each["loc"][: len(path)] != path for each in error.errors())
-    return True
+        model.model_validate(changed)
+        if confirm is not None:
+            confirm(changed)
+    except ValidationError as others:  # of anything else that is wrong; the hint may be right nevertheless
+        return text if all(each["loc"][: len(error["loc"])] != error["loc"] for each in others.errors()) else ""
+    except ConfigError as other:
+        return "" if str(other).startswith(where) else text
+    return text
+
+
+def _replaced(place: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy of nested mappings and lists with another value at a path."""
+    if not path:
+        return value
+    items = dict(place) if isinstance(place, Mapping) else dict(enumerate(place))
+    items[path[0]] = _replaced(items[path[0]], path[1:], value)
+    return items if isinstance(place, Mapping) else list(items.values())
 
 
 def join(path: str, key: object) -> str:
     """A key path with one more key, which is quoted unless it is a plain name, a variant or a number."""
-    text = key if isinstance(key, str) and re.fullmatch(r"[\w,=.-]+", key) else show(key)
+    text = key if isinstance(key, str) and len(key) <= _SHOWN and re.fullmatch(r"[\w,=.-]+", key) else show(key)
     return f"{path}.{text}" if path else text
 
 
 def _number(limit: float) -> str:
-    return str(limit) if isinstance(limit, int) else f"{limit:g}"
+    return f"{limit:.0f}" if limit == int(limit) else f"{limit:g}"
 
 
 def show(value: Any) -> str:
@@ -158,9 +182,12 @@ def show(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):  # keys that JSON cannot have; integers of thousands of digits
         text = f"of type {type(value).__name__}"
-    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return text.encode(errors="backslashreplace").decode()
+    return _printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    return _printable(" ".join(text.split()))
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

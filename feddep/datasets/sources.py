@@ -3,6 +3,7 @@
 A source need not be trusted: the caller verifies every file.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -44,11 +45,11 @@ class Source:
 def sources(dataset: Dataset, mirror: str | Path | None) -> Iterator[Source]:
     """The sources of a dataset in the order in which to try them; ``mirror`` is a folder or an http(s) URL."""
     release, package = dataset.release, dataset.package
-    if str(mirror).startswith(("http://", "https://")):
+    if str(mirror).lower().startswith(("http://", "https://")):
         base = str(mirror).rstrip("/") + "/"
         yield Source("mirror URL", str(mirror), release, lambda: _server(release, f"{base}{release.format}/", base))
     else:
-        folder = Path(mirror).expanduser() if mirror else None
+        folder = Path(os.path.expanduser(mirror)) if mirror else None  # unlike Path's, leaves an unknown ~name as it is
         yield Source("mirror folder", str(folder), release, lambda: _folder(release, folder))
     yield Source(dataset.url, dataset.url, release, lambda: _server(release, dataset.url))
     if package is not None:
@@ -85,7 +86,7 @@ def _server(release: Release, *bases: str) -> Iterator[Copy]:
     first = next(iter(release.files))
     try:
         base = next((base for base in bases if http(base + first, None, None, check_only=True)), None)
-    except OSError as error:  # every error of requests is one
+    except (OSError, ValueError) as error:  # every error of requests is the former, a URL that it cannot read the latter
         raise UnavailableError(f"the server cannot be reached ({type(error).__name__})") from None
     if base is None:
         raise UnavailableError(f"the server does not offer {first}")

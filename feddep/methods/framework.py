@@ -67,15 +67,26 @@ class Step:
     revision: int = 1
 
     def run(self, task: "Task", parameters: Parameters, results: Mapping[str, StepResult]) -> StepResult:
-        """Compute the step, which sees nothing but what it declares."""
+        """Compute the step, which sees nothing but what it declares.
+
+        Raises:
+            DivergenceError: if training diverges; the sentence says where, and what may help.
+        """
+        from feddep.training.divergence import divergence_named
+
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
         inputs = {stage: results[stage] for stage in self.needs}
-        return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
+        with divergence_named(f"step {self.name} of {task.name}", task, "other features may help (key datasets.NAME.features)"):
+            return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
 
 
 def no_steps(parameters: Any) -> Sequence[Step]:
     """The steps of a framework without any."""
     return ()
+
+
+_DIVERGE = ("generator_learning_rate", "sigma", "clip", "noise")
+"""Parameters of frameworks that make training diverge where they are too large."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +115,18 @@ class Framework:
     revision: int = 1
 
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":
-        """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary."""
+        """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary.
+
+        Raises:
+            DivergenceError: if training diverges; the sentence says in which round, and what to lower.
+        """
         from feddep.federation.ledger import merged
+        from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
-        result: RunResult = load(self.function)(task, parameters, results)
+        own = [key for key in _DIVERGE if key in type(parameters).model_fields]
+        with divergence_named(self.name, task, f"lower {', '.join(['learning_rate', *own])} or weight_decay"):
+            result: RunResult = load(self.function)(task, parameters, results)
         ledger = merged(*(step.ledger for step in results.values()), result.ledger)
         return dataclasses.replace(result, ledger=ledger)
 

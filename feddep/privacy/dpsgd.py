@@ -118,7 +118,7 @@ class PrivateLearner(Learner):
             optimizer.step()
             self.steps += 1
             start += len(batch)
-        return float(total) / max(len(roots), 1)
+        return self._mean_loss(model, total, len(roots))
 
     def _draw_batch(self) -> np.ndarray:
         """The training nodes of one batch, each of which is in it with probability exactly q."""

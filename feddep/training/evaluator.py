@@ -10,6 +10,7 @@ from torch import Tensor
 
 from feddep.graph.graph import Graph, mean_adjacency
 from feddep.nn.sparse import SparseMatrix
+from feddep.training.divergence import check_finite
 
 
 class Evaluator:
@@ -27,9 +28,15 @@ class Evaluator:
         return model.full(self._features, self._mean)
 
     def correct(self, model: Any, nodes: np.ndarray) -> int:
-        """How many of ``nodes`` get their true class."""
+        """How many of ``nodes`` get their true class.
+
+        Raises:
+            DivergenceError: if the logits of any of them are not finite numbers, so that none is the largest.
+        """
         chosen = torch.from_numpy(nodes).to(self._labels.device)
-        return int((self.logits(model)[chosen].argmax(dim=1) == self._labels[chosen]).sum())
+        logits = self.logits(model)[chosen]
+        check_finite("what the model puts out", 0.0, [logits])
+        return int((logits.argmax(dim=1) == self._labels[chosen]).sum())
 
     def accuracy(self, model: Any, nodes: np.ndarray) -> float:
         """Share of ``nodes`` that get their true class."""

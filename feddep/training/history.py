@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from torch import Tensor, nn
 
+from feddep.training.divergence import check_finite
+
 
 @dataclass
 class History:
@@ -29,7 +31,12 @@ class History:
     _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
 
     def record(self, model: nn.Module, loss: float, validation: float, test: float) -> None:
-        """Append a round: mean training loss (nats a node), validation and test accuracy (shares of 1)."""
+        """Append a round: mean training loss (nats a node), validation and test accuracy (shares of 1).
+
+        Raises:
+            DivergenceError: if the loss or a weight of the model is not a finite number.
+        """
+        check_finite("the model", loss, model.state_dict().values())
         if not self.validation or validation > max(self.validation):
             self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
         self.loss.append(loss)

@@ -12,8 +12,10 @@ from torch.nn.functional import cross_entropy
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
 from feddep.nn.feature_table import FeatureTable
+from feddep.training.divergence import check_finite
 from feddep.training.setting import Setting
 from feddep.utils import seeding
+from feddep.utils.errors import ConfigError
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": partial(torch.optim.SGD, fused=True),
@@ -24,6 +26,10 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def new_optimizer(model: nn.Module, setting: Setting) -> torch.optim.Optimizer:
     """The optimiser that the setting names."""
     return OPTIMIZERS[setting.optimizer](model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+
+
+_PLACES = 10_000
+"""Most places of a sampled tree: those of all training nodes are drawn at once."""
 
 
 class Learner:
@@ -55,9 +61,20 @@ class Learner:
             name: names the learner's streams, for example ``client3``.
             device: where tensors live.
             table: the inputs of nodes, as the models to come look them up; without one, the graph's features.
+
+        Raises:
+            ConfigError: if sampled trees would be too large.
         """
+        places = (1 + setting.fanout) ** setting.layers
+        if places > _PLACES:
+            raise ConfigError(
+                f"a fanout of {setting.fanout} makes trees of {places} nodes in {setting.layers} layers (or hops of depth); "
+                f"at most {_PLACES} are allowed, so lower one of them"
+            )
         first = graph if isinstance(graph, Graph) else graph[0]
         self.fanouts = (setting.fanout,) * setting.layers
+        self._name = name
+        self._epochs = 0
         self._graph = graph
         self._nodes = nodes
         self._setting = setting
@@ -76,6 +93,9 @@ class Learner:
 
         All neighbourhoods of the epoch are drawn at once: the draws do not depend on the weights, and one vectorised
         call costs a fraction of one call a batch.
+
+        Raises:
+            DivergenceError: if the loss or a weight of the model is then not a finite number.
         """
         size, batch_size = self.size, self._setting.batch_size
         order = self._sampling.permutation(self._nodes)
@@ -89,4 +109,11 @@ class Learner:
             loss.backward()
             optimizer.step()
             total += loss.detach() * len(trees[batch])
-        return float(total) / max(size, 1)
+        return self._mean_loss(model, total, size)
+
+    def _mean_loss(self, model: nn.Module, total: torch.Tensor, count: int) -> float:
+        """The mean of ``count`` losses that add up to ``total``; makes sure that the training has not diverged."""
+        self._epochs += 1
+        mean = float(total) / max(count, 1)
+        check_finite(f"the model of {self._name} in epoch {self._epochs}", mean, model.parameters())
+        return mean

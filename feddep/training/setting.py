@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from feddep.utils.parameters import Parameters, Positive, StepSize, Weight
+from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
 
 
 class Setting(Parameters):
@@ -25,9 +25,9 @@ class Setting(Parameters):
     """communication rounds; epochs for a model that is trained alone (FedDEP and FedSage: 50 epochs)"""
     local_epochs: Positive = 1
     """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not say)"""
-    layers: Annotated[int, Field(ge=1, le=100)] = 2
+    layers: Annotated[int, Field(ge=1, le=16)] = 2
     """GraphSAGE layers with mean aggregation (FedDEP and FedSage)"""
-    hidden_channels: Positive = 128
+    hidden_channels: Width = 128
     """width of the hidden layers (code)"""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     """probability that a hidden unit is set to zero in training (code)"""

@@ -37,6 +37,7 @@ class Task:
         device: where tensors live, ``cpu`` or ``cuda``.
         step_results: results of the framework's steps that are at hand, each a
             :class:`feddep.methods.framework.StepResult`, by stage.
+        begun: the rounds that have begun so far.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Task:
     seed: int
     device: str = "cpu"
     step_results: Mapping[str, Any] = field(default_factory=dict)
+    begun: list[int] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:
@@ -95,7 +97,9 @@ class Task:
 
     def rounds(self) -> Iterator[int]:
         """1 … rounds, with a progress bar."""
-        return track(range(1, self.setting.rounds + 1), self.name)
+        for number in track(range(1, self.setting.rounds + 1), self.name):
+            self.begun.append(number)
+            yield number
 
 
 @dataclass(frozen=True)

@@ -19,3 +19,16 @@ class PartitionError(FeddepError):
 
 class WorkflowEndedError(FeddepError):
     """A stage would write a result for a workflow that is gone."""
+
+
+class DivergenceError(FeddepError):
+    """Training led to numbers that are not finite.
+
+    Attributes:
+        remedy: what may help, where that is known.
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        """Say what is not finite."""
+        super().__init__(message)
+        self.remedy = remedy

@@ -8,19 +8,30 @@ Positive = Annotated[int, Field(ge=1, le=10**6)]
 """An integer from 1 to a million."""
 Natural = Annotated[int, Field(ge=0, le=10**6)]
 """An integer from 0 to a million."""
+Repetitions = Annotated[int, Field(ge=0, le=10**4)]
+"""How often something is done that may be left out, up to 10,000 times: epochs, steps, episodes."""
+Width = Annotated[int, Field(ge=1, le=2048)]
+"""A number of units of a layer, or of coordinates of an embedding."""
+ClientCount = Annotated[int, Field(ge=1, le=1000)]
+"""A number of clients M, of whom some methods exchange M² messages."""
+PerNode = Annotated[int, Field(ge=1, le=50)]
+"""A number of neighbours for each of which a node takes a row of numbers."""
+Hops = Annotated[int, Field(ge=0, le=10)]
+"""A number of hops, which is what as many layers see."""
 Share = Annotated[float, Field(ge=0, le=1)]
 """A number from 0 to 1."""
-Weight = Annotated[float, Field(ge=0)]
-"""A number, at least 0."""
-StepSize = Annotated[float, Field(gt=0)]
-"""A number above 0."""
+Weight = Annotated[float, Field(ge=0, le=10**6)]
+"""A number from 0 to a million."""
+StepSize = Annotated[float, Field(gt=0, le=1000)]
+"""A number above 0, at most 1000."""
 
 
 class Parameters(BaseModel):
     """Immutable parameters with defaults.  A docstring below a field is its entry in the table of configuration keys.
 
     Unknown names, values of another type and numbers that are not finite are errors; an integer is accepted where a number is
-    asked for, a truth value is not.
+    asked for, a truth value is not.  Every number has a least and a largest value, so that none overflows and none exhausts the
+    memory on the graphs of the benchmark, the others as usual.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True)

@@ -19,6 +19,7 @@ from feddep.config.loading import (
     main_tables,
     merged,
     table_datasets,
+    typed,
     validate,
     variations,
 )
@@ -541,3 +542,75 @@ def test_any_value_of_a_key_is_accepted_or_refused_in_one_sentence(section: str,
 def test_real_datasets_need_no_options():
     config = validate({**MINIMAL, "datasets": {name: {} for name in REGISTRY}})
     assert list(config["datasets"]) == sorted(REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("text", "learning_rate"),
+    [
+        ('{"settings": {"quick": {"learning_rate": 1e-3}}}', 0.001),
+        ('{\n\t"settings": {"quick": {"learning_rate": 2}}\n}', 2.0),
+        ("\ufeffsettings: {quick: {learning_rate: 0.5}}", 0.5),
+    ],
+)
+def test_json_and_a_byte_order_mark_are_read(text: str, learning_rate: float, tmp_path: Path):
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(MINIMAL))
+    (tmp_path / "changes.json").write_text(text, encoding="utf-8")
+    config = load(tmp_path / "base.yaml", tmp_path / "changes.json")
+    assert config["settings"]["quick"]["learning_rate"] == learning_rate
+
+
+def test_anchors_that_multiply_are_not_followed(tmp_path: Path):
+    lines = ["a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True)]
+    (tmp_path / "many.yaml").write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match="makes more than 20000 values of the configuration"):
+        load(tmp_path / "many.yaml")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({key: list(range(1, 200)) for key in ("rounds", "batch_size", "local_epochs")}, "has more than 1000 variations"),
+        (
+            {"rounds": list(range(1, 20)), "batch_size": list(range(1, 20)), "fanout": []},
+            "fanout is .*; it must be a value or a list",
+        ),
+    ],
+)
+def test_variations_that_are_too_many_are_not_counted_out(options: dict[str, Any], words: str):
+    study = {"name": "many", "kind": "sweep", "runs": [{"settings": {"quick": options}}]}
+    with pytest.raises(ConfigError, match=words):
+        validate({**MINIMAL, "studies": [study]})
+
+
+def test_a_variation_has_the_name_of_a_folder():
+    long = dict.fromkeys(("count_weight", "cross_weight", "intra_weight", "task_weight", "hidden_share"), 0.1234567890123456)
+    block = {
+        "frameworks": {"feddep": {**long, "bernoulli_rate": 0.1234567890123456, "generator_learning_rate": 0.12345678901234}}
+    }
+    assert "a folder's name has at most 200, so give feddep an entry" in refusal({**MINIMAL, "quality": [block]})
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("datasets.tiny", None), ("audit.membership", ""), ("tables", {"setting": "slow"}), ("settings.quick.rounds", "0")],
+)
+def test_a_hint_is_confirmed_by_all_checks(path: str, value: Any):
+    assert "write" not in refusal(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("output", "a" * 2000), ("data.mirror", "a\nb"), ("data.mirror", "\u202e"), ("studies", [{**STUDY, "title": "\x00"}])],
+)
+def test_text_is_one_line_of_printable_characters(path: str, value: Any):
+    assert "one line of printable characters, at most 1000" in refusal(changed(path, value))
+
+
+def test_values_of_the_command_line_are_read_as_yaml():
+    assert typed({"seeds": ["0", "1"], "settings": {"quick": {"learning_rate": "0.5", "rounds": 3}}}) == {
+        "seeds": [0, 1],
+        "settings": {"quick": {"learning_rate": 0.5, "rounds": 3}},
+    }
+    with pytest.raises(ConfigError, match=r"--config settings\.quick is not valid YAML: "):
+        typed({"settings": {"quick": "{rounds: "}})

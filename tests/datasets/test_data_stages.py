@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toys import Toy
+from toys import Server, Toy
 
 from feddep.__main__ import main
 from feddep.datasets.public_graphs import REGISTRY
@@ -35,7 +35,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     return tmp_path
 
 
-def write_config(root: Path, mirror: Path | None = None) -> None:
+def write_config(root: Path, mirror: Path | str | None = None) -> None:
     public = {"toy": {"features": "raw"}} if "toy" in REGISTRY else {}
     config = {
         "data": {"mirror": mirror and str(mirror)},
@@ -72,6 +72,15 @@ def test_a_public_graph_from_its_raw_files(root: Path, toy: Toy, where: str, mon
     assert (described["name"], described["source"]) == ("toy", "mirror folder")
     assert (described["nodes"], described["edges"]) == (toy.dataset.nodes, toy.dataset.edges)
     assert described["fingerprint"] == toy.dataset.fingerprint
+
+
+def test_the_mirror_may_be_a_url(root: Path, toy: Toy, server: Server) -> None:
+    server.files["npz/toy.npz"] = toy.content
+    write_config(root, server.url)
+    assert download(root, "toy") == 0
+    assert prepare(root, "toy", "--raw", f"{root}/raw/toy") == 0
+    assert read_statistics(root, "toy")["source"] == "mirror URL"
+    assert server.sent == ["npz/toy.npz"]
 
 
 def test_a_synthetic_graph_needs_no_raw_files(root: Path) -> None:

@@ -88,6 +88,33 @@ def test_an_unreachable_server_is_given_up_at_once(toy: Toy, pauses: list[float]
     assert pauses == []
 
 
+@pytest.mark.parametrize(
+    "mirror",
+    [
+        *(
+            "http://",
+            "http://[",
+            "HTTP://127.0.0.1:0",
+            "http://127.0.0.1:99999",
+            "http://a b/",
+            f"http://{'a' * 300}/",
+            "http://\u202e",
+        )
+    ],
+)
+def test_a_url_that_means_nothing_is_an_unreachable_server(toy: Toy, mirror: str) -> None:
+    source = next(sources(toy.dataset, mirror))
+    assert source.label == "mirror URL"
+    with pytest.raises(UnavailableError, match="cannot be reached"), source.open():
+        pass
+
+
+@pytest.mark.parametrize("mirror", ["~nobody_of_this_name/data", "a\0b", "file:///etc", "/dev/null"])
+def test_a_mirror_that_is_no_folder(toy: Toy, mirror: str) -> None:
+    with pytest.raises(UnavailableError, match="is not a folder"), next(sources(toy.dataset, mirror)).open():
+        pass
+
+
 def test_sources_in_their_order(toy: Toy, server: Server) -> None:
     assert [source.label for source in sources(toy.dataset, toy.folder)] == ["mirror folder", server.url]
     assert [source.label for source in sources(toy.dataset, "https://mirror.example/data")] == ["mirror URL", server.url]

@@ -6,31 +6,24 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from feddep.config import variants
-from feddep.config.loading import validate
+from feddep.config.loading import parsed, read, typed, validate
 from feddep.experiment import keys, plan, records
 from feddep.experiment.step_jobs import step_jobs
 from feddep.stages import flags
 from feddep.utils.errors import FeddepError
 
 
-def typed(value):
-    """Values given with --config: Snakemake leaves what is nested as text, so it is read as the YAML that it is."""
-    if isinstance(value, Mapping):
-        return {key: typed(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [typed(item) for item in value]
-    return yaml.safe_load(value) if isinstance(value, str) else value
-
-
-update_config(config, typed(workflow.config_settings.config))
 try:
+    if not workflow.subprocess_exec:  # Snakemake keeps the last where a key occurs twice
+        for path in workflow.configfiles:
+            read(path)
+        for given in workflow.config_settings.config_args or ():
+            parsed(given.partition("=")[2], f"--config {given.partition('=')[0]}")
+    update_config(config, typed(workflow.config_settings.config))
     config = validate(config)
     RUNS = {run.path: records.of_run(config, run) for run in plan.all_runs(config)}
     PARTITIONS = {spec.path: records.of_partition(config, spec) for spec in plan.partitions(config)}

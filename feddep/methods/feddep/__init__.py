@@ -7,12 +7,12 @@ paper is silent that of the authors' code.  Two differences from the code have n
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from feddep.methods.framework import Framework, Step
-from feddep.utils.parameters import Natural, Parameters, Positive, Share, StepSize, Weight
+from feddep.utils.parameters import Hops, Parameters, PerNode, Repetitions, Share, StepSize, Weight, Width
 
 
 class LayerParameters(Parameters):
@@ -27,7 +27,7 @@ class LayerParameters(Parameters):
 class EmbeddingParameters(Parameters):
     """The width of embeddings."""
 
-    embedding: Positive = 128
+    embedding: Width = 128
     """width d_z of embeddings; paper: 128 for Cora, 64 for CiteSeer, 256 for PubMed and MSAcademic"""
 
 
@@ -36,16 +36,16 @@ class PretrainingParameters(EmbeddingParameters):
 
     encoder: Literal["own", "common"] = "own"
     """whose GNN embeds a client's nodes: its `own` (paper), or a `common` one trained by FedAvg, an experiment of ours"""
-    depth: Natural = 2
+    depth: Hops = 2
     """hops L of context that an embedding holds; paper: "usually around 2" (Section 4.3), the code's example: 2"""
-    pretraining_epochs: Natural = 50
+    pretraining_epochs: Repetitions = 50
     """epochs of the local GNN; code: 50, and so the paper for every GNN"""
 
 
 class PrototypeParameters(Parameters):
     """How embeddings are clustered."""
 
-    prototypes: Positive | None = None
+    prototypes: Annotated[int, Field(ge=1, le=1000)] | None = None
     """number C of prototypes a client; null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each dataset and M, chosen by
     the accuracy that it reports; the code's example has 5"""
     clustering: Literal["kmeans", "dec"] = "kmeans"
@@ -65,16 +65,16 @@ class GeneratorParameters(FusedParameters):
     """share h of nodes that impairing hides (paper)"""
     hidden_from: Literal["validation", "all"] = "validation"
     """nodes that may be hidden: `all` (paper, as in FedSage), or `validation` (code), which loses no training label"""
-    max_generated: Positive = 5
+    max_generated: PerNode = 5
     """most neighbours generated for a node (code)"""
     slots: Literal["generated", "all"] = "generated"
     """what generated embeddings are averaged over: those `generated` (paper), or `all` slots (code)"""
     scale: Literal["paper", "authors"] = "paper"
     """squared distances as the `paper` writes them, or averaged over slots and coordinates (`authors`)"""
-    count_bias: float | None = None
+    count_bias: Annotated[float, Field(ge=-1000, le=1000)] | None = None
     """first bias of DGen's predicted number of neighbours; null: drawn like every other weight, so that the number is 0 for all
     nodes of some clients, which then learn nothing; 1 in an experiment of ours"""
-    generator_epochs: Natural = 4
+    generator_epochs: Repetitions = 4
     """full-batch steps of DGen; code: 1 alone and 3 with the others"""
     generator_optimizer: Literal["sgd", "adam"] = "sgd"
     """`sgd` (paper and code) or `adam`"""
@@ -101,7 +101,7 @@ class FedDEPParameters(GeneratorParameters, PretrainingParameters, PrototypePara
 class JointParameters(FedDEPParameters):
     """Those of FedDEP, with `inference` zero."""
 
-    generator_epochs: Natural = 1
+    generator_epochs: Repetitions = 1
     """steps of DGen for each epoch of the classifier (no source)"""
 
     @model_validator(mode="after")
@@ -114,7 +114,7 @@ class JointParameters(FedDEPParameters):
 class WithoutDGenParameters(FedDEPParameters):
     """Those of FedDEP, with `depth` 0."""
 
-    depth: Natural = 0
+    depth: Hops = 0
     """hops of context: none"""
     reading: Literal["shallow", "unmended"] = "shallow"
     """`shallow`: neighbours without depth are generated; `unmended`: none are"""
@@ -131,7 +131,7 @@ class WithoutNFDPParameters(FedDEPParameters):
 
     sigma: Weight = 2.0
     """noise multiplier σ (paper: 2.0 in Table 2)"""
-    clip: StepSize = 2.0
+    clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
     """norm C that an example's gradient is clipped to (ours: what does best for FedGNN on validation nodes)"""
 
     @model_validator(mode="after")

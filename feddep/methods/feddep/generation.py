@@ -11,7 +11,7 @@ A minimum has the gradient of the distance to whatever attains it.  So each term
 the targets are looked up beforehand, by one search for all nodes at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -25,6 +25,7 @@ from feddep.methods.feddep import GeneratorParameters
 from feddep.nn.dgen import DGen, Generated
 from feddep.nn.fused import FusedClassifier
 from feddep.nn.sparse import SparseMatrix, graph_matrices
+from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS
 from feddep.utils import seeding
 
@@ -125,6 +126,7 @@ class Generator:
     def __init__(self, dgen: DGen, how: GeneratorParameters, seed: int, name: str, device: str = "cpu") -> None:
         """Set up ``dgen``, with its weights, for training as ``how`` says; ``name`` names the random streams."""
         self._dgen = dgen.to(device)
+        self._name = name
         self._how = how
         self._device = device
         self._draws = seeding.torch_generator(seed, name, "generator", device=device)
@@ -140,6 +142,9 @@ class Generator:
             split: training nodes of the client's whole subgraph; those that are hidden are not trained on.
             targets: z'_u of all nodes of the whole subgraph.
             search: finds the nearest that each other client has.
+
+        Raises:
+            DivergenceError: if the loss or a weight is not a finite number after a step.
         """
         how, graph = self._how, impaired.graph
         x, mean = graph_matrices(graph, self._device)
@@ -151,10 +156,11 @@ class Generator:
         both = [*self._dgen.parameters(), *classifier.parameters()]
         optimizer: Any = OPTIMIZERS[how.generator_optimizer](both, lr=how.generator_learning_rate)
         self._dgen.train()
-        losses = []
+        losses: list[float] = []
         for _ in range(how.generator_epochs):
             optimizer.zero_grad()
             generated = self._dgen(x, mean, how.bernoulli_rate, self._draws)
+            self._check(f"in epoch {len(losses) + 1}", 0.0, [generated.embeddings, generated.count])
             loss = generator_loss(generated, missing, pairs, targets, search, how)
             if how.task_weight and len(labelled):
                 logits = classifier.full(x, aggregate, generated.mean(how.slots))
@@ -162,6 +168,7 @@ class Generator:
             loss.backward()
             optimizer.step()
             losses.append(float(loss.detach()))
+            self._check(f"in epoch {len(losses)}", losses[-1], both)
         return losses
 
     @torch.no_grad()
@@ -170,4 +177,9 @@ class Generator:
         self._dgen.eval()
         x, mean = graph_matrices(graph, self._device)
         generated = self._dgen(x, mean, self._how.bernoulli_rate, self._draws)
-        return generated.mean(self._how.slots), generated.count
+        mean = generated.mean(self._how.slots)
+        self._check("after its training", 0.0, [mean, generated.count])
+        return mean, generated.count
+
+    def _check(self, when: str, loss: float, numbers: Iterable[Tensor]) -> None:
+        check_finite(f"the generator of {self._name} {when}", loss, numbers, "lower generator_learning_rate or its weights")

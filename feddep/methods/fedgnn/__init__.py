@@ -1,9 +1,11 @@
 """FedGNN: subgraphs expanded by a third party, noise on what clients learn (Wu et al., 2021 and 2022)."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from feddep.methods.framework import Framework
-from feddep.utils.parameters import Parameters, Positive, StepSize, Weight
+from feddep.utils.parameters import Parameters, Positive, Weight
 
 
 class FedGNNParameters(Parameters):
@@ -15,7 +17,7 @@ class FedGNNParameters(Parameters):
     what is sent; `share`, the same with noise of σC/n for n training nodes (NbAFL, Wei et al., 2020: assumed, no bound)"""
     sigma: Weight = 2.0
     """noise multiplier σ (FedDEP, Section 4.1); the source's strength of noise is twice its clipping threshold"""
-    clip: StepSize = 2.0
+    clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
     """clipping norm C; the source's 0.1 is for another loss; ours, the best of 1, 2, 3, 4 and 8 on the validation nodes of Cora
     with 5 clients and seed 0 for `step`"""
     refresh: Positive = 1

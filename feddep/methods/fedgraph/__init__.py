@@ -5,15 +5,15 @@ from typing import Annotated
 from pydantic import Field
 
 from feddep.methods.framework import Framework
-from feddep.utils.parameters import Natural, Parameters, Weight
+from feddep.utils.parameters import Parameters, Repetitions, Weight
 
 
 class FedGraphParameters(Parameters):
     """How the agent that chooses fan-outs practises, and what it is rewarded for."""
 
-    episodes: Natural = 1
+    episodes: Repetitions = 1
     """trainings in which the agent practises (authors' code: 1); without any, it keeps to what it starts with"""
-    updates: Natural = 8
+    updates: Repetitions = 8
     """learning steps of the agent after each round of practice; authors' code: 1, in 200 rounds; ours, as there are 50"""
     target: Annotated[float, Field(gt=0, le=1)] = 0.9
     """accuracy that the reward is measured from; authors' code: 0.72 to 0.99, by dataset; ours: one for all"""

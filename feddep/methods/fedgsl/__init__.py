@@ -1,13 +1,13 @@
 """FedGSL: subgraphs augmented by learned edges to noised embeddings of other clients' nodes (Zhao, Huang and Tsai, 2022)."""
 
 from feddep.methods.framework import Framework
-from feddep.utils.parameters import Parameters, Positive, Share, Weight
+from feddep.utils.parameters import Parameters, PerNode, Positive, Share, Weight
 
 
 class FedGSLParameters(Parameters):
     """The learned edges and the noise; all defaults are ours."""
 
-    edges: Positive = 5
+    edges: PerNode = 5
     """learned edges k of a node; as many as neighbours are drawn for it in FedDEP's setting"""
     share: Share = 0.2
     """share λ of learned edges in the mean neighbour that the last convolution reads"""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from feddep.methods.framework import Framework, Step
-from feddep.utils.parameters import Natural, Parameters, Positive, StepSize, Weight
+from feddep.utils.parameters import Parameters, PerNode, Positive, Repetitions, StepSize, Weight, Width
 
 
 class NeighGenParameters(Parameters):
@@ -18,16 +18,16 @@ class NeighGenParameters(Parameters):
     """share h of nodes that impairing hides; paper: from 3.4 % to 27.8 %, and 15 % where it studies α"""
     hidden_from: Literal["validation", "all"] = "all"
     """nodes that may be hidden: `all` (paper), or `validation` (code: half of the validation nodes)"""
-    max_generated: Positive = 5
+    max_generated: PerNode = 5
     """most neighbours S generated for a node (code)"""
-    embedding: Positive = 128
+    embedding: Width = 128
     """width d_z (code)"""
-    generator_width: Positive = 128
+    generator_width: Width = 128
     """width of fGen's last hidden layer, ours; code: 2048, which for the 6,805 features of MSAcademic makes a layer of 70 million
     weights, sent 2 M² times an epoch. Paper: very few layers suffice (Appendix D.1)"""
-    generator_local_epochs: Natural = 20
+    generator_local_epochs: Repetitions = 20
     """epochs in which NeighGen is trained alone, before the others take part; code: 20, Algorithm 1: none"""
-    generator_federated_epochs: Natural = 20
+    generator_federated_epochs: Repetitions = 20
     """epochs e_g of Algorithm 1 (code)"""
     generator_batch: Positive = 64
     """nodes V_i^t sampled in an epoch, which is one step; paper: batch size 64, not said of what; code: all training nodes"""
@@ -50,9 +50,9 @@ class NeighGenParameters(Parameters):
 class LocSagePlusParameters(NeighGenParameters):
     """Those of FedSage+; `generator_federated_epochs` must be 0, and `cross_weight` is not used."""
 
-    generator_local_epochs: Natural = 40
+    generator_local_epochs: Repetitions = 40
     """epochs in which NeighGen is trained; code: 20; here as many as FedSage+ has of both kinds"""
-    generator_federated_epochs: Natural = 0
+    generator_federated_epochs: Repetitions = 0
     """none"""
 
     @model_validator(mode="after")

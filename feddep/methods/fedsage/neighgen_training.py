@@ -12,7 +12,7 @@ The terms of other clients j come as gradients (:mod:`feddep.methods.fedsage.cro
 the distance to whatever attains it, so each term is a distance to a target that is searched for beforehand.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +27,7 @@ from feddep.methods.fedsage import NeighGenParameters
 from feddep.methods.fedsage.mended_subgraph import ReceptiveField, attach
 from feddep.nn.neighgen import Generated, NeighGen
 from feddep.nn.sparse import SparseMatrix, graph_matrices
+from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS
 from feddep.training.task import Part, Task
 from feddep.utils import seeding
@@ -168,6 +169,8 @@ class NeighGenTrainer:
         """All that is trained with the loss L_i (Equation 5)."""
         self.batch = min(how.generator_batch, len(impaired.kept))
         """Number of nodes sampled in an epoch, |V_i^t|."""
+        self._name = name
+        self._epochs = 0
         self._how = how
         self._hops = task.setting.layers - 1
         self._whole = graph
@@ -211,6 +214,8 @@ class NeighGenTrainer:
                 own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
                 parameter.grad = own.add_(gradient, alpha=weight)
         self._optimizer.step()
+        self._epochs += 1
+        self._check(float(loss.detach()))
         return float(loss.detach())
 
     def _task_loss(self, generated: Generated, near: np.ndarray, nodes: np.ndarray) -> Tensor:
@@ -231,6 +236,8 @@ class NeighGenTrainer:
             int64, shape (g,); and ``features`` of the generated ones, in half precision, shape (g, F).
         """
         self.neighgen.eval()
+        # Here instead of after each step, of which it would be a good part: a weight that is not finite shows in the next loss.
+        self._check(0.0, self.model.parameters())
         z = self.neighgen.encode(*graph_matrices(self._whole, self._device), self._draws)
         counts, owners, features = [], [], []
         for start in range(0, len(z), _NODES):
@@ -239,7 +246,12 @@ class NeighGenTrainer:
             counts.append(generated.count)
             owners.append(generated.owner[order] + start)
             features.append(generated.features[order].half())
+        self._check(0.0, counts)
         return {"count": torch.cat(counts), "owner": torch.cat(owners), "features": torch.cat(features)}
+
+    def _check(self, loss: float, numbers: Iterable[Tensor] = ()) -> None:
+        what = f"the generator of {self._name} in epoch {self._epochs}"
+        check_finite(what, loss, numbers, "lower generator_learning_rate or its weights")
 
     def _tensor(self, nodes: np.ndarray) -> Tensor:
         return torch.from_numpy(nodes).to(self._device)

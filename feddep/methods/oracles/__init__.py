@@ -3,13 +3,13 @@
 from feddep.methods.feddep import PRETRAINING, FedDEPParameters
 from feddep.methods.framework import Framework
 from feddep.methods.registry import ORACLE
-from feddep.utils.parameters import Natural, Parameters
+from feddep.utils.parameters import Hops, Parameters
 
 
 class HaloParameters(Parameters):
     """How much of the global graph a client sees.  No paper has this oracle; the choices are ours."""
 
-    hops: Natural | None = None
+    hops: Hops | None = None
     """how far from its own nodes a client sees; 1: direct neighbours, 0: none, which is FedAvg; null: as many as the classifier
     has layers, so that every ego-graph is complete"""
 

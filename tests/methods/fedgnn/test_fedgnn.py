@@ -13,7 +13,7 @@ from feddep.methods.shared.routing import downward, upward
 from feddep.privacy.dpsgd import PrivateLearner
 from framework_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
 
-FREE = {"noised": "update", "sigma": 0.0, "clip": 1e9}
+FREE = {"noised": "update", "sigma": 0.0, "clip": 1e6}
 
 
 def run(clients=CLIENTS, **parameters):

@@ -1,0 +1,52 @@
+"""Divergence: numbers that overflow while something is trained are an error, and no result."""
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from feddep.utils.errors import DivergenceError
+
+if TYPE_CHECKING:
+    from feddep.training.task import Task
+
+
+def check_finite(what: str, loss: float, weights: Iterable[Tensor] = (), remedy: str = "") -> None:
+    """Make sure that training still has numbers.
+
+    Args:
+        what: what is trained, as a sentence names it.
+        loss: its loss.
+        weights: its weights, or what it puts out.
+        remedy: what may help; by default what :func:`divergence_named` is told.
+
+    Raises:
+        DivergenceError: if the loss, or anything in ``weights``, is not a finite number.
+    """
+    if not math.isfinite(loss):
+        raise DivergenceError(f"the loss of {what} is {loss}", remedy)
+    if not all(bool(torch.isfinite(each).all()) for each in weights):
+        raise DivergenceError(f"{what} has numbers that are not finite", remedy)
+
+
+@contextmanager
+def divergence_named(name: str, task: "Task", remedy: str) -> Iterator[None]:
+    """Say of a divergence what diverged, in which of the task's rounds, and what may help.
+
+    Args:
+        name: of the framework or step that is run.
+        task: what it is run on.
+        remedy: what may help where the error does not know better.
+
+    Raises:
+        DivergenceError: where one is raised within.
+    """
+    task.begun.clear()
+    try:
+        yield
+    except DivergenceError as error:
+        when = f" in round {task.begun[-1]}" if task.begun else ""
+        raise DivergenceError(f"{name} diverged{when}: {error}; {error.remedy or remedy}") from None
