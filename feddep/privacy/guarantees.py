@@ -3,6 +3,9 @@
 A framework that draws neighbours for its mini-batches has the guarantee of the sampling, with or without noise; DP-SGD adds that
 of its noise.  The two are about different observers: the first about one who sees the drawn neighbours, the second about one who
 sees all weights that a client sends.
+
+Those of DP-SGD for edges are per instance, as they are read off the private graph, and are of the training with its inputs given:
+no framework here has a finite ε for edges (docs/privacy.md).
 """
 
 import math

@@ -189,8 +189,8 @@ def told(epsilon: float, delta: float, canaries: int, rng: np.random.Generator) 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1e-4)])
 def test_one_run_bounds_randomised_response_from_below_and_closely(epsilon, delta):
     rng = np.random.default_rng(11)
-    found = [attack_statistics.one_run_bound(*told(epsilon, delta, 2000, rng), delta)["low"] for _ in range(60)]
-    assert sum(low > epsilon for low in found) <= 7  # 5 % of 60, and room for chance
+    found = [attack_statistics.one_run_bound(*told(epsilon, delta, 2000, rng), delta)["low"] for _ in range(30)]
+    assert sum(low > epsilon for low in found) <= 5  # 5 % of 30, and room for chance
     assert np.mean(found) > epsilon - 0.3
 
 
