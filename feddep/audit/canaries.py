@@ -5,8 +5,8 @@ is no training node, and has one feature that no other node has, so that the wor
 same in all runs; what is drawn in training differs from run to run, and is the same in both worlds.  Each kind of message gives
 a statistic, from which :func:`feddep.audit.attack_statistics.epsilon_lower_bound` bounds ε.
 
-DP-SGD is audited by many canaries in one run, see :mod:`feddep.audit.one_run`: of one update of 368 thousand noised weights, a
-single canary shows nothing even where there is next to no promise.
+DP-SGD is audited by many canaries in one run, see :mod:`feddep.audit.one_run`: in one update of 368 thousand noised weights,
+a single canary shows next to nothing even where nothing is promised.
 """
 
 from collections.abc import Callable, Sequence
