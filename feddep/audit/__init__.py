@@ -7,7 +7,8 @@ crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a 
 * Attacks: edge membership inference (:mod:`feddep.audit.membership`), on pairs of nodes (:mod:`feddep.audit.pairs`) described by
   model updates (:mod:`feddep.audit.updates`), embeddings and prototypes (:mod:`feddep.audit.embedding_features`) and inverted
   gradients (:mod:`feddep.audit.gradient_inversion`); property inference (:mod:`feddep.audit.properties`); canaries
-  (:mod:`feddep.audit.canaries`); reconstruction of features from prototypes (:mod:`feddep.audit.reconstruction`).
+  (:mod:`feddep.audit.canaries`, :mod:`feddep.audit.one_run`); reconstruction of features from prototypes
+  (:mod:`feddep.audit.reconstruction`).
 * Statistics: classifiers (:mod:`feddep.audit.attack_models`); AUC, confidence intervals and lower bounds on ε
   (:mod:`feddep.audit.attack_statistics`).
 * Report: claimed guarantees beside the results of the attacks (:mod:`feddep.audit.audit_report`).

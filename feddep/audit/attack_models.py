@@ -52,17 +52,21 @@ def standardise(features: np.ndarray, group: np.ndarray) -> np.ndarray:
     return result
 
 
-def attack_each(features: np.ndarray, positive: np.ndarray, group: np.ndarray, seed: int) -> Predictions:
+def attack_each(
+    features: np.ndarray, positive: np.ndarray, group: np.ndarray, seed: int, attacked: np.ndarray | None = None
+) -> Predictions:
     """Attack every group with a model trained on all others.
 
     Args:
         features: features of the candidates, shape (N, k); NaN where unknown.
         positive, group: the truth, and the client that each belongs to, both of shape (N,).
         seed: seed of the models.
+        attacked: the candidates' features where their own group is the attacked one; by default ``features``.
 
     Raises:
         AuditError: if there are fewer than :data:`LEAST_CLIENTS` groups.
     """
+    attacked = features if attacked is None else attacked
     numbers = np.unique(group)
     if len(numbers) < LEAST_CLIENTS:
         raise AuditError(
@@ -73,7 +77,7 @@ def attack_each(features: np.ndarray, positive: np.ndarray, group: np.ndarray, s
         target = group == number
         shadow = features[~target], positive[~target]
         models[number] = select_model(*shadow, group[~target], seed)
-        scores[target] = fit_model(models[number], *shadow, seed)(features[target])
+        scores[target] = fit_model(models[number], *shadow, seed)(attacked[target])
     return Predictions(scores, models)
 
 

@@ -4,14 +4,19 @@ If a mechanism is (ε, δ)-differentially private, P(S) ≤ e^ε Q(S) + δ for e
 with and without one record, in either order.  So every S shows ε ≥ ln((P(S) − δ) / Q(S)) (Kairouz, Oh and Viswanath, 2015; as an
 audit: Jagielski, Ullman and Oprea, 2020; Nasr et al., 2021).  S is chosen on one half of the runs; its probabilities are bounded
 on the other half by Clopper–Pearson intervals, which hold for any number of runs.
+
+Many records with a coin each in *one* run show ε as well (Steinke, Nasr and Jagielski, 2023, "Privacy auditing with one (1)
+training run", Theorem 5.2): under (ε, δ) the number of coins guessed right is no larger than if each were told by randomised
+response, but for a term in δ.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta, rankdata
+from scipy.special import expit
+from scipy.stats import beta, binom, rankdata
 
 from feddep.audit import AuditError
 
@@ -23,6 +28,9 @@ CONFIDENCE = 0.95
 
 LEAST_RUNS = 4
 """Least number of runs with and without the edge: two to choose a test on, two to evaluate it."""
+
+GUESSED = (1.0, 0.3, 0.1, 0.03)
+"""Shares of the canaries of one run whose coins are guessed, the others being left out; each gets its part of the error."""
 
 Metric = Callable[[np.ndarray, np.ndarray], float]
 """From scores, shape (N,), and whether each is positive, shape (N,)."""
@@ -61,15 +69,31 @@ def bootstrap_samples(positive: np.ndarray, times: int, rng: np.random.Generator
     return np.concatenate([stratum[rng.integers(len(stratum), size=(times, len(stratum)))] for stratum in strata], axis=1)
 
 
+def bootstrap_groups(group: np.ndarray, times: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Positions of bootstrap samples of whole groups, such as all pairs of a client, which are no independent observations.
+
+    Args:
+        group: the group of each observation, shape (N,).
+        times: number of samples.
+        rng: source of randomness.
+    """
+    members = [np.flatnonzero(group == number) for number in np.unique(group)]
+    return [np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))]) for _ in range(times)]
+
+
 def interval(
-    metric: Metric, scores: np.ndarray, positive: np.ndarray, samples: np.ndarray, baseline: np.ndarray | None = None
+    metric: Metric,
+    scores: np.ndarray,
+    positive: np.ndarray,
+    samples: Iterable[np.ndarray],
+    baseline: np.ndarray | None = None,
 ) -> Interval:
     """A metric with its percentile bootstrap interval.
 
     Args:
         metric: the metric.
         scores, positive: its arguments.
-        samples: those of :func:`bootstrap_samples`.
+        samples: those of :func:`bootstrap_samples` or :func:`bootstrap_groups`.
         baseline: other scores, whose metric on the same sample is subtracted.
     """
 
@@ -180,3 +204,70 @@ def _log_ratio(numerator: float | np.ndarray, denominator: float | np.ndarray) -
     """ln(numerator / denominator); −∞ where the numerator is not positive, ∞ where it is and the denominator is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(numerator) <= 0, -math.inf, np.log(np.maximum(numerator, 0)) - np.log(denominator))
+
+
+def one_run_p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
+    """The probability of so many correct guesses or more under (ε, δ), at most (Steinke et al., 2023, Theorem 5.2).
+
+    With f(v) = Pr[Bin(r, e^ε / (1 + e^ε)) ≥ v] it is f(v) + 2 m δ max_i (f(v − i) − f(v)) / i, i = 1 … m.
+
+    Args:
+        canaries: number m of canaries, each of which is there or not by a fair coin of its own.
+        guesses: number r of coins that are guessed, fixed in advance; which ones may depend on what is seen.
+        correct: number v of correct guesses.
+        epsilon: ε ≥ 0.
+        delta: δ.
+    """
+    chance = expit(epsilon)
+    below = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, chance))  # f(v − i) − f(v); constant from i = v on
+    excess = float((below / np.arange(1, correct + 1)).max(initial=0.0))
+    return min(1.0, float(binom.sf(correct - 1, guesses, chance)) + 2 * canaries * delta * excess)
+
+
+def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, error: float) -> float:
+    """The largest ε, to a thousandth, that so many correct guesses refute at the level ``error``; 0 if they refute none."""
+
+    def refuted(epsilon: float) -> bool:
+        return one_run_p_value(canaries, guesses, correct, epsilon, delta) < error
+
+    low, high = 0.0, 1.0
+    if not refuted(low):
+        return low
+    while refuted(high):
+        low, high = high, 2 * high
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def one_run_bound(scores: np.ndarray, joined: np.ndarray, delta: float) -> dict[str, float]:
+    """A lower bound on ε with confidence :data:`CONFIDENCE` from the canaries of one run.
+
+    Half of the guesses are that the canaries with the largest scores are there, half that those with the smallest are not.  The
+    number of guesses is the best of :data:`GUESSED`, each of which has its share of the error probability.
+
+    Args:
+        scores: the larger, the likelier a canary is there; shape (m,).
+        joined: whether it is, by a fair coin of its own; shape (m,).
+        delta: δ.
+
+    Returns:
+        low, the bound; delta; confidence; canaries (m), guesses (r) and correct (v); most, the bound if all of them were correct.
+
+    Raises:
+        AuditError: if there are fewer than two canaries, or δ is outside [0, 1).
+    """
+    if len(scores) < 2:
+        raise AuditError(f"ε is bounded from {len(scores)} canaries in one run; at least 2 are needed")
+    if not 0 <= delta < 1:
+        raise AuditError(f"δ is {delta}; it must be at least 0 and below 1")
+    order, error = np.argsort(scores, kind="stable"), (1 - CONFIDENCE) / len(GUESSED)
+    found = []
+    for share in GUESSED:
+        half = max(1, int(share * len(scores) / 2))
+        correct = int(joined[order[-half:]].sum() + (~joined[order[:half]]).sum())
+        counts = {"canaries": len(scores), "guesses": 2 * half, "correct": correct}
+        bounds = (one_run_epsilon(len(scores), 2 * half, each, delta, error) for each in (correct, 2 * half))
+        found.append({**dict(zip(("low", "most"), bounds, strict=True)), "delta": delta, "confidence": CONFIDENCE, **counts})
+    return {**max(found, key=lambda each: each["low"]), "most": max(each["most"] for each in found)}

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from feddep.audit import AuditError
 from feddep.audit.attack_statistics import ThresholdTest, evaluate_test
+from feddep.audit.membership import PLACEBO
+from feddep.audit.one_run import SIMULATIONS
 from feddep.audit.reconstruction import KNOWLEDGE, summary
 from feddep.privacy.accountant import Guarantee
 from feddep.privacy.guarantees import client_guarantees
@@ -34,6 +36,7 @@ CLAIMS: Mapping[tuple[str, str], str] = {
     ("feddep", "prototypes, encoder known"): "by FedDEP that of sampling; but embeddings are computed from full neighbour lists",
     ("feddep_wo_nfdp", "prototypes, encoder known"): "none: noise is on the classifier, embeddings from full neighbour lists",
     ("local", "nothing"): "all, (0, 0)",
+    ("fedavg", PLACEBO): "a control: of the true edges these updates can tell nothing",
 }
 """Claimed guarantees by framework and what leaves; everything else but model updates has :data:`NO_CLAIM`."""
 
@@ -45,14 +48,26 @@ trained on, and how training works. Each client is attacked by a model that was 
 knows. Half of the pairs are edges; the others have the same first nodes, and second nodes of the same classes and degrees.
 
 - *without*: the same attack without any message: what features and classes give away by themselves.
-- *with*: the attack with the messages; in brackets the 95 % bootstrap interval over pairs. *gain*: the difference.
+- *with*: the attack with the messages; in brackets the 95 % bootstrap interval over clients, which few clients leave rough.
+  *gain*: the difference.
 - *TPR*: share of the edges that are found where 1 % of the other pairs are taken for edges; 0.01 is guessing.
-- *promise*: (ε, δ) of edge-local differential privacy for the classifier's training, or for what else leaves.
+- *promise*: (ε, δ) of edge-local differential privacy for the classifier's training, or for what else leaves. What a framework
+  with noise feeds to the training depends on the same edges without noise, and its clipping norm was chosen on private validation
+  nodes: it promises nothing for an edge. The ε of the noised training alone is read off the private graph: it is per instance.
+- *the target's edges rewired*: a placebo. The attacked client alone trains on other edges, between nodes of the same classes; the
+  attack is the one that was learned on true ones. It gains with true edges only if those are what it finds.
 """
 _CANARIES = """\
 Runs with and without one edge, all else being known (`feddep/audit/canaries.py`). *ε ≥*: lower bound at δ = {delta:g}, with 95 %
 confidence by Clopper and Pearson; its height is limited by the number of runs, as the last column says. *δ ≥*: likewise, at
-ε = 0. *neighbours*: of the node that gets the edge, without it.
+ε = 0. *neighbours*: of the node that gets the edge, without it. A bound of 0 says that this attack, in so many runs, shows
+nothing; there is no control that says what it could have shown.
+"""
+_ONE_RUN = """\
+DP-SGD, every step watched, with many inserted edges that are there or not by a coin each (`feddep/audit/one_run.py`). *ε ≥*:
+lower bound at δ = {delta:g}, with 95 % confidence, by the number of coins guessed right (Steinke, Nasr and Jagielski 2023,
+Theorem 5.2). *attainable*: what the same audit shows, in the mean of {simulations} simulations, of edges that attain the promise.
+*most*: what it shows where every guess is right. The lines with less noise are the positive control.
 """
 _PROPERTIES = """\
 Whether a property of a client is above the median, inferred from one message by a model that was trained on clients of other
@@ -68,7 +83,8 @@ prototypes for which the node most like the reconstruction is a member of the cl
 class ClaimedGuarantees:
     """The edge-level guarantees claimed for one run's clients, for the training of the classifier over all rounds.
 
-    Those of neighbour sampling are exact and hold whatever ε; those of DP-SGD are the accountant's (docs/privacy.md).
+    Those of neighbour sampling are exact and hold whatever ε.  Of DP-SGD it is the accountant's, for the training from given
+    inputs, per instance (docs/privacy.md).
 
     Args:
         task: the run; there is a partition.
@@ -100,7 +116,8 @@ class ClaimedGuarantees:
         for line in lines:
             least[line.client] = min(least.get(line.client, math.inf), line.all.epsilon if line.all else math.inf)
         delta = lines[0].all.delta if lines[0].all else math.nan
-        return f"DP-SGD, σ = {self._noises[framework]:g}: ε = {_range(least.values())} for an edge, δ = {delta:.0e}"
+        alone = f"training alone, σ = {self._noises[framework]:g}: ε = {_range(least.values())} for an edge, δ = {delta:.0e}"
+        return f"none as a framework; {alone}, per instance"
 
 
 def _deltas(guarantees: list[Guarantee | None]) -> str:
@@ -147,14 +164,16 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
     membership["promise"] = [claims.of(row["framework"], row["leaves"]) for row in records(membership)]
     membership = membership.set_index("framework").loc[sort_frameworks(membership["framework"])].reset_index()
     _, canaries, properties, reconstruction = (frames[0] for frames in found.values())
-    scores = summary(records(reconstruction))
+    scores, in_one = summary(records(reconstruction)), canaries["canaries"].notna()
+    of_one_run = _ONE_RUN.format(delta=canaries["delta"][0], simulations=SIMULATIONS)
     tables = output / "tables"
     write_csv(tables / "audit.csv", membership)
     for name, frame in {"canaries": canaries, "properties": properties, "reconstruction": reconstruction}.items():
         write_csv(tables / f"audit_{name}.csv", frame)
     text = [
         f"# What leaves a client, attacked\n\n{title}\n\n{_NOTES}\n{_membership(membership)}",
-        f"## Lower bounds on ε\n\n{_CANARIES.format(delta=canaries['delta'][0])}\n{_canaries(canaries)}",
+        f"## Lower bounds on ε\n\n{_CANARIES.format(delta=canaries['delta'][0])}\n{_canaries(canaries[~in_one])}",
+        f"## Many canaries in one run\n\n{of_one_run}\n{_one_run(canaries[in_one])}",
         f"## Properties of clients\n\n{_PROPERTIES}\n{_properties(properties)}",
         f"## Features from prototypes\n\n{_RECONSTRUCTION}\n{_reconstruction(scores)}",
     ]
@@ -190,13 +209,25 @@ def _canaries(found: pd.DataFrame) -> str:
     header = ["what leaves", "neighbours", "runs judged", "promise", "TPR", "FPR", "ε ≥", "δ ≥", "most that could be shown"]
     lines = []
     for row in records(found):
-        trials = int(row["trials"])
+        trials, degree = (int(row[name]) for name in ("trials", "degree"))
         # the bound that a test without any error would show
         most = evaluate_test(ThresholdTest(0.5, True, True), np.ones(trials), np.zeros(trials), row["delta"])["low"]
         promised = f"ε = {row['promised_epsilon']:.3g}, δ = {_delta(row['promised_delta'])} ({row['promise']})"
         shares = [f"{row[name]:.4g}" for name in ("likely", "unlikely")]
         bounds = [f"{row['low']:.2f}", f"{row['least_delta']:.3f}", f"ε ≥ {most:.2f}"]
-        lines.append([row["releases"], str(row["degree"]), str(row["trials"]), promised, *shares, *bounds])
+        lines.append([row["releases"], str(degree), str(trials), promised, *shares, *bounds])
+    return table(header, lines)
+
+
+def _one_run(found: pd.DataFrame) -> str:
+    header = ["σ", "trainings", "steps", "canaries", "promise", "guessed right", "ε ≥", "attainable", "most"]
+    lines = []
+    for row in records(found):
+        counts = [f"{row[name]:.0f}" for name in ("runs", "steps", "canaries")]
+        promised = f"ε = {row['promised_epsilon']:.3g}, δ = {_delta(row['promised_delta'])} ({row['promise']})"
+        guessed = f"{row['correct']:.0f} of {row['guesses']:.0f}"
+        bounds = [f"{row[name]:.2f}" for name in ("low", "attainable", "most")]
+        lines.append([f"{row['sigma']:g}", *counts, promised, guessed, *bounds])
     return table(header, lines)
 
 

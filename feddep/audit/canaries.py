@@ -4,6 +4,9 @@ The canary edge joins a training node u to a node v that is inserted into a clie
 is no training node, and has one feature that no other node has, so that the worlds differ in one edge.  Initial weights are the
 same in all runs; what is drawn in training differs from run to run, and is the same in both worlds.  Each kind of message gives
 a statistic, from which :func:`feddep.audit.attack_statistics.epsilon_lower_bound` bounds ε.
+
+DP-SGD is audited by many canaries in one run, see :mod:`feddep.audit.one_run`: in one update of 368 thousand noised weights,
+a single canary shows next to nothing even where nothing is promised.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +19,7 @@ import scipy.sparse as sp
 import torch
 from scipy.optimize import linear_sum_assignment
 
-from feddep.audit import AuditError
+from feddep.audit import AuditError, one_run
 from feddep.audit.attack_statistics import epsilon_lower_bound
 from feddep.audit.updates import convolutions, train_locally
 from feddep.graph.graph import Graph
@@ -27,10 +30,7 @@ from feddep.methods.feddep.prototypes import find_prototypes
 from feddep.methods.framework import run_steps
 from feddep.nn.fused import MendedTable
 from feddep.privacy.accountant import one_sampling
-from feddep.privacy.changed_trees import most_changed, tree_changes
-from feddep.privacy.dpsgd import Privacy, PrivateLearner
-from feddep.privacy.dpsgd_accounting import edge_level
-from feddep.privacy.dpsgd_guarantees import PoissonSampling
+from feddep.privacy.dpsgd import Privacy
 from feddep.privacy.profile import exact_guarantee
 from feddep.training.learner import Learner
 from feddep.training.task import Task
@@ -66,7 +66,7 @@ def measure(task: Task, parameters: Any, repetitions: int | None = None) -> list
     Returns:
         Rows of releases, what is released; degree, number of neighbours of u without the canary; runs of each world, half of
         them evaluated; the claimed guarantee (promised_epsilon, promised_delta, and promise, its source); and the result of
-        :func:`feddep.audit.attack_statistics.evaluate_test`.
+        :func:`feddep.audit.attack_statistics.evaluate_test`.  Then those of :func:`feddep.audit.one_run.measure`.
 
     Raises:
         AuditError: if the parameters are another framework's, or its classifier has no convolutions.
@@ -84,9 +84,9 @@ def measure(task: Task, parameters: Any, repetitions: int | None = None) -> list
         *rows,
         update_row("FedAvg: one model update", best, updates, Task.new_model, Learner),
         update_row("FedDEP: one model update, given what was generated", best, updates, feddep, partial(Learner, table=table)),
-        private_update_row(best, parameters, updates, feddep, table),
         update_row("FedAvg: one model update", worst, updates, Task.new_model, Learner),
         prototypes_row(worst, parameters, repetitions or PROTOTYPES),
+        *one_run.measure(task, Privacy(parameters.sigma, parameters.clip), DELTA, repetitions or one_run.RUNS),
     ]
 
 
@@ -203,24 +203,6 @@ def update_row(releases: str, canary: Canary, runs: int, new_model: Model, new_l
     initial = weights[1][0]  # nobody reads v there
     worlds = [np.linalg.norm(each - initial, axis=1) for each in weights]
     return _row(releases, canary.degree, worlds, 0.0, *_sampling_claim(canary, canary.worlds[0].setting.local_epochs))
-
-
-def private_update_row(canary: Canary, parameters: WithoutNFDPParameters, runs: int, new_model: Model, table: MendedTable) -> Row:
-    """One update by DP-SGD; the statistic is how far v's weights have moved in the direction in which they do without noise."""
-    task, sigma, name = canary.worlds[0], parameters.sigma, f"DP-SGD, {canary.degree} neighbours"
-    noiseless, noised = (partial(PrivateLearner, table=table, privacy=Privacy(noise, parameters.clip)) for noise in (0.0, sigma))
-    shadow = range(runs, runs + int(SHADOW_RUNS * runs))
-    shadow_weights = canary_weights(canary, shadow, new_model, noiseless, f"{name}: without noise")
-    moved, initial = (each.mean(axis=0) for each in shadow_weights)
-    weights = canary_weights(canary, range(runs), new_model, noised, name)
-    worlds = [(each - initial) @ (moved - initial) for each in weights]
-    at = np.flatnonzero((task.graph.edges() == [canary.target, canary.node]).all(axis=1))
-    changes = tree_changes(task.graph, task.split.train, task.setting.layers, task.setting.fanout)[at]
-    sampling = PoissonSampling.of_training(len(task.split.train), task.setting.batch_size, task.setting.local_epochs)
-    epsilon = edge_level(sigma, most_changed(changes, sampling.rate), sampling.steps, DELTA).least
-    releases = f"FedDEP w/o NFDP, FedGNN: one model update by DP-SGD, σ = {sigma:g}"
-    promise = f"accountant, edge level, {changes.nnz} roots, bound by trees"
-    return _row(releases, canary.degree, worlds, epsilon, DELTA, promise)
 
 
 def prototypes_row(canary: Canary, parameters: Any, runs: int) -> Row:

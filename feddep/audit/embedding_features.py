@@ -3,9 +3,8 @@
 An embedding of a node holds a mean over its neighbours, so those of joined nodes are similar; an adversary who knows the weights
 can also subtract what the node's own features contribute, and compare the rest with what the other node would add as a neighbour.
 
-A prototype is a mean of embeddings.  The adversary is given the client's encoder, which in FedDEP stays at home: what is not
-found with it will not be found without.  It embeds each pair of nodes as if joined to each other only, and as if isolated, and
-measures how near the prototypes are to either.
+A prototype is a mean of embeddings.  The adversary is given the client's encoder, which in FedDEP stays at home.  It embeds
+each pair of nodes as if joined to each other only, and as if isolated, and measures how near the prototypes are to either.
 """
 
 from collections.abc import Callable, Collection

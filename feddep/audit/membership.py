@@ -1,7 +1,8 @@
 """Edge membership inference: which pairs of a client's nodes are joined, from what the client sends.
 
 Each client is attacked by a model trained on the others, as if they had colluded.  The baseline is the same attack without any
-message; the gain over it is what the messages leak.
+message; the gain over it is what the messages leak.  A placebo shows that edges are what they leak: if the target alone trains on
+rewired edges, an attack that was learned on true ones must not gain.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +14,13 @@ import numpy as np
 
 from feddep.audit import AuditError
 from feddep.audit.attack_models import attack_each, standardise
-from feddep.audit.attack_statistics import auc, bootstrap_samples, interval, tpr_at_fpr
+from feddep.audit.attack_statistics import auc, bootstrap_groups, interval, tpr_at_fpr
 from feddep.audit.capture import Message, capture
 from feddep.audit.embedding_features import EmbeddingFeatures, Extract, PrototypeFeatures, sent_embeddings, train_encoders
 from feddep.audit.gradient_inversion import EmbeddingInversion, FeatureInversion
 from feddep.audit.pairs import Pairs, baseline_features, matched_pairs
 from feddep.audit.updates import UpdateFeatures
+from feddep.graph.graph import Graph
 from feddep.methods.fedgsl import fedgsl
 from feddep.methods.fedsage import cross_client
 from feddep.methods.framework import Framework
@@ -30,6 +32,12 @@ from feddep.utils import seeding
 from feddep.utils.progress import track
 
 BOOTSTRAPS = 500
+
+PLACEBO = "model updates, the target's edges rewired"
+"""What leaves in the placebo, as the table says."""
+
+PLACEBO_OF = ("fedavg",)
+"""The frameworks that a placebo is run for."""
 
 
 class Observer(Protocol):
@@ -50,11 +58,13 @@ class Channel:
         leaves: what it is.
         observers: one per client.
         remark: what else the attack found, called after the last message.
+        attacked: one per client, for when it is attacked; by default the observers, which the attack on others is learned from.
     """
 
     leaves: str
     observers: Sequence[Observer] = ()
     remark: Callable[[], str] = str
+    attacked: Sequence[Observer] = ()
 
 
 def measure(framework: Framework, task: Task, parameters: Any) -> list[dict[str, Any]]:
@@ -88,7 +98,34 @@ def measure(framework: Framework, task: Task, parameters: Any) -> list[dict[str,
         framework.run(task, parameters)
     if kinds and not channels:
         raise AuditError(f"the framework {framework.name} sends {', '.join(sorted(kinds))}, which no attack here is made for")
+    if framework.name in PLACEBO_OF:
+        attacked = [updates_on_rewired_edges(framework, task, parameters, client) for client in range(len(pairs))]
+        channels.append(replace(channels[0], leaves=PLACEBO, attacked=attacked))
     return attack(task, pairs, channels if kinds else [])
+
+
+def updates_on_rewired_edges(framework: Framework, task: Task, parameters: Any, client: int) -> UpdateFeatures:
+    """Features of pairs from a client's updates in a run in which its edges, and no other client's, are :func:`rewired`."""
+    observer = UpdateFeatures(*task.subgraphs()[client])
+
+    def receive(message: Message) -> None:
+        if message.client == client:
+            observer.receive(message)
+
+    with capture(receive):
+        framework.run(rewired(task, client), parameters)
+    return observer
+
+
+def rewired(task: Task, client: int) -> Task:
+    """The run with a client's inner edges replaced by matched non-edges, of the same classes and nearly the same degrees."""
+    assert task.partition is not None
+    graph, nodes = task.graph, task.partition.nodes(client)
+    pairs = matched_pairs(graph.subgraph(nodes), seeding.generator(task.seed, f"client{client}", "audit", "placebo"))
+    edges = graph.edges()
+    others = edges[~np.isin(edges, nodes).all(axis=1)]
+    replaced = np.vstack([others, nodes[pairs.nodes[~pairs.is_edge]]])
+    return replace(task, graph=Graph.from_edges(replaced, graph.features, graph.labels, graph.num_classes), step_results={})
 
 
 def deliver(message: Message, channels: Sequence[Channel]) -> None:
@@ -102,21 +139,25 @@ def attack(task: Task, pairs: Sequence[Pairs], channels: Sequence[Channel]) -> l
 
     Returns:
         A row per channel, or one without any message: leaves; pairs, their number; coverage, share of them that the messages tell
-        of; AUC and TPR of the attack, of the baseline, and the gain, with their intervals; AUC of both among the covered pairs,
-        None without any; models, those selected; remark.
+        of; AUC and TPR of the attack, of the baseline, and the gain, with their intervals by a bootstrap of whole clients; AUC of
+        both among the covered pairs, None without any; models, those selected; remark.
     """
     group = np.repeat(np.arange(len(pairs)), [len(each.nodes) for each in pairs])
     is_edge = np.concatenate([each.is_edge for each in pairs])
     known = np.concatenate([baseline_features(*part, each) for part, each in zip(task.subgraphs(), pairs, strict=True)])
-    samples = bootstrap_samples(is_edge, BOOTSTRAPS, seeding.generator(task.seed, "audit", "bootstrap"))
+    samples = bootstrap_groups(group, BOOTSTRAPS, seeding.generator(task.seed, "audit", "bootstrap"))
     baseline = attack_each(known, is_edge, group, task.seed)
     rows = []
     for channel in track(channels, f"{task.name}: attacks") if channels else [Channel("nothing")]:
         found, covered = baseline, np.zeros(len(is_edge), dtype=bool)
         if channel.observers:
-            features = np.concatenate([each.features(of) for each, of in zip(channel.observers, pairs, strict=True)])
-            covered = np.isfinite(features).any(axis=1)
-            found = attack_each(np.column_stack([known, standardise(features, group)]), is_edge, group, task.seed)
+            learned, attacked = (
+                np.concatenate([each.features(of) for each, of in zip(observers, pairs, strict=True)])
+                for observers in (channel.observers, channel.attacked or channel.observers)
+            )
+            covered = np.isfinite(attacked).any(axis=1)
+            features = [np.column_stack([known, standardise(each, group)]) for each in (learned, attacked)]
+            found = attack_each(features[0], is_edge, group, task.seed, features[1])
         row: dict[str, Any] = {"leaves": channel.leaves, "pairs": len(is_edge), "coverage": float(covered.mean())}
         compared = {"": (found.scores, None), "baseline_": (baseline.scores, None), "gain_": (found.scores, baseline.scores)}
         for prefix, (scores, subtracted) in compared.items():

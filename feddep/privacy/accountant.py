@@ -101,10 +101,11 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     * d < D, without replacement (Theorem B.1): ε = ln((D+1)/(D+1−d)), δ = d/D;
     * d ≥ D, with replacement (Theorem B.2): ε = d · ln((D+1)/D), δ = 1 − ((D−1)/D)^d.
 
-    Neither is monotone in D: at d = 5, D = 6 has a larger ε and δ than D = 5, where the law changes.
+    Neither is monotone in D: at d = 5, D = 6 has a larger ε and δ than D = 5, where the law changes.  The lemma is about all
+    graphs of least degree D, and is wrong for some: :func:`feddep.privacy.profile.lemma_b1_fails`.
 
     Args:
-        degree: number of neighbours D.
+        degree: least number of neighbours D.
         fanout: number of neighbours d that are drawn.
 
     Raises:
@@ -157,7 +158,9 @@ def amplify(guarantee: Guarantee, rate: float) -> Guarantee:
     """Amplification by a Bernoulli sampler (Balle et al. 2020; Theorem 3.1): (ln(1 + r(e^ε − 1)), rδ).
 
     The theorem assumes that the sampler picks the records a mechanism may read.  FedDEP's picks generated embeddings, after
-    neighbour lists have been read: the premise is not met.
+    neighbour lists have been read: the premise is not met.  Where it is, (ε, δ) must be that of the shorter lists that the
+    sampler leaves; with that of the whole list, as in Theorem 3.1, rδ is too small: see
+    :func:`feddep.privacy.profile.selected_delta`.
     """
     if rate in (0, 1):
         return guarantee if rate else Guarantee(0.0, 0.0)

@@ -89,6 +89,37 @@ def most_roots(degree: int, hops: int) -> int:
     return 2 * sum((degree - 1) ** hop for hop in range(hops))
 
 
+def most_roots_of_node(degree: int, hops: int, replaced: bool = False) -> int:
+    """The most roots whose trees may depend on one node, in any graph of no larger degree D: 1 + Σ_{1 ≤ l ≤ L} D (D − 1)^(l−1).
+
+    The node itself, and the nodes up to L hops from it: those read its features, or the list of one of its neighbours.  Of a node
+    that is replaced by one with other neighbours, those near either; both are bounded as any node is.
+    """
+    require_count("degree D", degree)
+    require_count("number of hops L", hops)
+    return 1 + (1 + replaced) * sum(degree * (degree - 1) ** hop for hop in range(hops))
+
+
+def roots_of_nodes(graph: Graph, roots: np.ndarray, hops: int) -> np.ndarray:
+    """For each node, the number of roots whose trees depend on it: itself, if it is one, and those up to L hops from it.
+
+    Args:
+        graph: the graph.
+        roots: the nodes whose trees are sampled, each once.
+        hops: number of hops L of the trees.
+
+    Returns:
+        int64, shape (n,).
+    """
+    require_count("number of hops L", hops)
+    closed = sp.csr_array(graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr"))
+    near = closed
+    for _ in range(hops - 1):
+        near = near @ closed
+        near.data[:] = 1
+    return np.diff(near[:, roots].tocsr().indptr).astype(np.int64)
+
+
 def _parts(graph: Graph, edges: np.ndarray, hops: int, fanout: int) -> Iterator[np.ndarray]:
     """The edges in parts whose trees have at most so many paths."""
     closed = graph.adjacency.astype(np.float64) + sp.eye_array(graph.num_nodes, format="csr")

@@ -15,7 +15,9 @@ most C (:mod:`feddep.privacy.dpsgd`).  Two levels, each by Rényi DP and by the 
   changes each tree (:func:`feddep.privacy.changed_trees.most_changed`).  The pair composes by Zhu et al. (2022, Theorem 10), on
   a grid by "connecting the dots" (Doroshenko et al., 2022), which can only raise δ.
 
-docs/privacy_proofs.md has the proofs, and what is not covered.
+On the node level, graphs differ in a node with all its edges.  It is the same pair with the simple bound, for the training nodes
+up to L hops away (:func:`feddep.privacy.changed_trees.most_roots_of_node`).  docs/privacy_proofs.md has the proofs, and what is
+not covered.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""What DP-SGD guarantees of a training: how each client's training nodes are sampled, and ε on the example and edge level.
+"""What DP-SGD guarantees of a training: how each client's training nodes are sampled, and ε on the example, edge and node level.
 
 The accounting is in :mod:`feddep.privacy.dpsgd_accounting`.  The sampling rate q and the number of steps T are those of
 :class:`feddep.privacy.dpsgd.PrivateLearner`; how likely edges change trees is that of the client's own graph.
@@ -14,13 +14,18 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.privacy.accountant import PrivacyError, require_count
-from feddep.privacy.changed_trees import most_changed, tree_changes
-from feddep.privacy.dpsgd_accounting import Epsilons, binomial_changes, calibrate_noise, edge_level, example_level
+from feddep.privacy.changed_trees import most_changed, roots_of_nodes, tree_changes
+from feddep.privacy.dpsgd_accounting import NO_GUARANTEE, Epsilons, binomial_changes, calibrate_noise, edge_level, example_level
 from feddep.privacy.formatting import format_number
 from feddep.privacy.sampling_guarantees import client_graphs, client_name
 
 VACUOUS_EPSILON = 10.0
 """A larger ε is called vacuous: "weak to no formal privacy guarantees" (Ponomareva et al., 2023, "How to DP-fy ML")."""
+
+
+Adjacency = Literal["added or removed", "replaced", "removed"]
+"""How two graphs differ in one node: it is there or not; it has other features, another label and other edges; or it is a node of
+one given graph and not there in the other."""
 
 
 @dataclass(frozen=True)
@@ -55,26 +60,29 @@ class PoissonSampling:
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeChanges:
-    """How many trees of a batch an edge changes, or the worst one of many.
+class TreeChanges:
+    """How many trees of a batch an edge or a node changes, or the worst one of many.
 
     Attributes:
         bound: ``trees``, by how likely the edge changes each tree, or ``simple``, by how many trees it may change.
-        law: probability that it changes j = 0 … k trees of a batch, or a stochastically larger law; shape (k + 1,).
+        law: probability that it changes j = 0 … k trees of a batch, or a stochastically larger law; shape (k + 1,).  None where
+            nothing bounds how many.
+        node: how graphs differ in a node and all its edges; None where they differ in an edge.
     """
 
     bound: Literal["trees", "simple"]
-    law: np.ndarray = field(repr=False)
+    law: np.ndarray | None = field(repr=False)
+    node: Adjacency | None = None
 
     @classmethod
-    def simple(cls, roots: int, rate: float) -> "EdgeChanges":
-        """The simple bound, see :func:`feddep.privacy.dpsgd_accounting.binomial_changes`."""
-        return cls("simple", binomial_changes(roots, rate))
+    def simple(cls, roots: int | None, rate: float, node: Adjacency | None = None) -> "TreeChanges":
+        """The simple bound, see :func:`feddep.privacy.dpsgd_accounting.binomial_changes`; without ``roots`` no bound at all."""
+        return cls("simple", None if roots is None else binomial_changes(roots, rate), node)
 
     @property
-    def roots(self) -> int:
-        """Number k of training nodes whose trees may depend on the edge."""
-        return len(self.law) - 1
+    def roots(self) -> int | None:
+        """Number k of training nodes whose trees may depend on the edge or node; None if there is no bound."""
+        return None if self.law is None else len(self.law) - 1
 
 
 @dataclass(frozen=True)
@@ -82,24 +90,28 @@ class DpsgdGuarantee:
     """ε on one level.
 
     Attributes:
-        level: what is protected: an ``example``, that is a training node with its sampled tree, or an ``edge``.
-        bound: of an edge, by which bound, see :class:`EdgeChanges`.
+        level: what is protected: an ``example``, that is a training node with its sampled tree, an ``edge`` or a ``node``.
+        bound: of an edge or node, by which bound, see :class:`TreeChanges`.
         sigma: noise multiplier σ.
-        roots: of an edge, the number k of training nodes whose trees may depend on it.
+        roots: of an edge or node, the number k of training nodes whose trees may depend on it; None without a bound.
         one_step: ε of a single step, as FedDEP quotes the ε of a single sampling of neighbours.
         all_steps: ε of the training.
+        node: of a node, how graphs differ in it.
     """
 
-    level: Literal["example", "edge"]
+    level: Literal["example", "edge", "node"]
     bound: str | None
     sigma: float
     roots: int | None
     one_step: Epsilons
     all_steps: Epsilons
+    node: Adjacency | None = None
 
     def remark(self) -> str | None:
         """A sentence, without its full stop, if the guarantee is vacuous."""
         least = self.all_steps.least
+        if self.level == "node" and self.roots is None and least > 0:
+            return f"{protected(self)}: without a bound on degrees there is no ε at all"
         if self.sigma == 0 and least > 0:
             return f"{protected(self)}: without noise there is no ε at all"
         if least > VACUOUS_EPSILON:
@@ -113,43 +125,50 @@ class DpsgdGuarantee:
         return {**vars(self), **epsilons, "remark": self.remark()}
 
 
-def protected(by: DpsgdGuarantee | EdgeChanges | None) -> str:
-    """What is protected, in words, and by which bound; a training node if there is no edge."""
+def protected(by: DpsgdGuarantee | TreeChanges | None) -> str:
+    """What is protected, in words, and by which bound; a training node if there is neither an edge nor a node."""
     if by is None or by.bound is None:
         return "a training node with its sampled tree"
+    if by.node is not None:
+        trees = "any number of" if by.roots is None else f"up to {by.roots}"
+        return f"a node that is {by.node}, in the trees of {trees} training nodes"
     bound = {"trees": "bound by trees", "simple": "simple bound"}[by.bound]
     return f"an edge in the trees of up to {by.roots} training nodes ({bound})"
 
 
-def _epsilons(sigma: float, sampling: PoissonSampling, steps: int, delta: float, edge: EdgeChanges | None) -> Epsilons:
-    if edge is None:
+def _epsilons(sigma: float, sampling: PoissonSampling, steps: int, delta: float, changes: TreeChanges | None) -> Epsilons:
+    if changes is None:
         return example_level(sigma, sampling.rate, steps, delta)
-    return edge_level(sigma, edge.law, steps, delta)
+    if changes.law is None:
+        nothing = steps == 0 or sampling.rate == 0
+        return edge_level(sigma, np.ones(1), steps, delta) if nothing else NO_GUARANTEE
+    return edge_level(sigma, changes.law, steps, delta)
 
 
-def dpsgd_guarantee(sigma: float, sampling: PoissonSampling, delta: float, edge: EdgeChanges | None = None) -> DpsgdGuarantee:
-    """ε of a training with noise multiplier σ, for δ of one step and of all together; of an example without an ``edge``.
+def dpsgd_guarantee(sigma: float, sampling: PoissonSampling, delta: float, changes: TreeChanges | None = None) -> DpsgdGuarantee:
+    """ε of a training with noise multiplier σ, for δ of one step and of all together; of an example without ``changes``.
 
     Raises:
         PrivacyError: if a value is outside its range.
     """
-    epsilons = [_epsilons(sigma, sampling, steps, delta, edge) for steps in (min(1, sampling.steps), sampling.steps)]
-    if edge is None:
-        return DpsgdGuarantee("example", None, sigma, None, *epsilons)
-    return DpsgdGuarantee("edge", edge.bound, sigma, edge.roots, *epsilons)
+    one, every = (_epsilons(sigma, sampling, steps, delta, changes) for steps in (min(1, sampling.steps), sampling.steps))
+    if changes is None:
+        return DpsgdGuarantee("example", None, sigma, None, one, every)
+    level: Literal["edge", "node"] = "edge" if changes.node is None else "node"
+    return DpsgdGuarantee(level, changes.bound, sigma, changes.roots, one, every, changes.node)
 
 
 def calibrated_guarantee(
-    epsilon: float, sampling: PoissonSampling, delta: float, edge: EdgeChanges | None = None
+    epsilon: float, sampling: PoissonSampling, delta: float, changes: TreeChanges | None = None
 ) -> DpsgdGuarantee:
     """The same with the least noise that keeps ε, see :func:`feddep.privacy.dpsgd_accounting.calibrate_noise`.
 
     Raises:
         PrivacyError: if no noise does; names the least ε that can be kept.
     """
-    purpose = f"with δ = {delta:g} for {sampling.steps} steps at the sampling rate {sampling.rate:g} to hide {protected(edge)}"
-    sigma = calibrate_noise(epsilon, lambda sigma: _epsilons(sigma, sampling, sampling.steps, delta, edge), purpose)
-    return dpsgd_guarantee(sigma, sampling, delta, edge)
+    purpose = f"with δ = {delta:g} for {sampling.steps} steps at the sampling rate {sampling.rate:g} to hide {protected(changes)}"
+    sigma = calibrate_noise(epsilon, lambda sigma: _epsilons(sigma, sampling, sampling.steps, delta, changes), purpose)
+    return dpsgd_guarantee(sigma, sampling, delta, changes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +182,14 @@ class ClientTrees:
         changes: bound on the probability that an edge changes a training node's tree, shape (edges, n), see
             :func:`feddep.privacy.changed_trees.tree_changes`.  Below, each edge once more for lists with stand-ins for neighbours
             at other clients, which FedGNN's clients draw from.
+        node_roots: the most training nodes whose trees may depend on one and the same node.
     """
 
     client: int | None
     nodes: int
     edges: int
     changes: sp.csr_array = field(repr=False)
+    node_roots: int = 0
 
     @property
     def name(self) -> str:
@@ -190,13 +211,13 @@ class ClientTrees:
         """How many of all training nodes' trees one edge changes on average, at most."""
         return float(self.changes.sum(axis=1).max(initial=0))
 
-    def worst_edge(self, rate: float) -> EdgeChanges:
+    def worst_edge(self, rate: float) -> TreeChanges:
         """The worst edge, or a worse one, for batches of that sampling rate, see :func:`most_changed`."""
-        return EdgeChanges("trees", most_changed(self.changes, rate))
+        return TreeChanges("trees", most_changed(self.changes, rate))
 
     def as_dict(self) -> dict[str, int | float | None]:
         """Ready for JSON."""
-        return {name: getattr(self, name) for name in ("client", "nodes", "edges", "training", "roots", "changed")}
+        return {name: getattr(self, name) for name in ("client", "nodes", "edges", "training", "roots", "changed", "node_roots")}
 
 
 def client_trees(graph: Graph, partition: Partition | None, split: Split, layers: int, fanout: int) -> list[ClientTrees]:
@@ -222,5 +243,8 @@ def client_trees(graph: Graph, partition: Partition | None, split: Split, layers
         roots, elsewhere = split.restrict(nodes).train, graph.degrees[nodes] - part.degrees
         lists = [None, elsewhere] if elsewhere.any() else [None]
         changes = [tree_changes(part, roots, layers, fanout, stand_ins) for stand_ins in lists]
-        found.append(ClientTrees(client, part.num_nodes, part.num_edges, sp.csr_array(sp.vstack(changes, format="csr"))))
+        of_nodes = int(roots_of_nodes(part, roots, layers).max())
+        found.append(
+            ClientTrees(client, part.num_nodes, part.num_edges, sp.csr_array(sp.vstack(changes, format="csr")), of_nodes)
+        )
     return found

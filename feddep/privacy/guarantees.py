@@ -3,6 +3,9 @@
 A framework that draws neighbours for its mini-batches has the guarantee of the sampling, with or without noise; DP-SGD adds that
 of its noise.  The two are about different observers: the first about one who sees the drawn neighbours, the second about one who
 sees all weights that a client sends.
+
+Those of DP-SGD for edges are per instance, as they are read off the private graph, and are of the training with its inputs given:
+no framework here has a finite ε for edges (docs/privacy.md).
 """
 
 import math
@@ -14,7 +17,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.privacy.accountant import Guarantee, PublishedGuarantee, SamplingParameters, published_guarantee
-from feddep.privacy.dpsgd_guarantees import DpsgdGuarantee, EdgeChanges, PoissonSampling, client_trees, dpsgd_guarantee
+from feddep.privacy.dpsgd_guarantees import DpsgdGuarantee, PoissonSampling, TreeChanges, client_trees, dpsgd_guarantee
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.sampling_guarantees import SamplingGuarantee, sampling_guarantees
 from feddep.training.setting import Setting
@@ -37,7 +40,7 @@ class ClientGuarantee:
         all: the guarantee of all together.
         times: number of samplings or steps.
         framework: whose noise it is; empty for sampling, which is that of every framework.
-        bound: on the edge level, ``trees`` or ``simple``, see :class:`feddep.privacy.dpsgd_guarantees.EdgeChanges`; else empty.
+        bound: on the edge level, ``trees`` or ``simple``, see :class:`feddep.privacy.dpsgd_guarantees.TreeChanges`; else empty.
         sigma: noise multiplier σ.
         degree: of sampling, the number of neighbours D of that node; of the worst node by the exact guarantee none is named, as
             a list that loses and one that gains a neighbour are compared.
@@ -81,7 +84,7 @@ def client_guarantees(
         yield from _of_sampling(found)
     for client in client_trees(graph, partition, split, setting.layers, setting.fanout) if noises else []:
         sampling = PoissonSampling.of_training(client.training, setting.batch_size, epochs)
-        levels = (None, client.worst_edge(sampling.rate), EdgeChanges.simple(client.roots, sampling.rate))
+        levels = (None, client.worst_edge(sampling.rate), TreeChanges.simple(client.roots, sampling.rate))
         for framework, sigma in noises.items():
             for edge in levels:
                 yield from _of_noise(client.client, framework, sampling, dpsgd_guarantee(sigma, sampling, DELTA, edge))

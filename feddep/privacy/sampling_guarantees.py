@@ -15,7 +15,7 @@ from feddep.privacy.accountant import (
     SamplingParameters,
     published_guarantee,
 )
-from feddep.privacy.profile import exact_at_node, exact_guarantee, lemma_b1_fails
+from feddep.privacy.profile import at_border, exact_at_node, exact_guarantee
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,8 @@ class SamplingGuarantee:
         return float(self.degree_counts[:degree].sum() / self.nodes)
 
     def share_contradicted(self) -> float:
-        """Share of the nodes for which Lemma B.1 is wrong, see :func:`feddep.privacy.profile.lemma_b1_fails`; in 0 … 1."""
-        wrong = [lemma_b1_fails(degree, self.parameters.fanout) for degree in range(len(self.degree_counts))]
+        """Share of the nodes for which Lemma B.1 is wrong, see :func:`feddep.privacy.profile.at_border`; in 0 … 1."""
+        wrong = [at_border(degree, self.parameters.fanout) for degree in range(len(self.degree_counts))]
         return float(self.degree_counts[wrong].sum() / self.nodes)
 
     def as_dict(self) -> dict[str, object]:

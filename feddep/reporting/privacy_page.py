@@ -22,14 +22,15 @@ itself is in `privacy.csv`. docs/privacy.md says what the numbers mean, and what
 - *Vacuous* are a δ near 1, whatever the ε, and an ε far above 10: what is sent may then be e^ε times as likely with an edge as
   without.
 - Neighbour sampling promises something to who does *not* see the drawn neighbours; δ is the chance that they show an edge. DP-SGD
-  promises something about all weights that a client sends, whoever sees them.
+  promises something about all weights that a client sends, whoever sees them, if its inputs do not depend on the same edges.
 - The slack δ' of the composition theorem, and δ of DP-SGD, are {DELTA:g}: below one over the number of edges of any client that
   has fewer than {1 / DELTA:,.0f}.
 """
 _SAMPLING = """\
 - *worst node*, *median node*: of all clients' the one for which the exact δ is largest.
-- *theorem*: FedDEP's, for one sampling, at the least degree of the client's nodes, for which it is stated, or at that of its
-  median node. It has no ε for a node without neighbours.
+- *theorem*: FedDEP's, for one sampling, at the least degree of the client's nodes, for which it is stated, or, for comparison, at
+  that of its median node. It has no ε for a node without neighbours. It is wrong where δ is below the exact one, as it is for
+  lists of d and d + 1 neighbours, and at any smaller least degree whose δ is below theirs.
 - *all*: after L hops times N epochs of the classifier's training, composed as in the theorem that is cited. What FedDEP trains
   before, its local GNNs, reads the same lists as often again.
 - *exact*: the least δ there is, for every ε from 0: see docs/privacy.md.
@@ -38,10 +39,15 @@ _NOISE = """\
 - *example*: a training node with its sampled tree is there or not, the usual notion of DP-SGD, which says nothing of edges.
   *edge*: an edge of the client's graph is there or not; up to k training nodes read it. The bound by trees counts each as often
   as the edge can change its tree; *simple*, for comparison, whenever it is sampled.
+- The ε of edges are *per instance*: k and the chances of a change are read off the private graph. They are no guarantee, and are
+  private themselves. One for every graph takes a public bound on degrees: `python -m feddep dpsgd --degree`, for nodes, too.
+- They are of the noised training alone. *as a framework*: FedDEP w/o NFDP trains on embeddings, and FedGNN shares some, that are
+  computed from the same edges without noise, so that no finite ε holds for an edge.
+- The clipping norm was chosen by accuracy on the clients' private validation nodes, which no ε here accounts for.
 - *one*: a single step, which is how FedDEP quotes the ε of a single sampling beside σ; *all*: the T steps of the training.
 - RDP and PLD are two accountings of the same noise. Both bound ε from above.
 - What a client shares besides the weights it trains with noise, such as prototypes, embeddings or validation counts, is not
-  covered.
+  covered by any of the other columns.
 """
 
 
@@ -123,7 +129,7 @@ def _noise(cases: Sequence[Case]) -> str:
     header = ["dataset", "M", "framework", "σ", "q", "T", "k"]
     for level in ("example", "edge"):
         header += [f"{level}: {of_level[0]}", *of_level[1:]]
-    header.append("simple: all, PLD")
+    header += ["simple: all, PLD", "edge, as a framework"]
     levels = (("example", ""), ("edge", "trees"))
     columns = [(*level, times, by) for level in levels for times in ("one", "all") for by in ("rdp", "pld")]
     columns.append(("edge", "simple", "all", "pld"))
@@ -137,7 +143,7 @@ def _noise(cases: Sequence[Case]) -> str:
             line.append(_span([found.roots for found in own], "d"))
             for level, bound, times, accounting in columns:
                 line.append(_largest(getattr(found, times) for found in _select(own, level, accounting, bound)))
-            lines.append(line)
+            lines.append([*line, format_number(math.inf)])  # inputs and messages depend on edges without noise
     return table(header, lines)
 
 

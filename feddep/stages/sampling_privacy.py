@@ -3,9 +3,9 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from feddep.privacy.accountant import VACUOUS_DELTA, PublishedGuarantee, SamplingParameters, published_guarantee
+from feddep.privacy.accountant import VACUOUS_DELTA, PublishedGuarantee, SamplingParameters, amplify, published_guarantee
 from feddep.privacy.formatting import aligned_table, format_delta, sentences
-from feddep.privacy.profile import exact_guarantee, lemma_b1_fails
+from feddep.privacy.profile import at_border, exact_guarantee, lemma_b1_fails, one_sided_losses, selected_delta
 from feddep.stages.privacy_flags import NAME_THE_GRAPH, add_graph_arguments, given, load_graph, refuse, write
 
 if TYPE_CHECKING:
@@ -75,25 +75,39 @@ def _steps(published: PublishedGuarantee) -> str:
 
 
 def _comparison(published: PublishedGuarantee) -> tuple[list[dict[str, object]], str]:
-    """The exact guarantee for a list that loses and one that gains a neighbour, ready for JSON and as a table."""
-    fanout, samplings = published.parameters.fanout, published.parameters.samplings
+    """The exact guarantee for a list that loses and one that gains a neighbour, ready for JSON and as a table.
+
+    And for lists of d and d + 1 neighbours, which a graph of a least degree up to d may have.
+    """
+    fanout, samplings, degree = published.parameters.fanout, published.parameters.samplings, published.degree
     title = "The exact δ of these samplings, for every ε ≥ 0 (lists that differ in one neighbour; drawn neighbours are seen)"
     header = ["lists of", "published δ", "exact δ", f"after {samplings}", "exact δ, order seen"]
+    header += ["if absent: ε", "δ", "if present: ε", "δ"]
     found: list[dict[str, object]] = []
     rows = []
-    for length in (published.degree - 1, published.degree):
+    for length in dict.fromkeys((degree - 1, degree, max(degree, fanout))):
+        absent, present = one_sided_losses(length, fanout)
         exact = {
             "one": exact_guarantee(length, fanout),
             "all": exact_guarantee(length, fanout, samplings),
             "one_with_order": exact_guarantee(length, fanout, ordered=True),
         }
-        found.append({"lengths": [length, length + 1], **{name: guarantee.as_dict() for name, guarantee in exact.items()}})
-        rows.append([f"{length} and {length + 1} neighbours", *map(format_delta, [published.one, *exact.values()])])
-    return found, aligned_table(title, header, rows, left={0})
+        sides = {"absent": absent, "present": present}
+        as_dicts = {name: guarantee.as_dict() for name, guarantee in {**exact, **sides}.items()}
+        found.append({"lengths": [length, length + 1], **as_dicts})
+        cells = [*map(format_delta, [published.one, *exact.values()])]
+        for side in sides.values():
+            cells += [f"{side.epsilon:.4g}", format_delta(side)]
+        rows.append([f"{length} and {length + 1} neighbours", *cells])
+    note = (
+        "if absent, if present: the least δ on that side alone, of a list without or with the neighbour, and the least ε with it"
+    )
+    return found, f"{aligned_table(title, header, rows, left={0})}\n{note}"
 
 
 def _remarks(published: PublishedGuarantee) -> list[str]:
     parameters, remarks = published.parameters, []
+    fanout = parameters.fanout
     if published.one.delta == 1:
         remarks.append("one neighbour is shown by every sampling: δ is 1, the guarantee is vacuous")
     elif published.composed.delta >= VACUOUS_DELTA:
@@ -103,11 +117,18 @@ def _remarks(published: PublishedGuarantee) -> list[str]:
             "the rate r counts where its sampler picks the neighbours that may be read; FedDEP's picks generated embeddings, "
             "after the lists have been read"
         )
-    if lemma_b1_fails(published.degree, parameters.fanout):
-        worst = exact_guarantee(parameters.fanout, parameters.fanout)
+        theirs, lengths = amplify(published.one, parameters.rate), (published.degree - 1, published.degree)
+        selected = max(selected_delta(length, fanout, parameters.rate, theirs.epsilon) for length in lengths)
         remarks.append(
-            f"Lemma B.1 is wrong here: lists of {parameters.fanout} and {parameters.fanout + 1} neighbours, drawn from with and "
-            f"without replacement, differ by δ = {format_delta(worst)} for every ε"
+            "where it does pick them first, fewer are left to draw from: one sampling has "
+            f"δ = {selected:.4g} with the amplified ε, and not r δ = {theirs.delta:.4g}"
+        )
+    if lemma_b1_fails(published.degree, fanout):
+        worst = format_delta(exact_guarantee(fanout, fanout))
+        when = "" if lemma_b1_fails(published.degree, fanout, both_lists=True) else f", if a node may keep {fanout}"
+        remarks.append(
+            f"Lemma B.1 is wrong for a least degree of {published.degree}{when}: in such a graph there may be lists of {fanout} "
+            f"and {fanout + 1} neighbours, drawn from with and without replacement, which differ by δ = {worst} for every ε"
         )
     return remarks
 
@@ -143,5 +164,5 @@ def _shares(clients: "list[SamplingGuarantee]") -> str:
         border = client.share_below(fanout + 2) - client.share_below(fanout)
         rows.append([client.name, *(f"{share:.1%}" for share in [*map(client.share_below, DEGREES), border])])
     table = aligned_table(title, header, rows, left={0})
-    wrong = f"Lemma B.1 is wrong for nodes of {fanout} or {fanout + 1} neighbours; see --degree"
-    return f"{table}\n{wrong}" if lemma_b1_fails(fanout, fanout) else table
+    wrong = f"Lemma B.1 is wrong for nodes of {fanout} or {fanout + 1} neighbours, whatever the least degree; see --degree"
+    return f"{table}\n{wrong}" if at_border(fanout, fanout) else table

@@ -137,3 +137,93 @@ def test_no_gain_over_oneself():
     assert (found.value, found.low, found.high) == (0, 0, 0)
     samples = attack_statistics.bootstrap_samples(positive, 50, rng)
     assert attack_statistics.interval(attack_statistics.auc, values + 3 * positive, positive, samples, values).low > 0
+
+
+def test_whole_groups_are_drawn():
+    group = np.array([0, 0, 1, 1, 1, 2])
+    samples = attack_statistics.bootstrap_groups(group, 200, np.random.default_rng(0))
+    for sample in samples:
+        drawn = np.bincount(group[sample], minlength=3) / [2, 3, 1]
+        assert (drawn == drawn.astype(int)).all()
+        assert drawn.sum() == 3
+        assert sorted(sample) == sorted(np.concatenate([np.tile(np.flatnonzero(group == k), int(drawn[k])) for k in range(3)]))
+    assert len({tuple(sorted(sample)) for sample in samples}) == 10  # multisets of three out of three
+
+
+def test_pairs_of_one_client_are_not_independent():
+    """Each of eight clients has an AUC of its own: an interval over pairs is far too narrow for the next client."""
+    rng = np.random.default_rng(0)
+    group, positive = np.repeat(np.arange(8), 200), np.tile(np.arange(200) < 100, 8)
+    values = rng.normal(size=1600) + positive * rng.normal(0.5, 0.5, size=8)[group]
+    widths = []
+    for samples in (attack_statistics.bootstrap_samples(positive, 200, rng), attack_statistics.bootstrap_groups(group, 200, rng)):
+        found = attack_statistics.interval(attack_statistics.auc, values, positive, samples)
+        widths.append(found.high - found.low)
+    assert widths[1] > 2 * widths[0]
+
+
+def slow_p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+    """The theorem as it is written."""
+    chance = math.exp(epsilon) / (1 + math.exp(epsilon))
+    f = [sum(math.comb(r, k) * chance**k * (1 - chance) ** (r - k) for k in range(max(w, 0), r + 1)) for w in range(-m, r + 1)]
+    return min(1.0, f[v + m] + 2 * m * delta * max((f[v - i + m] - f[v + m]) / i for i in range(1, m + 1)))
+
+
+@given(st.integers(1, 12), st.data())
+def test_the_p_value_is_that_of_the_theorem(m, data):
+    r = data.draw(st.integers(1, m))
+    v = data.draw(st.integers(0, r))
+    epsilon, delta = data.draw(st.floats(0, 4)), data.draw(st.sampled_from([0.0, 1e-5, 0.01, 0.3]))
+    found = attack_statistics.one_run_p_value(m, r, v, epsilon, delta)
+    assert found == pytest.approx(slow_p_value(m, r, v, epsilon, delta), abs=1e-12)
+
+
+def told(epsilon: float, delta: float, canaries: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Each coin by itself: certain with probability δ, else by randomised response, as a score of ±2 or ±1."""
+    coins = rng.random(canaries) < 0.5
+    certain = rng.random(canaries) < delta
+    right = certain | (rng.random(canaries) < math.exp(epsilon) / (1 + math.exp(epsilon)))
+    return np.where(coins == right, 1.0, -1.0) * (1 + certain), coins
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1e-4)])
+def test_one_run_bounds_randomised_response_from_below_and_closely(epsilon, delta):
+    rng = np.random.default_rng(11)
+    found = [attack_statistics.one_run_bound(*told(epsilon, delta, 2000, rng), delta)["low"] for _ in range(30)]
+    assert sum(low > epsilon for low in found) <= 5  # 5 % of 30, and room for chance
+    assert np.mean(found) > epsilon - 0.3
+
+
+def test_the_level_of_one_run_is_kept_where_it_is_tight():
+    """All coins guessed, one number of guesses: the p-value of randomised response itself is below 5 % in no more runs."""
+    rng, wrong = np.random.default_rng(3), 0
+    for _ in range(400):
+        scores, coins = told(1.0, 0.0, 200, rng)
+        correct = int(((scores > 0) == coins).sum())
+        wrong += attack_statistics.one_run_p_value(200, 200, correct, 1.0, 0.0) < 0.05
+    assert 4 <= wrong <= 34  # of 20
+
+
+def test_one_run_of_gaussian_noise_stays_below_its_epsilon():
+    rng, epsilon = np.random.default_rng(3), 1.0
+    delta = _phi(0.5 - epsilon) - math.exp(epsilon) * _phi(-0.5 - epsilon)
+    coins = rng.random(20_000) < 0.5
+    found = attack_statistics.one_run_bound(rng.normal(size=20_000) + coins, coins, delta)
+    assert found["low"] < epsilon
+    exact = attack_statistics.one_run_bound(rng.normal(size=20_000) + coins, coins, 1e-6)
+    assert 0.9 < exact["low"] < 5.4  # ε for δ = 1e-6
+    assert exact["low"] < exact["most"]
+
+
+def test_one_run_says_nothing_of_nothing_and_no_more_than_canaries_can():
+    rng = np.random.default_rng(0)
+    coins = rng.random(500) < 0.5
+    assert attack_statistics.one_run_bound(np.zeros(500), coins, 1e-5)["low"] == 0
+    found = attack_statistics.one_run_bound(np.where(coins, 1.0, 0.0), coins, 0.0)
+    low, most = (0.0125 ** (1 / guesses) for guesses in (150, 500))  # a quarter of the error; not all of 500 are there by halves
+    assert found["low"] >= math.log(low / (1 - low)) - 1e-3
+    assert found["most"] == pytest.approx(math.log(most / (1 - most)), abs=1e-3)
+    with pytest.raises(AuditError, match="1 canaries in one run; at least 2"):
+        attack_statistics.one_run_bound(np.zeros(1), np.array([True]), 0.0)
+    with pytest.raises(AuditError, match="δ is 1"):
+        attack_statistics.one_run_bound(np.zeros(9), np.zeros(9, dtype=bool), 1.0)

@@ -44,7 +44,8 @@ def test_a_part_is_a_table_with_its_provenance(flags, tmp_path):
     partition = ["--clients", "3", "--partition", str(tmp_path / "partition.safetensors")]
     assert main([*flags, *partition, "--part", "membership", "--output", str(output)]) == 0
     table = pd.read_csv(output)
-    assert table["framework"].tolist() == ["fedavg"]
+    assert table["framework"].tolist() == ["fedavg", "fedavg"]
+    assert table["leaves"].tolist() == ["model updates", membership.PLACEBO]
     assert 0.5 < table["auc"][0] <= 1
     facts = json.loads(output.with_suffix(".json").read_text())
     assert facts["specification"]["framework"] == {"name": "fedavg"}

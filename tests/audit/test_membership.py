@@ -1,6 +1,7 @@
 """Edge membership inference on whole runs, and the stage and the report around it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,38 @@ def test_claimed_guarantees_are_of_what_leaves():
     claims = ClaimedGuarantees(task_of(rounds=50), {"feddep_wo_nfdp": 2.0})
     assert claims.of("fedavg", "model updates") == claims.of("feddep", "model updates")
     assert "in 100 times, whatever ε" in claims.of("fedavg", "model updates")
-    assert claims.of("feddep_wo_nfdp", "model updates").startswith("DP-SGD, σ = 2: ε = ")
+    assert claims.of("feddep_wo_nfdp", "model updates").startswith("none as a framework; training alone, σ = 2: ε = ")
+    assert claims.of("feddep_wo_nfdp", "model updates").endswith("per instance")
+    assert claims.of("fedavg", membership.PLACEBO).startswith("a control")
     assert claims.of("fedsage_plus", "gradients returned to other clients").startswith("edges: all, (0, 0)")
     assert claims.of("fedgraph", "embeddings of border nodes").startswith("none")
+
+
+def test_an_attack_gains_nothing_on_a_target_that_trained_on_other_edges():
+    true, placebo = (rows := attacked("fedavg"))
+    assert [row["leaves"] for row in rows] == ["model updates", membership.PLACEBO]
+    assert placebo["baseline_auc"] == true["baseline_auc"]
+    assert placebo["gain_auc"] < true["gain_auc"]
+
+
+def test_the_placebo_changes_the_edges_of_the_target_alone():
+    task = task_of(rounds=1)
+    other = membership.rewired(task, 1)
+    for client, ((graph, split), (now, same)) in enumerate(zip(task.subgraphs(), other.subgraphs(), strict=True)):
+        assert (same.train == split.train).all()
+        assert (now.features != graph.features).nnz == 0
+        edges, replaced = ({tuple(edge) for edge in each.edges().tolist()} for each in (graph, now))
+        if client != 1:
+            assert edges == replaced
+            continue
+        assert not edges & replaced
+        assert 0.8 * len(edges) < len(replaced) <= len(edges)
+        assert (now.degrees <= graph.degrees).all()
+        counts = [np.bincount(graph.labels[each.edges()].sum(axis=1)) for each in (graph, now)]
+        assert np.abs(counts[0] - counts[1]).sum() <= len(edges) - len(replaced) + 1
+    across = [{tuple(edge) for edge in each.graph.edges().tolist()} for each in (task, other)]
+    clients = task.partition.client
+    assert all(clients[u] == clients[v] == 1 for u, v in across[0] ^ across[1])
 
 
 def findings(directory: Path) -> list[Path]:
@@ -109,6 +139,9 @@ def findings(directory: Path) -> list[Path]:
     canary = {"releases": "an update", "degree": 3, "runs": 8, "promised_epsilon": 1.0, "promised_delta": 1e-5, "promise": "x"}
     canary |= {"low": 0.5, "value": float("inf"), "high": float("inf"), "delta": 1e-5, "confidence": 0.95, "likely": 0.5}
     canary |= {"unlikely": 0.0, "least_delta": 0.1, "trials": 4}
+    watched = {**{name: canary[name] for name in ("promised_epsilon", "promised_delta", "promise", "low", "delta")}, "runs": 2}
+    watched |= {"releases": "DP-SGD", "degree": 0, "sigma": 2.0, "steps": 7, "canaries": 8, "guesses": 6, "correct": 5}
+    watched |= {"attainable": 0.7, "most": 1.25}
     rows = {"property": "density", "leaves": "an update", "clients": 9, "auc": 0.5, "auc_low": 0.4, "auc_high": 0.6, "model": "m"}
     rebuilt = [
         {
@@ -124,7 +157,7 @@ def findings(directory: Path) -> list[Path]:
         for knowledge in KNOWLEDGE
         for count in (3, 9)
     ]
-    tables = {"one": [{"framework": "fedavg", **row}], "two": [canary], "three": [rows], "four": rebuilt}
+    tables = {"one": [{"framework": "fedavg", **row}], "two": [canary, watched], "three": [rows], "four": rebuilt}
     for name, table in tables.items():
         pd.DataFrame(table).to_csv(directory / f"{name}.csv", index=False)
         (directory / f"{name}.json").write_text(json.dumps({"run": name}))
@@ -141,6 +174,7 @@ def test_the_report_puts_guarantee_above_attack(tmp_path):
     assert "whatever ε" in text
     assert "ε ≥" in text
     assert "every node" in text
+    assert re.search(r"\| 2 +\| 2 +\| 7 +\| 8 +\| ε = 1, δ = 1e-05 \(x\) +\| 5 of 6 +\| 0.50 +\| 0.70 +\| 1.25", text)
     assert (tmp_path / "figures" / "reconstruction.png").read_bytes()[:4] == b"\x89PNG"
     assert set(json.loads((tmp_path / "tables" / "audit.json").read_text())) == {
         *("membership/one", "canaries/two", "properties/three", "reconstruction/four")

@@ -65,6 +65,19 @@ def multisets(neighbours: Sequence[int], fanout: int) -> Law:
     return law
 
 
+def selected(neighbours: Sequence[int], fanout: int, rate: Fraction) -> Law:
+    """The law of the neighbours drawn, whatever their order, from those that a Bernoulli sampler has selected.
+
+    Each is selected with probability ``rate``.  Other arguments and errors as for :func:`sequences`.
+    """
+    law: defaultdict[RunResult, Fraction] = defaultdict(Fraction)
+    for kept in itertools.product((False, True), repeat=len(neighbours)):
+        chance = math.prod((rate if each else 1 - rate for each in kept), start=Fraction(1))
+        for drawn, share in multisets(list(itertools.compress(neighbours, kept)), fanout).items():
+            law[drawn] += chance * share
+    return law
+
+
 def repeated(law: Law, times: int) -> Law:
     """The law of ``times`` independent outcomes, one after the other."""
     return {

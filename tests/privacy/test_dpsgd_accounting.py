@@ -19,7 +19,7 @@ from scipy.stats import binom, norm
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.changed_trees import most_changed, most_roots, tree_changes
+from feddep.privacy.changed_trees import most_changed, most_roots, most_roots_of_node, roots_of_nodes, tree_changes
 from feddep.privacy.dpsgd_accounting import (
     _ORDERS,
     NO_GUARANTEE,
@@ -516,3 +516,44 @@ def double_tree(degree: int, depth: int) -> Graph:
 def test_the_bound_on_roots_is_attained(degree, hops):
     graph = double_tree(degree, hops - 1)
     assert roots_of_edges(graph, np.arange(graph.num_nodes), hops)[0] == most_roots(degree, hops)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(("hops", "fanout"), [(1, 1), (1, 3), (2, 1), (2, 2)])
+def test_the_roots_of_a_node_are_those_whose_trees_its_removal_changes(name, hops, fanout):
+    graph = Graph.from_edges(np.array(SMALL[name]), np.eye(5), np.zeros(5), 1)
+    edges = graph.edges()
+    for node in range(5):
+        without = Graph.from_edges(edges[(edges != node).all(axis=1)], graph.features, graph.labels, 1)
+        changed = [
+            root == node or law_of_trees(graph, root, hops, fanout) != law_of_trees(without, root, hops, fanout)
+            for root in range(5)
+        ]
+        for roots in (np.arange(5), np.array([0, 2, 3]), np.array([], dtype=int)):
+            assert roots_of_nodes(graph, roots, hops)[node] == sum(changed[root] for root in roots)
+        assert sum(changed) <= most_roots_of_node(int(graph.degrees.max()), hops)
+
+
+def trees(degree: int, depth: int, count: int) -> Graph:
+    """Trees of that depth, in which all but the last nodes have ``degree`` neighbours; nodes 0 … count − 1 are their tops."""
+    edges, tops, nodes = [], [(top, degree) for top in range(count)], count
+    for _ in range(depth):
+        fresh = []
+        for top, branches in tops:
+            for _ in range(branches):
+                edges.append((top, nodes))
+                fresh.append((nodes, degree - 1))
+                nodes += 1
+        tops = fresh
+    return Graph.from_edges(np.array(edges), np.eye(nodes), np.zeros(nodes), 1)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_the_bound_on_the_roots_of_a_node_is_attained(degree, hops):
+    """A node that is replaced may leave the top of one tree and become that of another."""
+    graph = trees(degree, hops, 2)
+    everybody = np.arange(graph.num_nodes)
+    left, joined = roots_of_nodes(graph, everybody, hops)[:2]
+    assert left == joined == most_roots_of_node(degree, hops)
+    assert left + joined - 1 == most_roots_of_node(degree, hops, replaced=True)

@@ -18,8 +18,8 @@ from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.privacy.dpsgd_accounting import Epsilons, binomial_changes, edge_level, example_level
 from feddep.privacy.dpsgd_guarantees import (
     DpsgdGuarantee,
-    EdgeChanges,
     PoissonSampling,
+    TreeChanges,
     calibrated_guarantee,
     client_trees,
     dpsgd_guarantee,
@@ -44,14 +44,14 @@ def test_batches_are_those_that_the_learner_draws(nodes, epochs):
 
 def test_one_step_and_all_steps_on_both_levels():
     sampling = PoissonSampling(0.1, 30)
-    example, edge = dpsgd_guarantee(2.0, sampling, 1e-5), dpsgd_guarantee(2.0, sampling, 1e-5, EdgeChanges.simple(3, 0.1))
+    example, edge = dpsgd_guarantee(2.0, sampling, 1e-5), dpsgd_guarantee(2.0, sampling, 1e-5, TreeChanges.simple(3, 0.1))
     assert (example.level, edge.level) == ("example", "edge")
     assert example.one_step == example_level(2.0, 0.1, 1, 1e-5)
     assert example.all_steps == example_level(2.0, 0.1, 30, 1e-5)
     assert edge.one_step == edge_level(2.0, binomial_changes(3, 0.1), 1, 1e-5)
     assert edge.all_steps == edge_level(2.0, binomial_changes(3, 0.1), 30, 1e-5)
     law = np.array([0.8, 0.15, 0.04, 0.01])
-    by_trees = dpsgd_guarantee(2.0, sampling, 1e-5, EdgeChanges("trees", law))
+    by_trees = dpsgd_guarantee(2.0, sampling, 1e-5, TreeChanges("trees", law))
     assert by_trees.one_step == edge_level(2.0, law, 1, 1e-5)
     assert by_trees.all_steps == edge_level(2.0, law, 30, 1e-5)
     assert [each.bound for each in (example, edge, by_trees)] == [None, "simple", "trees"]
@@ -60,14 +60,14 @@ def test_one_step_and_all_steps_on_both_levels():
 
 
 def test_nobody_to_train_on_spends_nothing():
-    for edge in (None, EdgeChanges.simple(0, 0.0), EdgeChanges.simple(3, 0.0), EdgeChanges("trees", np.array([1.0, 0, 0, 0]))):
+    for edge in (None, TreeChanges.simple(0, 0.0), TreeChanges.simple(3, 0.0), TreeChanges("trees", np.array([1.0, 0, 0, 0]))):
         nothing = dpsgd_guarantee(2.0, PoissonSampling.of_training(0, 32, 50), 1e-5, edge)
         assert nothing.one_step == nothing.all_steps == Epsilons(0.0, 0.0)
         assert nothing.remark() is None
 
 
 def test_a_budget_is_kept_with_little_to_spare():
-    for edge in (EdgeChanges.simple(2, 0.2), EdgeChanges("trees", np.array([0.8, 0.15, 0.05]))):
+    for edge in (TreeChanges.simple(2, 0.2), TreeChanges("trees", np.array([0.8, 0.15, 0.05]))):
         found = calibrated_guarantee(3.0, PoissonSampling(0.2, 20), 1e-5, edge)
         assert 2.9 < found.all_steps.least <= 3.0
         assert dpsgd_guarantee(0.98 * found.sigma, PoissonSampling(0.2, 20), 1e-5, edge).all_steps.least > 3.0
@@ -77,16 +77,16 @@ def test_a_budget_that_cannot_be_kept_names_what_it_was_for():
     with pytest.raises(
         PrivacyError, match=r"δ = 1e-05 for 500 steps at the sampling rate 0\.5 to hide an edge .*\(simple bound\); "
     ):
-        calibrated_guarantee(0.001, PoissonSampling(0.5, 500), 1e-5, EdgeChanges.simple(10, 0.5))
+        calibrated_guarantee(0.001, PoissonSampling(0.5, 500), 1e-5, TreeChanges.simple(10, 0.5))
     with pytest.raises(
         PrivacyError, match=r"to hide an edge in the trees of up to 1 training nodes \(bound by trees\); the least"
     ):
-        calibrated_guarantee(0.0001, PoissonSampling(0.5, 500), 1e-5, EdgeChanges("trees", np.array([0.5, 0.5])))
+        calibrated_guarantee(0.0001, PoissonSampling(0.5, 500), 1e-5, TreeChanges("trees", np.array([0.5, 0.5])))
 
 
 def test_what_is_vacuous_is_said():
     assert dpsgd_guarantee(2.0, PoissonSampling(0.1, 30), 1e-5).remark() is None
-    remark = dpsgd_guarantee(2.0, PoissonSampling(0.1, 30), 1e-5, EdgeChanges.simple(50, 0.1)).remark()
+    remark = dpsgd_guarantee(2.0, PoissonSampling(0.1, 30), 1e-5, TreeChanges.simple(50, 0.1)).remark()
     assert remark is not None
     assert remark.startswith("an edge in the trees of up to 50 training nodes (simple bound): ")
     assert remark.endswith("the guarantee is vacuous")
@@ -103,7 +103,7 @@ TERMS = st.tuples(st.floats(0.3, 8), st.floats(0.01, 1), st.integers(1, 20), st.
 def test_an_edge_costs_the_more_the_more_read_it(terms, roots, more):
     sigma, rate, steps, power = terms
     few, many = (
-        dpsgd_guarantee(sigma, PoissonSampling(rate, steps), 10.0**power, EdgeChanges.simple(k, rate))
+        dpsgd_guarantee(sigma, PoissonSampling(rate, steps), 10.0**power, TreeChanges.simple(k, rate))
         for k in (roots, roots + more)
     )
     for one, other in ((few.one_step, many.one_step), (few.all_steps, many.all_steps), (few.one_step, few.all_steps)):

@@ -12,7 +12,7 @@ from sampling_laws import roots_of_edges
 from feddep.__main__ import main
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
-from feddep.privacy.changed_trees import most_changed, most_roots
+from feddep.privacy.changed_trees import most_changed, most_roots, roots_of_nodes
 from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level, example_level
 from feddep.privacy.dpsgd_guarantees import client_trees
 from feddep.utils.storage import read_json
@@ -54,12 +54,38 @@ def test_rate_and_steps_may_be_given(capsys):
     assert "an edge in" not in given_directly
 
 
-def test_the_degree_bounds_the_roots(capsys):
+def test_the_degree_bounds_the_roots(capsys, tmp_path):
     most = most_roots(5, 2)
     bounded = run(capsys, "--sigma", "2", *RUN, "--degree", "5", "--layers", "2", "--level", "edge")
-    assert bounded == run(capsys, "--sigma", "2", *RUN, "--roots", str(most), "--level", "edge")
+    by_roots = run(capsys, "--sigma", "2", *RUN, "--roots", str(most), "--level", "edge")
+    assert bounded.splitlines()[:4] == by_roots.splitlines()[:4]
+    assert "A guarantee for every graph of no larger degree" in bounded
+    assert "A guarantee for edges only if k is public" in by_roots
     assert "a training node with" not in bounded
     assert "up to 80 training nodes" in run(capsys, "--sigma", "2", *RUN, "--degree", "50", "--layers", "2")
+
+
+def test_nodes_are_bounded_by_the_degree_alone(capsys, tmp_path):
+    output = tmp_path / "dpsgd.json"
+    few = ["--sigma", "4", "--rate", "0.1", "--steps", "10", "--output", str(output)]
+    run(capsys, *few, "--degree", "3", "--layers", "2")
+    written = read_json(output)
+    assert written["scope"] == "all graphs"
+    assert [(level["level"], level["node"], level["roots"]) for level in written["levels"]] == [
+        *(("example", None, None), ("edge", None, 6), ("node", "added or removed", 10), ("node", "replaced", 19))
+    ]
+    for level in written["levels"][2:]:
+        assert level["all_steps"] == edge_level(4.0, binomial_changes(level["roots"], 0.1), 10, 1e-5).as_dict()
+
+    text = run(capsys, *few, "--level", "node")
+    assert "without a bound on degrees there is no ε at all" in text
+    for level in read_json(output)["levels"]:
+        assert level["roots"] is None
+        assert level["all_steps"] == {"rdp": None, "pld": None}
+    assert "no ε holds for all graphs" in run(capsys, "--sigma", "4", "--rate", "0.1", "--steps", "10")
+
+    run(capsys, "--sigma", "4", "--batch-size", "2", "--nodes", "20", "--rounds", "1", "--level", "node", "--output", str(output))
+    assert [level["roots"] for level in read_json(output)["levels"]] == [20, 20]
 
 
 @pytest.mark.slow
@@ -95,8 +121,8 @@ def test_clients_of_a_graph(capsys, tmp_path):
         assert client["roots"] == roots_of_edges(own, np.arange(18), 2).max()
         (facts,) = [each for each in client_trees(graph, partition, split, 2, 3) if each.client == client["client"]]
         assert client["changed"] == facts.changed
-        example, edge, simple = client["levels"]
-        assert [level["bound"] for level in client["levels"]] == [None, "trees", "simple"]
+        example, edge, simple, node = client["levels"]
+        assert [level["bound"] for level in client["levels"]] == [None, "trees", "simple", "simple"]
         assert example["all_steps"] == example_level(3.0, 8 / 18, 15, 1e-5).as_dict()
         assert edge["all_steps"] == edge_level(3.0, most_changed(facts.changes, 8 / 18), 15, 1e-5).as_dict()
         assert simple["all_steps"] == edge_level(3.0, binomial_changes(client["roots"], 8 / 18), 15, 1e-5).as_dict()
@@ -104,7 +130,12 @@ def test_clients_of_a_graph(capsys, tmp_path):
         line = next(line for line in text.splitlines() if line.startswith(f"  client {client['client']} "))
         assert line.split()[2:8] == ["18", "0.4444", "15", str(client["roots"]), f"{client['changed']:.4g}", "3"]
         numbers = [level[steps][by] for level in (edge, simple) for steps in ("one_step", "all_steps") for by in ("rdp", "pld")]
-        assert line.split()[-7:] == ["3", *(f"{number:.4g}" for number in numbers[:4] + numbers[6:])]
+        assert line.split()[-10:-3] == ["3", *(f"{number:.4g}" for number in numbers[:4] + numbers[6:])]
+        assert (node["node"], node["roots"]) == ("removed", roots_of_nodes(own, np.arange(18), 2).max())
+        assert node["all_steps"] == edge_level(3.0, binomial_changes(node["roots"], 8 / 18), 15, 1e-5).as_dict()
+        assert line.split()[-3:] == [str(node["roots"]), *(f"{node['all_steps'][by]:.4g}" for by in ("rdp", "pld"))]
+    assert read_json(output)["scope"] == "per instance"
+    assert "Per instance: k, and how likely trees change, are read off this graph" in text
     whole = run(capsys, "--sigma", "4", *files[:2], *files[4:], *terms, "--level", "example")
     assert "the graph  36" in whole
     assert "edge: σ" not in whole
@@ -153,6 +184,10 @@ def test_below_what_plds_can_tell(capsys, tmp_path):
         (["--sigma", "2", "--graph", "g"], "--split is missing; with --graph it is needed for its training nodes"),
         (["--epsilon", "0", *RUN], "the budget ε is 0.0"),
         (["--epsilon", "nan", *RUN], "the budget ε is nan"),
+        (
+            ["--epsilon", "1", "--rate", "0.1", "--steps", "3", "--level", "node"],
+            "to hide a node that is added or removed, in the trees of any number of training nodes; the least",
+        ),
         (
             ["--epsilon", "0.0001", *RUN, "--roots", "40", "--level", "edge"],
             "to hide an edge in the trees of up to 40 training nodes (simple bound); the least",

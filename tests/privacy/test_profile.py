@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sampling_laws import divergence, enumerated_delta, multisets, repeated, sequences
+from sampling_laws import divergence, enumerated_delta, multisets, repeated, selected, sequences
 from scipy.stats import chisquare
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import NOBODY, sample_neighbours
-from feddep.privacy.accountant import Guarantee, PrivacyError, one_sampling
-from feddep.privacy.profile import exact_guarantee, lemma_b1_fails
+from feddep.privacy.accountant import Guarantee, PrivacyError, amplify, one_sampling
+from feddep.privacy.profile import at_border, exact_guarantee, lemma_b1_fails, one_sided_losses, selected_delta
 from graphs import star
 
 FANOUTS = range(1, 5)
@@ -73,11 +73,72 @@ def test_the_published_bound_fails_at_the_border_and_is_tight_elsewhere(degree, 
     laws = {n: multisets(range(n), fanout) for n in (degree - 1, degree, degree + 1)}
     factor = Fraction(math.exp(one_sampling(degree, fanout).epsilon))
     deltas = [enumerated_delta(laws[degree], laws[other], factor) for other in (degree - 1, degree + 1)]
-    if lemma_b1_fails(degree, fanout):
+    if at_border(degree, fanout):
         assert max(deltas) > published(degree, fanout)
     else:
         assert max(deltas) == published(degree, fanout)
         assert max(enumerated_delta(laws[degree], laws[other], Fraction(1)) for other in (degree - 1, degree + 1)) == max(deltas)
+
+
+@pytest.mark.parametrize("both_lists", [False, True])
+@pytest.mark.parametrize("fanout", [*FANOUTS, 5])
+@pytest.mark.parametrize("degree", range(1, 9))
+def test_for_which_least_degrees_the_published_bound_fails(degree, fanout, both_lists):
+    """Over all pairs of lists of which one, or both, have at least D neighbours; longer ones than here differ less."""
+    shortest = degree if both_lists else degree - 1
+    laws = {n: multisets(range(n), fanout) for n in range(shortest, 11)}
+    factor = Fraction(math.exp(one_sampling(degree, fanout).epsilon))
+    worst = max(enumerated_delta(laws[n + 1], laws[n], factor) for n in range(shortest, 10))
+    assert lemma_b1_fails(degree, fanout, both_lists) == (worst > published(degree, fanout))
+
+
+def test_which_least_degrees_are_refuted_for_a_fan_out_of_five():
+    assert [degree for degree in range(1, 30) if lemma_b1_fails(degree, 5)] == [3, 4, 5, 6]
+    assert [degree for degree in range(1, 30) if lemma_b1_fails(degree, 5, both_lists=True)] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("fanout", [*FANOUTS, 5])
+@pytest.mark.parametrize("length", range(1, 8))
+def test_each_side_has_its_own_loss(length, fanout):
+    present, absent = multisets(range(length + 1), fanout), multisets(range(length), fanout)
+    for found, (true, other) in zip(one_sided_losses(length, fanout), ((absent, present), (present, absent)), strict=True):
+        assert float(divergence(true, other, Fraction(math.exp(found.epsilon)))) == pytest.approx(found.delta, abs=1e-12)
+        assert float(divergence(true, other, Fraction(10**9))) == pytest.approx(found.delta, abs=1e-12)  # δ is the least
+        if found.epsilon > 0:  # and ε the least with it
+            assert float(divergence(true, other, Fraction(math.exp(0.99 * found.epsilon)))) > found.delta + 1e-4
+    hidden, shown = one_sided_losses(length, fanout)
+    if length != fanout:
+        assert (hidden.delta, shown.epsilon) == (0, 0)
+        assert hidden.epsilon == pytest.approx(one_sampling(length, fanout).epsilon)
+        assert shown.delta == pytest.approx(one_sampling(length + 1, fanout).delta)
+
+
+def test_nothing_hides_the_first_edge_of_a_node():
+    assert one_sided_losses(0, 5) == (Guarantee(0.0, -math.inf),) * 2
+
+
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
+@pytest.mark.parametrize("fanout", FANOUTS)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_drawing_from_selected_neighbours_is_that_of_the_enumeration(length, fanout, rate):
+    longer, shorter = (selected(range(n), fanout, rate) for n in (length + 1, length))
+    for factor in FACTORS:
+        found = selected_delta(length, fanout, float(rate), math.log(factor))
+        assert found == pytest.approx(float(enumerated_delta(longer, shorter, factor)), abs=1e-12)
+
+
+def test_a_bernoulli_sampler_does_not_amplify_as_published():
+    """Six neighbours of which 2 are drawn, selected with r = 0.1: r d/D is 0.033, the truth 0.089."""
+    theirs = amplify(one_sampling(6, 2), 0.1)
+    assert theirs.delta == pytest.approx(0.1 * 2 / 6)
+    assert selected_delta(5, 2, 0.1, theirs.epsilon) == pytest.approx(0.08893608, abs=1e-8)
+    drawn = {n: sum(share for drawn, share in selected(range(n), 2, Fraction(1, 10)).items() if n - 1 in drawn) for n in (6,)}
+    assert selected_delta(5, 2, 0.1, 30.0) == pytest.approx(float(drawn[6]))  # no ε lowers it
+    assert selected_delta(5, 2, 1.0) == pytest.approx(exact_guarantee(5, 2).delta)
+
+
+def test_long_lists_are_no_trouble():
+    assert selected_delta(100_000, 5, 0.5) == pytest.approx(0.5 * 5 / 50_001, rel=1e-3)
 
 
 def test_the_counter_example_of_fan_out_five():
@@ -174,6 +235,15 @@ def test_only_short_lists_are_enumerated():
 def test_counts_out_of_range_are_refused(wrong, named):
     with pytest.raises(PrivacyError, match=named):
         exact_guarantee(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [((-1, 2, 0.5), "degree is -1"), ((2, 0, 0.5), "fan-out d is 0"), ((2, 2, 1.5), "rate r is 1.5"), ((2, 2, 1, -1), "ε is -1")],
+)
+def test_a_selection_out_of_range_is_refused(wrong, named):
+    with pytest.raises(PrivacyError, match=named):
+        selected_delta(*wrong)
 
 
 def test_a_fanout_below_one_has_no_law():

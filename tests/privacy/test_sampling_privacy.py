@@ -48,8 +48,26 @@ def test_the_defaults_are_one_sampling(capsys):
 
 def test_the_border_is_pointed_out(capsys):
     text = run(capsys, "--degree", "5", "--fanout", "5")
-    assert "Lemma B.1 is wrong here: lists of 5 and 6 neighbours" in text
+    assert "Lemma B.1 is wrong for a least degree of 5: in such a graph there may be lists of 5 and 6 neighbours" in text
     assert "δ = 0.9616 for every ε" in text
+
+
+def test_a_smaller_least_degree_than_that_of_the_border_is_refuted_too(capsys, tmp_path):
+    output = tmp_path / "privacy.json"
+    text = run(capsys, "--degree", "3", "--fanout", "5", "--output", str(output))
+    assert "Lemma B.1 is wrong for a least degree of 3: in such a graph there may be lists of 5 and 6 neighbours" in text
+    assert [each["lengths"] for each in read_json(output)["degree"]["exact"]] == [[2, 3], [3, 4], [5, 6]]
+    assert "Lemma B.1 is wrong" not in run(capsys, "--degree", "2", "--fanout", "5")
+    assert "for a least degree of 6, if a node may keep 5:" in run(capsys, "--degree", "6", "--fanout", "5")
+
+
+def test_both_sides_and_what_selection_gives_are_shown(capsys, tmp_path):
+    output = tmp_path / "privacy.json"
+    text = run(capsys, "--degree", "6", "--fanout", "2", "--rate", "0.1", "--output", str(output))
+    assert "one sampling has δ = 0.08894 with the amplified ε, and not r δ = 0.03333" in text
+    shorter, _ = read_json(output)["degree"]["exact"]
+    assert (shorter["absent"]["delta"], shorter["present"]["epsilon"]) == (0, 0)
+    assert shorter["absent"]["epsilon"] == pytest.approx(math.log(6 / 4))
 
 
 def test_columns_are_aligned(capsys):

@@ -26,11 +26,13 @@ sampling of d neighbours hides of an edge.
 - *published*: FedDEP's ε and δ of one sampling out of D neighbours, as in its Figure 5, and for r < 1 with its Bernoulli sampler.
   D is the least degree that the paper supposes for so many clients of MSAcademic. In truth the least is 0 or 1 (docs/privacy.md).
 - *exact δ*: of one sampling of a list of D neighbours, whatever the ε, and after *all* samplings, L hops times the epochs of the
-  classifier's training; r does not lower it.
+  classifier's training; r does not lower it. A graph whose least degree is D may have lists with a larger δ: for d = 5 and D = 3
+  that refutes the published δ (docs/privacy.md).
 - Every framework that draws its mini-batches' neighbours has this guarantee, FedAvg no less than FedDEP.
 - σ: the noise of a framework that is trained by DP-SGD besides. The paper sets these σ beside its ε without saying how one
   follows from the other; \\* marks another σ than the paper's for so many clients. What DP-SGD guarantees is in
-  results/tables/privacy.md.
+  results/tables/privacy.md. As frameworks they have no finite ε for edges: what they feed to the noised training, or share beside
+  it, depends on edges without noise. Their clipping norm was chosen on private validation nodes.
 """
 COLUMNS = ["fanout_d", "degree_D", "bernoulli_r", "samplings", "epsilon", "delta", "exact_delta", "exact_log10_rest"]
 COLUMNS += ["noise_sigma", "paper_sigma"]
