@@ -159,7 +159,7 @@ def show(value: Any) -> str:
     except (TypeError, ValueError):  # keys that JSON cannot have; integers of thousands of digits
         text = f"of type {type(value).__name__}"
     text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return text.encode(errors="backslashreplace").decode()
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def one_line(text: str) -> str:

@@ -3,6 +3,7 @@
 A source need not be trusted: the caller verifies every file.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def sources(dataset: Dataset, mirror: str | Path | None) -> Iterator[Source]:
         base = str(mirror).rstrip("/") + "/"
         yield Source("mirror URL", str(mirror), release, lambda: _server(release, f"{base}{release.format}/", base))
     else:
-        folder = Path(mirror).expanduser() if mirror else None
+        folder = Path(os.path.expanduser(mirror)) if mirror else None  # as it is where there is no such user
         yield Source("mirror folder", str(folder), release, lambda: _folder(release, folder))
     yield Source(dataset.url, dataset.url, release, lambda: _server(release, dataset.url))
     if package is not None:

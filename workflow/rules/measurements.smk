@@ -19,7 +19,7 @@ rule measure:
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    shell: feddep("measure --measurement {wildcards.kind} {params.task} --output {output:q}")
+    shell: feddep("measure --measurement {wildcards.kind:q} {params.task} --output {output:q}")
 
 
 rule quality:
@@ -109,7 +109,7 @@ rule audit_part:
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    shell: feddep("audit --part {wildcards.part} {params.task} --output {output.csv:q}")
+    shell: feddep("audit --part {wildcards.part:q} {params.task} --output {output.csv:q}")
 
 
 rule audit:
