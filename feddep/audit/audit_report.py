@@ -3,15 +3,17 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from pydantic import Field
 
 from feddep.audit import AuditError
 from feddep.audit.attack_statistics import ThresholdTest, evaluate_test
 from feddep.audit.reconstruction import KNOWLEDGE, summary
+from feddep.experiment.file_schemas import Findings
 from feddep.privacy.accountant import Guarantee
 from feddep.privacy.guarantees import client_guarantees
 from feddep.reporting import drawing
@@ -21,6 +23,7 @@ from feddep.reporting.labels import framework_title, sort_frameworks
 from feddep.reporting.markdown import table
 from feddep.training.task import Task
 from feddep.utils.csv_files import write_csv
+from feddep.utils.schemas import check, rows_with
 from feddep.utils.storage import read_json, write_json, write_text
 
 PARTS = {"membership": "gain_auc", "canaries": "least_delta", "properties": "property", "reconstruction": "knowledge"}
@@ -133,12 +136,11 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
     found: dict[str, list[pd.DataFrame]] = {part: [] for part in PARTS}
     provenance = {}
     for file in files:
-        frame = pd.read_csv(file, keep_default_na=False, na_values=[""])
-        part = next((part for part, column in PARTS.items() if column in frame), None)
-        if part is None:
-            raise AuditError(f"{file} is no table of this audit: it has the columns {', '.join(map(str, frame.columns))}")
+        part, frame = _read(file)
         found[part].append(frame)
-        provenance[f"{part}/{file.stem}"] = read_json(file.with_suffix(".json"))
+        facts = read_json(file.with_suffix(".json"))
+        check(file.with_suffix(".json"), "provenance of findings", Findings, facts)
+        provenance[f"{part}/{file.stem}"] = facts
     for part, frames in found.items():
         if not frames:
             raise AuditError(f"none of the findings is of the part {part}; run the stage audit with --part {part}")
@@ -148,19 +150,59 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
     membership = membership.set_index("framework").loc[sort_frameworks(membership["framework"])].reset_index()
     _, canaries, properties, reconstruction = (frames[0] for frames in found.values())
     scores = summary(records(reconstruction))
-    tables = output / "tables"
-    write_csv(tables / "audit.csv", membership)
-    for name, frame in {"canaries": canaries, "properties": properties, "reconstruction": reconstruction}.items():
-        write_csv(tables / f"audit_{name}.csv", frame)
     text = [
         f"# What leaves a client, attacked\n\n{title}\n\n{_NOTES}\n{_membership(membership)}",
         f"## Lower bounds on ε\n\n{_CANARIES.format(delta=canaries['delta'][0])}\n{_canaries(canaries)}",
         f"## Properties of clients\n\n{_PROPERTIES}\n{_properties(properties)}",
         f"## Features from prototypes\n\n{_RECONSTRUCTION}\n{_reconstruction(scores)}",
     ]
+    drawn = figure(scores)
+    tables = output / "tables"
+    write_csv(tables / "audit.csv", membership)
+    for name, frame in {"canaries": canaries, "properties": properties, "reconstruction": reconstruction}.items():
+        write_csv(tables / f"audit_{name}.csv", frame)
     write_text(tables / "audit.md", "\n".join(text))
     write_json(tables / "audit.json", provenance)
-    write_figure(figure(scores), output / "figures", "reconstruction")
+    write_figure(drawn, output / "figures", "reconstruction")
+
+
+Number = Annotated[float, Field(allow_inf_nan=True)]
+_COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "membership": {
+        **{"framework": str, "leaves": str, "remark": str | None, "coverage": Number, "baseline_auc": Number},
+        **{"baseline_tpr": Number, "covered_auc": Number | None, "covered_baseline_auc": Number | None},
+        **{f"{score}{end}": Number | None for score in ("auc", "gain_auc", "tpr") for end in ("", "_low", "_high")},
+    },
+    "canaries": {
+        **dict.fromkeys(("releases", "promise"), str),
+        **dict.fromkeys(("degree", "trials", "promised_epsilon", "promised_delta", "likely", "unlikely"), Number),
+        **dict.fromkeys(("low", "least_delta", "delta"), Number),
+    },
+    "properties": {"property": str, "leaves": str, **dict.fromkeys(("auc", "auc_low", "auc_high"), Number)},
+    "reconstruction": {
+        **{"knowledge": Literal[KNOWLEDGE], "every_node": bool},
+        **dict.fromkeys(("prototypes", "client", "nodes", "error", "match", "chance"), Number),
+    },
+}
+"""Columns that the report reads, with their types."""
+
+
+def _read(file: Path) -> tuple[str, pd.DataFrame]:
+    """A table of findings, and the part that it is of.
+
+    Raises:
+        AuditError: if the file is no such table.
+        DataError: if columns are missing, or hold something else.
+    """
+    try:
+        frame = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    except ValueError as error:  # of pandas: no column, lines of different lengths, no UTF-8
+        raise AuditError(f"{file} is no table: {' '.join(str(error).split())}; run the stage audit again") from None
+    part = next((part for part, column in PARTS.items() if column in frame), None)
+    if part is None:
+        raise AuditError(f"{file} is no table of this audit: it has the columns {', '.join(map(str, frame.columns))}")
+    check(file, f"findings of the part {part}", rows_with(_COLUMNS[part]), records(frame))
+    return part, frame
 
 
 def _interval(row: dict[str, Any], name: str, sign: str = "") -> str:

@@ -13,7 +13,9 @@ from typing import Any
 from feddep.config import variants
 from feddep.config.loading import Config
 from feddep.experiment import fingerprint, keys, plan
+from feddep.experiment.file_schemas import GraphStatistics, Keyed, PartitionStatistics
 from feddep.methods import registry
+from feddep.utils import schemas
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_json, write_json
 
@@ -137,7 +139,9 @@ def publish(config: Config) -> list[Path]:
 
 def _publish(artifact: Artifact) -> bool:
     result = _read(artifact.result)
-    if "key" in result:
+    of_run = artifact.code is not None
+    schemas.check(artifact.result, "result", Keyed if of_run else GraphStatistics | PartitionStatistics, result)
+    if of_run:
         check_key(result, artifact.key, artifact.result)
     else:  # statistics do not name their key
         result = {"key": artifact.key, "statistics": result}

@@ -20,6 +20,7 @@ from feddep.config.loading import Config, entry
 from feddep.datasets import cached
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, records
+from feddep.experiment.file_schemas import Record, StatisticsRecord
 from feddep.experiment.migration import migrated
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task
@@ -29,6 +30,7 @@ from feddep.graph.split import random_split
 from feddep.methods import registry
 from feddep.methods.framework import Framework
 from feddep.training.task import Task
+from feddep.utils import schemas
 from feddep.utils.errors import DataError
 from feddep.utils.progress import track
 from feddep.utils.storage import canonical_json, read_json, write_json, write_text
@@ -76,6 +78,7 @@ def find_records(config: Config, renames: Mapping[str, Any]) -> dict[plan.Run, d
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for path in sorted(directory.rglob("*.json")):
         content = read_json(path)
+        schemas.check(path, "record", Record | StatisticsRecord, content)
         if "result" in content:
             specification = migrated(content["result"]["specification"], renames)
             found.setdefault(keys.digest(specification), {})[path.relative_to(directory).as_posix()] = content

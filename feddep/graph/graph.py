@@ -11,6 +11,9 @@ import scipy.sparse as sp
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_arrays, write_arrays
 
+_MOST = 10**7
+"""Most features or classes that a file may name, far above what fits into memory with as many weights."""
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -141,16 +144,47 @@ class Graph:
         """Read a graph that :meth:`save` wrote.
 
         Raises:
-            DataError: if the file is missing or damaged.
+            DataError: if the file is missing, damaged or holds something else.
         """
         arrays = read_arrays(path)
         try:
             num_features, num_classes = (int(value) for value in arrays["shape"])
             parts = arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"]
             features = sp.csr_matrix(parts, shape=(len(arrays["labels"]), num_features))
-            return cls(arrays["indptr"], arrays["indices"], features, arrays["labels"], num_classes)
+            graph = cls(arrays["indptr"], arrays["indices"], features, arrays["labels"], num_classes)
+            graph._check()
+            return graph
         except KeyError as error:
             raise DataError(f"{path} holds no graph: {error} is missing; run the stage prepare again") from None
+        except (ValueError, TypeError, OverflowError) as error:  # of arrays of other shapes, types or values
+            raise DataError(f"{path} holds no graph: {' '.join(str(error).split())}; run the stage prepare again") from None
+
+    def _check(self) -> None:
+        """Make sure that every array has the type that it is read as, and that no index leads out of the graph.
+
+        Raises:
+            ValueError: if not.
+        """
+        wanted = {"indptr": "int64", "indices": "int32", "labels": "int64"}
+        for name, dtype in wanted.items():
+            array = getattr(self, name)
+            if array.dtype != dtype or array.ndim != 1:
+                raise ValueError(f"{name} has type {array.dtype} and {array.ndim} axes")
+        n = self.num_nodes
+        sp.csr_matrix((self.indices, self.indices, self.indptr), shape=(n, n)).check_format(full_check=True)
+        sources = np.repeat(np.arange(n), np.diff(self.indptr))
+        if len(sources) != len(self.indices):
+            raise ValueError("some of its neighbours are of no node")
+        there, back = sources * n + self.indices, self.indices.astype(np.int64) * n + sources
+        if (np.diff(there) <= 0).any() or (sources == self.indices).any() or not np.array_equal(np.sort(back), there):
+            raise ValueError("its edges are not those of a simple undirected graph, in ascending order")
+        self.features.check_format(full_check=True)
+        if self.features.dtype != np.float32 or not np.isfinite(self.features.data).all():
+            raise ValueError("its features are not all numbers of single precision")
+        if not n or self.labels.min() < 0 or self.labels.max() >= self.num_classes:
+            raise ValueError("it has no nodes, or labels of other classes than it has")
+        if max(self.num_features, self.num_classes) > _MOST:
+            raise ValueError("it has more features or classes than can be")
 
 
 def mean_adjacency(graph: Graph) -> sp.csr_matrix:

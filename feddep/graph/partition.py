@@ -45,18 +45,34 @@ class Partition:
         write_arrays(path, {"client": self.client})
 
     @classmethod
-    def load(cls, path: str | Path) -> "Partition":
+    def load(cls, path: str | Path, nodes: int | None = None, clients: int | None = None) -> "Partition":
         """Read a partition that :meth:`save` wrote.
 
+        Args:
+            path: the file.
+            nodes: number of nodes of the graph that must be divided; any without it.
+            clients: number of clients that it must be divided among, likewise.
+
         Raises:
-            DataError: if the file is missing, damaged or holds something else.
+            DataError: if the file is missing, damaged, holds something else, or a partition of another graph or for another
+                number of clients.
         """
         arrays = read_arrays(path)
         client = arrays.get("client")
         # A negative id, or a client without nodes, is nothing that `save` was given by this module.
-        if client is None or not client.size or client.min() < 0 or not np.bincount(client).all():
+        if (
+            client is None
+            or (client.dtype, client.ndim) != (np.int64, 1)
+            or not (client.size and 0 <= client.min() <= client.max() < client.size)
+            or not np.bincount(client).all()
+        ):
             raise DataError(f"{path} holds no partition; run the stage partition again")
-        return cls(client, int(client.max()) + 1)
+        found = int(client.max()) + 1
+        if nodes not in (None, len(client)):
+            raise DataError(f"{path} divides {len(client)} nodes, but the graph has {nodes}; run the stage partition again")
+        if clients not in (None, found):
+            raise DataError(f"{path} divides a graph among {found} clients, but --clients is {clients}")
+        return cls(client, found)
 
 
 def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition:

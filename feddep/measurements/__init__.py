@@ -7,15 +7,23 @@
 Tables of a run are kept as JSON, each row with the columns of its run: setting, dataset, clients, framework, seed.
 """
 
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import create_model
 
 from feddep.config.loading import Config
 from feddep.experiment import plan
 from feddep.methods.framework import StepResult, load, run_steps
+from feddep.utils import schemas
 from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.parameters import Natural
+from feddep.utils.schemas import Schema
+from feddep.utils.storage import read_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +39,7 @@ COMPARED = ("fedsage_plus", "feddep_wo_proto", "feddep")
 """The frameworks of FedDEP's Table 1, in its order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measurement:
     """A measurement.
 
@@ -40,6 +48,7 @@ class Measurement:
         title: what it measures.
         needs: stages whose results it reads; a framework without them cannot be measured.
         files: what its page consists of, below the folder of results.
+        columns: those that its page reads, with their types, by table.
         digits: significant digits of its numbers; all without it.
     """
 
@@ -47,6 +56,7 @@ class Measurement:
     title: str
     needs: tuple[str, ...]
     files: tuple[str, ...]
+    columns: Mapping[str, Mapping[str, Any]]
     digits: int | None = 6
 
     def file(self, run: plan.Run) -> str:
@@ -96,6 +106,16 @@ class Measurement:
         of_run = {part: getattr(run, part) for part in ("setting", "dataset", "clients", "framework", "seed")}
         return {name: [{**of_run, **_rounded(row, self.digits)} for row in rows] for name, rows in tables.items()}
 
+    def read(self, path: Path) -> Tables:
+        """The tables of a run from their file.
+
+        Raises:
+            DataError: if the file is missing, damaged or holds something else.
+        """
+        tables = read_json(path)
+        schemas.check(path, f"tables of {self.name}", _schema(self), tables)
+        return cast(Tables, tables)
+
     def page(self, measured: Iterable[Tables]) -> dict[str, Any]:
         """The page over the tables of several runs, by file name, for :func:`feddep.reporting.files.write`.
 
@@ -110,6 +130,18 @@ class Measurement:
             raise DataError(f"the configuration's key {self.name} names no run; there is nothing to show")
         contents: dict[str, Any] = load(f"{__name__}.{self.name}:page")({name: frame(rows) for name, rows in tables.items()})
         return contents
+
+
+_RUN: Mapping[str, Any] = {"setting": str, "dataset": str, "clients": int | None, "framework": str, "seed": int}
+"""The columns of a run."""
+
+
+@functools.cache
+def _schema(measurement: Measurement) -> type[Schema]:
+    """Tables of rows, none empty, with the columns that the measurement's page reads."""
+    tables = measurement.columns.items()
+    fields: dict[str, Any] = {table: (schemas.rows_with({**_RUN, **columns}), ...) for table, columns in tables}
+    return create_model(measurement.name, __base__=Schema, **fields)
 
 
 def frame(rows: list[dict[str, Any]]) -> "pd.DataFrame":
@@ -147,6 +179,13 @@ MEASUREMENTS = {
             title="what FedDEP's generators generate beside predictions that need no training",
             needs=("prototypes",),
             files=("tables/quality.csv", "tables/quality.md"),
+            columns={
+                "quality": {
+                    "hidden": Literal["as in training", "anew"],
+                    "guess": Literal["DGen", "zero", "mean prototype", "own prototype"],
+                    **dict.fromkeys(["explained", "generated", "count_error"], float | None),
+                }
+            },
         ),
         Measurement(
             name="neighbourhoods",
@@ -156,6 +195,10 @@ MEASUREMENTS = {
                 *("tables/neighbourhoods.csv", "tables/neighbourhoods.md", "tables/missing_neighbours.csv"),
                 *("figures/missing_neighbours.svg", "figures/missing_neighbours.png"),
             ),
+            columns={
+                "distances": {"nodes": str, "neighbourhood": str, "mean": float | None, "std": float | None},
+                "counts": dict.fromkeys(["missing", "predicted", "nodes"], int),
+            },
         ),
         Measurement(
             name="label_distributions",
@@ -165,12 +208,26 @@ MEASUREMENTS = {
                 *("tables/label_distributions.csv", "tables/label_distributions.md"),
                 *("figures/label_distributions.svg", "figures/label_distributions.png"),
             ),
+            columns={
+                "label_distributions": {
+                    "what": Literal["held", "predicted", "true"],
+                    **dict.fromkeys(["number", "label", "nodes"], Natural),
+                }
+            },
         ),
         Measurement(
             name="overhead",
             title="what training generators of missing neighbours across clients costs, beside the formulas of FedDEP's Table 1",
             needs=("generator",),
             files=("tables/overhead.csv", "tables/overhead.md"),
+            columns={
+                "overhead": {
+                    "client": int | Literal["all"],
+                    "quantity": Literal["sought", "generated", "operations", "all_operations", "bytes_epoch", "bytes_total"],
+                    **dict.fromkeys(["of", "paper", "ours"], str),
+                    **dict.fromkeys(["measured", "paper_value", "ours_value"], float | None),
+                }
+            },
             digits=None,
         ),
     )

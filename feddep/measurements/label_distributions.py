@@ -20,7 +20,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import framework_title, place_title, sort_frameworks
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, DataError
 
 PLACE = ["setting", "dataset", "clients"]
 _NOTES = """\
@@ -74,7 +74,7 @@ def predicted(task: Task, weights: Mapping[str, Tensor]) -> np.ndarray:
         model = task.new_model()
         try:
             model.load_state_dict(of_model)
-        except RuntimeError:
+        except (RuntimeError, TypeError):  # the latter where a tensor is no number of the model's type
             raise ConfigError(f"{task.name} does not train a plain GraphSAGE, so its predictions cannot be shown") from None
         classes = task.evaluator.logits(model.eval()).argmax(dim=1).cpu().numpy()
         counts.append(np.bincount(classes[task.split.test], minlength=task.graph.num_classes))
@@ -110,6 +110,8 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, run in measured.groupby([*PLACE, "framework", "seed"], sort=False, dropna=False):
         counts = {what: part.pivot(index="number", columns="label", values="nodes") for what, part in run.groupby("what")}
+        if not {"predicted", "true"} <= set(counts) or len({tuple(part.columns) for part in counts.values()}) > 1:
+            raise DataError(f"the label distributions of {', '.join(map(str, key))} are not complete; measure them again")
         of = dict(zip([*PLACE, "framework", "seed"], key, strict=True))
         rows.append({**of, "distance": _distance(counts["predicted"], counts["true"])})
         if "held" in counts:

@@ -62,7 +62,7 @@ def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepRes
         ConfigError: if the run has no clients, or its generators generate no features.
     """
     generated = results["generator"]
-    if task.partition is None or not generated.of_clients("features"):
+    if task.partition is None or "client0.features" not in generated.tensors:
         raise ConfigError(f"{task.name} generates no features of neighbours, so there is nothing to compare")
     return {
         "distances": distances(task.graph, task.partition, generated),

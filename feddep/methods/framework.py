@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from feddep.utils.errors import DataError
 from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -31,10 +32,17 @@ class StepResult:
     ledger: list[dict[str, Any]] = field(default_factory=list)
 
     def of_clients(self, name: str) -> "list[Tensor]":
-        """The tensors ``client0.NAME``, ``client1.NAME`` … in the order of clients."""
+        """The tensors ``client0.NAME``, ``client1.NAME`` … in the order of clients.
+
+        Raises:
+            DataError: if there are none, as in a file of another step.
+        """
         found: list[Tensor] = []
         while (key := f"client{len(found)}.{name}") in self.tensors:
             found.append(self.tensors[key])
+        if not found:
+            held = ", ".join(sorted(self.tensors)) or "nothing"
+            raise DataError(f"the result of a step has no {name} of clients, but {held}; run the stage step again")
         return found
 
 

@@ -9,6 +9,8 @@ import pandas as pd
 
 from feddep.config.loading import Config
 from feddep.experiment import plan, records
+from feddep.experiment.file_schemas import Metrics
+from feddep.utils import schemas
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_json
 
@@ -58,9 +60,7 @@ def load_one(config: Config, run: plan.Run) -> FinishedRun:
     if not path.exists():
         raise DataError(f"the run {run.path} has not finished ({path} does not exist); run `snakemake` to make it")
     metrics = read_json(path)
-    missing = [part for part in ("key", "result", "provenance") if part not in metrics]
-    if missing:
-        raise DataError(f"{path} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
+    schemas.check(path, "result of a run", Metrics, metrics)
     records.check_key(metrics, expected.key, path)
     return FinishedRun(run, metrics["result"], metrics["provenance"])
 
@@ -75,31 +75,22 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
         client_accuracies: list of the clients' own test accuracies where each has its own model, else empty;
         rounds, best_round (mean over clients where each has its own);
         bytes: all bytes that crossed any client's border, in either direction.
-
-    Raises:
-        DataError: if a result lacks a part.
     """
     rows = []
     for one in finished:
         result = one.result
-        try:
-            rows.append(
-                {
-                    **one.identity,
-                    "best": float(result["accuracy"]["best"]),
-                    "last": float(result["accuracy"]["last"]),
-                    "validation": float(result["validation"]["best"]),
-                    "client_accuracies": [float(client["accuracy"]["best"]) for client in result["clients"]],
-                    "rounds": len(result["curve"]["round"]),
-                    "best_round": float(np.mean(result["best_round"])),
-                    "bytes": sum(int(entry["bytes"]) for entry in result["ledger"]),
-                }
-            )
-        except (KeyError, TypeError) as error:
-            raise DataError(
-                f"the result of the run {one.run.path} has not the expected form ({error!r}); delete its metrics.json "
-                f"and run `snakemake`"
-            ) from None
+        rows.append(
+            {
+                **one.identity,
+                "best": float(result["accuracy"]["best"]),
+                "last": float(result["accuracy"]["last"]),
+                "validation": float(result["validation"]["best"]),
+                "client_accuracies": [float(client["accuracy"]["best"]) for client in result["clients"]],
+                "rounds": len(result["curve"]["round"]),
+                "best_round": float(np.mean(result["best_round"])),
+                "bytes": sum(int(entry["bytes"]) for entry in result["ledger"]),
+            }
+        )
     return pd.DataFrame(rows).astype({"clients": "Int64"})
 
 

@@ -11,6 +11,7 @@ from feddep.audit import AuditError, audit_report, canaries, membership, propert
 from feddep.config.loading import entry
 from feddep.methods import registry
 from feddep.reporting.labels import dataset_title
+from feddep.stages import flags
 from feddep.stages import job as jobs
 from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import write_json
@@ -29,7 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reconstruct features from prototypes; or write the report of all",
     )
     parser.add_argument(
-        "--repetitions", type=int, metavar="R", help="canaries: runs with, and without, each edge (default: of each its own)"
+        "--repetitions",
+        type=flags.count,
+        metavar="R",
+        help="canaries: runs with, and without, each edge (default: of each its own)",
     )
     parser.add_argument(
         "--findings", type=Path, action="append", default=[], metavar="FILE", help="report: table of another part; repeatable"

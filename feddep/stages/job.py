@@ -1,6 +1,7 @@
 """What the stages that compute a part of a run have in common: their flags, and the task that they read.  No stage itself."""
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import torch
 from feddep.config import variants
 from feddep.config.loading import Config, entry
 from feddep.experiment import keys
-from feddep.experiment.plan import Run
+from feddep.experiment.file_schemas import StepFacts
+from feddep.experiment.plan import Run, check
 from feddep.experiment.provenance import environment
+from feddep.experiment.records import check_key
+from feddep.experiment.step_jobs import step_jobs
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
@@ -19,7 +23,8 @@ from feddep.graph.split import Split
 from feddep.methods.framework import StepResult
 from feddep.stages import flags
 from feddep.training.task import Task
-from feddep.utils.errors import DataError
+from feddep.utils import schemas
+from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.storage import read_arrays, read_json
 
 
@@ -29,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, help="name of the dataset, or of a variant such as cora,labelled=0.05")
     parser.add_argument("--framework", required=True, help="name of the framework, or of a variant such as feddep,prototypes=3")
     parser.add_argument("--setting", required=True, help="name of the training setting, or of a variant such as feddep,rounds=9")
-    parser.add_argument("--seed", type=int, required=True, help="seed of the run")
+    parser.add_argument("--seed", type=flags.seed, required=True, help="seed of the run")
     parser.add_argument(
-        "--clients", type=int, metavar="M", help="number of clients; none for a framework that sees the whole graph"
+        "--clients", type=flags.count, metavar="M", help="number of clients; none for a framework that sees the whole graph"
     )
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to read")
     parser.add_argument("--split", type=Path, required=True, metavar="FILE", help="split to read")
@@ -84,21 +89,25 @@ def read(arguments: argparse.Namespace) -> Job:
     """
     config = flags.config_of(arguments)
     run = Run(arguments.setting, arguments.dataset, arguments.clients, arguments.framework, arguments.seed)
+    check(run)
+    if (run.clients is None) != (arguments.partition is None):
+        raise ConfigError("--clients and --partition go together, and one is given without the other")
     specification = keys.specification(config, run)
     torch.set_num_threads(config["threads"])
     device = choose_device(config["device"])
-    steps = {stage: Path(file) for stage, file in (given.split("=", 1) for given in arguments.step)}
+    steps = flags.named_files("step", arguments.step)
+    facts = _step_facts(config, run, steps)
+    graph = load_graph(config, run.dataset, arguments.graph)
     task = build_task(
         specification,
-        load_graph(config, run.dataset, arguments.graph),
-        Split.load(arguments.split),
-        None if arguments.partition is None else Partition.load(arguments.partition),
+        graph,
+        Split.load(arguments.split, graph.num_nodes),
+        None if run.clients is None else Partition.load(arguments.partition, graph.num_nodes, run.clients),
         run.path,
         device,
-        {stage: read_step(file, device) for stage, file in steps.items()},
+        {stage: StepResult(_tensors(file, device), facts[stage]["ledger"]) for stage, file in steps.items()},
     )
-    seconds = {stage: read_json(facts_beside(file))["provenance"]["seconds"] for stage, file in steps.items()}
-    return Job(config, run, specification, task, seconds)
+    return Job(config, run, specification, task, {stage: facts[stage]["provenance"]["seconds"] for stage in steps})
 
 
 def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
@@ -113,10 +122,28 @@ def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
     return graph
 
 
-def read_step(file: Path, device: str) -> StepResult:
-    """The result of a step from its two files."""
-    tensors = {name: torch.from_numpy(array).to(device) for name, array in read_arrays(file).items()}
-    return StepResult(tensors, read_json(facts_beside(file))["ledger"])
+def _tensors(file: Path, device: str) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(array).to(device) for name, array in read_arrays(file).items()}
+
+
+def _step_facts(config: Config, run: Run, steps: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
+    """What lies beside the tensors of steps, by stage.
+
+    Raises:
+        ConfigError: if the run has no such step.
+        DataError: if a file is damaged, or of another step than the run's.
+    """
+    planned = {job.step.stage: job.key for job in step_jobs(config, run)}
+    found = {}
+    for stage, file in steps.items():
+        if stage not in planned:
+            known = ", ".join(planned) or "none"
+            raise ConfigError(f"--step names {stage!r}; the framework {run.framework} has {known}")
+        facts = read_json(facts_beside(file))
+        schemas.check(facts_beside(file), "facts of a step", StepFacts, facts)
+        check_key(facts, planned[stage], facts_beside(file))
+        found[stage] = facts
+    return found
 
 
 def facts_beside(file: Path) -> Path:

@@ -36,7 +36,6 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.measurements import MEASUREMENTS
     from feddep.reporting import files
     from feddep.utils.errors import DataError
-    from feddep.utils.storage import read_json
 
     measurement, config = MEASUREMENTS[arguments.measurement], flags.config_of(arguments)
     paths = {f"{path}": path for path in arguments.input or ()}
@@ -45,4 +44,4 @@ def main(arguments: argparse.Namespace) -> None:
     for name, path in paths.items():
         if not path.exists():
             raise DataError(f"{name} is not measured yet ({path} does not exist); run `snakemake` for the table")
-    files.write(arguments.output, measurement.page(read_json(path) for path in paths.values()))
+    files.write(arguments.output, measurement.page([measurement.read(path) for path in paths.values()]))

@@ -20,6 +20,8 @@ RAW: dict[str, Any] = {
     "frameworks": {"global": {}, "fedavg": {}},
 }
 SPEC = plan.PartitionSpec("tiny", 3, 0)
+DIVIDED = {"mean_client_nodes": 80.0, "mean_client_edges": 9.0, "missing_edges": 3, "cut_nodes": 0}
+DESCRIBED = {"nodes": 240, "edges": 30, "features": 64, "classes": 4}
 RUN = plan.Run("quick", "tiny", 3, "fedavg", 0)
 
 
@@ -38,8 +40,8 @@ def config(raw: dict[str, Any]) -> Config:
         provenance = {"seconds": 1.5, "code": artifact.code}
         write_json(artifact.result, {"key": artifact.key, "result": {"accuracy": 0.5}, "provenance": provenance})
     for spec in plan.partitions(config):
-        write_json(records.of_partition(config, spec).result, {"missing_edges": 3})
-    write_json(records.of_graph(config, "tiny").result, {"nodes": 240})
+        write_json(records.of_partition(config, spec).result, DIVIDED)
+    write_json(records.of_graph(config, "tiny").result, DESCRIBED)
     return config
 
 

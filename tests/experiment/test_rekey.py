@@ -63,7 +63,7 @@ class Published:
 
 def test_records_are_moved_once_all_runs_give_their_results(tmp_path: Path) -> None:
     published = Published(tmp_path)
-    write_json(published.records / "quick/mini/m2/gone/seed0.json", {"key": "before"})
+    write_json(published.records / "quick/mini/m2/gone/seed0.json", {"key": "before", "statistics": {}})
     assert published.move() == 0
     for run in plan.all_runs(published.config):
         record = published.record(run)
