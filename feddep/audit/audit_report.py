@@ -17,13 +17,14 @@ from feddep.audit.reconstruction import KNOWLEDGE, summary
 from feddep.privacy.accountant import Guarantee
 from feddep.privacy.guarantees import client_guarantees
 from feddep.reporting import drawing
-from feddep.reporting.files import write_figure
+from feddep.reporting.files import write as write_files
 from feddep.reporting.frames import records
 from feddep.reporting.labels import framework_title, sort_frameworks
 from feddep.reporting.markdown import table
 from feddep.training.task import Task
-from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import read_json, write_json, write_text
+from feddep.utils.checksum_lists import find_mismatch
+from feddep.utils.errors import DataError
+from feddep.utils.storage import read_json
 
 PARTS = {"membership": "gain_auc", "canaries": "least_delta", "properties": "property", "reconstruction": "knowledge"}
 """The parts of the audit, each with a column that only its table has."""
@@ -146,14 +147,12 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
 
     Raises:
         AuditError: if a part is missing, or a table is of no part.
+        DataError: if a table or its provenance is not what was written.
     """
     found: dict[str, list[pd.DataFrame]] = {part: [] for part in PARTS}
     provenance = {}
     for file in files:
-        frame = pd.read_csv(file, keep_default_na=False, na_values=[""])
-        part = next((part for part, column in PARTS.items() if column in frame), None)
-        if part is None:
-            raise AuditError(f"{file} is no table of this audit: it has the columns {', '.join(map(str, frame.columns))}")
+        part, frame = _read(file)
         found[part].append(frame)
         provenance[f"{part}/{file.stem}"] = read_json(file.with_suffix(".json"))
     for part, frames in found.items():
@@ -166,10 +165,6 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
     _, canaries, properties, reconstruction = (frames[0] for frames in found.values())
     scores, in_one = summary(records(reconstruction)), canaries["canaries"].notna()
     of_one_run = _ONE_RUN.format(delta=canaries["delta"][0], simulations=SIMULATIONS)
-    tables = output / "tables"
-    write_csv(tables / "audit.csv", membership)
-    for name, frame in {"canaries": canaries, "properties": properties, "reconstruction": reconstruction}.items():
-        write_csv(tables / f"audit_{name}.csv", frame)
     text = [
         f"# What leaves a client, attacked\n\n{title}\n\n{_NOTES}\n{_membership(membership)}",
         f"## Lower bounds on ε\n\n{_CANARIES.format(delta=canaries['delta'][0])}\n{_canaries(canaries[~in_one])}",
@@ -177,9 +172,30 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
         f"## Properties of clients\n\n{_PROPERTIES}\n{_properties(properties)}",
         f"## Features from prototypes\n\n{_RECONSTRUCTION}\n{_reconstruction(scores)}",
     ]
-    write_text(tables / "audit.md", "\n".join(text))
-    write_json(tables / "audit.json", provenance)
-    write_figure(figure(scores), output / "figures", "reconstruction")
+    contents = {
+        "tables/audit.csv": membership,
+        "tables/audit_canaries.csv": canaries,
+        "tables/audit_properties.csv": properties,
+        "tables/audit_reconstruction.csv": reconstruction,
+        "tables/audit.md": "\n".join(text),
+        "tables/audit.json": provenance,
+        "figures/reconstruction": figure(scores),
+    }
+    write_files(output, contents, "tables/audit")
+
+
+def _read(file: Path) -> tuple[str, pd.DataFrame]:
+    """A table of findings, and the part that it is of."""
+    if problem := find_mismatch(file.with_suffix(".sha256")):
+        raise DataError(f"{problem}; run the stage audit again")
+    try:
+        frame = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    except ValueError as error:  # of pandas: no column, lines of different lengths, no UTF-8
+        raise AuditError(f"{file} is no table: {' '.join(str(error).split())}; run the stage audit again") from None
+    part = next((part for part, column in PARTS.items() if column in frame), None)
+    if part is None:
+        raise AuditError(f"{file} is no table of this audit: it has the columns {', '.join(map(str, frame.columns))}")
+    return part, frame
 
 
 def _interval(row: dict[str, Any], name: str, sign: str = "") -> str:

@@ -197,7 +197,7 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
     if section == "frameworks":
         return _framework_parameters(name, {**(options or {}), **changes})
     if options is None:
-        raise ConfigError(f"{section}.{name} is not in the configuration; there are {', '.join(config[section])}")
+        raise ConfigError(f"{join(section, name)} is not in the configuration; there are {', '.join(config[section])}")
     changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(mode="json")
     return _without_synthetic(changed)
 
@@ -305,7 +305,9 @@ def _check_tables(config: Config) -> None:
             for name in names or []:
                 if name not in config[section]:
                     known = ", ".join(config[section])
-                    raise ConfigError(f"tables.{number} names {name}, which has no entry in {section}; there are {known}")
+                    raise ConfigError(
+                        f"tables.{number} names {join('', name)}, which has no entry in {section}; there are {known}"
+                    )
     settings = [table["setting"] for table in config["tables"] or []]
     if len(set(settings)) < len(settings):
         raise ConfigError(f"tables is {show(settings)} by setting; a setting has one table")

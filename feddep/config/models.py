@@ -4,12 +4,15 @@ Snakemake merges mappings and replaces lists where several configurations are gi
 frameworks), and lists choose (clients, seeds, tables, studies).
 """
 
+import os
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+import feddep
 from feddep.training.setting import Setting
 from feddep.utils.parameters import ClientCount, Natural, Parameters, Positive, Share
 
@@ -20,17 +23,60 @@ def _unique(values: Sequence[Any]) -> Sequence[Any]:
     return values
 
 
+_PROJECT = Path(feddep.__file__).resolve().parents[1]
+_SOURCE = ("benchmarks", "config", "docs", "feddep", "tests", "workflow")
+"""Folders of the project that nothing may be written to; nor may it be to hidden ones, such as .git."""
+_MADE = (
+    *("audit", "benchmarks", "figures", "graphs", "logs", "measurements", "partitions", "raw", "report", "runs", "splits"),
+    *("steps", "studies", "tables"),
+)
+"""Folders that the workflow makes below ``output``."""
+
+
 def _safe_path(path: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._/+=@,~-]+", path) or path.startswith("-"):
-        raise ValueError("a path of letters, digits and ._/+=@,~- is allowed, not beginning with -")
+    if not re.fullmatch(r"[A-Za-z0-9._/+=@,][A-Za-z0-9._/+=@,~-]*", path):
+        raise ValueError("a path of letters, digits and ._/+=@,~- is allowed, not beginning with - or ~")
+    if not Path(path).is_absolute() and os.path.normpath(path).split(os.sep)[0] == "..":
+        raise ValueError("a relative path must not lead out of the working folder; an absolute one may")
+    place = Path(os.path.realpath(path))
+    for root in {Path(os.path.realpath(".")), _PROJECT}:
+        if place == root or root.is_relative_to(place):
+            raise ValueError("the project's own folder, or one around it, is not allowed; choose a folder in it or elsewhere")
+        if place.is_relative_to(root):
+            first = place.relative_to(root).parts[0].lower()
+            if first in _SOURCE or first.startswith("."):
+                raise ValueError(f"it lies in {first}, a folder of the source; choose another")
+    if any(len(part) > 255 for part in place.parts):
+        raise ValueError("a name in a path has at most 255 characters")
+    if any(os.path.exists(part) and not os.path.isdir(part) for part in (place, *place.parents)):
+        raise ValueError("a folder is needed, and this is, or lies below, a file")
     return path
+
+
+def check_mirror(place: str) -> str:
+    """The place as it is; ValueError if it is neither a folder nor an http(s) URL."""
+    if not place.strip() or not place.isprintable():
+        raise ValueError("a folder or URL is needed, of printable characters")
+    if "://" in place and not place.startswith(("http://", "https://")):
+        raise ValueError("a folder, or a URL that begins with http:// or https://, is allowed")
+    return place
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("one line of printable characters is allowed")
+    return text
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 """A name that fits in a path."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 """Any integer that a random generator can be seeded with."""
-FolderPath = Annotated[str, AfterValidator(_safe_path)]
+FolderPath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_safe_path)]
+"""A folder to write to: relative paths stay in the working folder, and no path is one of the source."""
+Mirror = Annotated[str, StringConstraints(max_length=1000), AfterValidator(check_mirror)]
+"""A folder or an http(s) URL."""
+Title = Annotated[str, StringConstraints(max_length=200), AfterValidator(_one_line)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
@@ -56,7 +102,7 @@ class Records(Parameters):
 class Data(Parameters):
     """Sources of raw files."""
 
-    mirror: str | None = None
+    mirror: Mirror | None = None
     """a folder or URL with the raw files, tried before the public sources; `null`: the environment variable `FEDDEP_DATA_MIRROR`,
     else no mirror. Raw files are verified wherever they come from. *Not in the key.*"""
 
@@ -160,7 +206,7 @@ class Study(Parameters):
     """name of its folder"""
     kind: Literal["sweep", "curves", "grid", "paired", "headroom", "privacy"]
     """what is made of the runs, see below"""
-    title: str = ""
+    title: Title = ""
     """heading of its table and figure"""
     runs: Annotated[list[Block], Field(min_length=1)]
     """the runs; a block's keys are those of the next table"""
@@ -234,6 +280,17 @@ class Configuration(Parameters):
     plain GraphSAGE; needs trained classifiers"""
     audit: Audit = Audit()
     """attacks on what leaves clients"""
+
+    @model_validator(mode="after")
+    def _check_folders(self) -> "Configuration":
+        output, records = (Path(os.path.realpath(path)) for path in (self.output, self.records.directory))
+        below = records.relative_to(output).parts[0].lower() if output in records.parents else None
+        if output == records or records in output.parents or below in _MADE:
+            raise ValueError(
+                f"output is {self.output} and records.directory is {self.records.directory}; records must lie elsewhere than "
+                "results, or in a folder of their own below output"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_names(self) -> "Configuration":

@@ -6,12 +6,15 @@ points, every result says in its path what it is of, and any run can be asked fo
 
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from feddep.config.sentences import join, show
 from feddep.utils.errors import ConfigError
 
-PATTERN = r"[a-z][a-z0-9_]*(?:,[a-z_]+=[^/,=\s]+)*"
+_VALUE = r"[A-Za-z0-9_.+-]+"
+PATTERN = rf"[a-z][a-z0-9_]*(?:,[a-z_]+={_VALUE})*"
 """A regular expression for a spelled name."""
 
 
@@ -25,14 +28,16 @@ def read(spelled: str) -> tuple[str, dict[str, Any]]:
     """The name of the entry and what is changed.
 
     Raises:
-        ConfigError: if a change is not of the form key=value.
+        ConfigError: if a change is not of the form key=value, or a value has other characters than a number or a word.
     """
     name, *parts = spelled.split(",")
     changes = {}
     for part in parts:
         key, sign, text = part.partition("=")
         if not sign or key in changes:
-            raise ConfigError(f"{spelled} has {part!r}; after the name each option may be named once, as key=value")
+            raise ConfigError(f"{join('', spelled)} has {part!r}; after the name each option may be named once, as key=value")
+        if not re.fullmatch(_VALUE, text):
+            raise ConfigError(f"{join('', spelled)} has the value {show(text)}; letters, digits and _.+- are allowed")
         try:
             changes[key] = json.loads(text)
         except (ValueError, RecursionError):  # no JSON, or none that Python reads, such as thousands of digits

@@ -15,7 +15,7 @@ from feddep.utils.storage import check_key, read_key
 
 RESULTS = ("graphs", "splits", "partitions", "steps", "runs", "measurements")
 """Folders of arrays and results, which carry digests of their own."""
-PAGES = ("tables", "figures", "report", "studies")
+PAGES = ("tables", "figures", "report", "studies", "audit")
 """Folders of tables and figures, whose checksums stand in lists beside them."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from feddep.config import variants
 from feddep.config.loading import Config, main_tables, table_datasets, variations
 from feddep.methods import registry
+from feddep.utils.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,19 @@ class PartitionSpec:
     def path(self) -> str:
         """Where the partition lies below ``partitions/``, such as ``cora/m5/seed0``."""
         return f"{self.dataset}/m{self.clients}/seed{self.seed}"
+
+
+def check(run: Run) -> None:
+    """Make sure that a run that was asked for by hand has clients if, and only if, its framework works on their subgraphs.
+
+    Raises:
+        ConfigError: if it has not, or there is no such framework.
+    """
+    partitioned = registry.find(variants.base(run.framework)).partitioned
+    if partitioned and run.clients is None:
+        raise ConfigError(f"{run.framework} works on the subgraphs of clients, and the number of clients is missing")
+    if not partitioned and run.clients is not None:
+        raise ConfigError(f"{run.framework} sees the whole graph and has no clients, but their number is given as {run.clients}")
 
 
 def runs(config: Config) -> list[Run]:

@@ -45,17 +45,29 @@ class Partition:
         write_arrays(path, {"client": self.client}, key)
 
     @classmethod
-    def load(cls, path: str | Path, key: str | None = None) -> "Partition":
+    def load(cls, path: str | Path, key: str | None = None, nodes: int | None = None) -> "Partition":
         """Read a partition that :meth:`save` wrote.
 
+        Args:
+            path: the file.
+            key: its content key; any without it.
+            nodes: number of nodes of the graph that it divides; any without it.
+
         Raises:
-            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
+            DataError: if the file is missing, damaged, holds something else, or has another key or number of nodes.
         """
         arrays = read_arrays(path, key)
         client = arrays.get("client")
         # A negative id, or a client without nodes, is nothing that `save` was given by this module.
-        if client is None or not client.size or client.min() < 0 or not np.bincount(client).all():
+        if (
+            client is None
+            or (client.dtype, client.ndim) != (np.int64, 1)
+            or not (client.size and 0 <= client.min() <= client.max() < client.size)
+            or not np.bincount(client).all()
+        ):
             raise DataError(f"{path} holds no partition; run the stage partition again")
+        if nodes not in (None, len(client)):
+            raise DataError(f"{path} divides {len(client)} nodes, but the graph has {nodes}; run the stage partition again")
         return cls(client, int(client.max()) + 1)
 
 

@@ -100,6 +100,7 @@ def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: int = 4) -> None:
     """The title above the panels; where there are handles, as that of the legend."""
+    title = title.replace("$", r"\$")  # two of them would begin and end a formula
     if handles:
         options: Any = {"title": title, "title_fontproperties": {"weight": "bold", "size": 9}}
         figure.legend(handles=list(handles), loc="outside upper center", ncols=min(columns, len(handles)), **options)

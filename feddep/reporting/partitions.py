@@ -6,12 +6,13 @@ import pandas as pd
 
 from feddep.config.loading import Config
 from feddep.experiment import plan, records
+from feddep.experiment.file_schemas import GraphStatistics, PartitionStatistics
 from feddep.reporting import markdown as md
 from feddep.reporting import published
 from feddep.reporting.frames import records as rows_of
 from feddep.reporting.labels import dataset_title, sort_datasets
 from feddep.reporting.main_table import OURS
-from feddep.utils.errors import DataError
+from feddep.utils.schemas import Schema, check
 
 GRAPH = ["nodes", "edges", "features", "classes"]
 PARTITION = ["mean_client_nodes", "mean_client_edges", "missing_edges"]
@@ -38,18 +39,16 @@ def load(config: Config) -> pd.DataFrame:
     specs = sorted(plan.partitions(config), key=lambda spec: (spec.clients, spec.seed))
     rows = []
     for dataset in sort_datasets(plan.datasets(config)):
-        graph = _read(records.of_graph(config, dataset), GRAPH)
+        graph = _read(records.of_graph(config, dataset), GRAPH, GraphStatistics)
         for spec in (spec for spec in specs if spec.dataset == dataset):
-            partition = _read(records.of_partition(config, spec), [*PARTITION, "cut_nodes"])
+            partition = _read(records.of_partition(config, spec), [*PARTITION, "cut_nodes"], PartitionStatistics)
             rows.append({"dataset": dataset, **graph, "clients": spec.clients, "seed": spec.seed, **partition})
     return pd.DataFrame(rows, columns=["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"])
 
 
-def _read(artifact: records.Artifact, keys: list[str]) -> dict[str, Any]:
+def _read(artifact: records.Artifact, keys: list[str], schema: type[Schema]) -> dict[str, Any]:
     statistics = artifact.statistics()
-    missing = [key for key in keys if key not in statistics]
-    if missing:
-        raise DataError(f"{artifact.source} lacks {', '.join(missing)}; delete it and run `snakemake` to make it again")
+    check(artifact.source, "such statistics", schema, statistics)
     return {key: statistics[key] for key in keys}
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,8 @@ import pandas as pd
 
 from feddep.config.loading import Config
 from feddep.experiment import plan, records
+from feddep.experiment.file_schemas import Metrics
+from feddep.utils import schemas
 from feddep.utils.errors import DataError
 
 
@@ -58,27 +59,8 @@ def load_one(config: Config, run: plan.Run) -> FinishedRun:
     if not path.exists():
         raise DataError(f"the run {run.path} has not finished ({path} does not exist); run `snakemake` to make it")
     metrics = records.read(path, expected.key)
-    _check_shares(metrics["result"], path)
+    schemas.check(path, "result of a run", Metrics, metrics)
     return FinishedRun(run, metrics["result"], metrics["provenance"])
-
-
-def _check_shares(result: dict[str, Any], path: Path) -> None:
-    """Make sure that accuracies are shares.
-
-    Raises:
-        DataError: if one is not, or is missing.
-    """
-    try:
-        shares = [
-            *(value for part in ("accuracy", "validation") for value in result[part].values()),
-            *(value for client in result["clients"] for value in client["accuracy"].values()),
-            *(value for part in ("validation", "test") for value in result["curve"][part]),
-        ]
-        wrong = [share for share in shares if not 0 <= share <= 1]
-    except (AttributeError, KeyError, TypeError) as error:
-        raise DataError(f"{path} has no accuracies as a result has them ({error!r}); delete it and run `snakemake`") from None
-    if wrong:
-        raise DataError(f"{path} has the accuracy {wrong[0]}; it must be between 0 and 1: delete it and run `snakemake`")
 
 
 def table(finished: list[FinishedRun]) -> pd.DataFrame:
@@ -91,31 +73,22 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
         client_accuracies: list of the clients' own test accuracies where each has its own model, else empty;
         rounds, best_round (mean over clients where each has its own);
         bytes: all bytes that crossed any client's border, in either direction.
-
-    Raises:
-        DataError: if a result lacks a part.
     """
     rows = []
     for one in finished:
         result = one.result
-        try:
-            rows.append(
-                {
-                    **one.identity,
-                    "best": float(result["accuracy"]["best"]),
-                    "last": float(result["accuracy"]["last"]),
-                    "validation": float(result["validation"]["best"]),
-                    "client_accuracies": [float(client["accuracy"]["best"]) for client in result["clients"]],
-                    "rounds": len(result["curve"]["round"]),
-                    "best_round": float(np.mean(result["best_round"])),
-                    "bytes": sum(int(entry["bytes"]) for entry in result["ledger"]),
-                }
-            )
-        except (KeyError, TypeError) as error:
-            raise DataError(
-                f"the result of the run {one.run.path} has not the expected form ({error!r}); delete its metrics.json "
-                f"and run `snakemake`"
-            ) from None
+        rows.append(
+            {
+                **one.identity,
+                "best": float(result["accuracy"]["best"]),
+                "last": float(result["accuracy"]["last"]),
+                "validation": float(result["validation"]["best"]),
+                "client_accuracies": [float(client["accuracy"]["best"]) for client in result["clients"]],
+                "rounds": len(result["curve"]["round"]),
+                "best_round": float(np.mean(result["best_round"])),
+                "bytes": sum(int(entry["bytes"]) for entry in result["ledger"]),
+            }
+        )
     return pd.DataFrame(rows).astype({"clients": "Int64"})
 
 

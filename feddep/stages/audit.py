@@ -10,10 +10,10 @@ import pandas as pd
 from feddep.audit import AuditError, audit_report, canaries, membership, properties, reconstruction
 from feddep.config.loading import entry
 from feddep.methods import registry
+from feddep.reporting import files
 from feddep.reporting.labels import dataset_title
+from feddep.stages import flags
 from feddep.stages import job as jobs
-from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
 
 HELP = "attack what leaves clients: edges, properties, features, and lower bounds on ε"
 
@@ -29,13 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "reconstruct features from prototypes; or write the report of all",
     )
     parser.add_argument(
-        "--repetitions", type=int, metavar="R", help="canaries: runs with, and without, each edge (default: of each its own)"
+        "--repetitions",
+        type=flags.count,
+        metavar="R",
+        help="canaries: runs with, and without, each edge (default: of each its own)",
     )
     parser.add_argument(
         "--findings", type=Path, action="append", default=[], metavar="FILE", help="report: table of another part; repeatable"
     )
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="table, CSV, its provenance beside it; report: a folder"
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="table, CSV; provenance and checksums go beside it; report: a folder",
     )
 
 
@@ -56,9 +63,8 @@ def main(arguments: argparse.Namespace) -> None:
     start = time.perf_counter()
     rows = _measure(job, arguments.part, arguments.repetitions)
     seconds = time.perf_counter() - start
-    write_csv(output, pd.DataFrame(rows))
     facts = {"run": job.run.path, "specification": job.specification, "provenance": job.provenance(seconds)}
-    write_json(output.with_suffix(".json"), facts)
+    files.write(output.parent, {output.name: pd.DataFrame(rows), f"{output.stem}.json": facts}, output.stem)
 
 
 def _measure(job: jobs.Job, part: str, repetitions: int | None) -> list[dict[str, Any]]:

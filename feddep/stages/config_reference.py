@@ -6,7 +6,7 @@ from pathlib import Path
 
 from feddep.config import reference
 from feddep.utils.errors import ConfigError
-from feddep.utils.storage import write_text
+from feddep.utils.storage import read_text, write_text
 
 HELP = "write or check the reference of configuration keys"
 COMMAND = "config"
@@ -28,11 +28,11 @@ def main(arguments: argparse.Namespace) -> None:
     """
     readme, schema = arguments.folder / "README.md", arguments.folder / "schema.json"
     made = {
-        readme: reference.filled(readme.read_text(encoding="utf-8")),
+        readme: reference.filled(read_text(readme)),
         schema: json.dumps(reference.json_schema(), indent=1, ensure_ascii=False) + "\n",
     }
     for path, text in made.items():
         if arguments.write:
             write_text(path, text)
-        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+        elif not path.is_file() or read_text(path) != text:
             raise ConfigError(f"{path} is not up to date; run `feddep config --write`")

@@ -1,7 +1,6 @@
 """Stage ``download``: raw files of a public dataset, verified."""
 
 import argparse
-import os
 from pathlib import Path
 
 from feddep.datasets.fetching import download
@@ -24,5 +23,4 @@ def main(arguments: argparse.Namespace) -> None:
     config = flags.config_of(arguments)
     if "synthetic" in options(config, arguments.dataset):
         raise ConfigError(f"dataset {arguments.dataset} is synthetic and has no raw files: go on with the stage prepare")
-    mirror = config["data"]["mirror"] or os.environ.get("FEDDEP_DATA_MIRROR")
-    download(arguments.dataset, arguments.output, mirror)
+    download(arguments.dataset, arguments.output, flags.mirror_of(config))

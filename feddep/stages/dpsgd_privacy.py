@@ -158,7 +158,9 @@ def _of_graph(arguments: argparse.Namespace) -> Output:
             *((not getattr(has, flag), missing.format(flag.replace("_", "-"), use)) for flag, use in needed.items()),
         )
     )
-    clients = client_trees(*load_graph(arguments), Split.load(arguments.split), arguments.layers, arguments.fanout)
+    graph, partition = load_graph(arguments)
+    split = Split.load(arguments.split, nodes=graph.num_nodes)
+    clients = client_trees(graph, partition, split, arguments.layers, arguments.fanout)
     epochs = _epochs(arguments)
     rows, found = [], []
     remarks: list[str | None] = []

@@ -3,9 +3,13 @@
 import argparse
 import json
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from feddep.config.loading import Config, load
+from feddep.config.loading import Config, load, validate
+from feddep.config.models import check_mirror
+from feddep.config.sentences import one_line
 from feddep.utils.errors import ConfigError
 
 ENVIRONMENT = "FEDDEP_CONFIG"
@@ -31,9 +35,63 @@ def config_of(arguments: argparse.Namespace) -> Config:
     """
     if arguments.config is not None:
         return load(*arguments.config)
-    if ENVIRONMENT not in os.environ:
+    if not os.environ.get(ENVIRONMENT):
         raise ConfigError("no configuration is given; name one with --config, such as config/config.yaml")
-    return Config(json.loads(os.environ[ENVIRONMENT]))
+    try:
+        given = json.loads(os.environ[ENVIRONMENT])
+        raw = {**given, "studies": [{"name": name, **study} for name, study in given["studies"].items()]}
+        return validate(raw)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError, ConfigError) as error:
+        raise ConfigError(
+            f"the environment variable {ENVIRONMENT}, by which the workflow hands its configuration on, holds none "
+            f"({one_line(str(error))}); remove it, and name a configuration with --config"
+        ) from None
+
+
+def mirror_of(config: Config) -> str | None:
+    """The mirror of raw files that the configuration or the environment names.
+
+    Raises:
+        ConfigError: if that of the environment is neither a folder nor an http(s) URL.
+    """
+    place = os.environ.get("FEDDEP_DATA_MIRROR")
+    if config["data"]["mirror"] or not place:
+        return config["data"]["mirror"]
+    try:
+        return check_mirror(place)
+    except ValueError as error:
+        raise ConfigError(f"the environment variable FEDDEP_DATA_MIRROR is {place!r}: {error}") from None
+
+
+def seed(text: str) -> int:
+    """A seed on the command line: an integer that every random generator takes."""
+    return _integer(text, 0, 2**63 - 1)
+
+
+def count(text: str) -> int:
+    """A number of things on the command line, 1 or more."""
+    return _integer(text, 1, 10**6)
+
+
+def _integer(text: str, least: int, most: int) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,30}", text) or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least} to {most}")
+    return int(text)
+
+
+def named_files(flag: str, given: Sequence[str]) -> dict[str, Path]:
+    """The files of a flag that takes NAME=FILE and may be given several times, by name.
+
+    Raises:
+        ConfigError: if one is not of this form, or a name occurs twice.
+    """
+    files: dict[str, Path] = {}
+    for text in given:
+        name, _, file = text.partition("=")
+        if not name or not file or name in files:
+            raise ConfigError(f"--{flag} is {text!r}; it must be NAME=FILE, each name once")
+        files[name] = Path(file)
+    return files
 
 
 def add_key(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from feddep.config.loading import Config
 from feddep.experiment import keys
-from feddep.experiment.plan import Run
+from feddep.experiment.plan import Run, check
 from feddep.experiment.provenance import environment
 from feddep.experiment.step_jobs import step_jobs
 from feddep.experiment.task_files import load_graph, load_partition, load_split
@@ -28,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", required=True, help="name of the dataset, or of a variant such as cora,labelled=0.05")
     parser.add_argument("--framework", required=True, help="name of the framework, or of a variant such as feddep,prototypes=3")
     parser.add_argument("--setting", required=True, help="name of the training setting, or of a variant such as feddep,rounds=9")
-    parser.add_argument("--seed", type=int, required=True, help="seed of the run")
+    parser.add_argument("--seed", type=flags.seed, required=True, help="seed of the run")
     parser.add_argument(
-        "--clients", type=int, metavar="M", help="number of clients; none for a framework that sees the whole graph"
+        "--clients", type=flags.count, metavar="M", help="number of clients; none for a framework that sees the whole graph"
     )
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to read")
     parser.add_argument("--split", type=Path, required=True, metavar="FILE", help="split to read")
@@ -83,10 +83,13 @@ def read(arguments: argparse.Namespace) -> Job:
     """
     config = flags.config_of(arguments)
     run = Run(arguments.setting, arguments.dataset, arguments.clients, arguments.framework, arguments.seed)
+    check(run)
+    if (run.clients is None) != (arguments.partition is None):
+        raise ConfigError("--clients and --partition go together, and one is given without the other")
     specification = keys.specification(config, run)
     torch.set_num_threads(config["threads"])
     device = choose_device(config["device"])
-    steps = _read_steps(config, run, dict(given.split("=", 1) for given in arguments.step), device)
+    steps = _read_steps(config, run, flags.named_files("step", arguments.step), device)
     task = build_task(
         specification,
         load_graph(config, run.dataset, arguments.graph),
@@ -99,14 +102,14 @@ def read(arguments: argparse.Namespace) -> Job:
     return Job(config, run, specification, task, {stage: seconds for stage, (_, seconds) in steps.items()})
 
 
-def _read_steps(config: Config, run: Run, files: Mapping[str, str], device: str) -> dict[str, tuple[StepResult, float]]:
+def _read_steps(config: Config, run: Run, files: Mapping[str, Path], device: str) -> dict[str, tuple[StepResult, float]]:
     """The result of each step of a run that is named, and how many seconds it took, by stage."""
     planned = {job.step.stage: job.key for job in step_jobs(config, run)}
     results = {}
     for stage, file in files.items():
         if stage not in planned:
-            raise ConfigError(f"--step is {stage}={file}; {run.framework} has the steps {', '.join(planned) or 'none'}")
-        arrays, facts = read_arrays(file, planned[stage]), read_result(facts_beside(Path(file)), planned[stage])
+            raise ConfigError(f"--step names {stage!r}; the framework {run.framework} has {', '.join(planned) or 'none'}")
+        arrays, facts = read_arrays(file, planned[stage]), read_result(facts_beside(file), planned[stage])
         tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
         results[stage] = StepResult(tensors, facts["ledger"]), facts["provenance"]["seconds"]
     return results

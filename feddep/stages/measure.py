@@ -40,4 +40,4 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.model is not None:
         weights = {name: torch.from_numpy(array) for name, array in read_arrays(arguments.model, key).items()}
     tables = MEASUREMENTS[arguments.measurement].measure(job.run, job.task, framework, parameters, weights)
-    write_result(arguments.output, {"key": key, "tables": tables})
+    write_result(arguments.output, {"key": key, "measurement": arguments.measurement, "tables": tables})

@@ -45,6 +45,9 @@ def main(arguments: argparse.Namespace) -> None:
     for name, path in paths.items():
         if not path.exists():
             raise DataError(f"{name} is not measured yet ({path} does not exist); run `snakemake` for the table")
-    files.write(
-        arguments.output, measurement.page(read_result(path)["tables"] for path in paths.values()), f"tables/{measurement.name}"
-    )
+    measured = {path: read_result(path) for path in paths.values()}
+    for path, content in measured.items():
+        if content.get("measurement") != measurement.name:
+            raise DataError(f"{path} is no measurement {measurement.name}; name files that the stage measure wrote for it")
+    page = measurement.page(content["tables"] for content in measured.values())
+    files.write(arguments.output, page, f"tables/{measurement.name}")

@@ -1,8 +1,8 @@
 """Stage ``rekey``: move the published records to new keys, after training a sample of them anew."""
 
 import argparse
-import os
 from pathlib import Path
+from typing import Any
 
 from feddep.stages import flags
 
@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_config(parser)
     parser.add_argument("--renames", type=Path, metavar="FILE", help="what options and frameworks were called before, YAML")
     parser.add_argument("--share", type=float, default=0.03, help="share of all runs to train anew (default: 0.03)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the sample (default: 0)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes (default: 1)")
+    parser.add_argument("--seed", type=flags.seed, default=0, help="seed of the sample (default: 0)")
+    parser.add_argument("--jobs", type=flags.count, default=1, metavar="N", help="number of processes (default: 1)")
     parser.add_argument(
         "--work", type=Path, default=Path("results/rekey"), metavar="DIR", help="folder for what is in the making"
     )
@@ -35,16 +35,14 @@ def main(arguments: argparse.Namespace) -> None:
     Raises:
         DataError: if a run has no record, or one that was trained anew has another result; no record is changed then.
     """
-    import yaml
-
     from feddep.experiment import rekey
     from feddep.utils.errors import DataError
 
     config = flags.config_of(arguments)
-    renames = yaml.safe_load(arguments.renames.read_text(encoding="utf-8")) if arguments.renames else {}
+    renames = _renames(arguments.renames) if arguments.renames else {}
     matched = rekey.find_records(config, renames)
     sample = {run: matched[run] for run in rekey.draw_sample(list(matched), arguments.share, arguments.seed)}
-    mirror = config["data"]["mirror"] or os.environ.get("FEDDEP_DATA_MIRROR")
+    mirror = flags.mirror_of(config)
     verified = rekey.verify(config, sample, arguments.work, mirror, arguments.jobs, arguments.before)
     rekey.write_log(arguments.log, len(matched), verified, arguments.seed)
     different = [each.run.path for each in verified if not each.passed]
@@ -54,3 +52,24 @@ def main(arguments: argparse.Namespace) -> None:
         )
     rekey.move(config, matched)
     print(f"{len(verified)} runs gave their records' results; {len(matched)} records have today's keys")
+
+
+def _renames(path: Path) -> dict[str, Any]:
+    """What was renamed.
+
+    Raises:
+        DataError: if the file is not YAML, or says something else.
+    """
+    import yaml
+
+    from feddep.experiment.file_schemas import Renames
+    from feddep.utils import schemas
+    from feddep.utils.errors import DataError
+    from feddep.utils.storage import read_text
+
+    try:
+        content = yaml.safe_load(read_text(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    schemas.check(path, "list of renames", Renames, content)
+    return dict(content)

@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
     flags.add_config(parser)
     parser.add_argument("--dataset", required=True, help="name of the dataset, for the statistics")
-    parser.add_argument("--clients", type=int, required=True, metavar="M", help="number of clients")
-    parser.add_argument("--seed", type=int, required=True, help="seed of the run")
+    parser.add_argument("--clients", type=flags.count, required=True, metavar="M", help="number of clients")
+    parser.add_argument("--seed", type=flags.seed, required=True, help="seed of the run")
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to read")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="partition to write, safetensors")
     parser.add_argument("--statistics", type=Path, required=True, metavar="FILE", help="statistics to write, JSON")

@@ -40,7 +40,8 @@ def load_graph(arguments: argparse.Namespace) -> "tuple[Graph, Partition | None]
     from feddep.graph.graph import Graph
     from feddep.graph.partition import Partition
 
-    return Graph.load(arguments.graph), None if arguments.partition is None else Partition.load(arguments.partition)
+    graph = Graph.load(arguments.graph)
+    return graph, None if arguments.partition is None else Partition.load(arguments.partition, nodes=graph.num_nodes)
 
 
 def write(arguments: argparse.Namespace, blocks: Sequence[str], result: object) -> None:

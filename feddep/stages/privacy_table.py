@@ -29,6 +29,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Write privacy.csv, privacy.md and, where they come from, privacy.json; and their checksums.
 
     Raises:
+        ConfigError: if a graph has no split, or no partition for a number of clients.
         DataError: if a graph is not the dataset's, or a file is missing or damaged.
     """
     from feddep.config.loading import entry, main_tables
@@ -41,11 +42,14 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.reporting.labels import sort_datasets
     from feddep.reporting.privacy_page import Case, frame, markdown
     from feddep.training.setting import Setting
+    from feddep.utils.errors import ConfigError
 
     config = flags.config_of(arguments)
-    graphs, splits, partitions = (
-        dict(given.split("=", 1) for given in files) for files in (arguments.graph, arguments.split, arguments.partition)
-    )
+    graphs, splits, partitions = (flags.named_files(flag, getattr(arguments, flag)) for flag in ("graph", "split", "partition"))
+    needed = {f"{dataset}/m{clients}" for dataset in graphs for clients in config["clients"]}
+    for flag, given, wanted in (("split", splits, set(graphs)), ("partition", partitions, needed)):
+        if missing := sorted(wanted - set(given)):
+            raise ConfigError(f"--{flag} is missing for {', '.join(missing)}")
     seed, cases = config["seeds"][0], []
     for dataset in sort_datasets(graphs):
         graph = load_graph(config, dataset, graphs[dataset])

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
     flags.add_config(parser)
     parser.add_argument("--dataset", required=True, help="name of the dataset; two graphs of one size get the same split")
-    parser.add_argument("--seed", type=int, required=True, help="seed of the run")
+    parser.add_argument("--seed", type=flags.seed, required=True, help="seed of the run")
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to read")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="split to write, safetensors")
     flags.add_key(parser)

@@ -83,6 +83,18 @@ def _lock(handle: int, wait: bool = False) -> bool:
     return fcntl is not None
 
 
+def read_text(path: str | Path) -> str:
+    """Read a text in UTF-8.
+
+    Raises:
+        DataError: if it is none.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is no text in UTF-8 ({error})") from None
+
+
 def write_text(target: str | Path, text: str) -> None:
     """Write ``text`` as UTF-8 with Unix line ends."""
     with atomic_path(target) as scratch:
@@ -113,7 +125,7 @@ def read_json(path: str | Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path} does not exist; run the stage that writes it") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of text that is no UTF-8, or nested thousands deep
         raise DataError(f"{path} is not valid JSON ({error}); delete it and run the stage that writes it") from None
 
 

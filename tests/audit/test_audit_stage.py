@@ -55,7 +55,9 @@ def test_a_part_is_a_table_with_its_provenance(flags, tmp_path):
 def test_what_cannot_be_done_is_one_sentence(flags, tmp_path, capsys):
     output = tmp_path / "found.csv"
     assert main([*flags, "--part", "membership", "--output", str(output)]) == 1
-    assert capsys.readouterr().err.startswith("feddep audit: an audit is of clients; give their number with --clients")
+    assert capsys.readouterr().err.startswith(
+        "feddep audit: fedavg works on the subgraphs of clients, and the number of clients is missing"
+    )
     partition = ["--clients", "3", "--partition", str(tmp_path / "partition.safetensors")]
     assert main([*flags, *partition, "--part", "canaries", "--output", str(output)]) == 1
     assert "use --framework feddep_wo_nfdp" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from feddep.audit.audit_report import ClaimedGuarantees
 from feddep.audit.pairs import matched_pairs
 from feddep.audit.reconstruction import KNOWLEDGE
 from feddep.methods import registry
+from feddep.utils.checksum_lists import write_list
 
 SMALL = {"embedding": 8, "pretraining_epochs": 1, "generator_epochs": 2, "fused": "authors"}
 NEIGHGEN = {"embedding": 8, "generator_width": 8, "generator_local_epochs": 1, "generator_federated_epochs": 2}
@@ -161,6 +162,7 @@ def findings(directory: Path) -> list[Path]:
     for name, table in tables.items():
         pd.DataFrame(table).to_csv(directory / f"{name}.csv", index=False)
         (directory / f"{name}.json").write_text(json.dumps({"run": name}))
+        write_list(directory / f"{name}.sha256", [directory / f"{name}.csv", directory / f"{name}.json"])
     return [directory / f"{name}.csv" for name in tables]
 
 

@@ -77,7 +77,9 @@ def check_sentence(text: str) -> None:
 
 
 def test_a_value_that_is_not_allowed_is_named():
-    with pytest.raises(ConfigError, match=r"frameworks\.feddep\.prototypes is \[1\]; it must be an integer or null"):
+    with pytest.raises(ConfigError, match=r"frameworks\.feddep\.prototypes is 1\.5; it must be an integer or null"):
+        entry(CONFIG, "frameworks", "feddep,prototypes=1.5")
+    with pytest.raises(ConfigError, match=r"has the value \"\[1\]\"; letters, digits and _\.\+- are allowed"):
         entry(CONFIG, "frameworks", "feddep,prototypes=[1]")
     with pytest.raises(ConfigError, match=r"settings\.quick\.round is not a known key"):
         entry(CONFIG, "settings", "quick,round=1")

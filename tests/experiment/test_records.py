@@ -20,6 +20,8 @@ RAW: dict[str, Any] = {
     "frameworks": {"global": {}, "fedavg": {}},
 }
 SPEC = plan.PartitionSpec("tiny", 3, 0)
+DIVIDED = {"mean_client_nodes": 80.0, "mean_client_edges": 9.0, "missing_edges": 3, "cut_nodes": 0}
+DESCRIBED = {"nodes": 240, "edges": 30, "features": 64, "classes": 4}
 RUN = plan.Run("quick", "tiny", 3, "fedavg", 0)
 
 

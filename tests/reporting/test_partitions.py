@@ -49,5 +49,5 @@ def test_statistics_that_lack_a_part(results: Results) -> None:
     content = read_result(path)
     del content["statistics"]["missing_edges"]
     write_result(path, content)
-    with pytest.raises(DataError, match=r"m5/seed0.json lacks missing_edges"):
+    with pytest.raises(DataError, match=r"m5/seed0.json holds no such statistics \(missing_edges: Field required\)"):
         partitions.load(results.config)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,19 @@ from feddep.config.loading import parsed, read, typed, validate
 from feddep.experiment import keys, plan, records
 from feddep.experiment.step_jobs import step_jobs
 from feddep.stages import flags
-from feddep.utils.errors import FeddepError
+from feddep.utils.errors import ConfigError, FeddepError
 
 
-try:
+@contextmanager
+def in_one_sentence():
+    """End the workflow with the sentence of an error where Snakemake would print a traceback; for a block or, with @, a function."""
+    try:
+        yield
+    except FeddepError as error:
+        sys.exit(f"feddep: {error}")
+
+
+with in_one_sentence():
     if not workflow.subprocess_exec:  # Snakemake keeps the last where a key occurs twice
         for path in workflow.configfiles:
             read(path)
@@ -29,8 +39,6 @@ try:
     PARTITIONS = {spec.path: records.of_partition(config, spec) for spec in plan.partitions(config)}
     GRAPHS = {name: records.of_graph(config, name) for name in plan.datasets(config)}
     OUTDATED = sum(artifact.outdated for artifact in RUNS.values() if artifact.usable)
-except FeddepError as error:
-    sys.exit(f"feddep: {error}")
 if OUTDATED and not workflow.subprocess_exec:
     told = "they are trained anew, as records.strict is true" if config["records"]["strict"] else "records.strict: true trains anew"
     print(f"feddep: the code of {OUTDATED} of {len(RUNS)} runs has changed since their records were made; {told}", file=sys.stderr)
@@ -44,16 +52,17 @@ wildcard_constraints:
     setting=variants.PATTERN,
     dataset=variants.PATTERN,
     framework=variants.PATTERN,
-    scope=r"whole|m\d+",
-    clients=r"\d+",
-    seed=r"\d+",
+    scope=r"whole|m[1-9]\d*",
+    clients=r"[1-9]\d*",
+    seed=r"0|[1-9]\d*",
     digest="[0-9a-f]{12}",
 
 
 def feddep(stage):
     """The shell command of a stage: its output is shown and kept in the job's log, its numerics get the job's threads."""
     threads = " ".join(f"{name}={{threads}}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
-    return f"{threads} {shlex.quote(sys.executable)} -u -m feddep {stage} 2>&1 | tee {{log:q}} >&2"
+    python = shlex.quote(sys.executable).replace("{", "{{").replace("}", "}}")
+    return f"{threads} {python} -u -m feddep {stage} 2>&1 | tee {{log:q}} >&2"
 
 
 @cache

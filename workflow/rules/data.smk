@@ -8,7 +8,7 @@ rule download:
     log: f"{OUTPUT}/logs/download/{{dataset}}.log"
     benchmark: f"{OUTPUT}/benchmarks/download/{{dataset}}.tsv"
     params:
-        key=lambda wildcards: keys.data_fingerprint(config, wildcards.dataset),
+        key=in_one_sentence()(lambda wildcards: keys.data_fingerprint(config, wildcards.dataset)),
         directory=subpath(output[0], parent=True),
     threads: 1
     resources:
@@ -47,13 +47,13 @@ rule split:
     log: f"{OUTPUT}/logs/split/{{dataset}}/seed{{seed}}.log"
     benchmark: f"{OUTPUT}/benchmarks/split/{{dataset}}/seed{{seed}}.tsv"
     params:
-        key=lambda wildcards: keys.split_key(config, wildcards.dataset, int(wildcards.seed)),
+        key=in_one_sentence()(lambda wildcards: keys.split_key(config, wildcards.dataset, int(wildcards.seed))),
     threads: 1
     resources:
         mem_mb=config["memory"]["data"],
     shell:
         feddep(
-            "split --dataset {wildcards.dataset:q} --seed {wildcards.seed} --key {params.key}"
+            "split --dataset {wildcards.dataset:q} --seed {wildcards.seed:q} --key {params.key}"
             " --graph {input.graph:q} --output {output:q}"
         )
 
@@ -69,13 +69,13 @@ rule partition:
     log: f"{OUTPUT}/logs/partition/{{dataset}}/m{{clients}}/seed{{seed}}.log"
     benchmark: f"{OUTPUT}/benchmarks/partition/{{dataset}}/m{{clients}}/seed{{seed}}.tsv"
     params:
-        key=lambda wildcards: keys.partition_key(config, partition_spec(wildcards)),
+        key=in_one_sentence()(lambda wildcards: keys.partition_key(config, partition_spec(wildcards))),
     threads: 1
     resources:
         mem_mb=config["memory"]["data"],
     shell:
         feddep(
-            "partition --dataset {wildcards.dataset:q} --clients {wildcards.clients}"
-            " --seed {wildcards.seed} --key {params.key} --graph {input.graph:q} --output {output.partition:q}"
+            "partition --dataset {wildcards.dataset:q} --clients {wildcards.clients:q}"
+            " --seed {wildcards.seed:q} --key {params.key} --graph {input.graph:q} --output {output.partition:q}"
             " --statistics {output.statistics:q}"
         )

@@ -1,5 +1,6 @@
 """What rules read, and the flags that tell their stages so."""
 
+from feddep.config.loading import entry
 from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
 from feddep.measurements import CLASSIFIER, MEASUREMENTS
@@ -25,7 +26,9 @@ def source(artifact):
 def run_of(wildcards):
     """The run that a file belongs to. It need not be planned: whatever can be spelled can be made."""
     clients = None if wildcards.scope == "whole" else int(wildcards.scope[1:])
-    return plan.Run(wildcards.setting, wildcards.dataset, clients, wildcards.framework, int(wildcards.seed))
+    run = plan.Run(wildcards.setting, wildcards.dataset, clients, wildcards.framework, int(wildcards.seed))
+    plan.check(run)
+    return run
 
 
 @cache
@@ -67,10 +70,11 @@ def task_flags(run, input, steps=()):
     return " ".join([*given, *(f"--step {shlex.quote(f'{stage}={input[stage]}')}" for stage in steps if stage in input.keys())])
 
 
+@in_one_sentence()
 def raw_files(wildcards):
     """The raw files of a dataset; a synthetic graph is made from nothing."""
     remake_damaged()
-    synthetic = "synthetic" in config["datasets"].get(wildcards.dataset, {})
+    synthetic = "synthetic" in entry(config, "datasets", wildcards.dataset)
     return {} if synthetic else {"raw": f"{OUTPUT}/raw/{wildcards.dataset}/MANIFEST.json"}
 
 
@@ -80,19 +84,25 @@ def partition_spec(wildcards):
 
 def step_of(wildcards):
     """The step that a file belongs to: that of a planned run, or of one that was asked for by its path."""
-    return STEPS[f"steps/{STEP.format(**wildcards)}.safetensors"]
+    file = f"steps/{STEP.format(**wildcards)}.safetensors"
+    if file not in STEPS:
+        raise ConfigError(f"{OUTPUT}/{file} is a step of no run that is planned or asked for; ask for the run itself")
+    return STEPS[file]
 
 
+@in_one_sentence()
 def classify_input(wildcards):
     run = run_of(wildcards)
     return {**task_files(run), **step_files(run)}
 
 
+@in_one_sentence()
 def step_input(wildcards):
     job = step_of(wildcards)
     return {**task_files(job.run), **{stage: f"{OUTPUT}/{file}" for stage, file in job.needs.items()}}
 
 
+@in_one_sentence()
 def findings(wildcards):
     """All that tables, figures and report are made of."""
     remake_damaged()
@@ -101,6 +111,7 @@ def findings(wildcards):
     return [source(artifact) for artifact in artifacts]
 
 
+@in_one_sentence()
 def study_input(wildcards):
     remake_damaged()
     return [source(RUNS[run.path]) for run in plan.study_runs(config, wildcards.study)]
@@ -112,12 +123,14 @@ def measured_stages(wildcards):
     return MEASUREMENTS[wildcards.kind].stages(*framework)
 
 
+@in_one_sentence()
 def measure_input(wildcards):
     run = run_of(wildcards)
     model = {"model": f"{OUTPUT}/runs/{run.path}/model.safetensors"} if CLASSIFIER in MEASUREMENTS[wildcards.kind].needs else {}
     return {**task_files(run), **step_files(run, measured_stages(wildcards)), **model}
 
 
+@in_one_sentence()
 def measure_flags(wildcards, input):
     model = f" --model {shlex.quote(str(input.model))}" if "model" in input.keys() else ""
     return task_flags(run_of(wildcards), input, measured_stages(wildcards)) + model
@@ -139,6 +152,7 @@ def page_flags(flag, files):
     return " ".join([*(f"--{flag} {shlex.quote(str(file))}" for file in files), f"--output {shlex.quote(OUTPUT)}"])
 
 
+@in_one_sentence()
 def privacy_files(wildcards):
     """Graphs, splits and partitions of the first seed, by what the stage calls them."""
     remake_damaged()
@@ -151,6 +165,7 @@ def privacy_files(wildcards):
     }
 
 
+@in_one_sentence()
 def privacy_flags(wildcards, input):
     names = plan.datasets(config)
     of_partitions = [f"{spec.dataset}/m{spec.clients}" for spec in plan.partitions(config) if spec.seed == config["seeds"][0]]
@@ -168,6 +183,7 @@ def audit_run(framework):
     return plan.Run(setting, dataset, clients, framework, config["seeds"][0])
 
 
+@in_one_sentence()
 def audit_key(wildcards):
     run = audit_run(getattr(wildcards, "framework", "feddep"))
     return keys.digest({"run": keys.run_key(config, run), "code": code_fingerprint("feddep.stages.audit")})

@@ -19,7 +19,7 @@ rule measure:
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    shell: feddep("measure --measurement {wildcards.kind} {params.task} --output {output:q}")
+    shell: feddep("measure --measurement {wildcards.kind:q} {params.task} --output {output:q}")
 
 
 rule quality:
@@ -98,6 +98,7 @@ rule audit_part:
     output:
         csv=f"{OUTPUT}/audit/{{part}}/{{framework}}.csv",
         json=f"{OUTPUT}/audit/{{part}}/{{framework}}.json",
+        checksums=f"{OUTPUT}/audit/{{part}}/{{framework}}.sha256",
     log: f"{OUTPUT}/logs/audit/{{part}}/{{framework}}.log"
     benchmark: f"{OUTPUT}/benchmarks/audit/{{part}}/{{framework}}.tsv"
     wildcard_constraints:
@@ -109,7 +110,7 @@ rule audit_part:
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    shell: feddep("audit --part {wildcards.part} {params.task} --output {output.csv:q}")
+    shell: feddep("audit --part {wildcards.part:q} {params.task} --output {output.csv:q}")
 
 
 rule audit:
@@ -119,7 +120,7 @@ rule audit:
         unpack(lambda wildcards: task_files(audit_run("feddep"))),
         findings=[f"{OUTPUT}/audit/{part}/{framework}.csv" for part, names in AUDITED.items() for framework in names],
     output:
-        multiext(f"{OUTPUT}/tables/audit", ".md", ".csv", ".json"),
+        multiext(f"{OUTPUT}/tables/audit", ".md", ".csv", ".json", ".sha256"),
         [f"{OUTPUT}/tables/audit_{part}.csv" for part in AUDITED if part != "membership"],
         multiext(f"{OUTPUT}/figures/reconstruction", ".svg", ".png"),
     log: f"{OUTPUT}/logs/audit/report.log"

@@ -85,7 +85,7 @@ rule study:
     threads: 1
     resources:
         mem_mb=config["memory"]["tables"],
-    shell: feddep("study --study {wildcards.study} --output {params.directory:q}")
+    shell: feddep("study --study {wildcards.study:q} --output {params.directory:q}")
 
 
 rule study_table:
@@ -106,7 +106,7 @@ rule study_table:
         mem_mb=config["memory"]["tables"],
     shell:
         feddep(
-            "study --study {wildcards.study} --table {wildcards.table} --output {params.directory:q}"
+            "study --study {wildcards.study:q} --table {wildcards.table:q} --output {params.directory:q}"
         )
 
 

@@ -19,7 +19,7 @@ rule step:
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    shell: feddep("step --stage {wildcards.stage} {params.task} --key {params.key} --output {output.tensors:q}")
+    shell: feddep("step --stage {wildcards.stage:q} {params.task} --key {params.key} --output {output.tensors:q}")
 
 
 rule classify:
