@@ -50,7 +50,7 @@ def test_everything_is_made(finished: Workspace):
         (log,) = (output / "logs" / "classify" / "quick").glob(f"{run}.log")
         assert "2/2" in log.read_text()  # the progress bar of two rounds
         assert (output / "benchmarks" / "classify" / "quick" / f"{run}.tsv").is_file()
-    assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["missing_edges"] >= 0
+    assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["statistics"]["missing_edges"] >= 0
     made = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
     assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy.png", "report/report.html"} <= made
     assert not [name for name in made if "/." in name]  # no scratch file is left
