@@ -153,7 +153,7 @@ def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Confi
     resolved = checked(Configuration, raw, confirm=confirm).model_dump(mode="json")
     complete = {
         **resolved,
-        "datasets": {name: _without_synthetic(options) for name, options in resolved["datasets"].items()},
+        "datasets": {name: _as_in_keys(options) for name, options in resolved["datasets"].items()},
         "frameworks": {name: _framework_parameters(name, options) for name, options in resolved["frameworks"].items()},
         "studies": {study.pop("name"): {**study, "runs": _blocks(study["runs"])} for study in resolved["studies"]},
         **{key: _blocks(resolved[key]) for key in MEASURED},
@@ -199,7 +199,7 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
     if options is None:
         raise ConfigError(f"{join(section, name)} is not in the configuration; there are {', '.join(config[section])}")
     changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(mode="json")
-    return _without_synthetic(changed)
+    return _as_in_keys(changed)
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
@@ -250,8 +250,12 @@ def _blocks(blocks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in block.items() if value is not None} for block in blocks]
 
 
-def _without_synthetic(options: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if key != "synthetic" or value is not None}
+def _as_in_keys(options: dict[str, Any]) -> dict[str, Any]:
+    """A dataset's options without what the keys of older results do not have: no synthetic graph, a share of 0 isolated nodes."""
+    kept = {key: value for key, value in options.items() if key != "synthetic" or value is not None}
+    if "synthetic" in kept:
+        kept["synthetic"] = {key: value for key, value in kept["synthetic"].items() if key != "isolated" or value}
+    return kept
 
 
 def _check_keys(config: Any) -> None:

@@ -121,7 +121,7 @@ class Memory(Parameters):
 class Synthetic(Parameters):
     """A planted-partition graph with bags of words as features; all keys are ours."""
 
-    nodes: Annotated[int, Field(ge=4, le=10**5)] = 240
+    nodes: Annotated[int, Field(ge=4, le=2 * 10**6)] = 240
     """number of nodes"""
     classes: Annotated[int, Field(ge=2, le=1000)] = 4
     """number of classes"""
@@ -139,6 +139,8 @@ class Synthetic(Parameters):
     """share of a node's words that come from its class"""
     seed: Seed = 0
     """seed of the graph, apart from the seeds of the runs"""
+    isolated: Share = 0.0
+    """share of the nodes that have no neighbours; the degrees above are those of the others. *Not in the key* where it is 0"""
 
 
 class Dataset(Parameters):

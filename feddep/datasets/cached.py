@@ -22,7 +22,7 @@ def load(name: str, folder: Path, mirror: str | Path | None = None) -> Graph:
     raw, file = folder / "raw" / name, folder / "graphs" / f"{name}.safetensors"
     if file.is_file():
         graph = Graph.load(file)
-        if graph.fingerprint == dataset.fingerprint:
+        if dataset.fingerprint in (None, graph.fingerprint):
             return graph
     fetching.download(name, raw, mirror)
     graph = parsing.parse(name, raw)

@@ -73,8 +73,13 @@ def damage(manifest: str | Path) -> str | None:
 
 
 def problems(release: Release, directory: Path) -> list[str]:
-    """What is wrong with the files of a release in ``directory``; empty if all are there and verified."""
-    found = (mismatch(directory / name, checksums) for name, checksums in release.files.items())
+    """What is wrong with the files of a release in ``directory``; empty if all are there and verified.
+
+    Where the registry knows no checksums, the files must be those that were downloaded.
+    """
+    found = [mismatch(directory / name, checksums) for name, checksums in release.files.items()]
+    if not all(release.files.values()):
+        found.append(damage(directory / MANIFEST))
     return [problem for problem in found if problem]
 
 
@@ -90,7 +95,7 @@ def _fetch(source: Source, staging: Path) -> None:
     with source.open() as copy:
         for name, checksums in source.release.files.items():
             path = staging / name
-            if mismatch(path, checksums):
+            if not checksums or mismatch(path, checksums):  # without one, nobody knows whether what is there is whole
                 copy(name, path)
                 if problem := mismatch(path, checksums):
                     path.unlink()

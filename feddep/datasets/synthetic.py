@@ -21,13 +21,15 @@ def planted_partition(
     words: int,
     signal: float,
     seed: int,
+    isolated: float = 0.0,
 ) -> Graph:
     """A planted-partition graph (Condon and Karp, 2001) of labelled nodes with bags of words as features.
 
     Nodes are assigned at random to communities of equal size (up to one node), and communities in turn to classes.  Every pair
     of nodes is joined independently, with one probability within a community and another between communities.  A word of
     a node comes with probability ``signal`` from the vocabulary of its class, an equal share of all words, else from the
-    rest; the words of a node are distinct.
+    rest; the words of a node are distinct.  Isolated nodes have a class at random and words like the others; what is said of
+    communities and pairs does not concern them.
 
     Args:
         nodes: number of nodes.
@@ -39,28 +41,34 @@ def planted_partition(
         words: number of words of a node, which are its features of value 1.
         signal: share of a node's words that come from its class, in expectation; 0 to 1.
         seed: of all random draws.
+        isolated: share of nodes, drawn at random, that have no neighbours; from 0 to below 1.
 
     Raises:
         ConfigError: if a value is out of its range; the ranges depend on each other.
     """
     _check("nodes", nodes, 4, None)
-    _check("classes", classes, 2, nodes // 2)
-    _check("communities", communities, classes, nodes // 2)
+    _check("isolated", isolated, 0, 1 - 4 / nodes)
+    linked = nodes - round(isolated * nodes)
+    _check("classes", classes, 2, linked // 2)
+    _check("communities", communities, classes, linked // 2)
     _check("features", features, classes, None)
     _check("words", words, 1, features // classes)
     _check("signal", signal, 0, 1)
-    size = nodes // communities
+    size = linked // communities
     _check("degree_within", degree_within, 0, size - 1)
-    _check("degree_between", degree_between, 0, nodes - size - 1)
+    _check("degree_between", degree_between, 0, linked - size - 1)
 
-    community = generator(seed, "communities").permutation(np.arange(nodes) % communities)
-    labels = community % classes
+    community = generator(seed, "communities").permutation(np.arange(linked) % communities)
     random = generator(seed, "edges")
-    between = _pairs(random, np.arange(nodes), degree_between / (nodes - nodes / communities))
+    between = _pairs(random, np.arange(linked), degree_between / (linked - linked / communities))
     groups = [np.flatnonzero(community == c) for c in range(communities)]
     within = [_pairs(random, group, degree_within / (len(group) - 1)) for group in groups]
     edges = np.concatenate([between[community[between[:, 0]] != community[between[:, 1]]], *within])
-    return Graph.from_edges(edges, _bags_of_words(labels, classes, features, words, signal, seed), labels, classes)
+    random = generator(seed, "isolated")
+    place = np.sort(random.choice(nodes, linked, replace=False))  # of the linked nodes in the whole graph
+    labels = random.integers(classes, size=nodes)
+    labels[place] = community % classes
+    return Graph.from_edges(place[edges], _bags_of_words(labels, classes, features, words, signal, seed), labels, classes)
 
 
 def _check(key: str, value: float, low: float, high: float | None) -> None:

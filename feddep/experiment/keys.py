@@ -8,13 +8,14 @@ folders, the name of a setting.
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from feddep import training
 from feddep.config import variants
 from feddep.config.loading import Config, entry
-from feddep.datasets import synthetic
+from feddep.datasets import package_loaders, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, scaling, split
@@ -32,13 +33,18 @@ def digest(value: Mapping[str, Any]) -> str:
 def data_fingerprint(config: Config, dataset: str) -> str:
     """What identifies a dataset, known before it is downloaded.
 
-    The fingerprint of its parsed graph, which the registry names; for a built-in graph the digest of its options and of the
-    revision of what generates it.
+    The fingerprint of its parsed graph, which the registry names; where it is not known yet, the digest of the release that
+    a package downloads and of the revision of what loads it; for a built-in graph the digest of its options and of the revision
+    of what generates it.
     """
     options = entry(config, "datasets", dataset).get("synthetic")
-    if options is None:
-        return REGISTRY[variants.base(dataset)].fingerprint
-    return digest({"synthetic": options, "revision": synthetic.REVISION})
+    if options is not None:
+        return digest({"synthetic": options, "revision": synthetic.REVISION})
+    known = REGISTRY[variants.base(dataset)]
+    if known.fingerprint is not None:
+        return known.fingerprint
+    assert known.loader is not None  # of every dataset without a fingerprint
+    return digest({"release": asdict(known.loader), "revision": package_loaders.REVISION})
 
 
 def specification(config: Config, run: Run) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def step_key(config: Config, run: Run, specified: Mapping[str, Any]) -> str:
 def graph_key(config: Config, dataset: str) -> str:
     """The content key of a prepared graph and of its statistics.
 
-    The code that reads raw files is not in it: the fingerprint of what it must yield is known.
+    The code that reads raw files is not in it: the fingerprint of what it must yield is known, or else a revision is in it.
     """
     return digest({"data": data_fingerprint(config, dataset)})
 

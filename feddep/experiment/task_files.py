@@ -4,6 +4,7 @@ from pathlib import Path
 
 from feddep.config import variants
 from feddep.config.loading import Config, entry
+from feddep.datasets.public_graphs import find
 from feddep.experiment import keys
 from feddep.experiment.plan import PartitionSpec
 from feddep.graph.graph import Graph
@@ -18,7 +19,7 @@ def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
     Raises:
         DataError: if it is another, or the file is missing or damaged.
     """
-    if "synthetic" in entry(config, "datasets", dataset):
+    if "synthetic" in entry(config, "datasets", dataset) or find(variants.base(dataset)).fingerprint is None:
         return Graph.load(file, keys.graph_key(config, dataset))
     graph = Graph.load(file)
     if graph.fingerprint != keys.data_fingerprint(config, dataset):

@@ -54,6 +54,7 @@ class Job:
         run: the run.
         specification: everything that determines the run but data and revisions.
         task: the run's data and setting.
+        data_fingerprint: of the graph, before its features are scaled.
         seconds: what the steps that were read took, by stage.
     """
 
@@ -61,6 +62,7 @@ class Job:
     run: Run
     specification: dict[str, Any]
     task: Task
+    data_fingerprint: str
     seconds: dict[str, float]
 
     def provenance(self, seconds: float, code: str | None = None) -> dict[str, Any]:
@@ -69,7 +71,7 @@ class Job:
         return {
             **environment(name, self.config["threads"]),
             **({} if code is None else {"code": code}),
-            "data_fingerprint": keys.data_fingerprint(self.config, self.run.dataset),
+            "data_fingerprint": self.data_fingerprint,
             "seconds": round(seconds, 3),
         }
 
@@ -90,16 +92,17 @@ def read(arguments: argparse.Namespace) -> Job:
     torch.set_num_threads(config["threads"])
     device = choose_device(config["device"])
     steps = _read_steps(config, run, flags.named_files("step", arguments.step), device)
+    graph = load_graph(config, run.dataset, arguments.graph)
     task = build_task(
         specification,
-        load_graph(config, run.dataset, arguments.graph),
+        graph,
         load_split(config, run.dataset, run.seed, arguments.split),
         None if run.partition is None else load_partition(config, run.partition, arguments.partition),
         run.path,
         device,
         {stage: result for stage, (result, _) in steps.items()},
     )
-    return Job(config, run, specification, task, {stage: seconds for stage, (_, seconds) in steps.items()})
+    return Job(config, run, specification, task, graph.fingerprint, {stage: seconds for stage, (_, seconds) in steps.items()})
 
 
 def _read_steps(config: Config, run: Run, files: Mapping[str, Path], device: str) -> dict[str, tuple[StepResult, float]]:

@@ -52,6 +52,6 @@ def toy(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Toy:
     content = (folder / "toy.npz").read_bytes()
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     release = Release("npz", {"toy.npz": ["sha256:" + "0" * 64, f"git-blob:{blob}"]})
-    dataset = Dataset("toy", "Toy", 60, graph.num_edges, 30, 3, canonical(graph).fingerprint, server.url, release)
+    dataset = Dataset("toy", "Toy", 60, graph.num_edges, 30, 3, server.url, release, canonical(graph).fingerprint)
     monkeypatch.setitem(REGISTRY, "toy", dataset)
     return Toy(graph, folder.parent, content, dataset)

@@ -32,5 +32,10 @@ def test_a_wrong_file_is_described(path: Path) -> None:
         assert part in problem
 
 
+def test_without_a_checksum_any_file_is_right(path: Path) -> None:
+    assert mismatch(path, []) is None
+    assert mismatch(path.with_name("absent"), []) == "absent is missing"
+
+
 def test_a_missing_file_is_described(tmp_path: Path) -> None:
     assert mismatch(tmp_path / "absent", [f"sha256:{SHA256}"]) == "absent is missing"

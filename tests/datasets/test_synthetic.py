@@ -33,6 +33,11 @@ def test_the_same_seed_gives_the_same_graph() -> None:
     assert planted_partition(**TINY).fingerprint != planted_partition(**TINY | {"seed": 1}).fingerprint
 
 
+def test_the_graph_is_fixed() -> None:
+    """Results on synthetic graphs are kept by the options alone: whoever changes what these give raises the revision."""
+    assert planted_partition(**TINY).fingerprint == "c8d0689ff8b186b78ed2607235ec316cdb37a200b59408cbbeefe6332f460edf"
+
+
 @given(st.data())
 @settings(max_examples=30, deadline=None)
 def test_sizes_are_as_asked(data: st.DataObject) -> None:
@@ -60,6 +65,18 @@ def test_degrees_and_words_are_as_expected() -> None:
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.features.indptr))
     own = graph.features.indices // 16 == graph.labels[rows]
     assert own.mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_share_of_the_nodes_may_be_isolated() -> None:
+    """The graph of docs/data.md for trials of scale, at a hundredth of its nodes."""
+    sizes = {"nodes": 11325, "classes": 2, "communities": 10, "features": 155, "words": 20}
+    graph = planted_partition(**TINY | sizes | {"degree_within": 6.5, "degree_between": 2.14, "isolated": 0.5})
+    linked = graph.degrees > 0
+    assert 5650 <= linked.sum() <= 11325 - 5662  # a few of the others draw no neighbour either
+    assert graph.degrees[linked].mean() == pytest.approx(8.64, abs=0.2)
+    assert abs(np.flatnonzero(linked).mean() / graph.num_nodes - 0.5) < 0.02  # isolated nodes are anywhere
+    assert [graph.labels[part].mean() for part in (linked, ~linked)] == pytest.approx([0.5, 0.5], abs=0.03)
+    assert set(np.diff(graph.features.indptr)) == {20}
 
 
 @pytest.mark.parametrize("signal", [0.0, 1.0])
@@ -113,6 +130,8 @@ def test_communities_can_be_found() -> None:
         ({"words": 17}, "synthetic.words is 17, allowed here is from 1 to 16"),
         ({"signal": float("nan")}, "synthetic.signal is nan, allowed here is from 0 to 1"),
         ({"degree_within": 19.5}, "synthetic.degree_within is 19.5, allowed here is from 0 to 19"),
+        ({"isolated": 1.0}, "synthetic.isolated is 1.0, allowed here is from 0 to 0.9833333333333333"),
+        ({"isolated": 0.9}, "synthetic.degree_within is 6.0, allowed here is from 0 to 1"),
         ({"degree_between": -1}, "synthetic.degree_between is -1, allowed here is from 0 to 219"),
     ],
 )

@@ -129,6 +129,13 @@ def test_the_options_of_a_synthetic_graph_enter(config: Config):
     assert keys.split_key(other, "tiny", 0) != keys.split_key(config, "tiny", 0)
 
 
+def test_a_graph_without_isolated_nodes_has_the_key_of_before_there_were_any(config: Config):
+    before = "140bdbc8b95699c9fa4e2c120ea421456f685e4a5f49370fc9054567531a6664"
+    assert keys.data_fingerprint(config, "tiny") == before
+    assert keys.data_fingerprint(altered("datasets.tiny.synthetic.isolated", 0), "tiny") == before
+    assert keys.data_fingerprint(altered("datasets.tiny.synthetic.isolated", 0.5), "tiny") != before
+
+
 def test_upstream_keys_depend_on_their_own_options_only(config: Config):
     delta, shares = altered("partition.delta", 10), altered("split", {"train": 0.7, "val": 0.1})
     rate = altered("settings.quick.learning_rate", 0.2)

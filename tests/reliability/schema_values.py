@@ -132,7 +132,8 @@ def synthetic_options(draw: st.DrawFn) -> dict[str, Any]:
             {"classes": st.sampled_from([2, 4, 12]), "words": st.sampled_from([1, 8]), "nodes": st.integers(60, 100)}
         )
         degrees = {key: draw(st.sampled_from([0.0, 0.3, 3.0])) for key in ("degree_within", "degree_between")}
-        return {**fitting, **draw(sizes), **degrees, "features": draw(st.sampled_from([100, 300]))}
+        others = {"features": draw(st.sampled_from([100, 300])), "isolated": draw(st.sampled_from([0.0, 0.2]))}
+        return {**fitting, **draw(sizes), **degrees, **others}
     return drawn
 
 

@@ -18,6 +18,7 @@ from snakemake.utils import update_config
 
 from feddep.config.loading import validate
 from feddep.experiment import plan
+from feddep.graph.graph import Graph
 from workspace import CONFIG, FEDAVG, FEDDEP, GLOBAL, SNAKEMAKE, Workspace, metrics
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
@@ -42,13 +43,14 @@ def test_everything_is_made(finished: Workspace):
     output = finished.output
     for run in (FEDAVG, GLOBAL):
         content = finished.result(run)
-        assert set(content) == {"key", "result", "provenance"}
+        assert set(content) == {"key", "result", "provenance", "digest"}
         assert len(content["result"]["curve"]["round"]) == 2
+        assert content["provenance"]["data_fingerprint"] == Graph.load(output / "graphs" / "mini.safetensors").fingerprint
         assert (output / "runs" / "quick" / run / "model.safetensors").stat().st_size > 0
         (log,) = (output / "logs" / "classify" / "quick").glob(f"{run}.log")
         assert "2/2" in log.read_text()  # the progress bar of two rounds
         assert (output / "benchmarks" / "classify" / "quick" / f"{run}.tsv").is_file()
-    assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["missing_edges"] >= 0
+    assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["statistics"]["missing_edges"] >= 0
     made = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
     assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy.png", "report/report.html"} <= made
     assert not [name for name in made if "/." in name]  # no scratch file is left
