@@ -17,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke all retrain publish check test lint clean
+.PHONY: help env demo smoke all retrain publish check test trials lint clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ check: lint ## check style and types, run the unit tests: a minute or two
 
 test: lint ## check style and types, run every test
 	@$(PYTEST)
+
+trials: lint ## try all that docs/reliability.md says was tried: an hour or two
+	@FEDDEP_TRIALS=full $(PYTEST) --timeout 7200 tests/reliability
 
 lint: env ## check style and types
 	@$(BIN)/ruff check .

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from trials import number_of
+from trials import QUICK_AND_FULL, number_of
 
 from feddep.config import variants
 from feddep.config.loading import MEASURED, validate
@@ -148,6 +148,12 @@ def replaced(value: Any, place: Place, text: str, path: Place = ()) -> Any:
 
 
 PLACES = list(dict.fromkeys(strings(SCHEMA)))
+FEWER_PLACES = [place for place in PLACES if place[0] != "frameworks"]
+
+
+def test_the_number_of_trials_is_known():
+    found = tuple(len(places) * len(HOSTILE) + len(TARGETS) for places in (FEWER_PLACES, PLACES))
+    assert found == QUICK_AND_FULL["injections"]
 
 
 def test_every_key_that_takes_text_is_found():
@@ -183,11 +189,7 @@ def accepted(place: Place, text: str) -> dict[str, Any] | None:
 @pytest.fixture(scope="module")
 def taken() -> dict[Place, list[str]]:
     """The texts that are not refused, by place."""
-    trials = {
-        len(chosen) * len(HOSTILE) + len(TARGETS): chosen
-        for chosen in (PLACES, [each for each in PLACES if each[0] != "frameworks"])
-    }
-    places = trials[number_of("injections")]
+    places = PLACES if number_of("injections") == QUICK_AND_FULL["injections"][1] else FEWER_PLACES
     found = {place: [text for text in HOSTILE if accepted(place, text) is not None] for place in places}
     return {place: texts for place, texts in found.items() if texts}
 
@@ -303,6 +305,15 @@ def test_hostile_targets_are_refused(project: Path, target: str):
     (project / "mine.yaml").write_text(yaml.safe_dump(BASE))
     status, printed = snakemake(project, "--cores", "1", target)
     assert status != 0, printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize("text", ["[unclosed", "{a", "$(touch pwned)", "!!python/object/apply:os.system [touch pwned]"])
+def test_hostile_text_on_the_command_line_is_refused(project: Path, text: str):
+    (project / "mine.yaml").write_text(yaml.safe_dump(BASE))
+    status, printed = snakemake(project, "--dry-run", "--config", f"output={text}")
+    assert status != 0
+    assert re.search("^feddep: (--config output is not valid YAML|output is )", printed, re.MULTILINE), printed
     assert "Traceback" not in printed
 
 

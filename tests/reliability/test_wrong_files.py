@@ -506,7 +506,7 @@ def cases(workplace: Workplace, command: str) -> Iterator[Case]:
             tried.add(path)
             detailed = path.startswith(DETAILED.get(command, ("nothing",)))
             for name, wrong in wrong_files(path, right, kinds if detailed or not path.startswith("steps/") else {}):
-                unnoticed = (name.startswith("in place of it") and path.startswith("steps/")) or path.startswith("records/")
+                unnoticed = path.startswith("records/")
                 if command == "rekey" and name in UNNOTICED:
                     continue
                 yield Case(f"{path}: {name}", [command, *use], partial(wrong, Path(path), right), unnoticed)
