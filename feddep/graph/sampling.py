@@ -47,7 +47,7 @@ def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.rand
     few = np.flatnonzero((degrees > 0) & (degrees <= fanout))
     picks[few] = rng.integers(0, degrees[few, None], size=(len(few), fanout))
     many = np.flatnonzero(degrees > fanout)
-    picks[many] = _distinct(degrees[many], fanout, rng)
+    picks[many] = distinct_integers(degrees[many], fanout, rng)
 
     neighbours = np.full((len(flat), fanout), NOBODY, dtype=np.int32)
     some = degrees > 0
@@ -55,7 +55,7 @@ def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.rand
     return neighbours.reshape(*np.shape(nodes), fanout)
 
 
-def _distinct(sizes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def distinct_integers(sizes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """``count`` distinct integers below each of ``sizes``, every subset equally likely, in ascending order.
 
     Floyd's algorithm, on all rows at once.  Its own order depends on what is drawn from, and would tell more than the subset.
