@@ -3,15 +3,20 @@
 import argparse
 import ast
 import importlib
+import os
 import pkgutil
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from feddep import __version__, stages
+from feddep.utils import workflow_lock
 from feddep.utils.errors import FeddepError
 
 
@@ -60,11 +65,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit status: 0 on success; 1 where something went wrong that a user can act on, with one sentence on stderr; 2 for a
-        wrong command line; 130 when interrupted.
+        wrong command line; 128 and the number of the signal when interrupted, as 130 by Ctrl-C.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     called = arguments[0] if arguments else None
 
+    try:
+        with _stoppable():
+            _run(arguments, called)
+    except KeyboardInterrupt as stop:
+        number = stop.args[0] if stop.args else signal.SIGINT
+        interrupted = "interrupted; nothing half-written is left, run it again to go on"
+        with suppress(OSError):  # whoever would read it may have been stopped as well
+            print(f"feddep {called}: {workflow_lock.ENDED if workflow_lock.ended() else interrupted}", file=sys.stderr)
+        return 128 + number
+    except (FeddepError, OSError, ValidationError) as error:
+        print(f"feddep {called}: {_sentence(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _run(arguments: Sequence[str], called: str | None) -> None:
     parser = argparse.ArgumentParser(prog="feddep", description="Run one stage of FedDEP bench.")
     parser.add_argument("--version", action="version", version=f"feddep {__version__}")
     subparsers = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
@@ -74,16 +95,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stage = importlib.import_module(command.module)
             stage.add_arguments(subparser)
     parsed = parser.parse_args(arguments)
+    stage.main(parsed)
 
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let SIGTERM, SIGHUP and the end of the workflow that started this process interrupt it as Ctrl-C does."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    def watch() -> None:
+        while not done.wait(1):
+            if workflow_lock.ended():
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    former = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]  # not what nohup ignores
+    if threading.current_thread() is not threading.main_thread():
+        former = []  # only there can they be set
+    done = threading.Event()
     try:
-        stage.main(parsed)
-    except KeyboardInterrupt:
-        print(f"feddep {called}: interrupted; nothing half-written is left, run it again to go on", file=sys.stderr)
-        return 130
-    except (FeddepError, OSError, ValidationError) as error:
-        print(f"feddep {called}: {_sentence(error)}", file=sys.stderr)
-        return 1
-    return 0
+        for number in former:
+            signal.signal(number, interrupt)
+        if signal.SIGTERM in former and workflow_lock.ENVIRONMENT in os.environ:
+            threading.Thread(target=watch, daemon=True).start()
+        yield
+    finally:
+        done.set()
+        for number in former:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _sentence(error: Exception) -> str:

@@ -3,6 +3,7 @@
 import errno
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ from feddep.cli import commands, main
 from feddep.stages import publish
 from feddep.training.setting import Setting
 from feddep.utils.storage import write_arrays, write_json
+from workspace import restore_interrupts
 
 MODULES = sorted(path.stem for path in Path(stages.__path__[0]).glob("[!_]*.py"))
 NAMES = [command.name for command in commands()]
@@ -79,6 +81,38 @@ def test_an_interruption_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys
     status, message = sentence(KeyboardInterrupt(), monkeypatch, capsys)
     assert status == 130
     assert message.startswith("feddep publish: interrupted")
+
+
+STOPPED = """
+import sys, time
+from feddep.cli import main
+from feddep.stages import publish
+from feddep.utils.storage import atomic_path
+
+def write(arguments):
+    with atomic_path(sys.argv[1]) as scratch:
+        print("half", flush=True)
+        time.sleep(60)
+
+publish.main = write
+sys.exit(main(["publish", "--config", "a"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_leaves_nothing_half_written(number: signal.Signals, tmp_path: Path):
+    command = [sys.executable, "-c", STOPPED, str(tmp_path / "file")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=restore_interrupts
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "half\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        process.send_signal(number)
+        _, printed = process.communicate()
+    assert process.returncode == 128 + number
+    assert printed == "feddep publish: interrupted; nothing half-written is left, run it again to go on\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

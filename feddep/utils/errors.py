@@ -15,3 +15,7 @@ class DataError(FeddepError):
 
 class PartitionError(FeddepError):
     """A graph cannot be split to the number of clients that was asked for."""
+
+
+class WorkflowEndedError(FeddepError):
+    """A stage would write a result for a workflow that is gone."""

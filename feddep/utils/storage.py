@@ -4,13 +4,14 @@ Arrays and results carry a digest: the SHA-256 of the file with zeros in its pla
 a damaged or edited file is an error and never a number.  They also carry the key of what they hold, where there is one.
 """
 
+import glob
 import hashlib
 import json
 import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +19,68 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
+from feddep.utils import workflow_lock
 from feddep.utils.errors import DataError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: what killed processes leave stays
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
 def atomic_path(target: str | Path) -> Iterator[Path]:
-    """Yield a scratch path beside ``target``; on success it replaces ``target``, on error it is removed."""
+    """Yield a scratch path beside ``target``; on success it replaces ``target``, on error it is removed.
+
+    A scratch file that a killed process has left is removed when the same target is written again.
+
+    Raises:
+        WorkflowEndedError: at the end, if the workflow that started this process is gone.
+    """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix)
-    os.close(handle)
-    scratch = Path(name)
+    _remove_leftovers(target)
+    handle, scratch = _new_scratch(target)
     try:
         yield scratch
         umask = os.umask(0)
         os.umask(umask)
         scratch.chmod(0o666 & ~umask)  # mkstemp makes private files; results are meant to be read
+        os.fsync(handle)  # so that after a power loss there is no empty file under the name
+        workflow_lock.check()
         scratch.replace(target)
     except OSError as error:
         error.filename, error.filename2 = str(target), None  # not the scratch path; where the disk is full there is none
         raise
     finally:
         scratch.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _new_scratch(target: Path) -> tuple[int, Path]:
+    """A file beside ``target``, open and locked, so that other processes see that its writer lives."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=target.suffix)
+        with suppress(OSError):  # a file system without locks
+            _lock(handle, wait=True)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # taken for a leftover before it was locked
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove scratch files of ``target`` whose writers are gone."""
+    for leftover in target.parent.glob(f".{glob.escape(target.name)}.{'?' * 8}{glob.escape(target.suffix)}"):
+        with suppress(OSError), leftover.open("rb+") as file:  # locked, or removed meanwhile
+            if _lock(file.fileno()):
+                leftover.unlink()
+
+
+def _lock(handle: int, wait: bool = False) -> bool:
+    """Lock an open file until it is closed; False where there are no such locks."""
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    return fcntl is not None
 
 
 def write_text(target: str | Path, text: str) -> None:

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -54,6 +56,34 @@ def test_an_error_leaves_the_old_file(tmp_path):
         fail()
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["file.txt"]
+
+
+KILLED = """
+import os, signal, sys
+from feddep.utils.storage import atomic_path
+
+with atomic_path(sys.argv[1]) as scratch:
+    scratch.write_text("half of")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("name", ["file.json", "file", "[a]*.tar.gz"])
+def test_what_a_killed_process_left_is_removed(tmp_path, name):
+    for other in (f".{name}.swp", f".other{name}.abcdefgh", f"{name}.12345678"):
+        (tmp_path / other).touch()
+    others = sorted(os.listdir(tmp_path))
+    subprocess.run([sys.executable, "-c", KILLED, tmp_path / name], check=False)
+    assert len(os.listdir(tmp_path)) == len(others) + 1
+    write_text(tmp_path / name, "whole")
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, name])
+
+
+def test_two_writers_of_one_file_leave_each_other_alone(tmp_path):
+    with atomic_path(tmp_path / "file.json") as scratch:
+        scratch.write_text("first")
+        write_text(tmp_path / "file.json", "second")
+    assert (tmp_path / "file.json").read_text() == "first"
 
 
 def test_permissions_follow_the_umask(tmp_path):

@@ -1,0 +1,246 @@
+"""What the releases of VESPER show of one edge: squared L2 sensitivities, and how many training nodes read an edge.
+
+Party A sends party B rows of node embeddings with Gaussian noise of deviation θ, in every step anew.  Neighbouring graphs differ
+in one edge.  Two accounts of what that changes are kept apart:
+
+* *as published* (:func:`published_sensitivities`, :func:`published_roots`): Propositions 1 to 3 and the proof of Theorem 2.1, in
+  which an edge disappears and nothing takes its place;
+* *of the corrected mechanism* (:data:`BOUNDINGS`, :func:`layer_squares`, :func:`reading_roots`): degrees are bounded once by
+  :func:`feddep.graph.degree_bounding.bounded_adjacency`, where an edge may be replaced.
+
+docs/vesper.md has the proofs, and where the published account fails.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from feddep.privacy.accountant import PrivacyError, require_count
+
+AGGREGATIONS = ("gin", "gcn", "gap", "vfgnn")
+"""PMP with the sum (GIN), or with GCN's weights and truncation; GAP's sum without weights; noise after the last layer (VFGNN)."""
+
+WEIGHTS = ("frozen", "stopped", "dpsgd", "trained")
+"""How A's weights depend on edges.
+
+``frozen``: not at all, they keep their first values.  ``stopped``: noise comes before the weights, and the gradient stops at each
+aggregation, so that they are computed from noised rows alone.  ``dpsgd``: by the whole gradient of each step, clipped and noised.
+``trained``: from gradients that pass the adjacency without noise, as in the paper; no noise on the rows makes up for that.
+"""
+
+MOST_LAYERS = 32
+"""Largest number of layers."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The most that a bounded graph's sums over neighbours change when the original loses or gains one edge.
+
+    Attributes:
+        rows: number of rows that change.
+        squared: squared norms of the changes of all rows together, for input rows of norm at most 1.
+        nonnegative: the same if no entry of an input row is negative, as after ReLU.
+    """
+
+    rows: int
+    squared: int
+    nonnegative: int
+
+
+BOUNDINGS = {"none": Change(2, 2, 2), "receiver": Change(2, 8, 4), "both": Change(4, 12, 8)}
+"""The worst change for each way to bound degrees.
+
+``none`` leaves the graph as it is.  ``receiver`` and ``both`` are those of :data:`feddep.graph.degree_bounding.KEEPING`: an end
+that loses a neighbour may take up another, and with ``both`` that one hears the end, too.
+"""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What the corrected mechanism adds to the paper's; the published accountants do not look at it.
+
+    Attributes:
+        bounding: a key of :data:`BOUNDINGS`.
+        weights: one of :data:`WEIGHTS`.
+        once: each layer is released once for all nodes and used in every step, as GAP does; otherwise anew in every step, for the
+            blocks of its batch.  Then inputs of a layer must not change either: weights before the noise are fixed.
+        evaluations: number of times that each layer is released for all nodes besides, to validate, test or predict.
+        nonnegative: whether the encodings, the inputs of the first layer, have no negative entry.
+        gradient_ratio: for ``dpsgd``, the deviation of the noise on A's gradient over θ, for clipping norm 1.
+        degree_ratio: for ``gcn``, the deviation of the noise on the degrees, which are released once, over θ.
+
+    Raises:
+        PrivacyError: if a value is outside its range.
+    """
+
+    bounding: str = "both"
+    weights: str = "stopped"
+    once: bool = False
+    evaluations: int = 0
+    nonnegative: bool = False
+    gradient_ratio: float = 1.0
+    degree_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Validate the values."""
+        _require_name("bounding", self.bounding, BOUNDINGS)
+        _require_name("weights", self.weights, WEIGHTS)
+        if self.evaluations != 0:
+            require_count("number of evaluations", self.evaluations)
+        _require_positive("gradient_ratio", self.gradient_ratio)
+        _require_positive("degree_ratio", self.degree_ratio)
+        if self.once and self.weights == "dpsgd":
+            raise PrivacyError("weights are 'dpsgd', which takes a release in every step; once goes with frozen or stopped")
+
+
+@dataclass(frozen=True)
+class VerticalTraining:
+    """The public facts of a training of VESPER or of a baseline.
+
+    Attributes:
+        nodes: number of training nodes N_T.
+        batch: number of roots B in a batch.
+        steps: number of steps T.
+        layers: number of message passing layers L.
+        degree: largest degree D.
+        shuffled: whether batches divide the training nodes anew in every epoch; otherwise each is drawn afresh, uniformly and
+            without replacement.
+        aggregation: one of :data:`AGGREGATIONS`.
+        norm: spectral norm of every layer's weights, or a bound on it.
+        least_degree: D_min of truncated message passing, for ``gcn``.
+        correction: what the corrected mechanism adds.
+
+    Raises:
+        PrivacyError: if a value is outside its range.
+    """
+
+    nodes: int
+    batch: int
+    steps: int
+    layers: int
+    degree: int
+    shuffled: bool = False
+    aggregation: str = "gin"
+    norm: float = 1.0
+    least_degree: int | None = None
+    correction: Correction = field(default_factory=Correction)
+
+    def __post_init__(self) -> None:
+        """Validate the values."""
+        require_count("number of training nodes N_T", self.nodes)
+        require_count("batch size B", self.batch)
+        require_count("number of steps T", self.steps)
+        require_count("largest degree D", self.degree)
+        if not 1 <= self.layers <= MOST_LAYERS:
+            raise PrivacyError(f"the number of layers L is {self.layers}; it must be a whole number from 1 to {MOST_LAYERS}")
+        if self.batch > self.nodes:
+            raise PrivacyError(f"the batch size B is {self.batch}; there are only N_T = {self.nodes} training nodes")
+        _require_name("aggregation", self.aggregation, AGGREGATIONS)
+        _require_positive("spectral norm", self.norm)
+        if (self.least_degree is None) == (self.aggregation == "gcn"):
+            raise PrivacyError(f"the minimum degree D_min is {self.least_degree}; it goes with gcn, and gcn needs it")
+        if self.least_degree is not None and not 2 <= self.least_degree <= self.degree:
+            allowed = f"from 2, where Proposition 2 starts, to D = {self.degree}"
+            raise PrivacyError(f"the minimum degree D_min is {self.least_degree}; it must be {allowed}")
+        if self.aggregation == "vfgnn" and self.correction.weights == "stopped":
+            raise PrivacyError("weights are 'stopped', but vfgnn has no noise between its layers; they must be frozen or dpsgd")
+
+    @property
+    def batches(self) -> int:
+        """Number of batches ⌈N_T/B⌉ that hold every training node once."""
+        return -(-self.nodes // self.batch)
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs, the last of which may be incomplete."""
+        return -(-self.steps // self.batches)
+
+    def most_touched(self, roots: int) -> int:
+        """The most steps of shuffled epochs whose batch holds one of so many nodes."""
+        return min(self.steps, self.epochs * min(roots, self.batches))
+
+
+def published_roots(degree: int, layers: int) -> int:
+    """N_e = 2 (D^L − 1)/(D − 1) = 2 (1 + D + … + D^(L−1)): how many training nodes may read an edge (proof of Theorem 2.1)."""
+    return 2 * geometric_sum(degree, layers)
+
+
+def published_sensitivities(training: VerticalTraining) -> tuple[float, ...]:
+    """S_l of each release of a step, as published.
+
+    * GIN: √2 ‖W‖ (Proposition 1); GAP: √2, as GIN without weights (Appendix C.3).
+    * GCN: η(D_min) ‖W‖ (Proposition 2).
+    * VFGNN: one release, S² = 8 (1 + D + … + D^(L−1)) for rows of norm 1 (Proposition 3).
+    """
+    if training.aggregation == "vfgnn":
+        return (math.sqrt(8 * geometric_sum(training.degree, training.layers)),)
+    if training.least_degree is not None:
+        each = eta(training.least_degree) * training.norm
+    else:
+        each = math.sqrt(2) * (training.norm if training.aggregation == "gin" else 1.0)
+    return (each,) * training.layers
+
+
+def eta(least_degree: int) -> float:
+    """η(D_min) for weights of norm 1 (Proposition 2, equation 8)."""
+    m = least_degree
+    return math.sqrt(2) * ((1 - 1 / m) / (2 * m) + 1 / (m * (m + 1)) + 1 / (m + 1))
+
+
+def row_factor(training: VerticalTraining) -> float:
+    """What a neighbour's row is multiplied by, at most, before it is added to a row that gets noise.
+
+    The norm of the weights, unless they come after the noise; for GCN also c_u c_v ≤ 1/(D_min + 1), as its weights
+    c = 1/√(max(noised degree, D_min) + 1) are computed from degrees that were released with noise.
+    """
+    before = 1.0 if training.aggregation == "gap" or training.correction.weights == "stopped" else training.norm
+    return before if training.least_degree is None else before / (training.least_degree + 1)
+
+
+def layer_squares(training: VerticalTraining) -> tuple[float, ...]:
+    """Squared sensitivity of each layer's release for all nodes in the corrected mechanism; not for VFGNN."""
+    change = BOUNDINGS[training.correction.bounding]
+    nonnegative = [training.correction.nonnegative, *[training.aggregation != "gap"] * (training.layers - 1)]
+    return tuple(row_factor(training) ** 2 * (change.nonnegative if each else change.squared) for each in nonnegative)
+
+
+def changed_outputs(training: VerticalTraining, hops: int | None = None) -> int | None:
+    """The most nodes within so many hops, by default L − 1, of any row whose sum changes; None if there may be any number.
+
+    Shortest ways there use no changed edge, so that those rows have room for D − 1 neighbours, as have all others beside the one
+    that they are reached from.
+    """
+    hops = training.layers - 1 if hops is None else hops
+    change = BOUNDINGS[training.correction.bounding]
+    if hops > 0 and training.correction.bounding != "both":
+        return None
+    return change.rows * geometric_sum(training.degree - 1, hops + 1)
+
+
+def reading_roots(training: VerticalTraining, layer: int) -> int:
+    """The most training nodes whose blocks read one given row that changes in ``layer``, from 1 to L; for 0, any changed row.
+
+    These are within L − layer hops of the row.  Where the bounded graphs with and without the edge are laid over each other, no
+    node has more than D + 1 neighbours.
+    """
+    hops = training.layers - max(layer, 1)
+    reached = changed_outputs(training, hops)
+    if reached is None:
+        return training.nodes
+    one = 1 + (training.degree + 1) * geometric_sum(training.degree, hops) if layer else reached
+    return min(training.nodes, one, reached)
+
+
+def geometric_sum(ratio: int, terms: int) -> int:
+    """1 + ratio + … + ratio^(terms − 1)."""
+    return sum(ratio**power for power in range(terms))
+
+
+def _require_name(key: str, name: str, allowed: Iterable[str]) -> None:
+    if name not in allowed:
+        raise PrivacyError(f"{key} is {name!r}; it must be one of {', '.join(allowed)}")
+
+
+def _require_positive(key: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise PrivacyError(f"the {key} is {value}; it must be a finite number above 0")

@@ -1,0 +1,107 @@
+"""Bounding degrees: one edge more or less of a graph moves few edges of the bounded one."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feddep.graph.degree_bounding import BoundingError, bounded_adjacency, edge_priorities
+from feddep.graph.graph import Graph
+from graphs import graphs, random_graph
+
+
+def kept_by_definition(graph: Graph, degree: int, seed: int, keep: str) -> np.ndarray:
+    """Row by row, as the docstring says it."""
+    n = graph.num_nodes
+    lists = np.zeros((n, n))
+    for v in range(n):
+        heard = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        priorities = edge_priorities(np.full(len(heard), v), heard, n, seed)
+        lists[v, heard[np.argsort(priorities)][:degree]] = 1
+    return lists * lists.T if keep == "both" else lists
+
+
+@given(graphs(), st.integers(1, 4), st.integers(0, 99), st.sampled_from(["both", "receiver"]))
+def test_each_node_keeps_its_first_edges(graph: Graph, degree: int, seed: int, keep: str):
+    bounded = bounded_adjacency(graph, degree, seed, keep)
+    assert (bounded.toarray() == kept_by_definition(graph, degree, seed, keep)).all()
+    assert bounded.has_sorted_indices
+    assert bounded.dtype == np.float32
+    assert np.diff(bounded.indptr).max(initial=0) <= degree
+    if graph.degrees.max(initial=0) <= degree:
+        assert (bounded != graph.adjacency).nnz == 0
+    if keep == "both":
+        assert (bounded != bounded.T).nnz == 0
+
+
+@given(graphs(), st.integers(1, 3), st.integers(0, 99), st.data())
+def test_one_edge_moves_at_most_three(graph: Graph, degree: int, seed: int, data: st.DataObject):
+    """It is lost itself, and each of its ends takes up one edge at most; no chain of changes follows."""
+    edges = graph.edges()
+    if not len(edges):
+        return
+    gone = data.draw(st.integers(0, len(edges) - 1))
+    u, v = edges[gone]
+    without = Graph.from_edges(np.delete(edges, gone, axis=0), graph.features, graph.labels, graph.num_classes)
+    for keep in ("both", "receiver"):
+        change = bounded_adjacency(graph, degree, seed, keep) - bounded_adjacency(without, degree, seed, keep)
+        change = change.toarray().astype(int)
+        lost, taken = np.argwhere(change > 0), np.argwhere(change < 0)
+        assert {tuple(sorted(pair)) for pair in lost} <= {(u, v)}
+        assert all({u, v} & set(pair) for pair in taken.tolist())
+        assert len({tuple(sorted(pair)) for pair in taken.tolist()}) <= 2
+        if keep == "receiver":
+            assert set(np.flatnonzero(np.abs(change).sum(1))) <= {u, v}
+            assert (change > 0).sum(1).max() <= 1
+            assert (change < 0).sum(1).max() <= 1
+
+
+def test_three_edges_do_move():
+    seen = set()
+    for seed in range(40):
+        graph = Graph.from_edges(np.array([(0, 1), (0, 2), (1, 3)]), np.zeros((4, 1)), np.zeros(4), 1)
+        without = Graph.from_edges(np.array([(0, 2), (1, 3)]), np.zeros((4, 1)), np.zeros(4), 1)
+        seen.add(int(abs(bounded_adjacency(graph, 1, seed) - bounded_adjacency(without, 1, seed)).sum()) // 2)
+    assert seen == {0, 1, 3}
+
+
+def greedy(edges: list[tuple[int, int]], degree: int) -> set[tuple[int, int]]:
+    """Edges are added in order where both ends have room: the alternative that is not stable."""
+    room: dict[int, int] = {}
+    kept = set()
+    for u, v in edges:
+        if room.get(u, degree) and room.get(v, degree):
+            kept.add((u, v))
+            room |= {u: room.get(u, degree) - 1, v: room.get(v, degree) - 1}
+    return kept
+
+
+def test_adding_edges_while_there_is_room_sets_off_a_chain():
+    path = [(node, node + 1) for node in range(20)]
+    assert len(greedy(path, 1) ^ greedy(path[1:], 1)) == 20
+
+
+def test_the_order_depends_on_nothing_but_the_pair_and_the_seed():
+    pairs = np.array(list(itertools.combinations(range(60), 2)))
+    priorities = edge_priorities(pairs[:, 0], pairs[:, 1], 60, 7)
+    assert (priorities == edge_priorities(pairs[:, 1], pairs[:, 0], 60, 7)).all()
+    assert len(set(priorities.tolist())) == len(pairs)
+    assert (priorities != edge_priorities(pairs[:, 0], pairs[:, 1], 60, 8)).all()
+    shares = (priorities / 2.0**64).reshape(-1, 10)
+    assert abs(shares.mean() - 0.5) < 0.03
+    assert abs(np.corrcoef(shares.T)[0, 1]) < 0.2
+
+
+def test_hubs_lose_most_of_their_edges_at_both_ends_and_none_at_the_receivers():
+    star = Graph.from_edges(np.array([(0, leaf) for leaf in range(1, 31)]), np.zeros((31, 1)), np.zeros(31), 1)
+    assert bounded_adjacency(star, 4, 0).sum() == 8
+    assert bounded_adjacency(star, 4, 0, "receiver").sum() == 34
+    assert (bounded_adjacency(random_graph(30, 90), 3, 1) != bounded_adjacency(random_graph(30, 90), 3, 1)).nnz == 0
+
+
+@pytest.mark.parametrize(("degree", "keep", "message"), [(0, "both", "the largest degree D is 0"), (2, "one", "kept by 'one'")])
+def test_mistakes_are_named(degree: int, keep: str, message: str):
+    with pytest.raises(BoundingError, match=message):
+        bounded_adjacency(random_graph(5, 5), degree, 0, keep)

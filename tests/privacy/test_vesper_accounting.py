@@ -1,0 +1,322 @@
+"""The accountants of VESPER against slow references, exact laws and simulated transcripts."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
+from hypothesis import given
+from hypothesis import strategies as st
+from message_changes import featureless
+from scipy.integrate import quad
+from scipy.stats import binom, hypergeom, norm
+
+from feddep.graph.degree_bounding import bounded_adjacency
+from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.vesper_accounting import (
+    ACCOUNTANTS,
+    NO_BOUND,
+    NOISES,
+    TouchMixture,
+    _compose,
+    accountant_named,
+    convex_delta,
+    corrected_guarantee,
+    gaussian_delta,
+    noise_for,
+    printed_divergences,
+    require_delta,
+    subsampled_divergences,
+    touch_probability,
+)
+from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_roots, reading_roots
+
+SMALL = VerticalTraining(nodes=320, batch=32, steps=500, layers=2, degree=5)
+LARGE = VerticalTraining(nodes=3672, batch=32, steps=5750, layers=2, degree=5)
+
+
+@pytest.mark.parametrize(("training", "intended", "holds"), [(SMALL, 20.6, 9.4), (LARGE, 12.4, 12.6)])
+def test_values_worked_by_hand(training: VerticalTraining, intended: float, holds: float):
+    """θ = 20, Σ S² = 4, δ = 1e-5."""
+    assert round(accountant_named("intended", training).epsilon(20, 1e-5), 1) == intended
+    assert round(accountant_named("holds", training).epsilon(20, 1e-5), 1) == holds
+
+
+def test_roots_that_an_edge_is_read_by():
+    assert [published_roots(5, layers) for layers in (1, 2, 3)] == [2, 12, 62]
+    assert [published_roots(1, layers) for layers in (1, 2, 3)] == [2, 4, 6]  # where the quotient is 0/0
+    assert published_roots(20, 2) == 2 * (20**2 - 1) // 19
+
+
+@given(st.integers(1, 60), st.integers(1, 80), st.integers(1, 60))
+def test_the_probability_of_a_touch_is_exact(nodes: int, roots: int, batch: int):
+    batch = min(batch, nodes)
+    exact = 1 - Fraction(math.comb(max(nodes - roots, 0), batch), math.comb(nodes, batch))
+    assert touch_probability(nodes, roots, batch) == pytest.approx(float(exact), rel=1e-12)
+
+
+def test_the_probability_of_a_touch_is_stable():
+    """Where the binomials have millions of digits, and where they nearly agree."""
+    assert touch_probability(10**9, 2, 1) == pytest.approx(2e-9, rel=1e-12)
+    assert touch_probability(10**6, 4000, 256) == pytest.approx(hypergeom(10**6, 4000, 256).sf(0), rel=1e-9)
+
+
+def slow_divergence(gamma: float, rho: float, order: int, printed: bool) -> mpmath.mpf:
+    """Theorem 9, or equation 6 as printed, with 60 digits."""
+    with mpmath.workdps(60):
+        g, e = mpmath.mpf(gamma), lambda j: j * mpmath.mpf(rho)
+        inner = e(2) * 2 if printed else mpmath.exp(e(2)) * 2
+        second = g**2 * mpmath.binomial(order, 2) * min(4 * (mpmath.exp(e(2)) - 1), inner)
+        terms = (g**j * mpmath.binomial(order, j) * mpmath.exp((j - 1) * e(j)) * 2 for j in range(3, order + 1))
+        higher = mpmath.fsum(terms)
+        if printed:
+            return mpmath.log(1 + second) / (order - 1) + higher
+        return mpmath.log(1 + second + higher) / (order - 1)
+
+
+@pytest.mark.parametrize(("gamma", "rho"), [(0.1, 0.005), (0.72, 0.005), (1e-6, 2.0), (1.0, 1e-4), (0.01, 1e-9)])
+@pytest.mark.parametrize("order", [2, 3, 17, 256])
+def test_the_divergences_are_those_of_a_slow_reference(gamma: float, rho: float, order: int):
+    assert subsampled_divergences(gamma, rho)[order - 2] == pytest.approx(
+        float(slow_divergence(gamma, rho, order, False)), rel=1e-9
+    )
+    slow = slow_divergence(gamma, rho, order, True)
+    if slow < 1e300:
+        assert printed_divergences(gamma, rho)[order - 2] == pytest.approx(float(slow), rel=1e-9)
+
+
+def test_as_printed_the_theorem_fails_where_nothing_is_left_out():
+    """γ = 1: the divergence is ε(2) at α = 2, to which equation 6 gives ln(1 + 2ε(2))."""
+    for second in (1.3, 4.0, 50.0):
+        assert printed_divergences(1.0, second / 2)[0] == pytest.approx(math.log1p(2 * second))
+        assert printed_divergences(1.0, second / 2)[0] < second < subsampled_divergences(1.0, second / 2)[0]
+    whole = VerticalTraining(nodes=32, batch=32, steps=1, layers=1, degree=5)
+    printed, exact = (accountant_named(name, whole).epsilon(0.1, 1e-5) for name in ("printed", "holds"))
+    assert printed < exact == pytest.approx(get_epsilon_gaussian(0.1 / math.sqrt(2), 1e-5))
+
+
+def test_as_printed_the_theorem_has_no_value_between_whole_orders():
+    """The sum to infinity ends at a whole order; elsewhere its terms grow without bound, with alternating signs."""
+    gamma, rho, order = mpmath.mpf("0.1"), mpmath.mpf("0.005"), mpmath.mpf("2.5")
+    terms = [2 * gamma**j * mpmath.binomial(order, j) * mpmath.exp((j - 1) * j * rho) for j in range(3, 2000)]
+    assert abs(terms[-1]) > mpmath.mpf(10) ** 1000
+    assert terms[-1] * terms[-2] < 0
+    assert mpmath.binomial(3, 4) == 0
+
+
+def test_the_library_is_sharper_where_steps_are_rare():
+    """Its bound takes higher moments of what is sampled into account, Theorem 9 only that they are at most twice as large."""
+    intended, library = (accountant_named(name, LARGE) for name in ("intended", "library"))
+    assert library.epsilon(20, 1e-5) == pytest.approx(7.746, abs=0.01)
+    assert library.delta(20, library.epsilon(20, 1e-5)) == pytest.approx(1e-5, rel=1e-6)
+    assert intended.delta(20, intended.epsilon(20, 1e-5)) == pytest.approx(1e-5, rel=1e-6)
+    for noise in (5.0, 40.0):
+        assert library.epsilon(noise, 1e-5) <= intended.epsilon(noise, 1e-5) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("squared", "epsilon"), [(0.01, 0.1), (2.0, 1.0), (30.0, 12.0), (1e-4, 0.0), (400.0, 1.0)])
+def test_the_loss_of_a_gaussian_is_an_integral(squared: float, epsilon: float):
+    mu = math.sqrt(squared)
+    start = epsilon / mu + mu / 2  # where the densities are equal but for e^ε
+    above, _ = quad(lambda z: norm.pdf(z - mu) - math.exp(epsilon) * norm.pdf(z), start, start + mu + 40, epsabs=1e-14)
+    assert gaussian_delta(np.array([squared]), epsilon)[0] == pytest.approx(above, rel=1e-6, abs=1e-13)
+
+
+def test_known_batches_are_a_mixture():
+    """Against simulated transcripts: B sees k, and a normal number whose mean is √(k Σ S²)/θ in one of two graphs."""
+    training = VerticalTraining(nodes=100, batch=10, steps=30, layers=2, degree=2)
+    holds, noise, epsilon = accountant_named("holds", training), 6.0, 1.0
+    rng = np.random.default_rng(0)
+    touches = rng.binomial(30, touch_probability(100, 6, 10), 10**6)
+    mu = np.sqrt(4 * touches) / noise
+    losses = mu * (mu + rng.standard_normal(10**6)) - mu**2 / 2
+    values = -np.expm1(np.minimum(epsilon - losses, 0))
+    values[losses < epsilon] = 0
+    assert holds.delta(noise, epsilon) == pytest.approx(values.mean(), abs=4 * values.std() / 1000)
+    exact = sum(
+        binom.pmf(k, 30, touch_probability(100, 6, 10)) * gaussian_delta(np.array([4 * k / 36]), 1.0)[0] for k in range(1, 31)
+    )
+    assert holds.delta(noise, epsilon) == pytest.approx(exact, rel=1e-9)
+
+
+def test_shuffled_epochs_touch_an_edge_a_fixed_number_of_times():
+    shuffled = VerticalTraining(nodes=3672, batch=32, steps=5750, layers=2, degree=5, shuffled=True)
+    assert (shuffled.batches, shuffled.epochs) == (115, 50)
+    for training, touches in ((shuffled, 50 * 12), (VerticalTraining(320, 32, 495, 2, 5, shuffled=True), 495)):
+        exact = get_epsilon_gaussian(20 / math.sqrt(4 * touches), 1e-5)
+        assert accountant_named("holds", training).epsilon(20, 1e-5) == pytest.approx(exact, rel=1e-9)
+
+
+@given(st.floats(0.05, 20), st.floats(0.001, 100))
+def test_a_convex_function_takes_the_place_of_delta(epsilon: float, squared: float):
+    """It is no less than δ_k, increases, and is convex."""
+    grid = np.linspace(1e-3, 2, 41) * squared
+    values = convex_delta(grid, epsilon)
+    assert (values >= gaussian_delta(grid, epsilon) - 1e-12).all()
+    assert (np.diff(values) >= -1e-12).all()
+    assert (np.diff(values, 2) >= -1e-9).all()
+    assert np.isinf(convex_delta(grid, 0.0)).all()
+
+
+def test_numbers_of_touches_are_composed_exactly():
+    totals, weights = _compose(np.array([0.0, 3.0, 5.0]), np.array([0.7, 0.2, 0.1]), 40)
+    law = np.ones(1)
+    for _ in range(40):
+        law = np.convolve(law, [0.7, 0, 0, 0.2, 0, 0.1])
+    assert totals == pytest.approx(np.rint(totals))
+    assert weights == pytest.approx(law[np.rint(totals).astype(int)], abs=1e-14)
+    rounded, _ = _compose(np.array([0.0, 1.0, math.pi]), np.array([0.7, 0.2, 0.1]), 40)
+    assert rounded.max() >= 40 * math.pi * 0.5
+    mean = sum(np.multiply(*_compose(np.array([0.0, 1.0, math.pi]), np.array([0.7, 0.2, 0.1]), 40)))
+    assert 40 * (0.2 + 0.1 * math.pi) <= mean <= 40 * (0.2 + 0.1 * math.pi) * 1.02
+
+
+def bounded_pair(nodes: int, degree: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bounded graphs of a random graph and of the same without an edge, which differ in at least three rows."""
+    rng = np.random.default_rng(seed)
+    while True:
+        edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 1.5 * degree / nodes]
+        for gone in range(len(edges)):
+            less = edges[:gone] + edges[gone + 1 :]
+            one, other = (bounded_adjacency(featureless(nodes, each), degree, seed).toarray() for each in (edges, less))
+            if (np.abs(one - other).sum(1) > 0).sum() >= 3:
+                return one.astype(float), other.astype(float)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_simulated_transcripts_keep_the_guarantee(seed: int):
+    """Two layers with noise before the weights, weights that learn from what was released, public batches, two bounded graphs.
+
+    The loss of a transcript is the log of the ratio of its densities in both graphs; its mean positive part gives the exact δ.
+    """
+    nodes, degree, batch, steps, noise, runs = 12, 2, 2, 6, 3.0, 40_000
+    graphs = [a + np.eye(nodes) for a in bounded_pair(nodes, degree, seed)]
+    signs = np.array(list(itertools.product([1.0, -1.0], repeat=nodes)))
+    worst = signs[(((graphs[0] - graphs[1]) @ signs.T) ** 2).sum(0).argmax()]
+    terms = VerticalTraining(nodes=nodes, batch=batch, steps=steps, layers=2, degree=degree)
+    guarantee = corrected_guarantee(terms)
+    rng = np.random.default_rng(seed)
+    encodings = np.outer(worst, [0.6, 0.8])
+    union = (graphs[0] + graphs[1]) > 0
+    losses = np.zeros(runs)
+    weights = np.ones((runs, 1, 2))
+    for _ in range(steps):
+        roots = rng.permuted(np.tile(np.arange(nodes), (runs, 1)), axis=1)[:, :batch]
+        read = np.zeros((runs, nodes), dtype=bool)
+        np.put_along_axis(read, roots, True, axis=1)
+        inner = (read.astype(float) @ union) > 0  # rows of the first layer that the second reads
+        rows = np.broadcast_to(encodings, (runs, nodes, 2))
+        for released in (inner, read):
+            means = [np.einsum("vu,rud->rvd", a, rows) for a in graphs]
+            drawn = means[0] + noise * rng.standard_normal(means[0].shape)
+            squares = [((drawn - mean) ** 2).sum(2) for mean in means]
+            losses += ((squares[1] - squares[0]) * released).sum(1) / (2 * noise**2)
+            rows = np.maximum(drawn * weights, 0)
+            rows = rows / np.maximum(np.linalg.norm(rows, axis=2, keepdims=True), 1e-12)
+        weights = weights + 0.5 * (drawn * read[:, :, None]).mean(1, keepdims=True)
+    for epsilon in (0.5, 1.0, 2.0):
+        values = np.where(losses > epsilon, -np.expm1(np.minimum(epsilon - losses, 0)), 0)
+        slack = 4 * values.std() / math.sqrt(runs)
+        assert values.mean() <= guarantee.delta(noise, epsilon) + slack
+    assert values.mean() > TouchMixture(guarantee.squares / 4, guarantee.weights, convex_order=True).delta(noise, 2.0) + slack
+
+
+def test_what_the_corrected_mechanism_costs():
+    """Cases with a closed form."""
+
+    def epsilon(training: VerticalTraining) -> float:
+        return accountant_named("corrected", training).epsilon(20, 1e-5)
+
+    def gaussian(squared: float) -> float:
+        return get_epsilon_gaussian(20 / math.sqrt(squared), 1e-5)
+
+    def changed(correction: Correction, **fields: object) -> VerticalTraining:
+        return VerticalTraining(**{**vars(SMALL), "correction": correction, **fields})
+
+    once = Correction(once=True, bounding="none")
+    assert epsilon(changed(once)) == pytest.approx(gaussian(4))
+    assert epsilon(changed(Correction(once=True, bounding="none", evaluations=3))) == pytest.approx(gaussian(16))
+    assert epsilon(changed(Correction(bounding="none"), layers=1, shuffled=True)) == pytest.approx(gaussian(50 * 2))
+    assert epsilon(changed(Correction(bounding="none"), shuffled=True)) == pytest.approx(gaussian(50 * (2 + 2 * 10)))
+    assert epsilon(changed(Correction(nonnegative=True), shuffled=True)) == pytest.approx(gaussian(50 * 8 * (1 + 7)))
+    noised = Correction(weights="dpsgd", gradient_ratio=2.0, bounding="none")
+    assert epsilon(changed(noised, shuffled=True)) == pytest.approx(gaussian(50 * (2 + 2 * 10 + 10)))
+    gcn = changed(once, aggregation="gcn", least_degree=4)
+    assert epsilon(gcn) == pytest.approx(gaussian(2 * 2 / 25 + 2))
+    frozen = Correction(weights="frozen")
+    vfgnn = changed(frozen, aggregation="vfgnn", shuffled=True)
+    assert epsilon(vfgnn) == pytest.approx(gaussian(50 * 4 * 4 * 5))
+    assert epsilon(changed(Correction(weights="frozen", once=True), aggregation="vfgnn")) == pytest.approx(gaussian(4 * 4 * 5))
+    afresh = changed(frozen, aggregation="vfgnn")
+    counts = np.arange(21)
+    exact = TouchMixture(*_compose(4.0 * counts, hypergeom(320, 20, 32).pmf(counts), 500))
+    assert epsilon(afresh) == pytest.approx(exact.epsilon(20, 1e-5))
+    assert epsilon(changed(Correction(weights="dpsgd"), aggregation="vfgnn")) > epsilon(afresh)
+    with pytest.raises(PrivacyError, match="bounding must be 'both'"):
+        epsilon(changed(Correction(weights="frozen", once=True, bounding="none"), aggregation="vfgnn"))
+
+
+def test_batches_drawn_afresh_cost_about_what_shuffled_ones_do():
+    afresh = accountant_named("corrected", LARGE)
+    shuffled = accountant_named("corrected", VerticalTraining(**{**vars(LARGE), "shuffled": True}))
+    assert afresh.epsilon(20, 1e-5) == pytest.approx(shuffled.epsilon(20, 1e-5), rel=0.1)
+    assert reading_roots(LARGE, 1) == 7
+
+
+def test_weights_that_learn_through_edges_have_no_guarantee():
+    trained = VerticalTraining(**{**vars(SMALL), "correction": Correction(weights="trained")})
+    assert accountant_named("corrected", trained) is NO_BOUND
+    assert NO_BOUND.epsilon(1e5, 0.1) == math.inf
+    assert NO_BOUND.delta(1e5, 9.0) == 1
+    with pytest.raises(PrivacyError, match="there is no finite ε"):
+        noise_for(NO_BOUND, 8, 1e-5)
+
+
+@pytest.mark.parametrize("name", ACCOUNTANTS)
+@pytest.mark.parametrize(("epsilon", "shuffled"), [(0.5, True), (25.0, False)])
+def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuffled: bool):
+    accountant = accountant_named(name, VerticalTraining(nodes=500, batch=50, steps=40, layers=2, degree=3, shuffled=shuffled))
+    if epsilon < 1 and name in ("printed", "intended"):
+        assert accountant.epsilon(NOISES[1], 1e-5) > epsilon
+        return
+    noise = noise_for(accountant, epsilon, 1e-5)
+    assert accountant.epsilon(noise, 1e-5) <= epsilon < accountant.epsilon(0.999 * noise, 1e-5)
+    assert accountant.delta(noise, epsilon) <= 1e-5 * (1 + 1e-6)
+
+
+def test_budgets_that_no_noise_keeps():
+    """Two is in the theorem's place of a divergence that vanishes, so that its orders above 2 do not vanish with noise."""
+    with pytest.raises(PrivacyError, match=r"no noise keeps ε = 8 at δ = 1e-05 by this accountant; the least ε, .* is 10.13"):
+        noise_for(accountant_named("intended", SMALL), 8, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("delta", "edges", "message"),
+    [
+        (0.0, None, "δ is 0.0; it must lie between 0 and 1"),
+        (math.nan, None, "δ is nan"),
+        (1e-3, 1000, r"δ is 0.001; it must be below 1/\|E\| = 0.001"),
+    ],
+)
+def test_a_delta_that_allows_too_much_is_refused(delta: float, edges: int | None, message: str):
+    with pytest.raises(PrivacyError, match=message):
+        require_delta(delta, edges)
+    with pytest.raises(PrivacyError, match=message):
+        noise_for(accountant_named("holds", SMALL), 1, delta, edges)
+
+
+def test_other_mistakes_are_named():
+    holds = accountant_named("holds", SMALL)
+    for call, message in (
+        (lambda: accountant_named("mine", SMALL), "there is no accountant 'mine'; there are printed, intended, library, holds"),
+        (lambda: holds.epsilon(0, 1e-5), "the noise θ is 0"),
+        (lambda: accountant_named("library", SMALL).epsilon(math.inf, 1e-5), "the noise θ is inf"),
+        (lambda: holds.delta(1, -1), "ε is -1"),
+        (lambda: noise_for(holds, math.nan, 1e-5), "the budget ε is nan"),
+    ):
+        with pytest.raises(PrivacyError, match=message):
+            call()

@@ -1,0 +1,227 @@
+"""Sensitivities of VESPER's layers against a search over small graphs and random weights."""
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from message_changes import adjacency, featureless, gcn, gin, small_graphs, worst_square
+
+from feddep.graph.degree_bounding import bounded_adjacency
+from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.vesper_sensitivity import (
+    BOUNDINGS,
+    Correction,
+    VerticalTraining,
+    changed_outputs,
+    eta,
+    geometric_sum,
+    layer_squares,
+    published_roots,
+    published_sensitivities,
+    reading_roots,
+)
+
+
+def training(**changes: object) -> VerticalTraining:
+    return VerticalTraining(**{"nodes": 1000, "batch": 10, "steps": 20, "layers": 2, "degree": 5, **changes})
+
+
+def edges_removed(nodes, of=small_graphs):
+    """Every graph on so many nodes, and the same without one of its edges."""
+    for edges in of(nodes):
+        for edge in edges:
+            yield edges, [other for other in edges if other != edge], edge
+
+
+def test_the_sum_changes_by_root_two_times_the_norm():
+    """Proposition 1: over all graphs of up to 5 nodes, and attained; no weights give more than their spectral norm."""
+    found = {
+        worst_square(gin(adjacency(n, a)) - gin(adjacency(n, b)), tries=1) for n in (2, 3, 4) for a, b, _ in edges_removed(n)
+    }
+    assert max(found) == pytest.approx(2)
+    assert published_sensitivities(training()) == (math.sqrt(2),) * 2 == published_sensitivities(training(aggregation="gap"))
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        edges = [(u, v) for u, v in itertools.combinations(range(6), 2) if rng.random() < 0.5] or [(0, 1)]
+        change = adjacency(6, edges) - adjacency(6, edges[1:])
+        weights, rows = rng.normal(size=(4, 4)), rng.normal(size=(6, 4))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        bound = published_sensitivities(training(norm=np.linalg.norm(weights, 2)))[0]
+        assert np.linalg.norm(change @ rows @ weights.T) <= bound * (1 + 1e-12)
+        rows[:] = np.linalg.svd(weights)[2][0]  # all rows point to where the weights stretch most
+        assert np.linalg.norm(change @ rows @ weights.T) == pytest.approx(bound)
+
+
+def gcn_square(m: int, d: np.ndarray) -> np.ndarray:
+    """A bound on the squared change of GCN if both ends have d ≥ m neighbours, and all others at least m.
+
+    The rows of the ends, as in the proof of Proposition 2, and those of their other neighbours, which it leaves out: their weight
+    of the end grows as its degree falls, and one node may be a neighbour of both.
+    """
+    grown = 1 / np.sqrt(d) - 1 / np.sqrt(d + 1)
+    end = 1 / (d * (d + 1)) + 1 / np.sqrt((d + 1) * (m + 1)) + (d - 1) / math.sqrt(m + 1) * grown
+    others = 2 * (d - 1) / (m + 1) * grown**2
+    return 2 * (end**2 + others)
+
+
+def test_gcn_changes_by_no_more_than_eta():
+    """Proposition 2 holds, though its proof forgets the rows of the neighbours: its slack makes up for them."""
+    for m in range(2, 400):
+        assert gcn_square(m, np.arange(m, 40 * m + 100)).max() <= eta(m) ** 2
+    dense = [(a, b) for a, b, _ in edges_removed(5) if adjacency(5, a).sum(1).min() >= 2]
+    found = [worst_square(gcn(adjacency(5, a)) - gcn(adjacency(5, b)), tries=1) for a, b in dense[:: len(dense) // 400]]
+    assert 0.5 * eta(2) ** 2 < max(found) <= eta(2) ** 2
+    changed = np.abs(gcn(adjacency(5, dense[0][0])) - gcn(adjacency(5, dense[0][1]))).sum(1) > 0
+    assert changed.sum() > 2
+    assert published_sensitivities(training(aggregation="gcn", least_degree=4, norm=2.0)) == (2 * eta(4),) * 2
+
+
+def aggregated(a: np.ndarray, layers: int, rows: np.ndarray) -> np.ndarray:
+    """VFGNN without noise: several layers of sums, normalised at the end."""
+    rows = np.linalg.matrix_power(gin(a), layers) @ rows
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+
+
+@pytest.mark.parametrize(("layers", "degree"), [(1, 3), (2, 2), (2, 3), (3, 2)])
+def test_vfgnn_changes_no_more_rows_than_counted(layers: int, degree: int):
+    """Proposition 3, by random graphs; a row can turn round altogether."""
+    rng = np.random.default_rng(layers)
+    most, (bound,) = 0, published_sensitivities(training(aggregation="vfgnn", layers=layers, degree=degree, correction=FROZEN))
+    for _ in range(60):
+        nodes, edges = 14, []
+        for u, v in rng.permutation(list(itertools.combinations(range(nodes), 2))):
+            if all(sum(end in edge for edge in edges) < degree for end in (u, v)):
+                edges.append((int(u), int(v)))
+        rows = rng.choice([-1.0, 1.0], size=(nodes, 1)) if rng.random() < 0.5 else rng.normal(size=(nodes, 3))
+        lost = int(rng.integers(len(edges)))
+        pair = (edges, edges[:lost] + edges[lost + 1 :])
+        with_edge, without = (aggregated(adjacency(nodes, each), layers, rows) for each in pair)
+        change = np.linalg.norm(with_edge - without, axis=1)
+        most = max(most, int((change > 1e-9).sum()))
+        assert np.linalg.norm(change) <= bound
+    assert most == 2 * geometric_sum(degree - 1, layers) <= published_roots(degree, layers)
+    assert bound**2 == pytest.approx(4 * published_roots(degree, layers))
+    turned = aggregated(adjacency(3, [(0, 1)]), 1, np.array([[-0.9], [1.0], [0]]))
+    assert turned[0, 0] == -aggregated(adjacency(3, []), 1, np.array([[-0.9], [1.0], [0]]))[0, 0]
+
+
+FROZEN = Correction(weights="frozen")
+
+
+@cache
+def bounded(keep: str, degree: int, edges: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """A graph of 5 nodes, bounded."""
+    return bounded_adjacency(featureless(5, list(edges)), degree, 3, keep).toarray()
+
+
+@pytest.mark.parametrize(("keep", "degree"), [("receiver", 1), ("receiver", 2), ("both", 1), ("both", 2)])
+def test_the_corrected_sensitivities_are_those_of_all_small_graphs(keep: str, degree: int):
+    """An end that loses a neighbour may take up another: all graphs of 5 nodes, with rows of any sign and of none below 0."""
+    change = BOUNDINGS[keep]
+    seen, rows = set(), set()
+    for with_edge, without, _ in edges_removed(5):
+        both = [bounded(keep, degree, tuple(each)) for each in (with_edge, without)]
+        difference = both[0] - both[1]
+        changed = np.abs(difference).sum(1) > 0
+        order = np.argsort(changed, kind="stable")
+        seen.add(difference[changed][:, order].astype(int).tobytes() + bytes([int(changed.sum())]))
+        rows.add(int(changed.sum()))
+    squares = []
+    for each in seen:
+        matrix = np.frombuffer(each[:-1], dtype=int).reshape(-1, 5).astype(float)
+        if len(matrix):
+            squares.append((worst_square(matrix, tries=2), worst_square(matrix, nonnegative=True, tries=2)))
+    signed, nonnegative = np.max(squares, axis=0)
+    assert signed <= change.squared + 1e-9
+    assert nonnegative <= change.nonnegative + 1e-9
+    assert max(rows) == change.rows
+    if degree == 2 or keep == "receiver":  # with one edge a node, both ends cannot take up the same node
+        assert (signed, nonnegative) == pytest.approx((change.squared, change.nonnegative))
+
+
+def within(a: np.ndarray, starts: list[int], hops: int) -> set[int]:
+    """The nodes that reach one of ``starts`` in so many steps along what they hear."""
+    found = set(starts)
+    for _ in range(hops):
+        found |= {v for v in range(len(a)) if any(a[v, u] for u in found)}
+    return found
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_no_more_roots_read_a_changed_row_than_counted(degree: int):
+    rng = np.random.default_rng(degree)
+    most = np.zeros((3, 2), dtype=int)
+    terms = training(layers=3, degree=degree)
+    for seed in range(120):
+        nodes = 14
+        edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.2 * degree] or [(0, 1)]
+        one, other = (bounded_adjacency(featureless(nodes, each), degree, seed).toarray() for each in (edges, edges[1:]))
+        changed = [int(v) for v in np.flatnonzero(np.abs(one - other).sum(1))]
+        assert len(changed) <= 4
+        for hops in range(3):
+            together = within(np.maximum(one, other), changed, hops) if changed else set()
+            single = max((len(within(np.maximum(one, other), [v], hops)) for v in changed), default=0)
+            most[hops] = np.maximum(most[hops], [single, len(together)])
+    bounds = [(reading_roots(terms, 3 - hops), changed_outputs(terms, hops)) for hops in range(3)]
+    assert (most <= np.array(bounds)).all()
+    assert most[0, 0] == bounds[0][0]
+    assert most[1, 1] >= 0.7 * bounds[1][1]
+
+
+def test_what_a_layer_costs():
+    assert layer_squares(training()) == (12, 8)
+    assert layer_squares(training(correction=Correction(nonnegative=True, weights="frozen"), norm=2.0)) == (32, 32)
+    assert layer_squares(training(correction=Correction(bounding="none"))) == (2, 2)
+    assert layer_squares(training(aggregation="gap", norm=3.0, correction=FROZEN)) == (12, 12)  # its rows keep their signs
+    assert layer_squares(training(aggregation="gcn", least_degree=3, degree=5)) == pytest.approx((12 / 16, 8 / 16))
+    assert reading_roots(training(correction=Correction(bounding="receiver")), 1) == 1000
+    assert [reading_roots(training(), layer) for layer in (0, 1, 2)] == [4 * 5, 1 + 6, 1]
+
+
+def test_gcn_with_degrees_that_count_as_known():
+    """The weights are fixed by released degrees, so that an edge changes what it carries and nothing else."""
+    rng = np.random.default_rng(0)
+    m, worst = 3, 0.0
+    for with_edge, without, _ in itertools.islice(edges_removed(5), 0, None, 50):
+        scale = 1 / np.sqrt(np.maximum(rng.normal(3, 3, 5), m) + 1)  # whatever the noise on the degrees
+        both = [bounded("both", 2, tuple(each)) * np.outer(scale, scale) for each in (with_edge, without)]
+        worst = max(worst, worst_square(both[0] - both[1], tries=1))
+    assert 0.3 * 12 / (m + 1) ** 2 < worst <= 12 / (m + 1) ** 2 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": 0}, "the number of layers L is 0; it must be a whole number from 1 to 32"),
+        ({"degree": 0}, "the largest degree D is 0"),
+        ({"batch": 1001}, "the batch size B is 1001; there are only N_T = 1000 training nodes"),
+        ({"steps": 0}, "the number of steps T is 0"),
+        ({"aggregation": "sage"}, "aggregation is 'sage'; it must be one of gin, gcn, gap, vfgnn"),
+        ({"aggregation": "gcn"}, "the minimum degree D_min is None; it goes with gcn, and gcn needs it"),
+        ({"least_degree": 3}, "the minimum degree D_min is 3; it goes with gcn, and gcn needs it"),
+        ({"aggregation": "gcn", "least_degree": 6}, "the minimum degree D_min is 6; it must be from 2, .* to D = 5"),
+        ({"aggregation": "gcn", "least_degree": 1}, "the minimum degree D_min is 1; it must be from 2"),
+        ({"aggregation": "vfgnn"}, "weights are 'stopped', but vfgnn has no noise between its layers"),
+        ({"norm": math.nan}, "the spectral norm is nan; it must be a finite number above 0"),
+    ],
+)
+def test_mistakes_are_named(changes: dict[str, object], message: str):
+    with pytest.raises(PrivacyError, match=message):
+        training(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"bounding": "all"}, "bounding is 'all'; it must be one of none, receiver, both"),
+        ({"weights": "free"}, "weights is 'free'; it must be one of frozen, stopped, dpsgd, trained"),
+        ({"once": True, "weights": "dpsgd"}, "once goes with frozen or stopped"),
+        ({"evaluations": -1}, "the number of evaluations is -1"),
+        ({"gradient_ratio": 0.0}, "the gradient_ratio is 0.0; it must be a finite number above 0"),
+    ],
+)
+def test_mistakes_in_the_correction_are_named(changes: dict[str, object], message: str):
+    with pytest.raises(PrivacyError, match=message):
+        Correction(**changes)
