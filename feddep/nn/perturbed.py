@@ -1,5 +1,6 @@
 """Perturbed message passing (PMP): each layer's sums over neighbours get Gaussian noise (VESPER, Algorithms 1 and 2)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,6 +60,21 @@ def spectrally_normalised(weight: Tensor) -> Tensor:
     return weight / torch.linalg.matrix_norm(weight, 2)
 
 
+def stacked(parts: Iterable[Tensor], rows: int) -> Tensor:
+    """Parts of some rows each as one tensor of so many rows; without a gradient, one part is kept at a time."""
+    if torch.is_grad_enabled():
+        found = list(parts)
+        return found[0] if len(found) == 1 else torch.cat(found)
+    whole, start = None, 0
+    for part in parts:
+        if whole is None:
+            whole = part.new_empty(rows, part.shape[1])
+        whole[start : start + len(part)] = part
+        start += len(part)
+    assert whole is not None
+    return whole
+
+
 class PerturbedMessagePassing(nn.Module):
     """L layers of message passing with noise; the private representation extractor of VESPER, and those of its baselines."""
 
@@ -84,12 +100,16 @@ class PerturbedMessagePassing(nn.Module):
         return weight if self.design.order == "noise_first" else spectrally_normalised(weight)
 
     def forward(
-        self, encodings: Tensor, blocks: Blocks, degrees: np.ndarray, generator: torch.Generator | None = None
+        self,
+        encodings: Tensor | Iterable[Tensor],
+        blocks: Blocks,
+        degrees: np.ndarray,
+        generator: torch.Generator | None = None,
     ) -> list[Tensor]:
         """The rows of the roots after each layer.
 
         Args:
-            encodings: of the nodes of the subgraph, shape (n, d); made unit rows first.
+            encodings: of the nodes of the subgraph, shape (n, d), together or in parts of some rows; made unit rows first.
             blocks: the combined subgraph; each of its nodes is computed once in each layer that it is needed in, so that its
                 noise is drawn once a layer.
             degrees: d_v of the nodes of the subgraph, whole numbers or not; shape (n,).
@@ -98,7 +118,8 @@ class PerturbedMessagePassing(nn.Module):
         Returns:
             H^(1) … H^(L), each of shape (B, d); of ``noise_last`` a single one.
         """
-        hidden, found = unit_rows(encodings), []
+        parts = [encodings] if isinstance(encodings, Tensor) else encodings
+        hidden, found = stacked((unit_rows(part) for part in parts), len(blocks.nodes)), []
         for layer in range(1, self.depth + 1):
             hidden = self._layer(hidden, blocks, degrees, layer, generator)
             found.append(hidden[: blocks.sizes[0]])
@@ -111,11 +132,8 @@ class PerturbedMessagePassing(nn.Module):
         if self.design.order == "noise_first":
             hidden = hidden.detach()
         size = blocks.sizes[blocks.hops - layer]
-        parts = []
-        for start in range(0, size, _ROWS):
-            rows = slice(start, min(start + _ROWS, size))
-            parts.append(self._rows(hidden, blocks, degrees, layer, rows, weight, generator))
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        pieces = (slice(start, min(start + _ROWS, size)) for start in range(0, size, _ROWS))
+        return stacked((self._rows(hidden, blocks, degrees, layer, rows, weight, generator) for rows in pieces), size)
 
     def _rows(
         self,

@@ -64,8 +64,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("gap", {"release": "once", "bounding": "both", "degree": 3}),
     ("vesper_gin", {"weights": "stopped", "bounding": "receiver", "degree": 3}),
     ("vesper_gin", {"weights": "dpsgd", "bounding": "none"}),
+    ("vesper_gin", {"epsilon": 32.0, "accountant": "holds"}),
     ("vesper_gcn", {"weights": "frozen", "release": "once", "encoder_epochs": 1}),
-    ("vesper_gcn", {"weights": "stopped", "degree_noise": 1.0}),
+    ("vesper_gcn", {"weights": "stopped", "degree_ratio": 5.0}),
 ]
 """Frameworks with parameters under which other code runs than by default."""
 

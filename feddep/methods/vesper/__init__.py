@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from feddep.methods.framework import Framework
 from feddep.utils.parameters import Natural, Parameters, Positive, StepSize, Weight
 
+OpenShare = Annotated[float, Field(gt=0, lt=1)]
 Maps = Annotated[int, Field(ge=1, le=100)]
 
 
@@ -47,6 +48,12 @@ class PerturbedParameters(MessagePassingParameters):
 
     theta: Weight = 0.1
     """standard deviation θ of the Gaussian noise on each number, when rows have length 1; 0 for none"""
+    epsilon: StepSize | None = None
+    """privacy budget ε of an edge: θ is the least noise that keeps it, in place of `theta`; null: `theta`; paper: 1 to 32"""
+    delta: OpenShare | None = None
+    """δ of the budget, below 1/|E|; null: 1/(|E| + 1); paper: 1/|E|"""
+    accountant: Literal["printed", "intended", "library", "holds", "corrected"] = "corrected"
+    """who counts (docs/vesper.md): `intended` and `library` as the paper does; only `corrected` is a guarantee"""
     release: Literal["steps", "once"] = "steps"
     """`steps`: A computes embeddings anew, with new noise, for each batch and each evaluation (Algorithm 3); `once`: for all
     nodes at the beginning, as the authors of GAP do, which takes weights that are not trained"""
@@ -92,9 +99,9 @@ class TruncatedParameters(WeightParameters):
 
     min_degree: Natural = 3
     """D_min: nodes that hear fewer neighbours hear none; paper: 10 to 40 on dense graphs, 3 or 5 on its sparse one"""
-    degree_noise: Weight = 0.0
-    """standard deviation of noise on the degrees, drawn once; weights are then 1/√(max(degree, D_min) + 1) of noised degrees,
-    which also decide who hears (ours: docs/vesper.md); 0: the degrees as they are, as in the paper"""
+    degree_ratio: Weight = 0.0
+    """standard deviation of noise on the degrees over θ, drawn once; weights are then 1/√(max(degree, D_min) + 1) of noised
+    degrees, which also decide who hears (ours: docs/vesper.md); 0: the degrees as they are, as in the paper"""
 
     @model_validator(mode="after")
     def _check_degrees(self) -> "TruncatedParameters":

@@ -1,7 +1,7 @@
 """Party A: it holds the graph and the features, and sends embeddings of nodes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from feddep.graph.blocks import BlockSampler
 from feddep.graph.graph import Graph
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.nn.perceptron import Perceptron, feature_rows
-from feddep.nn.perturbed import PerturbedMessagePassing
+from feddep.nn.perturbed import PerturbedMessagePassing, stacked
 from feddep.training.learner import new_optimizer
 from feddep.training.setting import Setting
 from feddep.utils import seeding
@@ -137,14 +137,14 @@ class GraphParty:
     ) -> list[Tensor]:
         """The rows that are sent of the roots, a tensor of shape (B, d) for each layer."""
         if self._extractor is None:
-            return [self._encoded(roots, dropout)]
+            return [stacked(self._encoded(roots, dropout), len(roots))]
         blocks = self._sampler.draw(roots, self._hops, rng)
         degrees = blocks.degrees if self._degrees is None else self._degrees[blocks.nodes]
         return self._extractor(self._encoded(blocks.nodes, dropout), blocks, degrees, noise)
 
-    def _encoded(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Tensor:
-        parts = [nodes] if torch.is_grad_enabled() else np.array_split(nodes, max(math.ceil(len(nodes) / _ROWS), 1))
-        return torch.cat([self._encoder(feature_rows(self._features, part, self._device), dropout) for part in parts])
+    def _encoded(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Iterator[Tensor]:
+        for part in [nodes] if torch.is_grad_enabled() else np.array_split(nodes, math.ceil(len(nodes) / _ROWS)):
+            yield self._encoder(feature_rows(self._features, part, self._device), dropout)
 
     def _protect_gradient(self, clipping: Clipping) -> None:
         gradients = [weight.grad for weight in self._weights if weight.grad is not None]

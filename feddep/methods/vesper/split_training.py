@@ -27,6 +27,7 @@ from feddep.methods.vesper import (
 )
 from feddep.methods.vesper.graph_party import Clipping, GraphParty, batch_kind, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
+from feddep.methods.vesper.noise_budget import noise_scale
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.nn.decoders import ConcatDecoder, GRUDecoder
 from feddep.nn.perceptron import Perceptron
@@ -91,24 +92,26 @@ def run_gcn(task: Task, parameters: MessagePassingParameters, steps: Any = None)
 
 def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> RunResult:
     """VFGNN: noise on the rows of the last layer, which have length C = 1 (Appendix C.5)."""
-    return train(task, perturbed(task, parameters, Design(parameters.aggregation, "noise_last", parameters.theta)))
+    return train(
+        task, perturbed(task, parameters, Design(parameters.aggregation, "noise_last", noise_scale(task, parameters, "vfgnn")))
+    )
 
 
 def run_gap(task: Task, parameters: GAPParameters, steps: Any = None) -> RunResult:
     """GAP: the encoder without the graph, then noised sums without weights, then the decoder (Appendix C.3)."""
-    return train(task, perturbed(task, parameters, Design("gin", "no_weights", parameters.theta)))
+    return train(task, perturbed(task, parameters, Design("gin", "no_weights", noise_scale(task, parameters, "gap"))))
 
 
 def run_vesper_gin(task: Task, parameters: WeightParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GIN (Algorithms 1 and 3)."""
-    return train(task, perturbed(task, parameters, Design("gin", _order(parameters), parameters.theta)))
+    return train(task, perturbed(task, parameters, Design("gin", _order(parameters), noise_scale(task, parameters, "gin"))))
 
 
 def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GCN and truncated message passing (Algorithms 2 and 3)."""
-    least, noise = parameters.min_degree, parameters.degree_noise
-    design = Design("gcn", _order(parameters), parameters.theta, least, floor=least if noise > 0 else 0)
-    return train(task, perturbed(task, parameters, design, noise))
+    least, theta = parameters.min_degree, noise_scale(task, parameters, "gcn")
+    design = Design("gcn", _order(parameters), theta, least, floor=least if parameters.degree_ratio > 0 else 0)
+    return train(task, perturbed(task, parameters, design, parameters.degree_ratio * theta))
 
 
 def _order(parameters: WeightParameters) -> Literal["noise_first", "weights_first"]:
@@ -121,7 +124,7 @@ def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degre
     if isinstance(parameters, WeightParameters):
         weights = parameters.weights
         if weights == "dpsgd":
-            clipping = Clipping(parameters.clip, parameters.gradient_ratio * parameters.theta * parameters.clip)
+            clipping = Clipping(parameters.clip, parameters.gradient_ratio * design.theta * parameters.clip)
     epochs = parameters.encoder_epochs
     if epochs is None:
         epochs = task.setting.rounds if weights in ("frozen", "stopped") else 0
