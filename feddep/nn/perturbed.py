@@ -14,7 +14,7 @@ from feddep.nn.linear import Linear, draw_uniform
 from feddep.nn.sparse import SparseMatrix
 
 Aggregation = Literal["gin", "gcn"]
-_ROWS = 2**16
+_ROWS = 2**14
 """Most rows of a layer that are computed at a time; a mini-batch has fewer."""
 
 
@@ -122,7 +122,8 @@ class PerturbedMessagePassing(nn.Module):
         hidden, found = stacked((unit_rows(part) for part in parts), len(blocks.nodes)), []
         for layer in range(1, self.depth + 1):
             hidden = self._layer(hidden, blocks, degrees, layer, generator)
-            found.append(hidden[: blocks.sizes[0]])
+            roots = hidden[: blocks.sizes[0]]
+            found.append(roots if torch.is_grad_enabled() else roots.clone())  # so that the other rows can be forgotten
         return [self._noised(found[-1], generator)] if self.design.order == "noise_last" else found
 
     def _layer(

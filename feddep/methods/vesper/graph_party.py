@@ -113,8 +113,8 @@ class GraphParty:
         self._optimizer.step()
 
     @torch.no_grad()
-    def release(self, groups: Mapping[str, np.ndarray]) -> dict[str, Payload]:
-        """Compute the embeddings of some groups of nodes, all in one combined subgraph, and send a message for each group.
+    def release(self, groups: Mapping[str, np.ndarray]) -> Iterator[Payload]:
+        """Compute the embeddings of some groups of nodes, all in one combined subgraph, and send a message for each in turn.
 
         Noise is drawn as in training, once for a node and layer, so that all messages together are one release of each layer.
 
@@ -122,12 +122,11 @@ class GraphParty:
             groups: disjoint sets of nodes by the kind of their message.
         """
         layers = self._embed(np.concatenate(list(groups.values())), self._sampling["evaluation"], self._torch["evaluation noise"])
-        received, start = {}, 0
+        start = 0
         for kind, nodes in groups.items():
             rows = torch.stack([layer[start : start + len(nodes)] for layer in layers], dim=1)
-            received[kind] = self._boundary.cross(GRAPH_PARTY, "up", kind, {"values": rows})
+            yield self._boundary.cross(GRAPH_PARTY, "up", kind, {"values": rows})
             start += len(nodes)
-        return received
 
     def _kind_of(self, kind: str, size: int) -> str:
         return batch_kind(kind, size, self._batches.size)

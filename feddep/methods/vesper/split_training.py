@@ -5,6 +5,7 @@ training, and the paper has no other way to compute them.  After each round, A s
 nodes, computed as one release.  B counts correct answers; A is told none of them.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -206,7 +207,8 @@ class SplitTraining:
     def begin(self) -> None:
         """Send what is sent once."""
         if self._once:
-            self.party_b.keep(self.party_a.release({ALL: self._nodes})[ALL])
+            for received in self.party_a.release({ALL: self._nodes}):
+                self.party_b.keep(received)
 
     def epoch(self) -> float:
         """⌈N_T/B⌉ steps; returns the mean loss a node, in nats."""
@@ -219,8 +221,8 @@ class SplitTraining:
     def evaluate(self) -> tuple[float, float]:
         """Validation and test accuracy, counted by B from what A sends."""
         groups = {VALIDATION: self._split.val, TEST: self._split.test}
-        received = {} if self._once else self.party_a.release(groups)
-        validation, test = (self.party_b.accuracy(nodes, received.get(kind)) for kind, nodes in groups.items())
+        received = itertools.repeat(None) if self._once else self.party_a.release(groups)
+        validation, test = map(self.party_b.accuracy, groups.values(), received)
         return validation, test
 
 
