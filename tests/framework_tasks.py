@@ -1,11 +1,14 @@
 """A small task to test every framework on."""
 
+import gc
+import types
+from collections.abc import Iterator
 from typing import Any
 
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
-from feddep.methods import registry
+from feddep.methods import registry, vesper
 from feddep.methods.framework import StepResult, run_steps
 from feddep.training.setting import Setting
 from feddep.training.task import RunResult, Task
@@ -13,6 +16,7 @@ from feddep.utils.parameters import Parameters
 
 ROUNDS = 4
 CLIENTS = 3
+VERTICAL = [framework.name for framework in vesper.FRAMEWORKS]
 FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5}
 """Of what frameworks compute before their classifiers: enough to run it."""
 
@@ -23,6 +27,8 @@ def task_of(name: str, seed: int = 0, clients: int = CLIENTS) -> Task:
     partition = louvain(graph, clients, seed) if registry.find(name).partitioned else None
     split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, seed)
     setting = Setting(learning_rate=0.5, batch_size=16, fanout=3, rounds=ROUNDS, hidden_channels=16, dropout=0.2)
+    if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
+        setting = setting.replace(optimizer="adam", learning_rate=0.02)
     return Task(name, graph, split, partition, setting, seed)
 
 
@@ -45,3 +51,15 @@ def train(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) -> R
     """Run a framework on the small task, few epochs before its classifier."""
     few = {key: value for key, value in FEW_EPOCHS.items() if key in registry.find(name).parameters.model_fields}
     return run_on(task_of(name, seed, clients), name, **{**few, **changes})
+
+
+def reachable(root: Any) -> Iterator[Any]:
+    """Every object that can be reached from ``root`` without passing through a module, class or function."""
+    waiting, seen = [root], set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, types.ModuleType | type | types.FunctionType):
+            continue
+        seen.add(id(item))
+        yield item
+        waiting.extend(gc.get_referents(item))

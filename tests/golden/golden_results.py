@@ -58,6 +58,15 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedgsl", {"edges": 3, "share": 0.5, "refresh": 1}),
     ("fedgraph", {"episodes": 0}),
     ("halo", {"hops": 1}),
+    ("vertical_gin", {"decoder": "gru", "degree": 3}),
+    ("vertical_mlp", {"encoder_layers": 2, "decoder_layers": 1, "batches": "shuffled"}),
+    ("vfgnn", {"aggregation": "gcn", "weights": "frozen"}),
+    ("gap", {"release": "once", "bounding": "both", "degree": 3}),
+    ("vesper_gin", {"weights": "stopped", "bounding": "receiver", "degree": 3}),
+    ("vesper_gin", {"weights": "dpsgd", "bounding": "none"}),
+    ("vesper_gin", {"epsilon": 32.0, "accountant": "holds"}),
+    ("vesper_gcn", {"weights": "frozen", "release": "once", "encoder_epochs": 1}),
+    ("vesper_gcn", {"weights": "stopped", "degree_ratio": 5.0}),
 ]
 """Frameworks with parameters under which other code runs than by default."""
 

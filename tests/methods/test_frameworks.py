@@ -1,8 +1,5 @@
 """Every framework: it learns, it is a function of its seed, and nothing raw leaves a client."""
 
-import gc
-import types
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +15,7 @@ from feddep.methods import registry
 from feddep.methods.basic.fedavg import new_client
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError, PartitionError
-from framework_tasks import CLIENTS, ROUNDS, run_on, task_of, train
+from framework_tasks import CLIENTS, ROUNDS, reachable, run_on, task_of, train
 
 NAMES = list(registry.frameworks())
 PARTITIONED = [name for name in NAMES if registry.find(name).partitioned]
@@ -67,18 +64,6 @@ def test_nothing_raw_crosses_the_boundary(name, monkeypatch):
                 assert not any(line.tobytes() in rows for line in lines), f"{label} holds a row of features"
             whole = tensor == tensor.round()
             assert not (whole.all() and tensor.abs().max() > 1), f"{label} looks like node ids, labels or counts"
-
-
-def reachable(root: Any) -> Iterator[Any]:
-    """Every object that can be reached from ``root`` without passing through a module, class or function."""
-    waiting, seen = [root], set()
-    while waiting:
-        item = waiting.pop()
-        if id(item) in seen or isinstance(item, types.ModuleType | type | types.FunctionType):
-            continue
-        seen.add(id(item))
-        yield item
-        waiting.extend(gc.get_referents(item))
 
 
 def test_the_server_holds_no_way_to_the_clients_data():

@@ -34,6 +34,7 @@ CAPS = {
     },
     **{"layers": 3, "depth": 3, "fanout": 9, "nodes": 100, "communities": 50, "features": 400, "degree_within": 1.0},
     **{"degree_between": 2.0, "prototypes": 200, "clients": 1000},
+    **{"encoder_epochs": 2, "encoder_layers": 3, "decoder_layers": 3},
 }
 """The most of what costs time; a larger value takes longer, and nothing else, or is refused by what depends on it."""
 

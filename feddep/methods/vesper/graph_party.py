@@ -1,0 +1,167 @@
+"""Party A: it holds the graph and the features, and sends embeddings of nodes."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from feddep.federation.boundary import Boundary, Payload
+from feddep.graph.blocks import BlockSampler
+from feddep.graph.graph import Graph
+from feddep.methods.vesper.root_batches import RootBatches
+from feddep.nn.perceptron import Perceptron, feature_rows
+from feddep.nn.perturbed import PerturbedMessagePassing, stacked
+from feddep.training.learner import new_optimizer
+from feddep.training.setting import Setting
+from feddep.utils import seeding
+
+GRAPH_PARTY = 0
+"""The number of party A on the ledger: what it sends goes up, what it gets comes down."""
+_ROWS = 2**14
+"""Most nodes that are encoded at a time where nothing is learned."""
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """What A's gradient of a step goes through.
+
+    Attributes:
+        norm: it is scaled down to this L2 norm, over all weights together.
+        noise: standard deviation of the Gaussian noise that each number gets then.
+    """
+
+    norm: float
+    noise: float
+
+
+class GraphParty:
+    """Party A.  What its methods return has crossed the boundary; what they are given crosses it on the way in."""
+
+    def __init__(
+        self,
+        features: sp.csr_matrix,
+        sampler: BlockSampler,
+        encoder: Perceptron,
+        extractor: PerturbedMessagePassing | None,
+        trained: Sequence[nn.Module],
+        setting: Setting,
+        batches: RootBatches,
+        boundary: Boundary,
+        kinds: tuple[str, str],
+        seed: int,
+        device: str = "cpu",
+        clipping: Clipping | None = None,
+        degrees: np.ndarray | None = None,
+    ) -> None:
+        """Set up the party.
+
+        Args:
+            features: of all nodes, float32 CSR, shape (n, F).
+            sampler: draws combined subgraphs.
+            encoder: from features to encodings of width d.
+            extractor: message passing; without it, encodings are sent.
+            trained: which of the two is trained.
+            setting: optimiser and number of layers.
+            batches: the batches of roots.
+            boundary: the boundary to party B.
+            kinds: the kinds of messages with embeddings and with their gradients.
+            seed: the run's seed; the party draws from streams of its own.
+            device: where tensors live.
+            clipping: of its gradient; none as a rule.
+            degrees: of all nodes, for message passing to go by, shape (n,); by default, how many neighbours a node hears.
+        """
+        self._features, self._sampler = features, sampler
+        self._encoder, self._extractor = encoder, extractor
+        self._hops = setting.layers if extractor is not None else 0
+        self._batches, self._boundary = batches, boundary
+        self._kind, self._answer = kinds
+        self._device = device
+        self._clipping = clipping
+        self._degrees = degrees
+        self._sampling = {part: seeding.generator(seed, "party a", part, "sampling") for part in (self._kind, "evaluation")}
+        self._torch = {
+            name: seeding.torch_generator(seed, "party a", self._kind, name, device=device)
+            for name in ("noise", "dropout", "evaluation noise", "gradient noise")
+        }
+        encoder.requires_grad_(encoder in trained)
+        together = nn.ModuleList(trained)
+        self._weights = list(together.parameters())
+        self._optimizer = new_optimizer(together, setting) if self._weights else None
+        self._sent: Tensor | None = None
+
+    def represent(self) -> Payload:
+        """Compute and send the embeddings of the next batch, shape (B, L, d)."""
+        roots = self._batches.draw()
+        with torch.set_grad_enabled(bool(self._weights)):
+            layers = self._embed(roots, self._sampling[self._kind], self._torch["noise"], self._torch["dropout"])
+            self._sent = torch.stack(layers, dim=1)
+        return self._boundary.cross(GRAPH_PARTY, "up", self._kind_of(self._kind, len(roots)), {"values": self._sent})
+
+    def update(self, answer: Payload) -> None:
+        """Take in the gradient of the embeddings sent last, and make a step."""
+        assert self._sent is not None
+        assert self._optimizer is not None
+        gradient = self._boundary.cross(GRAPH_PARTY, "down", self._kind_of(self._answer, len(self._sent)), answer)
+        self._optimizer.zero_grad()
+        self._sent.backward(gradient["values"])
+        if self._clipping is not None:
+            self._protect_gradient(self._clipping)
+        self._optimizer.step()
+
+    @torch.no_grad()
+    def release(self, groups: Mapping[str, np.ndarray]) -> Iterator[Payload]:
+        """Compute the embeddings of some groups of nodes, all in one combined subgraph, and send a message for each in turn.
+
+        Noise is drawn as in training, once for a node and layer, so that all messages together are one release of each layer.
+
+        Args:
+            groups: disjoint sets of nodes by the kind of their message.
+        """
+        layers = self._embed(np.concatenate(list(groups.values())), self._sampling["evaluation"], self._torch["evaluation noise"])
+        start = 0
+        for kind, nodes in groups.items():
+            rows = torch.stack([layer[start : start + len(nodes)] for layer in layers], dim=1)
+            yield self._boundary.cross(GRAPH_PARTY, "up", kind, {"values": rows})
+            start += len(nodes)
+
+    def _kind_of(self, kind: str, size: int) -> str:
+        return batch_kind(kind, size, self._batches.size)
+
+    def _embed(
+        self, roots: np.ndarray, rng: np.random.Generator, noise: torch.Generator, dropout: torch.Generator | None = None
+    ) -> list[Tensor]:
+        """The rows that are sent of the roots, a tensor of shape (B, d) for each layer."""
+        if self._extractor is None:
+            return [stacked(self._encoded(roots, dropout), len(roots))]
+        blocks = self._sampler.draw(roots, self._hops, rng)
+        degrees = blocks.degrees if self._degrees is None else self._degrees[blocks.nodes]
+        return self._extractor(self._encoded(blocks.nodes, dropout), blocks, degrees, noise)
+
+    def _encoded(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Iterator[Tensor]:
+        for part in [nodes] if torch.is_grad_enabled() else np.array_split(nodes, math.ceil(len(nodes) / _ROWS)):
+            yield self._encoder(feature_rows(self._features, part, self._device), dropout)
+
+    def _protect_gradient(self, clipping: Clipping) -> None:
+        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
+        torch.nn.utils.clip_grad_norm_(self._weights, clipping.norm)
+        for gradient in gradients:
+            noise = torch.randn(gradient.shape, generator=self._torch["gradient noise"], device=gradient.device)
+            gradient.add_(noise, alpha=clipping.noise)
+
+
+def noised_degrees(graph: Graph, degree: int, deviation: float, seed: int) -> np.ndarray:
+    """The degrees of all nodes, those above D taken as D, with Gaussian noise of standard deviation ``deviation``; shape (n,).
+
+    They are the graph's own, not those after bounding: of these an edge changes two by at most 1, of those one may change by 2.
+    """
+    noise = seeding.generator(seed, "party a", "degrees").normal(0, deviation, graph.num_nodes)
+    return np.minimum(graph.degrees, degree) + noise
+
+
+def batch_kind(kind: str, size: int, full: int) -> str:
+    """The kind of messages on a batch; the last of an epoch may be smaller, and has a kind of its own."""
+    return kind if size == full else f"{kind} of the last batch"

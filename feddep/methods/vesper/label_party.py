@@ -1,0 +1,89 @@
+"""Party B: it holds the labels, and decodes what it is sent."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from feddep.federation.boundary import Payload
+from feddep.methods.vesper.root_batches import RootBatches
+from feddep.training.learner import new_optimizer
+from feddep.training.setting import Setting
+from feddep.utils import seeding
+
+_ROWS = 2**14
+"""Most nodes that are decoded at a time where nothing is learned."""
+
+
+class LabelParty:
+    """Party B.  It sees embeddings, after they have crossed the boundary, and node ids; what it returns has yet to cross it."""
+
+    def __init__(
+        self,
+        labels: np.ndarray,
+        decoder: Any,
+        setting: Setting,
+        batches: RootBatches,
+        seed: int,
+        stream: str,
+        device: str = "cpu",
+    ) -> None:
+        """Set up the party.
+
+        Args:
+            labels: class of each node, int64, shape (n,).
+            decoder: from embeddings, shape (B, L, d), to logits.
+            setting: optimiser.
+            batches: the batches of roots.
+            seed: the run's seed.
+            stream: names the party's own stream.
+            device: where tensors live.
+        """
+        self._labels = torch.from_numpy(labels.copy()).to(device)
+        self._decoder = decoder
+        self._optimizer = new_optimizer(decoder, setting)
+        self._batches = batches
+        self._dropout = seeding.torch_generator(seed, "party b", stream, "dropout", device=device)
+        self._kept: Tensor | None = None
+        self._losses: list[tuple[int, Tensor]] = []
+
+    def keep(self, received: Payload) -> None:
+        """Keep the embeddings of all nodes, shape (n, L, d), in the order of their ids."""
+        self._kept = received["values"]
+
+    def learn(self, received: Payload | None = None) -> Payload:
+        """Make a step on the next batch, and return the gradient of the mean loss by its embeddings, shape (B, L, d).
+
+        Without a message, the step is on embeddings that were kept.
+        """
+        roots = torch.from_numpy(self._batches.draw()).to(self._labels.device)
+        values = self._rows(roots) if received is None else received["values"]
+        leaf = values.detach().requires_grad_()
+        self._optimizer.zero_grad()
+        loss = cross_entropy(self._decoder(leaf, self._dropout), self._labels[roots])
+        loss.backward()
+        self._optimizer.step()
+        self._losses.append((len(roots), loss.detach()))
+        assert leaf.grad is not None
+        return {"values": leaf.grad}
+
+    @torch.no_grad()
+    def accuracy(self, nodes: np.ndarray, received: Payload | None = None) -> float:
+        """Share of ``nodes`` that get their true class, from their embeddings or from those that were kept."""
+        chosen = torch.from_numpy(nodes).to(self._labels.device)
+        values = self._rows(chosen) if received is None else received["values"]
+        pairs = zip(values.split(_ROWS), self._labels[chosen].split(_ROWS), strict=True)
+        correct = sum(int((self._decoder(rows).argmax(dim=1) == labels).sum()) for rows, labels in pairs)
+        return correct / len(nodes)
+
+    def mean_loss(self) -> float:
+        """Mean loss a node, in nats, of the steps since this was asked last."""
+        sizes, losses = zip(*self._losses, strict=True)
+        self._losses = []
+        return float(torch.stack(losses).cpu().numpy().astype(np.float64) @ np.array(sizes) / sum(sizes))
+
+    def _rows(self, nodes: Tensor) -> Tensor:
+        assert self._kept is not None
+        return self._kept[nodes]

@@ -1,0 +1,58 @@
+"""The noise scale of a framework: as it is given, or the least that keeps a privacy budget by an accountant's count."""
+
+from feddep.methods.vesper import PerturbedParameters, TruncatedParameters, WeightParameters
+from feddep.privacy.vesper_accounting import accountant_named, noise_for
+from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+
+
+def noise_scale(task: Task, parameters: PerturbedParameters, aggregation: str) -> float:
+    """θ: ``theta``, or if ``epsilon`` is given the least noise that keeps it at δ by the accountant that is named.
+
+    Args:
+        task: graph, split and setting.
+        parameters: those of the framework.
+        aggregation: one of :data:`feddep.privacy.vesper_sensitivity.AGGREGATIONS`.
+
+    Raises:
+        ConfigError: if the accountant is ``corrected``, and D neighbours are sampled in each step.
+        PrivacyError: if no noise keeps ε, or a value is outside the accountant's range.
+    """
+    if parameters.epsilon is None:
+        return parameters.theta
+    edges = task.graph.num_edges
+    delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
+    accountant = accountant_named(parameters.accountant, public_facts(task, parameters, aggregation))
+    return noise_for(accountant, parameters.epsilon, delta, edges)
+
+
+def public_facts(task: Task, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
+    """What an accountant has to know of a run."""
+    if parameters.accountant == "corrected" and parameters.bounding == "sampled":
+        raise ConfigError("bounding is sampled, but accountant is corrected, which has a bound for: both, receiver, none")
+    truncated = parameters if isinstance(parameters, TruncatedParameters) else None
+    if truncated is not None and truncated.accountant == "corrected" and not truncated.degree_ratio:
+        raise ConfigError("degree_ratio is 0, but accountant is corrected, which has no bound for degrees without noise")
+    setting, nodes, once = task.setting, len(task.split.train), parameters.release == "once"
+    batch = setting.batch_size
+    correction = Correction(
+        bounding="none" if parameters.bounding == "sampled" else parameters.bounding,
+        weights=parameters.weights if isinstance(parameters, WeightParameters) else "frozen",
+        once=once,
+        evaluations=0 if once else setting.rounds,
+        nonnegative=True,  # ReLU ends the encoder
+        gradient_ratio=parameters.gradient_ratio if isinstance(parameters, WeightParameters) else 1.0,
+        degree_ratio=(truncated and truncated.degree_ratio) or 1.0,
+    )
+    return VerticalTraining(
+        nodes=nodes,
+        batch=batch,
+        steps=setting.rounds * setting.local_epochs * -(-nodes // batch),
+        layers=setting.layers,
+        degree=parameters.degree,
+        shuffled=parameters.batches == "shuffled",
+        aggregation=aggregation,
+        least_degree=None if truncated is None else truncated.min_degree,
+        correction=correction,
+    )

@@ -1,0 +1,282 @@
+"""Training of VESPER and its baselines by SplitNN (VESPER, Algorithm 3), and validation.
+
+Inference is by the same message passing with the same noise: B must not learn more by asking for predictions than it does in
+training, and the paper has no other way to compute them.  After each round, A sends the embeddings of all validation and test
+nodes, computed as one release.  B counts correct answers; A is told none of them.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from torch import nn
+
+from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.ledger import merged
+from feddep.graph.blocks import BlockSampler
+from feddep.graph.degree_bounding import KEEPING, bounded_adjacency
+from feddep.graph.graph import Graph
+from feddep.methods.vesper import (
+    GAPParameters,
+    MessagePassingParameters,
+    PerturbedParameters,
+    TruncatedParameters,
+    VerticalParameters,
+    VFGNNParameters,
+    WeightParameters,
+)
+from feddep.methods.vesper.graph_party import Clipping, GraphParty, batch_kind, noised_degrees
+from feddep.methods.vesper.label_party import LabelParty
+from feddep.methods.vesper.noise_budget import noise_scale
+from feddep.methods.vesper.root_batches import RootBatches
+from feddep.nn.decoders import ConcatDecoder, GRUDecoder
+from feddep.nn.perceptron import Perceptron
+from feddep.nn.perturbed import Design, PerturbedMessagePassing
+from feddep.training.history import History
+from feddep.training.task import RunResult, Task
+
+VALIDATION, TEST, ALL = "validation representations", "test representations", "representations of all nodes"
+TRAINING = ("representations", "gradients")
+PRETRAINING = ("encodings", "gradients of encodings")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What the parties do.
+
+    Attributes:
+        parameters: encoder, decoder's perceptron and batches.
+        design: message passing; none for an MLP.
+        degree: the largest degree D.
+        bounding: how D bounds degrees, as in :class:`feddep.methods.vesper.MessagePassingParameters`.
+        decoder: ``concat`` or ``gru``.
+        weights: how A's weights are trained, as in :class:`feddep.methods.vesper.WeightParameters`.
+        once: whether the embeddings of all nodes are sent once, in place of those of each batch.
+        encoder_epochs: epochs in which the encoder is trained before, without the graph.
+        clipping: what A's gradient goes through.
+        degree_noise: standard deviation of the noise on degrees.
+        kinds: the kinds of messages with embeddings and with their gradients; the former also names random streams.
+    """
+
+    parameters: VerticalParameters
+    design: Design | None = None
+    degree: int = 1
+    bounding: str = "none"
+    decoder: Literal["concat", "gru"] = "concat"
+    weights: str = "trained"
+    once: bool = False
+    encoder_epochs: int = 0
+    clipping: Clipping | None = None
+    degree_noise: float = 0.0
+    kinds: tuple[str, str] = TRAINING
+
+    def embeddings(self, layers: int) -> int:
+        """How many embeddings are sent of a node, for so many layers."""
+        return 1 if self.design is None or self.design.order == "noise_last" else layers
+
+
+def run_mlp(task: Task, parameters: VerticalParameters, steps: Any = None) -> RunResult:
+    """Encoder and decoder without message passing: the MLP that sees no edge (Appendix C.3)."""
+    return train(task, Protocol(parameters))
+
+
+def run_gin(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
+    """GIN without privacy: VESPER without noise (Appendix C.3)."""
+    return train(task, Protocol(parameters, Design("gin"), parameters.degree, parameters.bounding, parameters.decoder))
+
+
+def run_gcn(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
+    """GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
+    return train(task, Protocol(parameters, Design("gcn"), parameters.degree, parameters.bounding, parameters.decoder))
+
+
+def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> RunResult:
+    """VFGNN: noise on the rows of the last layer, which have length C = 1 (Appendix C.5)."""
+    return train(
+        task, perturbed(task, parameters, Design(parameters.aggregation, "noise_last", noise_scale(task, parameters, "vfgnn")))
+    )
+
+
+def run_gap(task: Task, parameters: GAPParameters, steps: Any = None) -> RunResult:
+    """GAP: the encoder without the graph, then noised sums without weights, then the decoder (Appendix C.3)."""
+    return train(task, perturbed(task, parameters, Design("gin", "no_weights", noise_scale(task, parameters, "gap"))))
+
+
+def run_vesper_gin(task: Task, parameters: WeightParameters, steps: Any = None) -> RunResult:
+    """VESPER with PMP-GIN (Algorithms 1 and 3)."""
+    return train(task, perturbed(task, parameters, Design("gin", _order(parameters), noise_scale(task, parameters, "gin"))))
+
+
+def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = None) -> RunResult:
+    """VESPER with PMP-GCN and truncated message passing (Algorithms 2 and 3)."""
+    least, theta = parameters.min_degree, noise_scale(task, parameters, "gcn")
+    design = Design("gcn", _order(parameters), theta, least, floor=least if parameters.degree_ratio > 0 else 0)
+    return train(task, perturbed(task, parameters, design, parameters.degree_ratio * theta))
+
+
+def _order(parameters: WeightParameters) -> Literal["noise_first", "weights_first"]:
+    return "noise_first" if parameters.weights == "stopped" else "weights_first"
+
+
+def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degree_noise: float = 0.0) -> Protocol:
+    """The protocol of a framework with noise."""
+    weights, clipping = "frozen", None
+    if isinstance(parameters, WeightParameters):
+        weights = parameters.weights
+        if weights == "dpsgd":
+            clipping = Clipping(parameters.clip, parameters.gradient_ratio * design.theta * parameters.clip)
+    epochs = parameters.encoder_epochs
+    if epochs is None:
+        epochs = task.setting.rounds if weights in ("frozen", "stopped") else 0
+    return Protocol(
+        parameters,
+        design,
+        parameters.degree,
+        parameters.bounding,
+        parameters.decoder,
+        weights,
+        parameters.release == "once",
+        epochs,
+        clipping,
+        degree_noise,
+    )
+
+
+def train(task: Task, protocol: Protocol) -> RunResult:
+    """Train the encoder without the graph, where that is asked for, then all that is trained; test in every round."""
+    encoder, ledgers = new_encoder(task, protocol.parameters), []
+    if protocol.encoder_epochs:
+        before = SplitTraining(task, Protocol(protocol.parameters, kinds=PRETRAINING), encoder)
+        for _ in range(protocol.encoder_epochs):
+            before.epoch()
+        ledgers.append(before.boundary.ledger.rows())
+    training = SplitTraining(task, protocol, encoder)
+    training.begin()
+    history = History()
+    for _ in task.rounds():
+        for _ in range(task.setting.local_epochs):
+            loss = training.epoch()
+        validation, test = training.evaluate()
+        history.record(training.model, loss, validation, test)
+    return RunResult([history], merged(*ledgers, training.boundary.ledger.rows()))
+
+
+class SplitTraining:
+    """Both parties, and the order in which they speak.
+
+    Attributes:
+        party_a: holds graph and features.
+        party_b: holds labels.
+        boundary: what stands between them.
+        model: the weights of both, which only the experimenter sees together.
+    """
+
+    def __init__(self, task: Task, protocol: Protocol, encoder: Perceptron) -> None:
+        """Set up the parties; ``encoder`` is A's, with the weights that it has by now."""
+        graph, split, setting, seed = task.graph, task.split, task.setting, task.seed
+        stream, shuffled = protocol.kinds[0], protocol.parameters.batches == "shuffled"
+        batches = [RootBatches(split.train, setting.batch_size, shuffled, seed, f"batches of {stream}") for _ in "ab"]
+        self._split, self._steps, self._once = split, batches[0].in_epoch, protocol.once
+        self._nodes = np.arange(graph.num_nodes)
+        self.boundary = Boundary(messages(task, protocol, batches[0]))
+
+        extractor = None if protocol.design is None else new_extractor(task, protocol.design)
+        decoder = new_decoder(task, protocol)
+        self.model = nn.ModuleDict({"encoder": encoder, **({} if extractor is None else {"extractor": extractor})})
+        trained = [part for name, part in self.model.items() if name in _TRAINED[protocol.weights]]
+        self._answered = bool(trained)
+        self.party_a = GraphParty(
+            graph.features,
+            new_sampler(graph, protocol, seed),
+            encoder,
+            extractor,
+            trained,
+            setting,
+            batches[0],
+            self.boundary,
+            protocol.kinds,
+            seed,
+            task.device,
+            protocol.clipping,
+            noised_degrees(graph, protocol.degree, protocol.degree_noise, seed) if protocol.degree_noise else None,
+        )
+        self.party_b = LabelParty(graph.labels, decoder, setting, batches[1], seed, stream, task.device)
+        self.model["decoder"] = decoder
+
+    def begin(self) -> None:
+        """Send what is sent once."""
+        if self._once:
+            for received in self.party_a.release({ALL: self._nodes}):
+                self.party_b.keep(received)
+
+    def epoch(self) -> float:
+        """⌈N_T/B⌉ steps; returns the mean loss a node, in nats."""
+        for _ in range(self._steps):
+            answer = self.party_b.learn(None if self._once else self.party_a.represent())
+            if self._answered:
+                self.party_a.update(answer)
+        return self.party_b.mean_loss()
+
+    def evaluate(self) -> tuple[float, float]:
+        """Validation and test accuracy, counted by B from what A sends."""
+        groups = {VALIDATION: self._split.val, TEST: self._split.test}
+        received = itertools.repeat(None) if self._once else self.party_a.release(groups)
+        validation, test = map(self.party_b.accuracy, groups.values(), received)
+        return validation, test
+
+
+_TRAINED = {
+    "trained": ("encoder", "extractor"),
+    "dpsgd": ("encoder", "extractor"),
+    "stopped": ("extractor",),
+    "frozen": (),
+}
+"""The parts of A's model that are trained, by how weights are trained."""
+
+
+def messages(task: Task, protocol: Protocol, batches: RootBatches) -> dict[str, Schema]:
+    """The kinds of messages that may cross, each with its shape."""
+    count, width = protocol.embeddings(task.setting.layers), task.setting.hidden_channels
+    up, down = protocol.kinds
+    shapes: dict[str, int] = {ALL: task.graph.num_nodes}
+    if not protocol.once:
+        shapes = {VALIDATION: len(task.split.val), TEST: len(task.split.test)} if up == TRAINING[0] else {}
+        answers = [down] if _TRAINED[protocol.weights] else []
+        shapes |= {batch_kind(kind, size, batches.size): size for kind in (up, *answers) for size in batches.sizes}
+    return {kind: {"values": (size, count, width)} for kind, size in shapes.items()}
+
+
+def new_sampler(graph: Graph, protocol: Protocol, seed: int) -> BlockSampler:
+    """What A draws combined subgraphs from: the graph, or the graph with degrees bounded once."""
+    if protocol.bounding in KEEPING:
+        return BlockSampler(bounded_adjacency(graph, protocol.degree, seed, protocol.bounding), protocol.degree)
+    return BlockSampler(graph.adjacency, protocol.degree if protocol.bounding == "sampled" else graph.num_nodes)
+
+
+def new_encoder(task: Task, parameters: VerticalParameters) -> Perceptron:
+    """A's encoder with the run's initial weights: from F features to width d, ReLU after each of its maps."""
+    width = task.setting.hidden_channels
+    encoder = Perceptron([task.graph.num_features, *[width] * parameters.encoder_layers], task.setting.dropout, relu_last=True)
+    encoder.reset_parameters(task.torch_generator("weights", "encoder"))
+    return encoder.to(task.device)
+
+
+def new_extractor(task: Task, design: Design) -> PerturbedMessagePassing:
+    """A's message passing with the run's initial weights."""
+    extractor = PerturbedMessagePassing(task.setting.hidden_channels, task.setting.layers, design)
+    extractor.reset_parameters(task.torch_generator("weights", "extractor"))
+    return extractor.to(task.device)
+
+
+def new_decoder(task: Task, protocol: Protocol) -> ConcatDecoder | GRUDecoder:
+    """B's decoder with the run's initial weights."""
+    width, classes, dropout = task.setting.hidden_channels, task.graph.num_classes, task.setting.dropout
+    maps = protocol.parameters.decoder_layers
+    decoder: ConcatDecoder | GRUDecoder
+    if protocol.decoder == "gru":
+        decoder = GRUDecoder(width, classes, maps, dropout)
+    else:
+        decoder = ConcatDecoder(width, protocol.embeddings(task.setting.layers), classes, maps, dropout)
+    decoder.reset_parameters(task.torch_generator("weights", "decoder", protocol.kinds[0]))
+    return decoder.to(task.device)

@@ -1,0 +1,186 @@
+"""Perturbed message passing (PMP): each layer's sums over neighbours get Gaussian noise (VESPER, Algorithms 1 and 2)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from feddep.graph.blocks import Blocks
+from feddep.nn.linear import Linear, draw_uniform
+from feddep.nn.sparse import SparseMatrix
+
+Aggregation = Literal["gin", "gcn"]
+_ROWS = 2**14
+"""Most rows of a layer that are computed at a time; a mini-batch has fewer."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a layer computes of h, the unit rows of the layer before, and in which order.
+
+    With the aggregate a_v = ω_v h_v + Σ_u β_uv h_u and z ~ N(0, θ² I):
+
+    * ``weights_first``, PMP: h_v ← ReLU(W a_v + z) / ‖·‖, with ‖W‖₂ = 1;
+    * ``noise_first``: h_v ← ReLU(W (a_v + z)) / ‖·‖, and no gradient passes the aggregate, as in GAP.  All that is learned is
+      then computed from what has noise, and W needs no bound;
+    * ``no_weights``, GAP: h_v ← (a_v + z) / ‖·‖;
+    * ``noise_last``, VFGNN: h_v ← ReLU(W a_v) / ‖·‖, with ‖W‖₂ = 1; of the last layer only h_v + z is used.
+
+    Attributes:
+        aggregation: ``gin``: ω_v = β_uv = 1.  ``gcn``: ω_v = c_v², β_uv = c_u c_v with c_v = 1/√(max(d_v, floor) + 1).
+        order: one of the above.
+        theta: standard deviation θ of the noise on each number; 0 for none.
+        min_degree: D_min: where d_v is less, a linear map of h_v with weights of its own, W_tr h_v + b_tr, takes the place of
+            W a_v (truncated message passing, Algorithm 2); 0 for no such map.
+        floor: see ``aggregation``.
+    """
+
+    aggregation: Aggregation = "gin"
+    order: Literal["weights_first", "noise_first", "no_weights", "noise_last"] = "weights_first"
+    theta: float = 0.0
+    min_degree: int = 0
+    floor: float = 0.0
+
+
+def unit_rows(x: Tensor) -> Tensor:
+    """Each row divided by its L2 norm; rows of zeros stay as they are."""
+    return normalize(x, dim=1)
+
+
+def spectrally_normalised(weight: Tensor) -> Tensor:
+    """The matrix divided by its spectral norm, so that ‖W‖₂ = 1; the gradient flows through the norm as well.
+
+    The norm is that of a singular value decomposition.  Power iteration (Miyato et al., 2018) approaches it from below, so that
+    what it divides by has a norm above 1: no bound on a sensitivity.
+    """
+    return weight / torch.linalg.matrix_norm(weight, 2)
+
+
+def stacked(parts: Iterable[Tensor], rows: int) -> Tensor:
+    """Parts of some rows each as one tensor of so many rows; without a gradient, one part is kept at a time."""
+    if torch.is_grad_enabled():
+        found = list(parts)
+        return found[0] if len(found) == 1 else torch.cat(found)
+    whole, start = None, 0
+    for part in parts:
+        if whole is None:
+            whole = part.new_empty(rows, part.shape[1])
+        whole[start : start + len(part)] = part
+        start += len(part)
+    assert whole is not None
+    return whole
+
+
+class PerturbedMessagePassing(nn.Module):
+    """L layers of message passing with noise; the private representation extractor of VESPER, and those of its baselines."""
+
+    def __init__(self, width: int, layers: int, design: Design) -> None:
+        """Set up the layers, all of one width d; call :meth:`reset_parameters` before use."""
+        super().__init__()
+        self.depth = layers
+        self.design = design
+        learned = 0 if design.order == "no_weights" else layers
+        self.raw = nn.ParameterList(nn.Parameter(torch.empty(width, width)) for _ in range(learned))
+        self.low = nn.ModuleList(Linear(width, width) for _ in range(learned if design.min_degree else 0))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all weights uniformly from ±1/√d."""
+        for weight in self.raw:
+            draw_uniform([weight], weight.shape[1], generator)
+        for each in self.low:
+            each.reset_parameters(generator)  # type: ignore[operator]
+
+    def weight(self, layer: int) -> Tensor:
+        """W of layer l, from 1 to L, as it is used; shape (d, d)."""
+        weight: Tensor = self.raw[layer - 1]
+        return weight if self.design.order == "noise_first" else spectrally_normalised(weight)
+
+    def forward(
+        self,
+        encodings: Tensor | Iterable[Tensor],
+        blocks: Blocks,
+        degrees: np.ndarray,
+        generator: torch.Generator | None = None,
+    ) -> list[Tensor]:
+        """The rows of the roots after each layer.
+
+        Args:
+            encodings: of the nodes of the subgraph, shape (n, d), together or in parts of some rows; made unit rows first.
+            blocks: the combined subgraph; each of its nodes is computed once in each layer that it is needed in, so that its
+                noise is drawn once a layer.
+            degrees: d_v of the nodes of the subgraph, whole numbers or not; shape (n,).
+            generator: source of the noise; needed unless θ is 0.
+
+        Returns:
+            H^(1) … H^(L), each of shape (B, d); of ``noise_last`` a single one.
+        """
+        parts = [encodings] if isinstance(encodings, Tensor) else encodings
+        hidden, found = stacked((unit_rows(part) for part in parts), len(blocks.nodes)), []
+        for layer in range(1, self.depth + 1):
+            hidden = self._layer(hidden, blocks, degrees, layer, generator)
+            roots = hidden[: blocks.sizes[0]]
+            found.append(roots if torch.is_grad_enabled() else roots.clone())  # so that the other rows can be forgotten
+        return [self._noised(found[-1], generator)] if self.design.order == "noise_last" else found
+
+    def _layer(
+        self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, generator: torch.Generator | None
+    ) -> Tensor:
+        weight = self.weight(layer) if len(self.raw) else None
+        if self.design.order == "noise_first":
+            hidden = hidden.detach()
+        size = blocks.sizes[blocks.hops - layer]
+        pieces = (slice(start, min(start + _ROWS, size)) for start in range(0, size, _ROWS))
+        return stacked((self._rows(hidden, blocks, degrees, layer, rows, weight, generator) for rows in pieces), size)
+
+    def _rows(
+        self,
+        hidden: Tensor,
+        blocks: Blocks,
+        degrees: np.ndarray,
+        layer: int,
+        rows: slice,
+        weight: Tensor | None,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        """Some rows of a layer."""
+        design = self.design
+        x = self._aggregated(hidden, blocks, degrees, layer, rows)
+        if weight is None:
+            return unit_rows(self._noised(x, generator))
+        own = hidden[rows]
+        low = torch.from_numpy(degrees[rows] < design.min_degree).to(x.device)[:, None] if design.min_degree else None
+        if design.order == "noise_first":
+            x = self._noised(x if low is None else torch.where(low, own, x), generator)
+            own = x
+        y = x @ weight.T
+        if low is not None:
+            y = torch.where(low, self.low[layer - 1](own), y)
+        if design.order == "weights_first":
+            y = self._noised(y, generator)
+        return unit_rows(y.relu())
+
+    def _aggregated(self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, rows: slice) -> Tensor:
+        """ω_v h_v + Σ_u β_uv h_u for some rows of a layer."""
+        indptr, indices, (_, columns) = blocks.neighbours(layer)
+        ends = indptr[rows.start : rows.stop + 1]
+        heard = indices[ends[0] : ends[-1]]
+        own = hidden[rows]
+        if self.design.aggregation == "gin":
+            values = np.ones(len(heard), dtype=np.float32)
+        else:
+            scale = (1 / np.sqrt(np.maximum(degrees[:columns], self.design.floor) + 1)).astype(np.float32)
+            values = np.repeat(scale[rows], np.diff(ends)) * scale[heard]
+            own = own * torch.from_numpy(scale[rows] ** 2).to(hidden.device)[:, None]
+        matrix = SparseMatrix(ends - ends[0], heard, values, (len(own), columns), hidden.device)
+        return own + matrix @ hidden
+
+    def _noised(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        if self.design.theta == 0:
+            return x
+        if generator is None:
+            raise ValueError("noise is asked for, but no generator is given to draw it from")
+        return x + self.design.theta * torch.randn(x.shape, generator=generator, device=x.device)

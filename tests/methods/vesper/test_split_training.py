@@ -1,0 +1,378 @@
+"""Vertical training: what crosses and what does not, what is trained, and that it is the training of one model in one place."""
+
+import copy
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from feddep.cli import main
+from feddep.config.loading import validate
+from feddep.federation.boundary import Boundary
+from feddep.graph.graph import Graph
+from feddep.graph.split import random_split
+from feddep.methods import registry
+from feddep.methods.vesper import MessagePassingParameters, WeightParameters, split_training
+from feddep.methods.vesper.graph_party import GraphParty, noised_degrees
+from feddep.methods.vesper.label_party import LabelParty
+from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder
+from feddep.nn.perturbed import Design
+from feddep.training.setting import Setting
+from feddep.training.task import RunResult, Task
+from feddep.utils.errors import ConfigError
+from framework_tasks import ROUNDS, VERTICAL, reachable, run_on, task_of
+from graphs import MINIMAL_CONFIG, star
+
+TRAIN, VAL, TEST, NODES, WIDTH, LAYERS, BATCH, STEPS = 144, 48, 48, 240, 16, 2, 16, 9
+EXCHANGES: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in VERTICAL),
+    ("vesper_gin", {"weights": "stopped", "bounding": "both", "decoder": "gru"}),
+    ("vesper_gcn", {"weights": "frozen", "release": "once", "degree_ratio": 10.0}),
+    ("vesper_gin", {"weights": "dpsgd", "batches": "shuffled"}),
+    ("gap", {"release": "once"}),
+]
+EVERY = pytest.mark.parametrize(("name", "options"), EXCHANGES, ids=lambda value: str(value))
+
+
+def exchanged(task: Task, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Tensor]]:
+    """Run a framework; direction, kind and content of everything that has crossed, in order."""
+    crossed = []
+    cross = Boundary.cross
+
+    def recording(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
+        assert client == 0
+        assert list(payload) == ["values"]
+        crossed.append((direction, kind, payload["values"].detach().clone()))
+        return cross(self, client, direction, kind, payload)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Boundary, "cross", recording)
+        run_on(task, name, **options)
+    return crossed
+
+
+def changed(task: Task, **parts: Any) -> Task:
+    return dataclasses.replace(task, graph=dataclasses.replace(task.graph, **parts))
+
+
+def without_edges(task: Task) -> Task:
+    return changed(task, indptr=np.zeros(NODES + 1, dtype=np.int64), indices=np.zeros(0, dtype=np.int32))
+
+
+@EVERY
+def test_nothing_crosses_but_embeddings_of_the_width_and_their_gradients(name, options, monkeypatch):
+    task = task_of(name)
+    crossed = exchanged(task, name, options, monkeypatch)
+    rows = {row.tobytes() for row in task.graph.features.toarray()}
+    adjacency = {row.tobytes() for row in task.graph.adjacency.toarray()}
+    for _, kind, values in crossed:
+        assert values.dtype == torch.float32
+        assert values.ndim == 3
+        assert values.shape[2] == WIDTH != task.graph.num_features
+        whole = values == values.round()
+        assert not (whole.all() and values.abs().max() > 0), f"{kind} looks like node ids, labels or counts"
+        for axis in range(3):
+            lines = values.movedim(axis, -1).reshape(-1, values.shape[axis]).numpy()
+            assert not any(line.tobytes() in rows or line.tobytes() in adjacency for line in lines if line.any())
+    ups = {kind for direction, kind, _ in crossed if direction == "up"}
+    assert all("gradients" in kind for direction, kind, _ in crossed if direction == "down")
+    assert not any("gradients" in kind for kind in ups)
+
+
+@EVERY
+def test_what_crosses_before_the_first_gradient_knows_no_label(name, options, monkeypatch):
+    """Labels reach A by gradients alone: with other labels, all that A sends before the first one is the same."""
+    task = task_of(name)
+    other = changed(task, labels=(task.graph.labels + 1) % task.graph.num_classes)
+    for (direction, kind, sent), (_, same_kind, same) in zip(
+        *(exchanged(each, name, options, monkeypatch) for each in (task, other)), strict=True
+    ):
+        if direction == "down":
+            break
+        assert kind == same_kind
+        assert torch.equal(sent, same)
+    else:
+        assert options.get("release") == "once" or name == "gap"  # no gradient comes down then, or only before
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("vertical_mlp", None), ("gap", ("encodings", "gradients of encodings"))])
+def test_what_has_no_message_passing_knows_no_edge(name, kinds, monkeypatch):
+    task = task_of(name)
+    sent, same = (exchanged(each, name, {}, monkeypatch) for each in (task, without_edges(task)))
+    for (_, kind, values), (_, _, others) in zip(sent, same, strict=True):
+        if kinds is None or kind in kinds:
+            assert torch.equal(values, others)
+    assert kinds is None or not torch.equal(sent[-1][2], same[-1][2])  # the comparison does find edges where they matter
+
+
+@EVERY
+def test_neither_party_has_a_way_to_what_the_other_holds(name, options, monkeypatch):
+    parties: dict[type, Any] = {}
+    for party in (GraphParty, LabelParty):
+        start = party.__init__
+
+        def keeping(self: Any, *given: Any, start: Any = start, **named: Any) -> None:
+            start(self, *given, **named)
+            parties[type(self)] = self
+
+        monkeypatch.setattr(party, "__init__", keeping)
+    task = task_of(name)
+    run_on(task, name, **options)
+    graph, features = task.graph, task.graph.features
+    held = {party: list(reachable(each)) for party, each in parties.items()}
+
+    def holds(party: type, wanted: np.ndarray) -> bool:
+        arrays = [item.numpy() if isinstance(item, Tensor) and not item.requires_grad else item for item in held[party]]
+        return any(isinstance(item, np.ndarray) and np.array_equal(item, wanted) for item in arrays)
+
+    assert holds(GraphParty, features.data)  # the search does find what is there
+    assert holds(LabelParty, graph.labels)
+    assert not holds(GraphParty, graph.labels)
+    for private in (features.data, features.indices, graph.indices, graph.indptr, graph.degrees):
+        assert not holds(LabelParty, private)
+    for party, other in ((GraphParty, LabelParty), (LabelParty, GraphParty)):
+        kinds = {type(item) for item in held[party]}
+        assert kinds.isdisjoint({other, Task, Graph, SplitTraining})
+    generators = [{id(item) for item in held[party] if isinstance(item, torch.Generator | np.random.Generator)} for party in held]
+    assert generators[0].isdisjoint(generators[1])
+
+
+def rows_of(result: RunResult) -> dict[tuple[str, str], tuple[int, int]]:
+    return {(row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in result.ledger}
+
+
+def test_every_byte_is_on_the_ledger():
+    step, row = BATCH * LAYERS * WIDTH * 4, LAYERS * WIDTH * 4
+    evaluations = {
+        ("up", "validation representations"): (ROUNDS, ROUNDS * VAL * row),
+        ("up", "test representations"): (ROUNDS, ROUNDS * TEST * row),
+    }
+    steps = ROUNDS * STEPS
+    assert rows_of(run_on(task_of("vesper_gin"), "vesper_gin")) == {
+        ("up", "representations"): (steps, steps * step),
+        ("down", "gradients"): (steps, steps * step),
+        **evaluations,
+    }
+    frozen = rows_of(run_on(task_of("vesper_gin"), "vesper_gin", weights="frozen", encoder_epochs=0))
+    assert frozen == {("up", "representations"): (steps, steps * step), **evaluations}
+    pretraining = {
+        ("up", "encodings"): (3 * STEPS, 3 * STEPS * step // LAYERS),
+        ("down", "gradients of encodings"): (3 * STEPS, 3 * STEPS * step // LAYERS),
+    }
+    once = rows_of(run_on(task_of("gap"), "gap", release="once", encoder_epochs=3))
+    assert once == {("up", "representations of all nodes"): (1, NODES * row), **pretraining}
+    vfgnn = rows_of(run_on(task_of("vfgnn"), "vfgnn"))
+    assert vfgnn["up", "representations"] == (steps, steps * step // LAYERS)
+
+
+def test_the_last_batch_of_a_shuffled_epoch_may_be_smaller():
+    task = task_of("vertical_gin")
+    task = dataclasses.replace(task, setting=task.setting.replace(batch_size=50, rounds=2))
+    rows = rows_of(run_on(task, "vertical_gin", batches="shuffled"))
+    assert rows["up", "representations"] == (4, 4 * 50 * LAYERS * WIDTH * 4)
+    assert rows["down", "gradients of the last batch"] == (2, 2 * 44 * LAYERS * WIDTH * 4)
+
+
+@pytest.mark.parametrize("design", [None, Design("gin"), Design("gcn", min_degree=3)])
+def test_split_training_is_the_training_of_one_model_in_one_place(design):
+    """The chain rule across the boundary: one optimiser over all weights, one backward pass, the same weights."""
+    task = task_of("vertical_gin")
+    task = dataclasses.replace(task, setting=task.setting.replace(optimizer="sgd", learning_rate=0.5, dropout=0.0))
+    protocol = Protocol(MessagePassingParameters(), design)
+    training = SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
+    alone, twin = copy.deepcopy(training.model), SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
+    optimizer = torch.optim.SGD(alone.parameters(), lr=0.5)
+    x, labels = torch.from_numpy(task.graph.features.toarray()), torch.from_numpy(task.graph.labels)
+    losses = []
+    for _ in range(STEPS):
+        batch = twin.party_b._batches.draw()
+        if design is None:
+            sent = [alone["encoder"](x[batch])]
+        else:
+            blocks = twin.party_a._sampler.draw(batch, LAYERS, twin.party_a._sampling["evaluation"])
+            sent = alone["extractor"](alone["encoder"](x[blocks.nodes]), blocks, blocks.degrees)
+        optimizer.zero_grad()
+        loss = cross_entropy(alone["decoder"](torch.stack(sent, dim=1)), labels[batch])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert training.epoch() == pytest.approx(np.mean(losses), rel=1e-5)
+    for ours, theirs in zip(training.model.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("private", "plain", "options"),
+    [("vesper_gin", "vertical_gin", {}), ("vesper_gcn", "vertical_gcn", {"min_degree": 0})],
+)
+def test_without_noise_it_is_the_network_without_privacy(private, plain, options):
+    task = task_of(private)
+    silent, noisy = (run_on(task, private, theta=theta, **options).histories[0] for theta in (0.0, 0.1))
+    assert silent.loss == run_on(task, plain).histories[0].loss
+    assert silent.loss != noisy.loss
+
+
+def parts(result: RunResult, name: str) -> list[Tensor]:
+    return [tensor for key, tensor in result.weights().items() if key.startswith(f"{name}.")]
+
+
+def test_which_weights_are_trained():
+    """By how weights are trained: whether encoder and message passing end with other weights than a run that cannot train."""
+
+    def final(**options: Any) -> RunResult:
+        return run_on(task_of("vesper_gin"), "vesper_gin", encoder_epochs=0, **options)
+
+    still = final(weights="frozen")
+    for weights, moved in (("trained", (True, True)), ("dpsgd", (True, True)), ("stopped", (False, True))):
+        run = final(weights=weights)
+        for name, moves in zip(("encoder", "extractor"), moved, strict=True):
+            assert all(torch.equal(a, b) is not moves for a, b in zip(parts(still, name), parts(run, name), strict=True))
+    learned = run_on(task_of("vesper_gin"), "vesper_gin", weights="frozen", encoder_epochs=1)
+    assert not torch.equal(parts(still, "encoder")[0], parts(learned, "encoder")[0])
+    assert torch.equal(parts(still, "extractor")[0], parts(learned, "extractor")[0])
+
+
+def test_the_encoder_is_trained_first_where_no_gradient_would_reach_it():
+    def epochs(name: str, **options: Any) -> float:
+        return rows_of(run_on(task_of(name), name, **options)).get(("up", "encodings"), (0, 0))[0] / STEPS
+
+    assert epochs("vesper_gin") == epochs("vfgnn") == 0
+    assert epochs("vesper_gin", weights="stopped") == epochs("vesper_gcn", weights="frozen") == epochs("gap") == ROUNDS
+    assert epochs("vesper_gin", encoder_epochs=2) == 2
+
+
+def test_the_gradient_of_a_step_is_clipped_and_noised():
+    task = task_of("vesper_gin")
+    task = dataclasses.replace(task, setting=task.setting.replace(optimizer="sgd", learning_rate=1.0, dropout=0.0))
+
+    def step(theta: float, clip: float, ratio: float) -> Tensor:
+        parameters = WeightParameters(weights="dpsgd", clip=clip, gradient_ratio=ratio)
+        protocol = split_training.perturbed(task, parameters, Design("gin", theta=theta))
+        training = SplitTraining(task, protocol, new_encoder(task, parameters))
+        part = torch.nn.ModuleList([training.model["encoder"], training.model["extractor"]])
+        before = torch.nn.utils.parameters_to_vector(part.parameters()).detach().clone()
+        training.party_a.update(training.party_b.learn(training.party_a.represent()))
+        return torch.nn.utils.parameters_to_vector(part.parameters()).detach() - before
+
+    assert float(step(0.0, 1e-3, 1.0).norm()) == pytest.approx(1e-3, rel=1e-2)
+    assert float(step(2.0, 0.1, 3.0).std()) == pytest.approx(2.0 * 3.0 * 0.1, rel=0.1)
+
+
+def test_all_that_is_evaluated_in_a_round_is_one_release(monkeypatch):
+    """One combined subgraph of validation and test nodes together, so that each edge is read once a layer and round."""
+    task, drawn = task_of("vesper_gin"), []
+    training = SplitTraining(task, Protocol(MessagePassingParameters(), Design("gin")), new_encoder(task, WeightParameters()))
+    sampler = training.party_a._sampler
+    draw = sampler.draw
+    monkeypatch.setattr(sampler, "draw", lambda roots, *rest: drawn.append(roots) or draw(roots, *rest))
+    training.evaluate()
+    assert [sorted(roots) for roots in drawn] == [sorted([*task.split.val, *task.split.test])]
+
+
+def test_evaluating_does_not_change_the_training():
+    def losses(evaluations: int) -> list[float]:
+        task = task_of("vesper_gin")
+        protocol = Protocol(WeightParameters(), Design("gin", theta=0.2), degree=2, bounding="sampled")
+        training, found = SplitTraining(task, protocol, new_encoder(task, protocol.parameters)), []
+        for _ in range(2):
+            found.append(training.epoch())
+            for _ in range(evaluations):
+                training.evaluate()
+        return found
+
+    assert losses(0) == losses(3)
+
+
+@pytest.mark.parametrize("bounding", ["sampled", "both", "receiver", "none"])
+def test_how_many_neighbours_are_heard(bounding):
+    graph = star(6)
+    sampler = split_training.new_sampler(graph, Protocol(MessagePassingParameters(), degree=2, bounding=bounding), 0)
+    drawn = [sampler.draw(np.array([0]), 1, np.random.default_rng(seed)) for seed in range(20)]
+    assert {len(blocks.indices) for blocks in drawn} == {6 if bounding == "none" else 2}
+    assert (len({tuple(blocks.nodes) for blocks in drawn}) == 1) is (bounding != "sampled")
+    leaves = sampler.draw(np.arange(1, 7), 1, np.random.default_rng(0))
+    assert len(leaves.indices) == (2 if bounding == "both" else 6)
+
+
+def test_noised_degrees_are_those_of_the_graph_and_drawn_once():
+    graph = star(6)
+    assert noised_degrees(graph, 4, 1e-9, 0).round().tolist() == [4, 1, 1, 1, 1, 1, 1]
+    noise = noised_degrees(star(4000), 4, 3.0, 0) - np.minimum(star(4000).degrees, 4)
+    assert noise.std() == pytest.approx(3.0, rel=0.1)
+    np.testing.assert_array_equal(noised_degrees(graph, 4, 3.0, 0), noised_degrees(graph, 4, 3.0, 0))
+
+
+def test_degree_noise_decides_who_hears():
+    task = task_of("vesper_gcn")
+    exact, noised = (run_on(task, "vesper_gcn", theta=1e-6, degree_ratio=ratio) for ratio in (0.0, 5e6))
+    assert exact.histories[0].loss != noised.histories[0].loss
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"frameworks": {"vesper_gcn": {"min_degree": 11}}},
+            r"frameworks\.vesper_gcn .* min_degree is 11; it must be at most",
+        ),
+        ({"frameworks": {"vesper_gin": {"theta": -0.5}}}, r"frameworks\.vesper_gin\.theta is -0\.5; it must be at least 0"),
+        ({"frameworks": {"vesper_gin": {"degree": 0}}}, r"frameworks\.vesper_gin\.degree is 0; it must be at least 1"),
+        ({"frameworks": {"vesper_gin": {"release": "once"}}}, r"vesper_gin .* release is once, which takes weights: frozen"),
+        (
+            {"frameworks": {"vfgnn": {"weights": "stopped"}}},
+            r"frameworks\.vfgnn\.weights is \"stopped\"; allowed: trained",
+        ),
+        ({"frameworks": {"vertical_gin": {"theta": 1.0}}}, r"frameworks\.vertical_gin\.theta is not a known key"),
+        ({"settings": {"quick": {"layers": 0}}}, r"settings\.quick\.layers is 0; it must be at least 1"),
+    ],
+)
+def test_a_mistake_is_a_sentence_that_names_the_key(changes, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        validate({**MINIMAL_CONFIG, **changes})
+
+
+@pytest.mark.parametrize("name", VERTICAL)
+def test_a_batch_above_the_number_of_training_nodes_is_a_mistake(name):
+    task = task_of(name)
+    task = dataclasses.replace(task, setting=task.setting.replace(batch_size=TRAIN + 1))
+    with pytest.raises(ConfigError, match=r"setting\.batch_size is 145; it must be at most the number of training nodes, 144"):
+        run_on(task, name)
+
+
+@pytest.mark.parametrize("framework", ["vesper_gin", "gap,release=once"])
+def test_the_stage_classify_trains_it(framework, tmp_path: Path):
+    config = tmp_path / "config.yaml"
+    settings = {"vesper": {"optimizer": "adam", "rounds": 2, "batch_size": 64, "hidden_channels": 8, "dropout": 0.0}}
+    config.write_text(yaml.safe_dump({**MINIMAL_CONFIG, "settings": settings, "frameworks": {"vesper_gin": {}, "gap": {}}}))
+    graph, split, metrics, model = (
+        str(tmp_path / name) for name in ("g.safetensors", "s.safetensors", "m.json", "m.safetensors")
+    )
+    tell = ["--config", str(config), "--dataset", "tiny"]
+    assert main(["prepare", *tell, "--graph", graph, "--statistics", str(tmp_path / "statistics.json")]) == 0
+    assert main(["split", *tell, "--seed", "0", "--graph", graph, "--output", split]) == 0
+    run = ["--setting", "vesper", "--framework", framework, "--seed", "0", "--graph", graph, "--split", split]
+    assert main(["classify", *tell, *run, "--metrics", metrics, "--model", model]) == 0
+    result = json.loads(Path(metrics).read_text())["result"]
+    assert len(result["curve"]["loss"]) == 2
+    assert {row["client"] for row in result["ledger"]} == {0}
+    assert 0 <= result["accuracy"]["best"] <= 1
+    assert Path(model).is_file()
+
+
+@pytest.mark.data
+def test_edges_help_on_cora(cora: Graph):
+    setting = Setting(optimizer="adam", learning_rate=0.005, batch_size=128, rounds=8, dropout=0.0)
+    split = random_split(cora.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
+    accuracy = {}
+    for name in ("vertical_mlp", "vertical_gin"):
+        framework = registry.find(name)
+        accuracy[name] = framework.run(Task(name, cora, split, None, setting, 0), framework.parameters()).histories[0].best_test
+    assert accuracy["vertical_gin"] > 0.80
+    assert accuracy["vertical_mlp"] < accuracy["vertical_gin"] - 0.05

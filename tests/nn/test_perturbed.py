@@ -1,0 +1,232 @@
+"""Perturbed message passing against a slow, dense reference, PyG's aggregations and its invariants."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch_geometric.nn import GCNConv, GINConv
+
+from feddep.graph.blocks import Blocks, BlockSampler
+from feddep.graph.graph import Graph
+from feddep.nn import perturbed
+from feddep.nn.perturbed import Design, PerturbedMessagePassing, spectrally_normalised, unit_rows
+from graphs import graphs, random_graph
+
+WIDTH = 3
+DESIGNS = [
+    *(Design("gin", order) for order in ("weights_first", "noise_first", "no_weights", "noise_last")),
+    *(Design("gcn", order) for order in ("weights_first", "noise_last")),
+    *(Design("gcn", order, min_degree=2) for order in ("weights_first", "noise_first")),
+    Design("gcn", min_degree=3, floor=3),
+]
+EVERY = pytest.mark.parametrize("design", DESIGNS, ids=lambda d: f"{d.aggregation}-{d.order}-{d.min_degree}-{d.floor}")
+
+
+def new_extractor(design: Design, layers: int, width: int = WIDTH) -> PerturbedMessagePassing:
+    extractor = PerturbedMessagePassing(width, layers, design)
+    extractor.reset_parameters(torch.Generator().manual_seed(4))
+    return extractor
+
+
+def encodings_of(graph: Graph, width: int = WIDTH) -> torch.Tensor:
+    return torch.randn(graph.num_nodes, width, generator=torch.Generator().manual_seed(5))
+
+
+def whole(graph: Graph, layers: int, roots: np.ndarray | None = None) -> Blocks:
+    """The combined subgraph of nodes that hear all their neighbours."""
+    roots = np.arange(graph.num_nodes) if roots is None else roots
+    return BlockSampler(graph.adjacency, graph.num_nodes).draw(roots, layers, np.random.default_rng(0))
+
+
+def length(row: np.ndarray) -> float:
+    return float(np.sqrt((row**2).sum())) or 1.0
+
+
+def by_hand(
+    extractor: PerturbedMessagePassing, graph: Graph, encodings: torch.Tensor, noise: list[np.ndarray], theta: float
+) -> list[np.ndarray]:
+    """All nodes, one at a time, every number in the order of Algorithm 1 (lines 4 to 9) and Algorithm 2; shape (n, d) a layer."""
+    design, adjacency, d = extractor.design, graph.adjacency.toarray(), graph.degrees
+    h = np.array([row / length(row) for row in encodings.double().numpy()])  # line 4
+    found = []
+    for layer in range(1, extractor.depth + 1):
+        raw = extractor.raw[layer - 1].detach().double().numpy() if len(extractor.raw) else np.eye(WIDTH)
+        fixed = design.order in ("weights_first", "noise_last")
+        W = raw / np.linalg.svd(raw)[1].max() if fixed else raw  # Appendix C.4: spectral norms are one
+        rows = []
+        for v in range(graph.num_nodes):
+            if design.aggregation == "gin":  # equation 4 with ω = β = 1
+                a = h[v] + sum((h[u] for u in np.flatnonzero(adjacency[v])), np.zeros(WIDTH))
+            else:  # equation 33
+                degree = np.maximum(d, design.floor)
+                terms = (h[u] / np.sqrt((degree[v] + 1) * (degree[u] + 1)) for u in np.flatnonzero(adjacency[v]))
+                a = h[v] / (degree[v] + 1) + sum(terms, np.zeros(WIDTH))
+            z = theta * noise[layer - 1][v]
+            truncated = d[v] < design.min_degree  # Algorithm 2, lines 5 and 6
+            if truncated:
+                low = extractor.low[layer - 1]
+                W_tr, b_tr = low.weight.detach().double().numpy(), low.bias.detach().double().numpy()
+            match design.order:
+                case "weights_first":  # lines 7 and 8
+                    row = np.maximum((W_tr @ h[v] + b_tr if truncated else W @ a) + z, 0)
+                case "noise_first":
+                    row = np.maximum(W_tr @ (h[v] + z) + b_tr if truncated else W @ (a + z), 0)
+                case "no_weights":
+                    row = a + z
+                case "noise_last":
+                    row = np.maximum(W @ a, 0)
+            rows.append(row / length(row))  # line 9
+        h = np.array(rows)
+        found.append(h)
+    return [found[-1] + theta * noise[0]] if design.order == "noise_last" else found
+
+
+@EVERY
+@given(graph=graphs(), layers=st.integers(1, 3), theta=st.sampled_from([0.0, 0.7]))
+def test_a_layer_is_the_definition(design, graph, layers, theta):
+    design = Design(design.aggregation, design.order, theta, design.min_degree, design.floor)
+    extractor, encodings, blocks = new_extractor(design, layers), encodings_of(graph), whole(graph, layers)
+    n = graph.num_nodes
+    draws = 1 if design.order == "noise_last" else layers
+    source = torch.Generator().manual_seed(6)
+    noise = [torch.randn(n, WIDTH, generator=source).double().numpy() for _ in range(draws)] * layers
+    found = extractor(encodings, blocks, blocks.degrees, torch.Generator().manual_seed(6))
+    expected = by_hand(extractor, graph, encodings, noise, theta)
+    assert len(found) == len(expected) == draws
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours.detach().numpy(), theirs, atol=1e-4)
+
+
+@EVERY
+@given(graph=graphs(), layers=st.integers(1, 3), seed=st.integers(0, 2**16))
+def test_blocks_of_some_roots_equal_the_whole_graph(design, graph, layers, seed):
+    extractor, encodings = new_extractor(design, layers), encodings_of(graph)
+    roots = np.random.default_rng(seed).permutation(graph.num_nodes)[: 1 + seed % graph.num_nodes]
+    blocks, full = whole(graph, layers, roots), whole(graph, layers)
+    found = extractor(encodings[blocks.nodes], blocks, blocks.degrees)
+    for ours, all_nodes in zip(found, extractor(encodings, full, full.degrees), strict=True):
+        torch.testing.assert_close(ours, all_nodes[roots], atol=1e-5, rtol=1e-4)
+
+
+@given(graphs(), st.sampled_from(["gin", "gcn"]))
+def test_aggregates_are_those_of_plain_gin_and_gcn(graph, aggregation):
+    """Without noise, weights and scaling of rows, a layer is PyG's convolution with identity weights."""
+    extractor, blocks = new_extractor(Design(aggregation), 1), whole(graph, 1)
+    x = unit_rows(encodings_of(graph))
+    edges = torch.from_numpy(np.concatenate([graph.edges(), graph.edges()[:, ::-1]]).T.copy())
+    if aggregation == "gin":
+        theirs = GINConv(torch.nn.Identity())(x, edges)
+    else:
+        convolution = GCNConv(WIDTH, WIDTH, bias=False)
+        convolution.lin.weight.data = torch.eye(WIDTH)
+        theirs = convolution(x, edges)
+    ours = extractor._aggregated(x, blocks, blocks.degrees, 1, slice(0, graph.num_nodes))
+    torch.testing.assert_close(ours, theirs.detach(), atol=1e-5, rtol=1e-4)
+    expected = unit_rows((theirs @ extractor.weight(1).T).relu())
+    torch.testing.assert_close(extractor(x, blocks, blocks.degrees)[0], expected, atol=1e-4, rtol=1e-3)
+
+
+@EVERY
+@given(graph=graphs(), seed=st.integers(0, 2**16))
+def test_names_of_nodes_do_not_matter(design, graph, seed):
+    order = np.random.default_rng(seed).permutation(graph.num_nodes)
+    extractor, encodings = new_extractor(design, 2), encodings_of(graph)
+    blocks, renamed = whole(graph, 2), whole(graph.subgraph(order), 2)
+    before = extractor(encodings, blocks, blocks.degrees)[-1]
+    after = extractor(encodings[order], renamed, renamed.degrees)[-1]
+    torch.testing.assert_close(after, before[order], atol=1e-5, rtol=1e-4)
+
+
+def test_an_isolated_node_hears_itself():
+    graph = random_graph(4, 0)
+    extractor, blocks, encodings = new_extractor(Design("gin"), 1), whole(graph, 1), encodings_of(graph)
+    expected = unit_rows((unit_rows(encodings) @ extractor.weight(1).T).relu())
+    torch.testing.assert_close(extractor(encodings, blocks, blocks.degrees)[0], expected)
+
+
+@pytest.mark.parametrize("order", ["weights_first", "noise_first"])
+def test_a_truncated_node_reads_no_neighbour_and_others_do(order):
+    graph = random_graph(40, 60, seed=2)
+    extractor, blocks, encodings = (
+        new_extractor(Design("gcn", order, min_degree=3), 1, 12),
+        whole(graph, 1),
+        encodings_of(graph, 12),
+    )
+    low = graph.degrees < 3
+    assert low.any()
+    assert not low.all()
+    for v in range(graph.num_nodes):
+        other = -encodings.clone()
+        other[v] = encodings[v]
+        rows = [extractor(each, blocks, blocks.degrees)[0][v] for each in (encodings, other)]
+        assert torch.equal(*rows) == low[v]
+
+
+@EVERY
+def test_noise_is_drawn_once_for_a_node_and_layer(design, monkeypatch):
+    graph = random_graph(30, 60)
+    blocks = BlockSampler(graph.adjacency, 2).draw(np.arange(5), 2, np.random.default_rng(0))
+    noisy = Design(design.aggregation, design.order, 1.0, design.min_degree, design.floor)
+    encodings, drawn, randn = encodings_of(graph)[blocks.nodes], [], torch.randn
+    monkeypatch.setattr(torch, "randn", lambda shape, **options: drawn.append(tuple(shape)) or randn(shape, **options))
+    new_extractor(noisy, 2)(encodings, blocks, blocks.degrees, torch.Generator())
+    rows = [blocks.sizes[0]] if design.order == "noise_last" else [blocks.sizes[1], blocks.sizes[0]]
+    assert drawn == [(size, WIDTH) for size in rows]
+
+
+def test_noise_needs_a_generator():
+    graph = random_graph(3, 2)
+    blocks = whole(graph, 1)
+    with pytest.raises(ValueError, match="no generator"):
+        new_extractor(Design(theta=1.0), 1)(encodings_of(graph), blocks, blocks.degrees)
+
+
+@EVERY
+def test_rows_have_length_one_and_the_layers_can_be_computed_in_pieces(design, monkeypatch):
+    graph = random_graph(30, 60)
+    extractor, blocks, encodings = new_extractor(design, 2), whole(graph, 2), encodings_of(graph)
+    found = extractor(encodings, blocks, blocks.degrees)
+    lengths = torch.cat(found).norm(dim=1)
+    assert ((lengths - 1).abs() < 1e-5).logical_or(lengths == 0).all()
+    monkeypatch.setattr(perturbed, "_ROWS", 7)
+    for gradient in (True, False):
+        with torch.set_grad_enabled(gradient):
+            in_pieces = extractor(iter(encodings.split(4)), blocks, blocks.degrees)
+        for ours, pieces in zip(found, in_pieces, strict=True):
+            torch.testing.assert_close(ours, pieces)
+
+
+@given(st.integers(1, 12), st.integers(0, 2**16))
+def test_the_spectral_norm_is_one_by_svd(size, seed):
+    weight = torch.randn(size, size, generator=torch.Generator().manual_seed(seed))
+    values = np.linalg.svd(spectrally_normalised(weight).double().numpy())[1]
+    assert values.max() == pytest.approx(1, abs=2e-6)
+
+
+def test_power_iteration_would_leave_a_norm_above_one():
+    weight = torch.randn(40, 40, generator=torch.Generator().manual_seed(0))
+    v = torch.ones(40) / 40**0.5
+    for _ in range(3):
+        u = torch.nn.functional.normalize(weight @ v, dim=0)
+        v = torch.nn.functional.normalize(weight.T @ u, dim=0)
+    assert torch.linalg.matrix_norm(weight / (u @ weight @ v), 2) > 1.05
+
+
+def test_the_gradient_flows_through_the_spectral_norm():
+    weight = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(spectrally_normalised, weight)
+    (gradient,) = torch.autograd.grad(spectrally_normalised(weight).pow(2).sum(), weight)
+    assert float((gradient * weight.detach()).sum()) == pytest.approx(0, abs=1e-12)  # scaling the raw weights changes nothing
+
+
+def test_stopped_gradients_reach_only_the_weights_behind_the_noise():
+    graph = random_graph(20, 40)
+    blocks = whole(graph, 2)
+    for order, reaches in (("noise_first", False), ("weights_first", True)):
+        extractor, encodings = new_extractor(Design("gin", order, theta=0.3), 2), encodings_of(graph).requires_grad_()
+        first, last = extractor(encodings, blocks, blocks.degrees, torch.Generator())
+        gradients = torch.autograd.grad(last.sum(), [encodings, *extractor.raw], retain_graph=True, allow_unused=True)
+        assert [each is not None for each in gradients] == [reaches, reaches, True]
+        own = torch.autograd.grad(first.sum(), [encodings, extractor.raw[0]], allow_unused=True)
+        assert [each is not None for each in own] == [reaches, True]
