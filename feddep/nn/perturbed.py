@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 from feddep.graph.blocks import Blocks
 from feddep.nn.linear import Linear, draw_uniform
 from feddep.nn.sparse import SparseMatrix
+from feddep.utils.errors import DivergenceError
 
 Aggregation = Literal["gin", "gcn"]
 _ROWS = 2**14
@@ -56,8 +57,14 @@ def spectrally_normalised(weight: Tensor) -> Tensor:
 
     The norm is that of a singular value decomposition.  Power iteration (Miyato et al., 2018) approaches it from below, so that
     what it divides by has a norm above 1: no bound on a sensitivity.
+
+    Raises:
+        DivergenceError: if it has none, as weights are too large or not finite.
     """
-    return weight / torch.linalg.matrix_norm(weight, 2)
+    try:
+        return weight / torch.linalg.matrix_norm(weight, 2)
+    except torch.linalg.LinAlgError:
+        raise DivergenceError("the weights of a layer of message passing have no spectral norm") from None
 
 
 def stacked(parts: Iterable[Tensor], rows: int) -> Tensor:

@@ -33,8 +33,8 @@ def divergence(name: str, setting: dict[str, Any], **changes: Any) -> str:
 
 @pytest.mark.parametrize("name", registry.frameworks())
 def test_a_classifier_that_diverges(name: str):
-    sentence = divergence(name, {"learning_rate": 1000, "weight_decay": 1e6})
-    assert sentence.startswith(f"{name} diverged in round 1: the loss of the model of ")
+    sentence = divergence(name, {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2})
+    assert re.match(rf"{name} diverged in round 1: the (loss of the model|weights of a layer) ", sentence)
     assert "; lower learning_rate" in sentence
 
 
