@@ -31,12 +31,14 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.experiment import keys
     from feddep.measurements import MEASUREMENTS
     from feddep.methods import registry
+    from feddep.stages import flags
     from feddep.stages import job as jobs
     from feddep.utils.storage import read_arrays, write_result
 
     job = jobs.read(arguments)
     framework, parameters = registry.configured(job.specification["framework"])
     key, weights = keys.run_key(job.config, job.run), None
+    flags.check_key(arguments, key)
     if arguments.model is not None:
         weights = {name: torch.from_numpy(array) for name, array in read_arrays(arguments.model, key).items()}
     tables = MEASUREMENTS[arguments.measurement].measure(job.run, job.task, framework, parameters, weights)

@@ -102,3 +102,10 @@ def test_the_table_of_measurements_is_cheap() -> None:
         "print(json.dumps([name for name in ('torch', 'pandas', 'matplotlib', 'scipy') if name in sys.modules]))"
     )
     assert json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) == []
+
+
+def test_a_measurement_under_a_foreign_key_is_refused(flags: list[str], tmp_path: Path, capsys) -> None:
+    command = ["measure", "--measurement=quality", "--framework=feddep", f"--key={'0' * 64}", *flags]
+    assert main([*command, f"--output={tmp_path / 'out.json'}"]) == 1
+    assert "but 000000000000… was planned" in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()

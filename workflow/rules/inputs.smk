@@ -132,8 +132,9 @@ def measure_input(wildcards):
 
 @in_one_sentence()
 def measure_flags(wildcards, input):
+    run = run_of(wildcards)
     model = f" --model {shlex.quote(str(input.model))}" if "model" in input.keys() else ""
-    return task_flags(run_of(wildcards), input, measured_stages(wildcards)) + model
+    return f"{task_flags(run, input, measured_stages(wildcards))}{model} --key {keys.run_key(config, run)}"
 
 
 def measured(kind):
