@@ -88,6 +88,8 @@ class GraphParty:
             for name in ("noise", "dropout", "evaluation noise", "gradient noise")
         }
         encoder.requires_grad_(encoder in trained)
+        self._constant = encoder not in trained and setting.dropout == 0
+        self._encodings: Tensor | None = None
         together = nn.ModuleList(trained)
         self._weights = list(together.parameters())
         self._optimizer = new_optimizer(together, setting) if self._weights else None
@@ -142,6 +144,16 @@ class GraphParty:
         return self._extractor(self._encoded(blocks.nodes, dropout), blocks, degrees, noise)
 
     def _encoded(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Iterator[Tensor]:
+        """Encodings of some nodes, in parts; those of all nodes are computed once if they stay the same."""
+        if not self._constant:
+            return self._computed(nodes, dropout)
+        if self._encodings is None:
+            with torch.no_grad():
+                count = self._features.shape[0]
+                self._encodings = stacked(self._computed(np.arange(count), None), count)
+        return iter([self._encodings[torch.from_numpy(nodes).to(self._device)]])
+
+    def _computed(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Iterator[Tensor]:
         for part in [nodes] if torch.is_grad_enabled() else np.array_split(nodes, math.ceil(len(nodes) / _ROWS)):
             yield self._encoder(feature_rows(self._features, part, self._device), dropout)
 

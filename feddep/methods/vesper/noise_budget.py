@@ -3,15 +3,20 @@
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters, WeightParameters
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
-from feddep.training.task import Task
+from feddep.training.setting import Setting
 from feddep.utils.errors import ConfigError
 
+AGGREGATIONS = {"vfgnn": "vfgnn", "gap": "gap", "vesper_gin": "gin", "vesper_gcn": "gcn"}
+"""What accountants call the message passing of each framework with noise."""
 
-def noise_scale(task: Task, parameters: PerturbedParameters, aggregation: str) -> float:
+
+def noise_scale(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> float:
     """θ: ``theta``, or if ``epsilon`` is given the least noise that keeps it at δ by the accountant that is named.
 
     Args:
-        task: graph, split and setting.
+        nodes: number of training nodes N_T.
+        edges: number of edges |E|.
+        setting: batch size, layers and rounds.
         parameters: those of the framework.
         aggregation: one of :data:`feddep.privacy.vesper_sensitivity.AGGREGATIONS`.
 
@@ -21,21 +26,19 @@ def noise_scale(task: Task, parameters: PerturbedParameters, aggregation: str) -
     """
     if parameters.epsilon is None:
         return parameters.theta
-    edges = task.graph.num_edges
     delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
-    accountant = accountant_named(parameters.accountant, public_facts(task, parameters, aggregation))
+    accountant = accountant_named(parameters.accountant, public_facts(nodes, setting, parameters, aggregation))
     return noise_for(accountant, parameters.epsilon, delta, edges)
 
 
-def public_facts(task: Task, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
-    """What an accountant has to know of a run."""
+def public_facts(nodes: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
+    """What an accountant has to know of a run; the arguments are those of :func:`noise_scale`."""
     if parameters.accountant == "corrected" and parameters.bounding == "sampled":
         raise ConfigError("bounding is sampled, but accountant is corrected, which has a bound for: both, receiver, none")
     truncated = parameters if isinstance(parameters, TruncatedParameters) else None
     if truncated is not None and truncated.accountant == "corrected" and not truncated.degree_ratio:
         raise ConfigError("degree_ratio is 0, but accountant is corrected, which has no bound for degrees without noise")
-    setting, nodes, once = task.setting, len(task.split.train), parameters.release == "once"
-    batch = setting.batch_size
+    once, batch = parameters.release == "once", setting.batch_size
     correction = Correction(
         bounding="none" if parameters.bounding == "sampled" else parameters.bounding,
         weights=parameters.weights if isinstance(parameters, WeightParameters) else "frozen",

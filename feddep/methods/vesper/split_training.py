@@ -28,7 +28,7 @@ from feddep.methods.vesper import (
 )
 from feddep.methods.vesper.graph_party import Clipping, GraphParty, batch_kind, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
-from feddep.methods.vesper.noise_budget import noise_scale
+from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.nn.decoders import ConcatDecoder, GRUDecoder
 from feddep.nn.perceptron import Perceptron
@@ -94,25 +94,31 @@ def run_gcn(task: Task, parameters: MessagePassingParameters, steps: Any = None)
 def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> RunResult:
     """VFGNN: noise on the rows of the last layer, which have length C = 1 (Appendix C.5)."""
     return train(
-        task, perturbed(task, parameters, Design(parameters.aggregation, "noise_last", noise_scale(task, parameters, "vfgnn")))
+        task, perturbed(task, parameters, Design(parameters.aggregation, "noise_last", _noise(task, parameters, "vfgnn")))
     )
 
 
 def run_gap(task: Task, parameters: GAPParameters, steps: Any = None) -> RunResult:
     """GAP: the encoder without the graph, then noised sums without weights, then the decoder (Appendix C.3)."""
-    return train(task, perturbed(task, parameters, Design("gin", "no_weights", noise_scale(task, parameters, "gap"))))
+    return train(task, perturbed(task, parameters, Design("gin", "no_weights", _noise(task, parameters, "gap"))))
 
 
 def run_vesper_gin(task: Task, parameters: WeightParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GIN (Algorithms 1 and 3)."""
-    return train(task, perturbed(task, parameters, Design("gin", _order(parameters), noise_scale(task, parameters, "gin"))))
+    return train(task, perturbed(task, parameters, Design("gin", _order(parameters), _noise(task, parameters, "vesper_gin"))))
 
 
 def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GCN and truncated message passing (Algorithms 2 and 3)."""
-    least, theta = parameters.min_degree, noise_scale(task, parameters, "gcn")
+    least, theta = parameters.min_degree, _noise(task, parameters, "vesper_gcn")
     design = Design("gcn", _order(parameters), theta, least, floor=least if parameters.degree_ratio > 0 else 0)
     return train(task, perturbed(task, parameters, design, parameters.degree_ratio * theta))
+
+
+def _noise(task: Task, parameters: PerturbedParameters, framework: str) -> float:
+    """θ of a framework's run."""
+    nodes, edges = len(task.split.train), task.graph.num_edges
+    return noise_scale(nodes, edges, task.setting, parameters, AGGREGATIONS[framework])
 
 
 def _order(parameters: WeightParameters) -> Literal["noise_first", "weights_first"]:

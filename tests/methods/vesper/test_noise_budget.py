@@ -8,6 +8,7 @@ from feddep.methods.vesper import GAPParameters, PerturbedParameters, TruncatedP
 from feddep.methods.vesper.noise_budget import noise_scale, public_facts
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.vesper_accounting import accountant_named
+from feddep.privacy.vesper_sensitivity import VerticalTraining
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 from framework_tasks import ROUNDS, run_on, task_of
@@ -27,34 +28,42 @@ def task() -> Task:
     return task_of("vesper_gin")
 
 
+def noise(parameters: PerturbedParameters, aggregation: str) -> float:
+    return noise_scale(len(task().split.train), task().graph.num_edges, task().setting, parameters, aggregation)
+
+
+def facts_of(parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
+    return public_facts(len(task().split.train), task().setting, parameters, aggregation)
+
+
 @pytest.mark.parametrize(("parameters", "aggregation"), BUDGETS)
 def test_the_noise_keeps_the_budget_and_no_more(parameters, aggregation):
     delta = parameters.delta or 1 / (task().graph.num_edges + 1)
-    theta = noise_scale(task(), parameters, aggregation)
-    accountant = accountant_named(parameters.accountant, public_facts(task(), parameters, aggregation))
+    theta = noise(parameters, aggregation)
+    accountant = accountant_named(parameters.accountant, facts_of(parameters, aggregation))
     assert accountant.epsilon(theta, delta) <= parameters.epsilon
     assert accountant.epsilon(0.99 * theta, delta) > parameters.epsilon
 
 
 def test_the_accountant_is_told_what_the_run_does():
     parameters = TruncatedParameters(degree=5, min_degree=2, batches="shuffled", degree_ratio=2.0, gradient_ratio=3.0, **STOPPED)
-    facts = public_facts(task(), parameters, "gcn")
+    facts = facts_of(parameters, "gcn")
     assert (facts.nodes, facts.batch, facts.steps, facts.layers) == (144, 16, ROUNDS * 9, 2)
     assert (facts.degree, facts.least_degree, facts.shuffled, facts.aggregation) == (5, 2, True, "gcn")
     found = facts.correction
     assert (found.bounding, found.weights, found.once, found.evaluations) == ("both", "stopped", False, ROUNDS)
     assert (found.degree_ratio, found.gradient_ratio, found.nonnegative) == (2.0, 3.0, True)
-    once = public_facts(task(), GAPParameters(release="once", bounding="both"), "gap").correction
+    once = facts_of(GAPParameters(release="once", bounding="both"), "gap").correction
     assert (once.weights, once.once, once.evaluations) == ("frozen", True, 0)
 
 
 def test_without_a_budget_the_noise_is_as_given():
-    assert noise_scale(task(), WeightParameters(theta=0.3), "gin") == 0.3
+    assert noise(WeightParameters(theta=0.3), "gin") == 0.3
 
 
 def test_a_run_by_budget_is_the_run_with_that_noise():
     budget = {"epsilon": 32.0, "accountant": "holds"}
-    theta = noise_scale(task(), WeightParameters(**budget), "gin")
+    theta = noise(WeightParameters(**budget), "gin")
     found, same = (run_on(task(), "vesper_gin", **options).histories[0] for options in (budget, {"theta": theta}))
     assert found.loss == same.loss
 
@@ -70,9 +79,9 @@ def test_a_run_by_budget_is_the_run_with_that_noise():
 )
 def test_a_budget_that_no_noise_keeps_is_a_mistake(options: dict[str, Any], error: type[Exception], sentence: str):
     with pytest.raises(error, match=sentence):
-        noise_scale(task(), WeightParameters(**{"epsilon": 8.0, **options}), "gin")
+        noise(WeightParameters(**{"epsilon": 8.0, **options}), "gin")
 
 
 def test_degrees_without_noise_have_no_guarantee():
     with pytest.raises(ConfigError, match="degree_ratio is 0, but accountant is corrected"):
-        noise_scale(task(), TruncatedParameters(epsilon=8.0, **STOPPED), "gcn")
+        noise(TruncatedParameters(epsilon=8.0, **STOPPED), "gcn")
