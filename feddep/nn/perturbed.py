@@ -38,6 +38,7 @@ class Design:
         min_degree: D_min: where d_v is less, a linear map of h_v with weights of its own, W_tr h_v + b_tr, takes the place of
             W a_v (truncated message passing, Algorithm 2); 0 for no such map.
         floor: see ``aggregation``.
+        encodings: whether the rows before the first layer, which hold no edges and get no noise, are put out as well.
     """
 
     aggregation: Aggregation = "gin"
@@ -45,6 +46,7 @@ class Design:
     theta: float = 0.0
     min_degree: int = 0
     floor: float = 0.0
+    encodings: bool = False
 
 
 def unit_rows(x: Tensor) -> Tensor:
@@ -123,15 +125,17 @@ class PerturbedMessagePassing(nn.Module):
             generator: source of the noise; needed unless θ is 0.
 
         Returns:
-            H^(1) … H^(L), each of shape (B, d); of ``noise_last`` a single one.
+            H^(1) … H^(L), each of shape (B, d), or of ``noise_last`` H^(L) alone; before them, if asked for, H^(0).
         """
         parts = [encodings] if isinstance(encodings, Tensor) else encodings
-        hidden, found = stacked((unit_rows(part) for part in parts), len(blocks.nodes)), []
+        hidden = stacked((unit_rows(part) for part in parts), len(blocks.nodes))
+        before = [hidden[: blocks.sizes[0]].clone()] if self.design.encodings else []
+        found = []
         for layer in range(1, self.depth + 1):
             hidden = self._layer(hidden, blocks, degrees, layer, generator)
             roots = hidden[: blocks.sizes[0]]
             found.append(roots if torch.is_grad_enabled() else roots.clone())  # so that the other rows can be forgotten
-        return [self._noised(found[-1], generator)] if self.design.order == "noise_last" else found
+        return before + ([self._noised(found[-1], generator)] if self.design.order == "noise_last" else found)
 
     def _layer(
         self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, generator: torch.Generator | None

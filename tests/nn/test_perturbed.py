@@ -1,5 +1,7 @@
 """Perturbed message passing against a slow, dense reference, PyG's aggregations and its invariants."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -19,8 +21,11 @@ DESIGNS = [
     *(Design("gcn", order) for order in ("weights_first", "noise_last")),
     *(Design("gcn", order, min_degree=2) for order in ("weights_first", "noise_first")),
     Design("gcn", min_degree=3, floor=3),
+    *(Design("gin", order, encodings=True) for order in ("weights_first", "noise_first", "noise_last")),
 ]
-EVERY = pytest.mark.parametrize("design", DESIGNS, ids=lambda d: f"{d.aggregation}-{d.order}-{d.min_degree}-{d.floor}")
+EVERY = pytest.mark.parametrize(
+    "design", DESIGNS, ids=lambda d: f"{d.aggregation}-{d.order}-{d.min_degree}-{d.floor}-{d.encodings}"
+)
 
 
 def new_extractor(design: Design, layers: int, width: int = WIDTH) -> PerturbedMessagePassing:
@@ -49,7 +54,7 @@ def by_hand(
     """All nodes, one at a time, every number in the order of Algorithm 1 (lines 4 to 9) and Algorithm 2; shape (n, d) a layer."""
     design, adjacency, d = extractor.design, graph.adjacency.toarray(), graph.degrees
     h = np.array([row / length(row) for row in encodings.double().numpy()])  # line 4
-    found = []
+    first, found = [h] if design.encodings else [], []
     for layer in range(1, extractor.depth + 1):
         raw = extractor.raw[layer - 1].detach().double().numpy() if len(extractor.raw) else np.eye(WIDTH)
         fixed = design.order in ("weights_first", "noise_last")
@@ -79,13 +84,13 @@ def by_hand(
             rows.append(row / length(row))  # line 9
         h = np.array(rows)
         found.append(h)
-    return [found[-1] + theta * noise[0]] if design.order == "noise_last" else found
+    return first + ([found[-1] + theta * noise[0]] if design.order == "noise_last" else found)
 
 
 @EVERY
 @given(graph=graphs(), layers=st.integers(1, 3), theta=st.sampled_from([0.0, 0.7]))
 def test_a_layer_is_the_definition(design, graph, layers, theta):
-    design = Design(design.aggregation, design.order, theta, design.min_degree, design.floor)
+    design = dataclasses.replace(design, theta=theta)
     extractor, encodings, blocks = new_extractor(design, layers), encodings_of(graph), whole(graph, layers)
     n = graph.num_nodes
     draws = 1 if design.order == "noise_last" else layers
@@ -93,7 +98,7 @@ def test_a_layer_is_the_definition(design, graph, layers, theta):
     noise = [torch.randn(n, WIDTH, generator=source).double().numpy() for _ in range(draws)] * layers
     found = extractor(encodings, blocks, blocks.degrees, torch.Generator().manual_seed(6))
     expected = by_hand(extractor, graph, encodings, noise, theta)
-    assert len(found) == len(expected) == draws
+    assert len(found) == len(expected) == draws + design.encodings
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours.detach().numpy(), theirs, atol=1e-4)
 
@@ -167,7 +172,7 @@ def test_a_truncated_node_reads_no_neighbour_and_others_do(order):
 def test_noise_is_drawn_once_for_a_node_and_layer(design, monkeypatch):
     graph = random_graph(30, 60)
     blocks = BlockSampler(graph.adjacency, 2).draw(np.arange(5), 2, np.random.default_rng(0))
-    noisy = Design(design.aggregation, design.order, 1.0, design.min_degree, design.floor)
+    noisy = dataclasses.replace(design, theta=1.0)
     encodings, drawn, randn = encodings_of(graph)[blocks.nodes], [], torch.randn
     monkeypatch.setattr(torch, "randn", lambda shape, **options: drawn.append(tuple(shape)) or randn(shape, **options))
     new_extractor(noisy, 2)(encodings, blocks, blocks.degrees, torch.Generator())

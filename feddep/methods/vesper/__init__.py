@@ -41,6 +41,9 @@ class MessagePassingParameters(VerticalParameters):
     decoder: Literal["concat", "gru"] = "concat"
     """`concat`: the embeddings of all layers side by side, then an MLP; `gru`: a GRU reads them in turn, then the same (Section
     2.5)"""
+    encodings: bool = False
+    """whether the encodings, which hold no edges and need no noise, are sent before the embeddings of the layers, as the authors
+    of GAP do; in the paper they are not"""
 
 
 class PerturbedParameters(MessagePassingParameters):

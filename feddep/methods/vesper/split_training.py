@@ -6,7 +6,7 @@ nodes, computed as one release.  B counts correct answers; A is told none of the
 """
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -73,7 +73,9 @@ class Protocol:
 
     def embeddings(self, layers: int) -> int:
         """How many embeddings are sent of a node, for so many layers."""
-        return 1 if self.design is None or self.design.order == "noise_last" else layers
+        if self.design is None:
+            return 1
+        return self.design.encodings + (1 if self.design.order == "noise_last" else layers)
 
 
 def run_mlp(task: Task, parameters: VerticalParameters, steps: Any = None) -> RunResult:
@@ -83,12 +85,22 @@ def run_mlp(task: Task, parameters: VerticalParameters, steps: Any = None) -> Ru
 
 def run_gin(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
     """GIN without privacy: VESPER without noise (Appendix C.3)."""
-    return train(task, Protocol(parameters, Design("gin"), parameters.degree, parameters.bounding, parameters.decoder))
+    return train(
+        task,
+        Protocol(
+            parameters, Design("gin", encodings=parameters.encodings), parameters.degree, parameters.bounding, parameters.decoder
+        ),
+    )
 
 
 def run_gcn(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
     """GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
-    return train(task, Protocol(parameters, Design("gcn"), parameters.degree, parameters.bounding, parameters.decoder))
+    return train(
+        task,
+        Protocol(
+            parameters, Design("gcn", encodings=parameters.encodings), parameters.degree, parameters.bounding, parameters.decoder
+        ),
+    )
 
 
 def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> RunResult:
@@ -127,6 +139,7 @@ def _order(parameters: WeightParameters) -> Literal["noise_first", "weights_firs
 
 def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degree_noise: float = 0.0) -> Protocol:
     """The protocol of a framework with noise."""
+    design = replace(design, encodings=parameters.encodings)
     weights, clipping = "frozen", None
     if isinstance(parameters, WeightParameters):
         weights = parameters.weights

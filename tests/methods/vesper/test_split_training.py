@@ -37,6 +37,7 @@ EXCHANGES: list[tuple[str, dict[str, Any]]] = [
     ("vesper_gcn", {"weights": "frozen", "release": "once", "degree_ratio": 10.0}),
     ("vesper_gin", {"weights": "dpsgd", "batches": "shuffled"}),
     ("gap", {"release": "once"}),
+    ("vfgnn", {"encodings": True}),
 ]
 EVERY = pytest.mark.parametrize(("name", "options"), EXCHANGES, ids=lambda value: str(value))
 
@@ -110,6 +111,19 @@ def test_what_has_no_message_passing_knows_no_edge(name, kinds, monkeypatch):
         if kinds is None or kind in kinds:
             assert torch.equal(values, others)
     assert kinds is None or not torch.equal(sent[-1][2], same[-1][2])  # the comparison does find edges where they matter
+
+
+@pytest.mark.parametrize("options", [{"weights": "stopped"}, {"weights": "frozen", "release": "once"}])
+def test_encodings_are_sent_beside_the_layers_and_know_no_edge(options, monkeypatch):
+    task = task_of("vesper_gin")
+    with_edges, without = (
+        exchanged(each, "vesper_gin", {"encodings": True, "theta": 0.3, **options}, monkeypatch)
+        for each in (task, without_edges(task))
+    )
+    sent = [pair for pair in zip(with_edges, without, strict=True) if "representations" in pair[0][1]]
+    assert all(values.shape[1] == 1 + LAYERS for (_, _, values), _ in sent)
+    assert all(torch.equal(values[:, 0], others[:, 0]) for (_, _, values), (_, _, others) in sent)
+    assert not any(torch.equal(values[:, 1], others[:, 1]) for (_, _, values), (_, _, others) in sent)
 
 
 @EVERY
