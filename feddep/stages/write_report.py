@@ -13,6 +13,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
     flags.add_config(parser)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder that report.html is put in")
+    parser.add_argument(
+        "--study",
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="a finished study to show as well; may be given several times",
+    )
     parser.add_argument("--print", action="store_true", help="also print the main table and where table, figure and report lie")
 
 
@@ -21,8 +28,8 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.reporting import files, page
     from feddep.reporting.results import collect
 
-    results = collect(flags.config_of(arguments))
-    files.write(arguments.output, {"report.html": page.html(results)}, "report")
+    results, studies = collect(flags.config_of(arguments)), flags.named_files("study", arguments.study)
+    files.write(arguments.output, {"report.html": page.html(results, studies)}, "report")
     if arguments.print:
         output = Path(results.config["output"])
         shown = {

@@ -104,6 +104,7 @@ PREPARATION = [
         "--model",
         f"{TRAINED}/model.safetensors",
     ],
+    ["study", "--config", "config.yaml", "--study", "course", "--output", "out/studies/course"],
     ["measure", *FEDDEP, *PRETRAIN, *PROTOTYPES, "--measurement", "quality", "--output", "quality.json"],
     [
         "measure",
@@ -213,7 +214,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "privacy": [["--degree", "3", "--fanout", "2", *GRAPH, "--output", "new/privacy.json"]],
     "publish": [["--config", "config.yaml"]],
     "rekey": [["--config", "recorded.yaml", "--renames", "renames.yaml", "--log", "new/log.md"]],
-    "report": [["--config", "config.yaml", "--output", "new/report"]],
+    "report": [["--config", "config.yaml", "--output", "new/report", "--study", "course=out/studies/course"]],
     "split": [["--config", "config.yaml", *CELL, *DATA[:2], "--output", "new/split.safetensors"]],
     "step": [[*FEDDEP, "--stage", "prototypes", *PRETRAIN, "--output", "new/step.safetensors"]],
     "study": [["--config", "config.yaml", "--study", "course", "--output", "new/study"]],
@@ -245,7 +246,7 @@ METRICS, DIVIDED, DESCRIBED = f"{TRAINED}/metrics.json", "out/partitions/mini/m3
 RECORDS = ["records/quick/mini/m3/fedavg/seed0.json", "records/partitions/mini/m3/seed0.json", "records/graphs/mini.json"]
 READ: dict[str, list[str]] = {
     "figures": [METRICS, DIVIDED, DESCRIBED],
-    "report": [METRICS, DIVIDED, DESCRIBED],
+    "report": [METRICS, DIVIDED, DESCRIBED, "out/studies/course/study.sha256", "out/studies/course/table.md"],
     **{command: ["steps/pretrain.json"] for command in ("classify", "step", "measure")},
     "audit": ["steps/pretrain.json", "findings/membership.json", "findings/membership.sha256"],
     "config": ["config/schema.json", "config/README.md"],

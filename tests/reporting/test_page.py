@@ -4,12 +4,15 @@ import dataclasses
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 from fabricated import Results
 
-from feddep.reporting import page
+from feddep.reporting import files, page
 from feddep.reporting.results import collect
+from feddep.utils.errors import DataError
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -118,3 +121,36 @@ def test_the_smallest_configuration(tmp_path) -> None:
     assert "Is it more than chance?" not in checker.texts
     assert "Communication" not in checker.texts
     assert "Partitions" not in checker.texts
+
+
+def study_folder(folder: Path, title: str) -> Path:
+    """A folder like that of a finished study."""
+    axes = plt.figure().subplots()
+    axes.plot([0, 1], [0, 1])
+    contents = {
+        "table.md": f"# {title}\n\nWhat *it* shows.\n\n## Cora\n\n| a | b |\n| - | - |\n| 0.5 < 1 | **2** |\n",
+        "figure": axes.figure,
+    }
+    files.write(folder, contents, "study")
+    return folder
+
+
+def test_studies_are_shown_with_their_tables(results: Results, tmp_path: Path) -> None:
+    folders = {name: study_folder(tmp_path / name, f"The {name} of R & D") for name in ("depth", "width")}
+    html = page.html(collect(results.config), folders)
+    checker = checked(html)
+    assert not [name for name, times in checker.ids.items() if times > 1]
+    assert {"#study-depth", "#study-width"} <= set(checker.links)
+    assert {"study-depth", "study-width"} <= set(checker.ids)
+    assert checker.texts.count("The depth of R & D") == 2  # contents and heading
+    assert "0.5 < 1" in checker.texts
+    assert html.count("<strong>2</strong>") == 2
+    assert html.count("<svg") == 5
+
+
+@pytest.mark.parametrize("damage", ["table.md", "figure.svg", "study.sha256"])
+def test_a_damaged_study_is_one_sentence(results: Results, tmp_path: Path, damage: str) -> None:
+    folder = study_folder(tmp_path / "depth", "Depth")
+    (folder / damage).write_text("other")
+    with pytest.raises(DataError, match=r"run the stage study again"):
+        page.html(collect(results.config), {"depth": folder})

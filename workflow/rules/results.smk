@@ -49,19 +49,22 @@ rule figures:
 
 
 rule report:
-    """Tables and figures on one page that needs no network."""
+    """Tables, figures and studies on one page that needs no network."""
     message: "Write the report {output}"
-    input: findings
+    input:
+        findings,
+        studies=expand(f"{STUDY}/study.sha256", study=config["studies"]),
     output: multiext(f"{OUTPUT}/report/report", ".html", ".sha256")
     log: f"{OUTPUT}/logs/report.log"
     benchmark: f"{OUTPUT}/benchmarks/report.tsv"
     params:
         key=page_keys.tables_key(config, "write_report"),
         directory=subpath(output[0], parent=True),
+        studies=page_flags("study", [f"{study}={OUTPUT}/studies/{study}" for study in config["studies"]]),
     threads: 1
     resources:
         mem_mb=config["memory"]["tables"],
-    shell: feddep("report --output {params.directory:q}")
+    shell: feddep("report --output {params.directory:q} {params.studies}")
 
 
 rule study:
