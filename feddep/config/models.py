@@ -206,7 +206,7 @@ class Study(Parameters):
 
     name: Name
     """name of its folder"""
-    kind: Literal["sweep", "curves", "grid", "paired", "headroom", "privacy"]
+    kind: Literal["sweep", "curves", "grid", "paired", "headroom", "privacy", "tradeoff"]
     """what is made of the runs, see below"""
     title: Title = ""
     """heading of its table and figure"""

@@ -6,6 +6,8 @@ import pandas as pd
 
 PAPERS = {"feddep": "FedDEP paper", "fedsage": "FedSage paper"}
 """The papers whose numbers stand beside ours, and how tables call them."""
+VESPER = "VESPER paper"
+"""How tables call VESPER's, which stands beside studies of its own alone."""
 
 
 def _read(name: str) -> pd.DataFrame:
@@ -82,3 +84,25 @@ def edge_ldp() -> pd.DataFrame:
         Columns dataset, clients, sampling_size_d, min_degree_D, epsilon (of one sampling), dpsgd_sigma.
     """
     return _read("edge_ldp.csv").drop(columns=["paper", "figure"])
+
+
+def vesper() -> pd.DataFrame:
+    """Test accuracies of VESPER's Table 3, in [0, 1]; of its Finance graph they are areas under the ROC curve.
+
+    Returns:
+        Columns dataset, framework, decoder (``concat`` or ``gru``; NA where the paper names none), epsilon (∞ without privacy),
+        mean, std.
+    """
+    numbers = _read("vesper.csv")
+    names = numbers["framework"].str.extract(r"^(?P<framework>.+?)(?:_(?P<decoder>concat|gru))?$")
+    without_noise = names["framework"].isin(["mlp", "gin", "gcn"])
+    return pd.DataFrame(
+        {
+            "dataset": numbers["dataset"].str.replace("-", "_"),
+            "framework": names["framework"].mask(without_noise, "vertical_" + names["framework"]),
+            "decoder": names["decoder"],
+            "epsilon": numbers["epsilon"].astype(float),
+            "mean": numbers["mean_percent"] / 100,
+            "std": numbers["std"] / 100,
+        }
+    )

@@ -34,6 +34,11 @@ class FinishedRun:
         return identity(self.run)
 
 
+def unspecified(one: FinishedRun, error: KeyError) -> DataError:
+    """The error of a run whose result lacks a part of its specification."""
+    return DataError(f"the result of the run {one.run.path} does not say with what {error} it was made; run it again")
+
+
 def identity(run: plan.Run) -> dict[str, Any]:
     """Which run it is, as columns of a table."""
     return {part: getattr(run, part) for part in ("setting", "dataset", "clients", "framework", "seed")}

@@ -179,6 +179,13 @@ def summarise(study: Study) -> pd.DataFrame:
     return summary.loc[rows].reset_index(drop=True)
 
 
+def summarise_with(study: Study, beside: pd.DataFrame) -> pd.DataFrame:
+    """The summary over seeds with further columns; ``beside`` has a row a run, the same for all seeds of a point."""
+    keys = [*KEYS, *study.options]
+    points = study.points[keys].join(beside).groupby(keys, sort=False, dropna=False).first()
+    return summarise(study).merge(points.reset_index(), how="left", on=keys)
+
+
 def places(table: pd.DataFrame) -> list[tuple[str, str]]:
     """Settings and datasets, in the order of the rows."""
     return list(dict.fromkeys(zip(table["setting"], table["dataset"], strict=True)))

@@ -77,3 +77,22 @@ def test_the_pairs_of_figure_5() -> None:
     pairs = published.edge_ldp()
     columns = ["clients", "sampling_size_d", "min_degree_D", "epsilon", "dpsgd_sigma"]
     assert pairs[columns].values.tolist() == [[3, 5, 15, 0.4, 4.2], [5, 5, 10, 0.6, 2.1], [10, 5, 3, 1.4, 0.4]]  # Section 4.5
+
+
+@pytest.mark.parametrize(
+    ("place", "printed"),
+    [
+        (("ogbn_products", "vertical_mlp", None, float("inf")), (0.6106, 0.0008)),
+        (("reddit", "vertical_gcn", "gru", float("inf")), (0.9437, 0.0013)),
+        (("finance", "gap", None, 32.0), (0.6754, 0.0441)),
+        (("ogbn_products", "vesper_gin", "gru", 4.0), (0.6955, 0.0061)),
+        (("reddit", "vesper_gcn", "concat", 16.0), (0.9211, 0.0020)),
+    ],
+)
+def test_vesper(place: tuple[str, str, str | None, float], printed: tuple[float, float]) -> None:
+    table = published.vesper()
+    assert not table.duplicated(["dataset", "framework", "decoder", "epsilon"]).any()
+    dataset, framework, decoder, epsilon = place
+    rows = table[(table["dataset"] == dataset) & (table["framework"] == framework) & (table["epsilon"] == epsilon)]
+    (row,) = (line for line in rows.to_dict("records") if line["decoder"] == decoder or (not decoder and len(rows) == 1))
+    assert (row["mean"], row["std"]) == pytest.approx(printed)

@@ -37,7 +37,7 @@ def test_every_kind_keeps_the_interface(kind: str) -> None:
 
 
 def test_the_kinds_that_there_are() -> None:
-    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "sweep"]
+    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "sweep", "tradeoff"]
 
 
 def test_options_that_differ_are_columns() -> None:
@@ -132,6 +132,7 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     "paired": [{**FEW, "frameworks": {"fedavg": {}, "global": {}}}],
     "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "frameworks": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
     "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "frameworks": {"fedavg": {}}}],
+    "tradeoff": [{**FEW, "frameworks": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "accountant": "holds"}}}],
 }
 
 
@@ -210,7 +211,7 @@ def test_a_missing_run_or_study_is_one_sentence(root: Path, capsys: pytest.Captu
 
 def test_an_unknown_kind_is_one_sentence() -> None:
     with pytest.raises(
-        ConfigError, match=r"studies\.mine\.kind is swep, .* known are curves, grid, headroom, paired, privacy, sweep$"
+        ConfigError, match=r"studies\.mine\.kind is swep, .* known are curves, grid, headroom, paired, privacy, sweep, tradeoff$"
     ):
         studies.module_name("mine", "swep")
     with pytest.raises(ConfigError, match=r"studies\.yours is not in the configuration; there are made_up"):

@@ -15,8 +15,8 @@ from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import of_place, records
 from feddep.reporting.labels import framework_title
-from feddep.reporting.runs import FinishedRun
-from feddep.reporting.study_data import KEYS, Study, line_name, panel_title, places, summarise
+from feddep.reporting.runs import FinishedRun, unspecified
+from feddep.reporting.study_data import Study, line_name, panel_title, places, summarise_with
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -50,11 +50,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Raises:
         DataError: if it names one for none of the runs, or a result does not say what it was made with.
     """
-    keys = [*KEYS, *study.options]
     paper = {line["clients"]: line for line in records(published.edge_ldp())}
-    beside = pd.DataFrame([_beside(one, paper) for one in study.finished], index=study.runs.index)
-    points = pd.concat([study.points[keys], beside], axis="columns").groupby(keys, sort=False, dropna=False).first()
-    table = summarise(study).merge(points.reset_index(), how="left", on=keys)
+    table = summarise_with(study, pd.DataFrame([_beside(one, paper) for one in study.finished]))
     if table["epsilon"].isna().all():
         known = ", ".join(map(str, paper))
         raise DataError(
@@ -69,9 +66,7 @@ def _beside(one: FinishedRun, paper: Mapping[int | None, Mapping[str, Any]]) -> 
         setting, framework = (one.result["specification"][part] for part in ("setting", "framework"))
         fanout, samplings = setting["fanout"], setting["layers"] * setting["rounds"] * setting["local_epochs"]
     except KeyError as error:
-        raise DataError(
-            f"the result of the run {one.run.path} does not say with what {error} it was made; run it again"
-        ) from None
+        raise unspecified(one, error) from None
     rate, noise = framework.get("bernoulli_rate", 1.0), framework.get("sigma", math.nan)
     known = dict.fromkeys(COLUMNS, math.nan)
     known |= {"fanout_d": fanout, "bernoulli_r": rate, "samplings": samplings, "noise_sigma": noise}

@@ -1,0 +1,169 @@
+"""Noise and guarantees of a run of VESPER or a baseline of its paper, from what the run was made with and public sizes."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.graph.split import PARTS
+from feddep.methods import registry, vesper
+from feddep.methods.vesper import PerturbedParameters, VerticalParameters
+from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale, public_facts
+from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.vesper_accounting import accountant_named, noise_for
+from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
+from feddep.training.setting import Setting
+from feddep.utils.errors import ConfigError
+
+FRAMEWORKS = tuple(each.name for each in vesper.FRAMEWORKS)
+"""The frameworks of VESPER's paper, in the order of its tables."""
+PAPER = "library"
+"""The account that the paper says it ran."""
+_ROUNDING = 1e-9  # as in feddep.graph.split
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What noise a run has, and what is proven of it; NaN where there is nothing to say.
+
+    Attributes:
+        epsilon: the budget ε that noise was computed from.
+        delta: δ of all ε here.
+        theta: the noise scale θ that was used; 0 where a framework that could have noise has none.
+        guarantee: ε of an edge by the account ``corrected``; ∞ where no finite one is proven.
+        paper_epsilon: ε by the account ``library``, which is the paper's, whether or not it holds.
+    """
+
+    epsilon: float = math.nan
+    delta: float = math.nan
+    theta: float = math.nan
+    guarantee: float = math.nan
+    paper_epsilon: float = math.nan
+
+
+def training_nodes(n: int, shares: Mapping[str, float], labelled: float | None = None) -> int:
+    """Number of training nodes N_T, as :func:`feddep.graph.split.random_split` and ``Split.labelled`` leave them.
+
+    Args:
+        n: number of nodes of the graph.
+        shares: shares of ``train``, ``val`` and ``test``.
+        labelled: share of the nodes of all three sets whose label may be trained on; None keeps all training nodes.
+    """
+    ends = np.floor(n * (np.cumsum([shares[part] for part in PARTS]) + _ROUNDING)).astype(int)
+    return int(ends[0]) if labelled is None else round(labelled * int(ends[-1]))
+
+
+def budget(specification: Mapping[str, Any]) -> Budget:
+    """Noise and guarantees of a run.
+
+    Args:
+        specification: of the run, as its result has it (:func:`feddep.experiment.keys.specification`).
+
+    Raises:
+        ConfigError: if the framework is none of VESPER's paper, or δ is to be computed from the edges of a synthetic graph.
+        PrivacyError: if no noise keeps the budget.
+        KeyError: if the specification lacks a part.
+    """
+    framework, parameters = registry.configured(specification["framework"])
+    if not isinstance(parameters, VerticalParameters):
+        raise ConfigError(f"the framework {framework.name} is none of VESPER's paper; a trade-off is of: {', '.join(FRAMEWORKS)}")
+    if not isinstance(parameters, PerturbedParameters):
+        return Budget()
+    if parameters.epsilon is None and parameters.theta == 0:
+        return Budget(theta=0.0, guarantee=math.inf, paper_epsilon=math.inf)
+    dataset, setting = specification["dataset"], Setting(**specification["setting"])
+    n, edges = _sizes(dataset, parameters.delta)
+    nodes = training_nodes(n, specification["split"], dataset.get("labelled"))
+    return _budget(nodes, edges, setting, parameters, AGGREGATIONS[framework.name])
+
+
+def _sizes(dataset: Mapping[str, Any], delta: float | None) -> tuple[int, int]:
+    """Numbers of nodes and edges of a graph; of a synthetic one 0 edges, which nobody has counted."""
+    if (synthetic := dataset.get("synthetic")) is None:
+        graph = REGISTRY[dataset["name"]]
+        return graph.nodes, graph.edges
+    if delta is None:
+        name = dataset["name"]
+        raise ConfigError(f"delta is null, which stands for 1/(|E| + 1), but {name} is synthetic and |E| not known; set delta")
+    return synthetic["nodes"], 0
+
+
+@functools.cache
+def _budget(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> Budget:
+    """The same from public sizes; kept, as seeds and much that differs between runs change nothing."""
+    delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
+    epsilon, theta = parameters.epsilon, noise_for_run(nodes, edges, setting, parameters, aggregation)
+
+    def spent(accountant: str) -> float:
+        facts = public_facts(nodes, setting, parameters.model_copy(update={"accountant": accountant}), aggregation)
+        return _epsilon(accountant, facts, theta, delta)
+
+    # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change any number of VFGNN's rows;
+    # and the paper's theorem is of a release in every step.
+    guarantee = _otherwise(math.inf, lambda: spent("corrected"))
+    paper = math.nan if parameters.release == "once" else _otherwise(math.nan, lambda: spent(PAPER))
+    return Budget(math.nan if epsilon is None else epsilon, delta, theta, guarantee, paper)
+
+
+@functools.cache
+def _epsilon(accountant: str, facts: VerticalTraining, theta: float, delta: float) -> float:
+    return accountant_named(accountant, facts).epsilon(theta, delta)
+
+
+def _otherwise(default: float, compute: Callable[[], float]) -> float:
+    """What is computed, or the default where an account is not made for such a run."""
+    try:
+        return compute()
+    except (ConfigError, PrivacyError):
+        return default
+
+
+def noise_for_run(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> float:
+    """What :func:`feddep.methods.vesper.noise_budget.noise_scale` finds, faster for many budgets by the paper's account."""
+    if parameters.epsilon is None or parameters.accountant != PAPER:
+        return noise_scale(nodes, edges, setting, parameters, aggregation)
+    delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
+    search = _Shared(public_facts(nodes, setting, parameters, aggregation), parameters.epsilon)
+    return noise_for(search, parameters.epsilon, delta, edges)
+
+
+class _Shared:
+    """The paper's accountant, for a search for a budget's noise, which remembers what it evaluated in other searches.
+
+    Its ε falls as noise grows, and frameworks differ for it only in the unit of noise, √Σ S_l².  A search has to know of each
+    noise whether it keeps the budget, and that often follows from what is remembered: an ε that is given in its place lies on the
+    same side.
+
+    Args:
+        facts: the training.
+        budget: the ε that is searched for.
+    """
+
+    def __init__(self, facts: VerticalTraining, budget: float) -> None:
+        self._accountant, self._budget = accountant_named(PAPER, facts), budget
+        self._unit = math.hypot(*published_sensitivities(facts))
+        self._shared = replace(facts, aggregation="gin", least_degree=None, correction=Correction())
+
+    def epsilon(self, noise: float, delta: float) -> float:
+        """ε, or one on the same side of the budget."""
+        relative, known = noise / self._unit, _evaluated(self._shared, delta)
+        kept = [epsilon for less, epsilon in known.items() if less <= relative and epsilon <= self._budget]
+        missed = [epsilon for more, epsilon in known.items() if more >= relative and epsilon > self._budget]
+        if kept or missed:
+            return min([*kept, *missed])
+        known[relative] = self._accountant.epsilon(noise, delta)
+        return known[relative]
+
+    def delta(self, noise: float, epsilon: float) -> float:
+        """δ, which no search asks for."""
+        return self._accountant.delta(noise, epsilon)
+
+
+@functools.cache
+def _evaluated(facts: VerticalTraining, delta: float) -> dict[float, float]:
+    """What ε was found to be, by noise over its unit; filled as it is evaluated."""
+    return {}
