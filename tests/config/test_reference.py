@@ -20,7 +20,7 @@ from feddep.methods import registry
 from feddep.utils.errors import ConfigError
 
 FOLDER = Path(__file__).parents[2] / "config"
-FILES = ["config.yaml", "demo.yaml", "smoke.yaml", "vesper.yaml"]
+FILES = ["config.yaml", "demo.yaml", "smoke.yaml"]
 
 
 def read(name: str) -> dict[str, Any]:
