@@ -280,6 +280,9 @@ class Configuration(Parameters):
     label_distributions: list[Block] = Field(default_factory=list)
     """runs whose clients' labels, and whose models' predictions, are counted (FedSage, Figure 4); for frameworks that train a
     plain GraphSAGE; needs trained classifiers"""
+    degree_histograms: list[Block] = Field(default_factory=list)
+    """runs whose graphs' degrees are counted with noise, private for edges (VESPER, Figure 3); any framework, as none is trained;
+    one seed is one draw of noise"""
     audit: Audit = Audit()
     """attacks on what leaves clients"""
 

@@ -167,6 +167,15 @@ MEASUREMENTS = {
             ),
         ),
         Measurement(
+            name="degree_histograms",
+            title="how many nodes have which degree, differentially private for edges",
+            needs=(),
+            files=(
+                *("tables/degree_histograms.csv", "tables/degree_histograms.md"),
+                *("figures/degree_histograms.svg", "figures/degree_histograms.png"),
+            ),
+        ),
+        Measurement(
             name="overhead",
             title="what training generators of missing neighbours across clients costs, beside the formulas of FedDEP's Table 1",
             needs=("generator",),

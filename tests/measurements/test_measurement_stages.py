@@ -32,6 +32,7 @@ RAW: dict[str, Any] = {
     "frameworks": {"fedavg": {}, "feddep": DGEN, "feddep_wo_proto": DGEN, "fedsage_plus": NEIGHGEN},
     "quality": [{"frameworks": {"feddep": {}}}],
     "neighbourhoods": [{"frameworks": {"fedsage_plus": {}}}],
+    "degree_histograms": [{"frameworks": {"fedavg": {}}}],
 }
 
 
@@ -49,7 +50,7 @@ def flags(tmp_path: Path) -> list[str]:
     return ["--dataset=tiny", "--setting=quick", "--clients=2", "--seed=0", f"--config={tmp_path / 'config.json'}", *named]
 
 
-@pytest.mark.parametrize("name", ["quality", "neighbourhoods", "overhead"])
+@pytest.mark.parametrize("name", ["quality", "neighbourhoods", "degree_histograms", "overhead"])
 def test_from_runs_to_tables(name: str, flags: list[str], tmp_path: Path) -> None:
     measurement = MEASUREMENTS[name]
     config = validate({**RAW, "output": str(tmp_path / "results")})

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.dag
 BLOCKS: dict[str, Any] = {
     "neighbourhoods": [{"frameworks": {"fedsage_plus": {"hidden_share": [0.1, 0.15]}}}],
     "label_distributions": [{"frameworks": {"global": {}, "fedavg": {}}}],
+    "degree_histograms": [{"frameworks": {"vertical_mlp": {}}}],
 }
 
 
@@ -26,6 +27,12 @@ def test_label_distributions_need_classifiers(tmp_path: Path) -> None:
     assert code == 0, printed
     data = {"prepare": 1, "split": 1, "partition": 1}
     assert jobs(printed) == {**data, "classify": 2, "measure": 2, "label_distributions": 1, "total": 8}
+
+
+def test_degrees_need_neither_partition_nor_training(tmp_path: Path) -> None:
+    code, printed = plan(tmp_path, {**CONFIG, **BLOCKS}, "out/tables/degree_histograms.md")
+    assert code == 0, printed
+    assert jobs(printed) == {"prepare": 1, "split": 1, "measure": 1, "degree_histograms": 1, "total": 4}
 
 
 def test_nothing_of_it_is_made_unasked(tmp_path: Path) -> None:

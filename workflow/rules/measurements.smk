@@ -58,6 +58,16 @@ use rule quality as label_distributions with:
         files=lambda wildcards, input: page_flags("input", input),
 
 
+use rule quality as degree_histograms with:
+    input: measured("degree_histograms")[0]
+    output: measured("degree_histograms")[1]
+    log: f"{OUTPUT}/logs/degree_histograms.log"
+    params:
+        kind="degree_histograms",
+        key=page_key("degree_histograms"),
+        files=lambda wildcards, input: page_flags("input", input),
+
+
 use rule quality as overhead with:
     input: measured("overhead")[0]
     output: measured("overhead")[1]
