@@ -280,6 +280,9 @@ class Configuration(Parameters):
     label_distributions: list[Block] = Field(default_factory=list)
     """runs whose clients' labels, and whose models' predictions, are counted (FedSage, Figure 4); for frameworks that train a
     plain GraphSAGE; needs trained classifiers"""
+    vertical_attacks: list[Block] = Field(default_factory=list)
+    """runs of VESPER's frameworks that are attacked (VESPER, Figure 4): which nodes was a model trained on, and which edges does
+    party B find in what it is sent; trains what it attacks"""
     audit: Audit = Audit()
     """attacks on what leaves clients"""
 
