@@ -1,10 +1,10 @@
 """Edge inference on vertical training from all that party B is sent, as an audit with one run.
 
 A canary is a pair of nodes u, v that are added to the graph; a fair coin decides whether they are joined, and nothing else
-reaches them.  u is a training node, so that B gets its rows whenever a batch holds it; v is a test node, whose rows B gets in
-every evaluation.  All canaries have the same features, u one that no other node has, and v another, so that their rows have the
-same law but for the coin.  One training on the graph with all canaries is enough to guess all coins, and the number of right
-guesses bounds ε from below (Steinke, Nasr and Jagielski 2023; :func:`feddep.audit.attack_statistics.one_run_bound`).
+reaches them.  Both are training nodes, so that B gets their rows whenever a batch holds them, and test nodes as well, so that B
+gets them in every evaluation.  All canaries have the same features, u one that no other node has, and v another, so that their
+rows have the same law but for the coin.  One training on the graph with all canaries is enough to guess all coins, and the number
+of right guesses bounds ε from below (Steinke, Nasr and Jagielski 2023; :func:`feddep.audit.attack_statistics.one_run_bound`).
 
 The adversary knows everything but coins and noise: features, batches, and both parties' weights at each step.  So the rows of
 joined and of other pairs can be simulated before each message, with the same noise in both.  The score of a canary is the sum,
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from feddep.audit.attack_statistics import auc, one_run_bound
 from feddep.audit.capture import Message, capture
@@ -106,8 +107,8 @@ def with_canaries(task: Task, parameters: Any, canaries: int) -> tuple[Task, np.
     labels = np.concatenate([graph.labels, rng.integers(graph.num_classes, size=len(kinds))])
     edges = np.vstack([graph.edges(), graph.num_nodes + np.vstack([pairs[joined], further])])
     features = sp.csr_matrix(sp.block_diag([graph.features, own]), dtype=np.float32)
-    first, second = (graph.num_nodes + pairs).T
-    split = Split(np.concatenate([split.train, first]), split.val, np.concatenate([split.test, second]))
+    ends = graph.num_nodes + pairs.T.ravel()
+    split = Split(np.concatenate([split.train, ends]), split.val, np.concatenate([split.test, ends]))
     world = Graph.from_edges(edges, features, labels, graph.num_classes)
     return replace(task, name=f"{task.name}: canaries", graph=world, split=split, begun=[]), joined
 
@@ -156,9 +157,9 @@ class Watched:
         places = [np.flatnonzero(numbers // canaries == end) for end in (0, 1)]
         if not any(map(len, places)):
             return
-        rows = message.payload["values"].flatten(1).double().cpu().numpy()
+        rows = message.payload["values"].flatten(1).double()
         for at, (weights, middle) in zip(places, self._simulated.discriminants(), strict=True):
-            self.scores[numbers[at] % canaries] += (rows[at] - middle) @ weights
+            self.scores[numbers[at] % canaries] += ((rows[torch.from_numpy(at).to(rows.device)] - middle) @ weights).cpu().numpy()
 
     def _nodes(self, kind: str, target: Attacked) -> np.ndarray:
         """The nodes whose rows a message holds."""
@@ -194,7 +195,7 @@ class SimulatedPairs:
             self._worlds.append((blocks, kinds[blocks.nodes], degrees))
 
     @torch.no_grad()
-    def rows(self) -> np.ndarray:
+    def rows(self) -> Tensor:
         """Rows as party A would send them now, not joined and joined, of u and v; float64, shape (2, 2, pairs, L d).
 
         Noise is drawn anew in each call, the same for joined pairs as for others.
@@ -208,18 +209,17 @@ class SimulatedPairs:
             noised = degrees + protocol.degree_noise * seeding.generator(*path, "degrees").normal(size=len(degrees))
             generator = seeding.torch_generator(*path, device=task.device)
             layers = model["extractor"](encodings[torch.from_numpy(kinds).to(task.device)], blocks, noised, generator)
-            found.append(torch.cat(layers, dim=1).double().cpu().numpy().reshape(2, len(self._ends) // 2, -1))
-        return np.stack(found)
+            found.append(torch.cat(layers, dim=1).double().unflatten(0, (2, -1)))
+        return torch.stack(found)
 
-    def discriminants(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def discriminants(self) -> list[tuple[Tensor, Tensor]]:
         """C⁻¹ (m₁ − m₀) and (m₁ + m₀)/2 for the rows of u and for those of v, each of shape (L d,)."""
-        return [_discriminant(*rows) for rows in self.rows().swapaxes(0, 1)]
+        return [_discriminant(*rows) for rows in self.rows().transpose(0, 1)]
 
 
-def _discriminant(without: np.ndarray, joined: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _discriminant(without: Tensor, joined: Tensor) -> tuple[Tensor, Tensor]:
     """Fisher's linear discriminant of two samples, shape (pairs, k) each: its weights, and the middle of the means."""
-    covariance = (np.cov(without.T) + np.cov(joined.T)) / 2
-    means = without.mean(axis=0), joined.mean(axis=0)
-    ridge = _RIDGE * covariance.trace() / len(covariance) + 1e-9  # which is all there is without noise
-    weights = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), means[1] - means[0])
-    return weights, (means[0] + means[1]) / 2
+    covariance = (torch.cov(without.T) + torch.cov(joined.T)) / 2
+    means = without.mean(dim=0), joined.mean(dim=0)
+    covariance.diagonal().add_(_RIDGE * covariance.diagonal().mean() + 1e-9)  # which is all there is without noise
+    return torch.linalg.solve(covariance, means[1] - means[0]), (means[0] + means[1]) / 2

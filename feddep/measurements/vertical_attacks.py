@@ -135,10 +135,7 @@ def figure(summary: pd.DataFrame) -> Figure:
     places = list(dict.fromkeys((line["setting"], line["dataset"]) for line in lines))
     several = len({setting for setting, _ in places}) > 1
     curves = [(name, attack) for name in names for attack in ATTACKS]
-    looks = {
-        attack: {"linestyle": drawing.DASHES[k], "marker": drawing.MARKERS[k], "markersize": 4}
-        for k, attack in enumerate(ATTACKS)
-    }
+    looks = {attack: {"linestyle": drawing.DASHES[k], "marker": drawing.MARKERS[k]} for k, attack in enumerate(ATTACKS)}
     with drawing.style():
         drawn, axes = drawing.tiles(len(places), 2, lambda rows, columns: (0.8 + 3.8 * columns, 1.6 + 2.8 * rows))
         for ax, (setting, dataset) in zip(axes.flat, places, strict=False):
