@@ -9,6 +9,8 @@ crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a 
   gradients (:mod:`feddep.audit.gradient_inversion`); property inference (:mod:`feddep.audit.properties`); canaries
   (:mod:`feddep.audit.canaries`, :mod:`feddep.audit.one_run`); reconstruction of features from prototypes
   (:mod:`feddep.audit.reconstruction`).
+* Vertical training (:mod:`feddep.audit.vertical_trainings`), where a client is party A: node membership inference
+  (:mod:`feddep.audit.node_membership`) and canaries (:mod:`feddep.audit.vertical_canaries`).
 * Statistics: classifiers (:mod:`feddep.audit.attack_models`); AUC, confidence intervals and lower bounds on ε
   (:mod:`feddep.audit.attack_statistics`).
 * Report: claimed guarantees beside the results of the attacks (:mod:`feddep.audit.audit_report`).

@@ -17,7 +17,7 @@ from feddep.methods import registry
 from feddep.training.setting import Setting
 from feddep.utils.errors import ConfigError
 
-MEASURED = ("quality", "neighbourhoods", "label_distributions", "degree_histograms")
+MEASURED = ("quality", "neighbourhoods", "label_distributions", "degree_histograms", "vertical_attacks")
 """Keys that name the runs on which more than accuracy is measured, on demand."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": Setting}
 _DEPTH = 12

@@ -283,6 +283,9 @@ class Configuration(Parameters):
     degree_histograms: list[Block] = Field(default_factory=list)
     """runs whose graphs' degrees are counted with noise, private for edges (VESPER, Figure 3); any framework, as none is trained;
     one seed is one draw of noise"""
+    vertical_attacks: list[Block] = Field(default_factory=list)
+    """runs of VESPER's frameworks that are attacked (VESPER, Figure 4): which nodes was a model trained on, and which edges does
+    party B find in what it is sent; trains what it attacks"""
     audit: Audit = Audit()
     """attacks on what leaves clients"""
 

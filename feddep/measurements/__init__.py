@@ -176,6 +176,15 @@ MEASUREMENTS = {
             ),
         ),
         Measurement(
+            name="vertical_attacks",
+            title="what trained models tell of their nodes, and what party B is sent tells of edges, in vertical training",
+            needs=(),
+            files=(
+                *("tables/vertical_attacks.csv", "tables/vertical_attacks.md"),
+                *("figures/vertical_attacks.svg", "figures/vertical_attacks.png"),
+            ),
+        ),
+        Measurement(
             name="overhead",
             title="what training generators of missing neighbours across clients costs, beside the formulas of FedDEP's Table 1",
             needs=("generator",),

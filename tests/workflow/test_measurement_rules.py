@@ -12,6 +12,7 @@ BLOCKS: dict[str, Any] = {
     "neighbourhoods": [{"frameworks": {"fedsage_plus": {"hidden_share": [0.1, 0.15]}}}],
     "label_distributions": [{"frameworks": {"global": {}, "fedavg": {}}}],
     "degree_histograms": [{"frameworks": {"vertical_mlp": {}}}],
+    "vertical_attacks": [{"frameworks": {"vertical_gin": {}, "vesper_gin": {"theta": [0.0, 0.5]}}}],
 }
 
 
@@ -35,7 +36,13 @@ def test_degrees_need_neither_partition_nor_training(tmp_path: Path) -> None:
     assert jobs(printed) == {"prepare": 1, "split": 1, "measure": 1, "degree_histograms": 1, "total": 4}
 
 
+def test_attacks_train_what_they_attack(tmp_path: Path) -> None:
+    code, printed = plan(tmp_path, {**CONFIG, **BLOCKS}, "out/tables/vertical_attacks.md")
+    assert code == 0, printed
+    assert jobs(printed) == {"prepare": 1, "split": 1, "measure": 3, "vertical_attacks": 1, "total": 6}
+
+
 def test_nothing_of_it_is_made_unasked(tmp_path: Path) -> None:
     code, printed = plan(tmp_path, {**CONFIG, **BLOCKS}, "all")
     assert code == 0, printed
-    assert not {"neighbourhoods", "label_distributions", "measure", "step"} & set(jobs(printed))
+    assert not {"neighbourhoods", "label_distributions", "degree_histograms", "vertical_attacks", "measure", "step"} & set(jobs(printed))

@@ -68,6 +68,16 @@ use rule quality as degree_histograms with:
         files=lambda wildcards, input: page_flags("input", input),
 
 
+use rule quality as vertical_attacks with:
+    input: measured("vertical_attacks")[0]
+    output: measured("vertical_attacks")[1]
+    log: f"{OUTPUT}/logs/vertical_attacks.log"
+    params:
+        kind="vertical_attacks",
+        key=page_key("vertical_attacks"),
+        files=lambda wildcards, input: page_flags("input", input),
+
+
 use rule quality as overhead with:
     input: measured("overhead")[0]
     output: measured("overhead")[1]

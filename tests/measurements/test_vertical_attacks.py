@@ -1,0 +1,294 @@
+"""Attacks on vertical training: what is memorised is found, nothing where there is nothing; bounds on ε and their controls."""
+
+import dataclasses
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from small import of_run, small_task
+
+from feddep.audit import node_membership, vertical_canaries
+from feddep.audit.attack_statistics import auc
+from feddep.audit.capture import capture
+from feddep.audit.vertical_canaries import SimulatedPairs, Watched, with_canaries
+from feddep.audit.vertical_trainings import attacked, with_known_noise
+from feddep.experiment.plan import Run
+from feddep.graph.graph import Graph
+from feddep.measurements import MEASUREMENTS, frame, vertical_attacks
+from feddep.methods import registry
+from feddep.methods.vesper.noise_budget import noise_scale
+from feddep.methods.vesper.split_training import SplitTraining
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+from framework_tasks import VERTICAL
+
+KNOWN = {"weights": "stopped", "bounding": "both"}
+
+
+def vertical_task(**setting: Any) -> Task:
+    task = small_task("attacked", clients=None)
+    return dataclasses.replace(
+        task, setting=task.setting.replace(**{"optimizer": "adam", "learning_rate": 0.02, "batch_size": 60, **setting})
+    )
+
+
+def trained(name: str, task: Task, **options: Any) -> tuple[Any, Task, Any]:
+    framework = registry.find(name)
+    return framework, task, with_known_noise(framework, task, framework.parameters(**options))
+
+
+def memorising(**setting: Any) -> Task:
+    """Labels that have nothing to do with the features of a node, which are its own, and few edges."""
+    task, rng = vertical_task(**{"dropout": 0.0, "rounds": 30, **setting}), np.random.default_rng(0)
+    graph = task.graph
+    features, labels = rng.normal(size=(graph.num_nodes, 200)), rng.integers(4, size=graph.num_nodes)
+    return dataclasses.replace(task, graph=Graph.from_edges(graph.edges()[::20], features, labels, 4))
+
+
+@pytest.mark.parametrize("name", ["vertical_mlp", "vertical_gin"])
+def test_what_a_model_memorises_tells_members(name):
+    found = node_membership.measure(*trained(name, memorising()))
+    assert found["accuracy_inside"] > found["accuracy_outside"] + 0.3
+    assert min(found["membership_auc"], found["entropy_auc"]) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "options"),
+    [
+        ("vertical_mlp", {"learning_rate": 1e-6, "rounds": 1}, {}),
+        ("vesper_gin", {"rounds": 5}, {"theta": 1000.0}),
+    ],
+)
+def test_members_are_not_told_where_nothing_was_learned_or_all_is_noise(name, setting, options):
+    found = node_membership.measure(*trained(name, memorising(**setting), **options))
+    for score in ("membership_auc", "entropy_auc"):
+        assert abs(found[score] - 0.5) < 0.12  # three standard deviations, of 120 members and as many others
+
+
+def test_an_attack_model_learns_what_the_shadow_model_shows_and_nothing_else():
+    rng = np.random.default_rng(0)
+    sure, unsure = (rng.dirichlet([peak, 1, 1], size=300) for peak in (20, 2))
+    posteriors, members = np.concatenate([sure[150:], unsure[150:]]), np.repeat([True, False], 150)
+    rolled = np.roll(posteriors, 1, axis=1)  # which class it is does not matter
+    scores = node_membership.attack_scores(sure[:150], unsure[:150], rolled, 0)
+    assert auc(scores, members) > 0.9
+    mixed = rng.permutation(np.concatenate([sure[:150], unsure[:150]]))
+    assert abs(auc(node_membership.attack_scores(mixed[:150], mixed[150:], posteriors, 0), members) - 0.5) < 0.4
+    assert auc(node_membership.attack_scores(unsure[:150], sure[:150], posteriors, 0), members) < 0.1
+
+
+def test_shadow_nodes_lie_outside_as_far_as_these_suffice(monkeypatch):
+    labels = np.array([0] * 8 + [1] * 6 + [3])
+    inside = np.array([0, 1, 8, 9, 10, 11])
+    chosen = node_membership.shadow_nodes(labels, inside, np.random.default_rng(0))
+    assert np.bincount(labels[chosen], minlength=4).tolist() == [4, 3, 0, 0]
+    assert set(chosen) & set(inside) <= {8, 9, 10, 11}
+    assert {12, 13} <= set(chosen)
+    monkeypatch.setattr(node_membership, "SHADOW_NODES", 2)
+    assert len(node_membership.shadow_nodes(labels, inside, np.random.default_rng(0))) == 4
+
+
+@pytest.mark.parametrize(("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "once"})])
+def test_a_model_is_asked_as_it_was_trained(name, options):
+    """Without noise, on the graph that it was trained on, posteriors are those behind the accuracies of the last round."""
+    framework, task, parameters = trained(name, vertical_task(), bounding="none", **options)
+    target = node_membership.train_inside(framework, task, parameters, task.graph, "whole")
+    groups = target.task.split.val, target.task.split.test
+    answers = node_membership.query(target, task.graph, *groups)
+    right = [
+        (posteriors.argmax(axis=1) == task.graph.labels[nodes]).mean() for posteriors, nodes in zip(answers, groups, strict=True)
+    ]
+    assert right == pytest.approx(target.training.evaluate())
+    assert len(target.task.split.train) == task.graph.num_nodes
+
+
+def test_every_training_of_a_run_has_the_noise_of_its_budget():
+    framework, task = registry.find("vesper_gin"), vertical_task()
+    parameters = framework.parameters(epsilon=4.0, delta=1e-6, **KNOWN)
+    known = with_known_noise(framework, task, parameters)
+    assert known.theta == noise_scale(len(task.split.train), task.graph.num_edges, task.setting, parameters, "gin")
+    target = node_membership.train_inside(framework, task, known, task.graph.subgraph(np.arange(100)), "part")
+    assert target.protocol.design.theta == known.theta
+
+
+@pytest.mark.parametrize(("name", "further"), [("vertical_gin", 0), ("vesper_gcn", 3)])
+def test_canaries_are_pairs_that_nothing_else_reaches(name, further):
+    _, task, parameters = trained(name, vertical_task())
+    world, joined = with_canaries(task, parameters, 50)
+    u = task.graph.num_nodes + np.arange(50)
+    assert (world.graph.degrees[u] == further + joined).all()
+    assert (world.graph.degrees[u + 50] == further + joined).all()
+    assert (np.asarray(world.graph.adjacency[u, u + 50]).ravel() == joined).all()
+    assert 10 < joined.sum() < 40
+    assert set(u) | set(u + 50) <= set(world.split.train)
+    assert (world.graph.subgraph(np.arange(u[0])).edges() == task.graph.edges()).all()
+    assert len(np.unique(world.graph.features[u].toarray(), axis=0)) == 1
+    assert not (world.graph.features[u].multiply(world.graph.features[u + 50])).nnz
+
+
+class Compared(Watched):
+    """Compares what is simulated with what was sent."""
+
+    def __init__(self, trainings: Any, joined: np.ndarray, further: int) -> None:
+        super().__init__(trainings, len(joined), further)
+        self.joined, self.compared = joined, 0
+
+    def receive(self, message: Any) -> None:
+        super().receive(message)
+        if message.direction == "down" or ("test" not in message.kind and "all" not in message.kind):
+            return
+        task, canaries = self._trainings[0].task, len(self.joined)
+        nodes = task.split.test if "test" in message.kind else np.arange(task.graph.num_nodes)
+        places = np.flatnonzero(np.isin(nodes, task.split.train[-2 * canaries :])).reshape(2, canaries)
+        simulated = SimulatedPairs(self._trainings[0], self._further, 2).rows()
+        for end in (0, 1):
+            sent = message.payload["values"][places[end]].flatten(1).double()
+            assert torch.allclose(simulated[self.joined.astype(int), end, 0], sent, atol=1e-6)
+        self.compared += 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "messages"),
+    [
+        *((name, {}, 4) for name in ("vertical_gin", "vertical_gcn")),
+        ("vfgnn", {"theta": 0.0}, 4),
+        ("gap", {"theta": 0.0, "release": "once"}, 1),
+        ("vesper_gin", {"theta": 0.0, **KNOWN}, 4),
+        ("vesper_gcn", {"theta": 0.0, "degree": 5}, 4),
+    ],
+)
+def test_without_noise_the_rows_that_are_simulated_are_those_that_were_sent(name, options, messages):
+    framework, task, parameters = trained(name, vertical_task(dropout=0.0), **options)
+    world, joined = with_canaries(task, parameters, 20)
+    with attacked() as found:
+        compared = Compared(found, joined, 3 if name == "vesper_gcn" else 0)
+        with capture(compared.receive):
+            framework.run(world, parameters)
+    assert compared.compared == messages
+    assert (np.sort(compared.scores[joined])[0] > np.sort(compared.scores[~joined])[-1]).all()
+
+
+def test_watching_changes_nothing():
+    framework, task, parameters = trained("vesper_gin", vertical_task(), theta=0.5, **KNOWN)
+    world, _ = with_canaries(task, parameters, 20)
+    plain = framework.run(world, parameters).weights()
+    with attacked() as found, capture(Watched(found, 20, 0).receive):
+        watched = framework.run(world, parameters).weights()
+    assert all(torch.equal(tensor, watched[name]) for name, tensor in plain.items())
+    construct = SplitTraining.__init__
+    with pytest.raises(ZeroDivisionError), attacked():
+        1 / 0  # noqa: B018
+    assert SplitTraining.__init__ is construct
+    assert "attacked" not in construct.__qualname__
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("vertical_gin", {}),
+        ("gap", {"theta": 0.05, "release": "once", "bounding": "none"}),
+        ("vesper_gin", {"theta": 0.05, **KNOWN}),
+        ("vesper_gin", {"theta": 0.05, "batches": "shuffled"}),
+        ("vesper_gcn", {"theta": 0.05, "degree_ratio": 1.0, **KNOWN}),
+    ],
+)
+def test_with_little_noise_every_edge_is_found(name, options):
+    found = vertical_canaries.measure(*trained(name, vertical_task(), **options), canaries=200)
+    assert found["edge_auc"] > 0.99
+    assert 2.5 < found["low"] <= found["most"] < found["promised_corrected"]
+
+
+def test_the_more_noise_the_lower_the_bound_and_never_above_the_promise():
+    found = [
+        vertical_canaries.measure(*trained("vesper_gin", vertical_task(), theta=theta, **KNOWN), canaries=200)
+        for theta in (0.05, 1.0, 40.0)
+    ]
+    low, areas, promises = ([each[key] for each in found] for key in ("low", "edge_auc", "promised_corrected"))
+    assert low[0] > low[1] > low[2]
+    assert all(bound < promise for bound, promise in zip(low, promises, strict=True))
+    assert promises[2] < 3
+    assert abs(areas[2] - 0.5) < 0.13
+    assert low[2] < 0.5
+
+
+def test_without_message_passing_no_edge_is_found():
+    found = vertical_canaries.measure(*trained("vertical_mlp", vertical_task()), canaries=100)
+    assert (found["edge_auc"], found["low"]) == (0.5, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "accountant", "finite"),
+    [
+        ("vesper_gin", {**KNOWN}, "corrected", True),
+        ("vesper_gin", {"bounding": "both"}, "corrected", False),  # weights learn through edges
+        ("vesper_gin", {}, "corrected", False),  # and neighbours are sampled
+        ("vesper_gin", {}, "library", True),
+        ("vesper_gin", {"theta": 0.0, **KNOWN}, "library", False),
+        ("vesper_gcn", KNOWN, "corrected", False),  # degrees without noise
+        ("vertical_gin", {}, "library", False),
+    ],
+)
+def test_a_promise_is_finite_where_there_is_one(name, options, accountant, finite):
+    framework, task, parameters = trained(name, vertical_task(), **options)
+    assert math.isfinite(vertical_canaries.promised(framework, task, parameters, accountant, 1e-5)) == finite
+
+
+def test_other_frameworks_are_refused():
+    run, fedavg = Run("quick", "tiny", 3, "fedavg", 0), registry.find("fedavg")
+    with pytest.raises(ConfigError, match="fedavg is attacked by the audit; vertical_attacks has attacks on vertical_mlp, "):
+        MEASUREMENTS["vertical_attacks"].measure(run, small_task("fedavg"), fedavg, fedavg.parameters())
+
+
+def test_a_run_is_measured_and_again_the_same():
+    framework, run = registry.find("gap"), Run("quick", "tiny", None, "gap,epsilon=8.0", 0)
+    parameters = framework.parameters(epsilon=8.0, release="once", bounding="none", delta=1e-6)
+    first, again = (MEASUREMENTS["vertical_attacks"].measure(run, vertical_task(), framework, parameters) for _ in "ab")
+    assert first == again
+    (row,) = first["vertical_attacks"]
+    assert row.items() >= {**of_run(run), "budget": 8.0, "canaries": 500, "promised_library": row["promised_library"]}.items()
+    assert 0 <= row["low"] < row["promised_corrected"] < 8  # at a larger δ
+
+
+@pytest.fixture
+def measured() -> pd.DataFrame:
+    """Two frameworks, one with two budgets, and two seeds."""
+    rows = []
+    for name, budget, theta in (("vertical_gin", None, None), ("gap,epsilon=8.0", 8.0, 1.3), ("gap,epsilon=1.0", 1.0, 9.0)):
+        for seed in (3, 4):
+            promises = {"promised_corrected": None if budget is None else budget / 2, "promised_library": None}
+            found = {"membership_auc": 0.5 + seed / 100, "entropy_auc": 0.6, "edge_auc": 0.7, "low": float(seed), "most": 4.5}
+            accuracies = {"accuracy_inside": 0.9, "accuracy_outside": 0.8}
+            of = of_run(Run("quick", "cora", None, name, seed))
+            rows.append({**of, "budget": budget, "theta": theta, **found, **accuracies, **promises})
+    return frame(rows)
+
+
+def test_means_by_hand(measured):
+    summary = vertical_attacks.summarise(measured)
+    assert summary["budget"].tolist() == [math.inf, 8.0, 1.0]
+    assert summary["membership_auc_mean"].tolist() == pytest.approx([0.535] * 3)
+    assert summary["low_std"].tolist() == pytest.approx([math.sqrt(0.5)] * 3)
+    assert summary["promised_corrected"].tolist() == [math.inf, 4.0, 0.5]
+    assert summary["promised_library"].tolist() == [math.inf] * 3
+
+
+def test_the_figure_has_a_line_a_framework_and_attack_over_the_budgets(measured):
+    (ax,) = (ax for ax in vertical_attacks.figure(vertical_attacks.summarise(measured)).axes if ax.axison)
+    assert ax.get_title(loc="left") == "Cora"
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "8", "∞"]
+    assert len(ax.containers) == 2 * len(vertical_attacks.ATTACKS)
+    lengths = [len(container.lines[0].get_xdata()) for container in ax.containers]
+    assert lengths == [1, 1, 1, 2, 2, 2]
+
+
+def test_the_page(measured):
+    page = vertical_attacks.page({"vertical_attacks": measured})
+    text = page["tables/vertical_attacks.md"]
+    assert re.search(r"\| GIN +\| ∞ +\| 0 +\| 0\.5350 ± 0\.0071 \| 0\.6000 ± 0\.0000 \| 0\.9000 ± 0\.0000 ", text)
+    assert re.search(r"\| GAP, epsilon=8\.0 \| 8 +\| 1\.3 \| 0\.7000 ± 0\.0000 \| 3\.5000 ± 0\.7071 \| 4\.50 \| 4 +\| ∞ ", text)
+    assert len(page["tables/vertical_attacks.csv"]) == 3
+    assert set(VERTICAL) == {framework.name for framework in vertical_attacks.FRAMEWORKS}
