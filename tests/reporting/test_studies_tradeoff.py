@@ -161,6 +161,19 @@ def test_the_figure(made: Study) -> None:
     assert [entry.get_text() for entry in legend.get_texts()] == ["MLP", "GIN", "GAP", "VESPER (GCN)"]
 
 
+def test_the_figure_names_one_option_if_it_tells_lines_apart() -> None:
+    forms = ("encodings=false,weights=stopped", "encodings=true,weights=frozen")
+    runs = [run(f"vesper_gin,{form},epsilon=4.0", 0.8) for form in forms]
+    runs += [run(f"gap,encodings=true,bounding={form},epsilon=4.0", 0.8) for form in ("both", "none")]
+    runs += [run("gap,bounding=none,epsilon=4.0", 0.8)]
+    made = study(*runs)
+    (legend,) = tradeoff.figure(made, tradeoff.tables(made)).legends
+    names = [entry.get_text() for entry in legend.get_texts()]
+    assert sorted(names[-2:]) == ["VESPER (GIN), encodings=false", "VESPER (GIN), encodings=true"]
+    assert [name.count("=") for name in names[:3]] == [2, 2, 2]  # no option alone tells GAP's three lines apart
+    assert "weights=stopped" in tradeoff.markdown(made, tradeoff.tables(made))
+
+
 def test_the_reference_is_the_mlp_that_is_best_on_validation() -> None:
     runs = [run(f"vertical_mlp,encoder_layers={maps}", best, validation=1 - best) for maps, best in ((1, 0.7), (2, 0.9))]
     made = study(*runs, run("gap,epsilon=4.0", 0.8))

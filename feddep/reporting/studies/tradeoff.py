@@ -126,11 +126,16 @@ def _varies(rows: pd.DataFrame, column: str) -> bool:
     return bool(rows[column].nunique(dropna=False) > 1)
 
 
-def _lines(study: Study, block: pd.DataFrame, axis: str) -> Lines:
-    """The lines of a dataset: frameworks with those of their options that have several values there."""
+def _lines(study: Study, block: pd.DataFrame, axis: str, brief: bool = False) -> Lines:
+    """The lines of a dataset: frameworks with those of their options that have several values there; or ``brief``, with one of
+    them if it tells the lines apart.
+    """
     lines: Lines = {}
     for framework, rows in _models(block):
         several = [column for column in ("setting", *_options(study)) if _varies(rows, column)]
+        different = len(rows[several].drop_duplicates())
+        if brief and (telling := [column for column in several if rows[column].nunique(dropna=False) == different]):
+            several = telling[:1]
         for line in records(rows):
             place = float(line[axis]) if line["theta"] else _NO_NOISE[axis]
             lines.setdefault(line_name({**line, "framework": framework}, several), {})[place] = line
@@ -235,7 +240,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     table = tables["table"]
     axis = _axis(table)
     blocks = {str(dataset): block for dataset, block in table.groupby("dataset", sort=False)}
-    panels = {dataset: _noised(_lines(study, block, axis)) for dataset, block in blocks.items()}
+    panels = {dataset: _noised(_lines(study, block, axis, brief=True)) for dataset, block in blocks.items()}
     # By framework, whichever panel has a line first.
     frameworks = {name: _framework(points) for lines in panels.values() for name, points in lines.items()}
     looks = _looks({name: frameworks[name] for name in sorted(frameworks, key=lambda name: FRAMEWORKS.index(frameworks[name]))})
