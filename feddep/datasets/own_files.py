@@ -3,6 +3,7 @@
 The files need not be trusted: nothing that they hold is executed.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,7 +100,8 @@ def _checked(graph: Graph) -> Graph:
 def _naming(path: Path) -> Iterator[None]:
     """Name the file in errors, also in those that other packages raise, which may be any where it is damaged or hostile."""
     try:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             yield
     except DataError as error:
         raise DataError(f"{one_line(str(path))}: {one_line(str(error))}") from None

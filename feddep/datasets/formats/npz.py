@@ -31,13 +31,15 @@ def read_parts(path: Path) -> tuple[np.ndarray, sp.csr_matrix, np.ndarray, int]:
         Exception: of what is no archive, whatever NumPy raises.
     """
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-        edges = np.column_stack(_matrix(archive, "adj").nonzero())
+        adjacency = _matrix(archive, "adj")
         labels = _array(archive, "labels", "iu", 1)
         dense = "attr_matrix" in archive
         features = sp.csr_matrix(_array(archive, "attr_matrix", "biuf", 2)) if dense else _matrix(archive, "attr")
-    if len(labels) != features.shape[0]:
-        raise DataError(f"labels has {len(labels)} entries for {features.shape[0]} rows of features; it must have one for each")
-    return edges, features, labels, int(labels.max(initial=-1)) + 1
+    nodes = features.shape[0]
+    if labels.shape != (nodes,) or adjacency.shape != (nodes, nodes):
+        sizes = f"the shape of labels is {labels.shape} and of the adjacency matrix {adjacency.shape}"
+        raise DataError(f"{sizes}, where {nodes} nodes have features; it must be ({nodes},) and ({nodes}, {nodes})")
+    return np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1
 
 
 def _matrix(archive: np.lib.npyio.NpzFile, part: str) -> sp.csr_matrix:
