@@ -23,18 +23,9 @@ from feddep.experiment.plan import Run
 from feddep.graph.graph import Graph
 from feddep.stages import flags, prepare
 from feddep.utils.errors import ConfigError, DataError
-from graphs import graphs, random_graph
+from graphs import graphs, npz_arrays, random_graph
 
 GRAPH = random_graph(12, 30, seed=3)
-
-
-def arrays_of(graph: Graph) -> dict[str, Any]:
-    """The arrays of an archive."""
-    parts = {"adj": graph.adjacency, "attr": graph.features}
-    names = ("data", "indices", "indptr", "shape")
-    return {f"{part}_{name}": np.asarray(getattr(matrix, name)) for part, matrix in parts.items() for name in names} | {
-        "labels": graph.labels
-    }
 
 
 def tables_of(graph: Graph) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -50,7 +41,7 @@ def tables_of(graph: Graph) -> tuple[pd.DataFrame, pd.DataFrame]:
 def write(path: Path, graph: Graph = GRAPH) -> Path:
     """A graph as files in the format that the path ends with; in a folder, that of the tables."""
     if path.suffix == ".npz":
-        np.savez(path, **arrays_of(graph))
+        np.savez(path, **npz_arrays(graph))
     elif path.suffix == ".pt":
         torch.save(pyg.to_data(graph), path)
     else:
@@ -116,7 +107,7 @@ def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, graph: Graph):
 
 
 def test_other_forms_that_are_allowed(tmp_path: Path):
-    dense = {name: array for name, array in arrays_of(GRAPH).items() if not name.startswith("attr")}
+    dense = {name: array for name, array in npz_arrays(GRAPH).items() if not name.startswith("attr")}
     dense["attr_matrix"] = GRAPH.features.toarray().astype(np.float64)
     dense["names"] = np.array(["a", None], dtype=object)  # not opened
     np.savez(tmp_path / "dense.npz", **dense)
@@ -132,7 +123,7 @@ def npz(**changes: Any) -> Callable[[Path], Path]:
     """An archive with some arrays changed, or left out where they are None."""
 
     def make(folder: Path) -> Path:
-        arrays = {name: array for name, array in {**arrays_of(GRAPH), **changes}.items() if array is not None}
+        arrays = {name: array for name, array in {**npz_arrays(GRAPH), **changes}.items() if array is not None}
         np.savez(folder / "graph.npz", **arrays)
         return folder / "graph.npz"
 
