@@ -84,7 +84,8 @@ def load(path: Path) -> Graph:
     from torch_geometric.data.storage import GlobalStorage
 
     try:
-        with torch.serialization.safe_globals([data_class, DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+        needed = {data_class, DataEdgeAttr, DataTensorAttr, GlobalStorage}
+        with torch.serialization.safe_globals([*needed.difference(torch.serialization.get_safe_globals())]):
             data = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:  # the message is one of many lines, about how to load it nevertheless
         found = re.search(r"GLOBAL (\S+)", str(error))

@@ -310,6 +310,13 @@ def test_what_is_no_graph_is_one_sentence(wrong: str, tmp_path: Path, capsys: py
     assert sorted(tmp_path.iterdir()) == sorted({*before, tmp_path / "config.json"})  # nothing half-written, nothing executed
 
 
+def test_what_pytorch_may_load_is_as_before(tmp_path: Path):
+    before = set(torch.serialization.get_safe_globals())
+    assert Data in before
+    own_files.read(write(tmp_path / "graph.pt"))
+    assert set(torch.serialization.get_safe_globals()) == before
+
+
 def test_two_tables_of_one_kind_are_refused(tmp_path: Path):
     folder = write(tmp_path / "csv")
     (folder / "edges.parquet").write_bytes(b"")
