@@ -19,8 +19,9 @@ import pandas as pd
 from torch import Tensor
 
 from feddep.config import models
+from feddep.config.loading import SOURCES
 from feddep.config.sentences import checked
-from feddep.datasets import cached, public_graphs, pyg
+from feddep.datasets import cached, own_files, public_graphs, pyg
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
@@ -44,6 +45,7 @@ __all__ = [
     "frameworks",
     "from_pyg",
     "load_dataset",
+    "load_graph",
     "parameters",
     "partition",
     "run",
@@ -124,6 +126,18 @@ def synthetic_graph(**options: Any) -> Graph:
         ConfigError: if an option is unknown or out of its range.
     """
     return planted_partition(**checked(models.Synthetic, options, ("synthetic",)).model_dump())
+
+
+def load_graph(path: str | Path) -> Graph:
+    """A graph of one's own, from the files that the configuration's key ``path`` takes; ``docs/own-data.md`` describes them.
+
+    Args:
+        path: a file that ends with ``.npz`` or ``.pt``, or a folder with ``nodes`` and ``edges``, each ``.csv`` or ``.parquet``.
+
+    Raises:
+        DataError: if there is no such file or folder, or it holds no graph.
+    """
+    return own_files.read(path)
 
 
 def from_pyg(data: "Data") -> Graph:
@@ -218,7 +232,7 @@ def run(
     found = methods.find(framework)
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
     specification = {
-        "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(exclude={"synthetic"}),
+        "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(exclude=set(SOURCES)),
         "setting": checked(Setting, dict(setting or {}), ("setting",)).model_dump(mode="json"),
         "framework": {"name": framework, **chosen.model_dump(mode="json")},
         "seed": seed,

@@ -38,6 +38,14 @@ def graphs(draw: st.DrawFn, max_nodes: int = 9) -> Graph:
     return Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2), features, rng.integers(0, 3, nodes), 3)
 
 
+def npz_arrays(graph: Graph) -> dict[str, np.ndarray]:
+    """The arrays of an archive of gnn-benchmark."""
+    parts = {"adj": graph.adjacency, "attr": graph.features}
+    names = ("data", "indices", "indptr", "shape")
+    arrays = {f"{part}_{name}": np.asarray(getattr(matrix, name)) for part, matrix in parts.items() for name in names}
+    return {**arrays, "labels": graph.labels}
+
+
 def tree_width(fanout: int, hops: int) -> int:
     """Number of places in a sampled tree: (1 + d)^hops."""
     return (1 + fanout) ** hops

@@ -72,6 +72,10 @@ class Workspace:
             for parent in parents:
                 place = place[parent]
             place[last] = value
+        self.write(config)
+
+    def write(self, config: dict[str, Any]) -> None:
+        """Write a whole configuration."""
         (self.directory / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
     @contextmanager

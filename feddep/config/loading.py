@@ -12,13 +12,17 @@ from pydantic import BaseModel
 
 from feddep.config import variants
 from feddep.config.models import Configuration, Dataset
-from feddep.config.sentences import checked, join, one_line, show
+from feddep.config.sentences import checked, join, show
 from feddep.methods import registry
 from feddep.training.setting import Setting
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, one_line
 
 MEASURED = ("quality", "neighbourhoods", "label_distributions", "degree_histograms", "vertical_attacks")
 """Keys that name the runs on which more than accuracy is measured, on demand."""
+SOURCES = ("path", "synthetic")
+"""Options of a dataset that say what graph it is, where it is none of the registry."""
+DEFAULT = "default"
+"""What stands for all other datasets where a framework's parameter has a value for each."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": Setting}
 _DEPTH = 12
 """Most levels of nesting; the deepest value that means something, an option in a study's block, has eight."""
@@ -198,6 +202,9 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
         return _framework_parameters(name, {**(options or {}), **changes})
     if options is None:
         raise ConfigError(f"{join(section, name)} is not in the configuration; there are {', '.join(config[section])}")
+    for key in SOURCES if section == "datasets" else ():
+        if key in changes:
+            raise ConfigError(f"{section}.{name}.{key} makes another graph, not a variant; give it an entry in datasets")
     changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(mode="json")
     return _as_in_keys(changed)
 
@@ -251,8 +258,8 @@ def _blocks(blocks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _as_in_keys(options: dict[str, Any]) -> dict[str, Any]:
-    """A dataset's options without what the keys of older results do not have: no synthetic graph, a share of 0 isolated nodes."""
-    kept = {key: value for key, value in options.items() if key != "synthetic" or value is not None}
+    """A dataset's options without what the keys of older results do not have: what is null, a share of 0 isolated nodes."""
+    kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
     if "synthetic" in kept:
         kept["synthetic"] = {key: value for key, value in kept["synthetic"].items() if key != "isolated" or value}
     return kept
@@ -295,11 +302,16 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
     from feddep.datasets.public_graphs import REGISTRY
 
     for name, options in datasets.items():
-        known = name in REGISTRY
-        if "synthetic" in options and known:
-            raise ConfigError(f"datasets.{name}.synthetic is given, but {name} is a real dataset; choose another name")
-        if "synthetic" not in options and not known:
-            raise ConfigError(f"datasets.{name} is not a known dataset and has no key synthetic; known: {', '.join(REGISTRY)}")
+        known, given = name in REGISTRY, [key for key in SOURCES if key in options]
+        if name == DEFAULT:
+            raise ConfigError(f"datasets.{name} is no name of a dataset: it stands for all of them in parameters of frameworks")
+        if given and known:
+            raise ConfigError(f"datasets.{name}.{given[0]} is given, but {name} is a real dataset; choose another name")
+        if len(given) > 1:
+            raise ConfigError(f"datasets.{name} has {' and '.join(given)}; one of them says what graph it is")
+        if not given and not known:
+            where = f"datasets.{name} is not a known dataset and has neither {' nor '.join(SOURCES)}"
+            raise ConfigError(f"{where}; known: {', '.join(REGISTRY)}")
 
 
 def _check_tables(config: Config) -> None:
@@ -321,7 +333,7 @@ def _check_by_dataset(config: Config) -> None:
     """Make sure that parameters with a value for each dataset name datasets that there are."""
     from feddep.datasets.public_graphs import REGISTRY
 
-    known = list(dict.fromkeys([*config["datasets"], *REGISTRY]))
+    known = list(dict.fromkeys([*config["datasets"], *REGISTRY, DEFAULT]))
     for name, parameters in config["frameworks"].items():
         for key, value in parameters.items():
             for dataset in value if isinstance(value, Mapping) else ():
@@ -358,15 +370,15 @@ def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict
     chosen = {}
     for key, value in parameters.items():
         if isinstance(value, Mapping):
-            if name not in value:
-                raise ConfigError(f"{path}.{key} has a value for {', '.join(value)}, but none for {name}")
-            value = value[name]
+            if name not in value and DEFAULT not in value:
+                raise ConfigError(f"{path}.{key} has a value for {', '.join(value)}, but none for {name}, and no {DEFAULT}")
+            value = value.get(name, value.get(DEFAULT))
         chosen[key] = value
     return chosen
 
 
 def _framework_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a framework, ``given`` over the defaults; a parameter may have a value for each dataset."""
+    """The parameters of a framework, ``given`` over the defaults; a parameter may have a value by dataset."""
     model, path = registry.find(name).parameters, ("frameworks", name)
     by_dataset = {key: value for key, value in given.items() if isinstance(value, Mapping)}
     alike = {key: value for key, value in given.items() if key not in by_dataset}

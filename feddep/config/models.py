@@ -68,6 +68,12 @@ def _one_line(text: str) -> str:
     return text
 
 
+def _some_path(path: str) -> str:
+    if not path.strip():
+        raise ValueError("the path of a file or folder is needed")
+    return _one_line(path)
+
+
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 """A name that fits in a path."""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -76,6 +82,8 @@ FolderPath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_
 """A folder to write to: relative paths stay in the working folder, and no path is one of the source."""
 Mirror = Annotated[str, StringConstraints(max_length=1000), AfterValidator(check_mirror)]
 """A folder or an http(s) URL."""
+SourcePath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_some_path)]
+"""A file or folder to read from, wherever it lies; no command has it on its command line."""
 Title = Annotated[str, StringConstraints(max_length=200), AfterValidator(_one_line)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
@@ -152,6 +160,9 @@ class Dataset(Parameters):
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
     """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of `split.train`. The nodes of a
     smaller share are among those of a larger one"""
+    path: SourcePath | None = None
+    """a graph of your own ([docs/own-data.md](../docs/own-data.md)): a file `.npz` or `.pt`, or a folder with tables of nodes and
+    edges; relative paths begin at the working folder. *Not in the key*, but the content of the files is"""
     synthetic: Synthetic | None = None
     """makes the graph from a formula instead of from files: a planted-partition graph with bags of words, for tests"""
 
@@ -253,7 +264,8 @@ class Configuration(Parameters):
     memory: Memory = Memory()
     """memory of jobs"""
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
-    """graphs by name, each with its options (`{}` for the defaults); a name that is no known dataset needs `synthetic`"""
+    """graphs by name, each with its options (`{}` for the defaults); a name that is no known dataset needs `path` or
+    `synthetic`"""
     clients: Clients
     """numbers of clients M (FedDEP and FedSage, Table 2: 3, 5, 10)"""
     seeds: Seeds
@@ -266,8 +278,8 @@ class Configuration(Parameters):
     settings: Annotated[dict[Name, Setting], Field(min_length=1)]
     """named sets of hyperparameters"""
     frameworks: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)]
-    """frameworks by name, each with its own parameters (`{}` for the defaults). A parameter may have a value for each dataset:
-    `embedding: {cora: 128, citeseer: 64}`"""
+    """frameworks by name, each with its own parameters (`{}` for the defaults). A parameter may have a value for each dataset,
+    and one for the others: `embedding: {cora: 128, citeseer: 64, default: 128}`"""
     tables: Annotated[list[Table], Field(min_length=1)] | None = None
     """the main tables, one a setting, whose numbers are never mixed; `null`: one for each setting, with everything"""
     studies: list[Study] = Field(default_factory=list)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, printable
 
 _SHOWN = 80
 """Most characters of a value in an error message."""
@@ -182,12 +182,4 @@ def show(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):  # keys that JSON cannot have; integers of thousands of digits
         text = f"of type {type(value).__name__}"
-    return _printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
-
-
-def one_line(text: str) -> str:
-    return _printable(" ".join(text.split()))
-
-
-def _printable(text: str) -> str:
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

@@ -1,5 +1,8 @@
 """Graphs, splits and clients' subgraphs as PyTorch Geometric's ``Data``, and back."""
 
+import pickle
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,12 +28,8 @@ def to_data(graph: Graph, split: Split | None = None) -> "Data":
     Raises:
         DataError: if PyTorch Geometric is not installed.
     """
-    try:
-        from torch_geometric.data import Data
-    except ImportError:
-        raise DataError("torch_geometric is not installed; install it with `pip install torch-geometric`") from None
     sources = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-    data = Data(
+    data = _data_class()(
         x=torch.from_numpy(graph.features.toarray()),
         edge_index=torch.from_numpy(np.stack([sources, graph.indices.astype(np.int64)])),
         y=torch.from_numpy(graph.labels.copy()),
@@ -47,7 +46,8 @@ def from_data(data: "Data") -> Graph:
     """A graph from ``Data`` with ``x``, ``edge_index`` and ``y``; direction, repeats and self-loops of edges are dropped.
 
     Args:
-        data: one class a node; ``x`` dense or sparse; ``num_classes`` is read where there is one, else it is max(y) + 1.
+        data: one class a node; ``x`` dense or sparse, shape (n, F); ``edge_index`` of shape (2, m); ``num_classes`` is read where
+            there is one, else it is max(y) + 1.
 
     Raises:
         DataError: if something is missing or of another form.
@@ -58,11 +58,50 @@ def from_data(data: "Data") -> Graph:
         labels = labels[:, 0]
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise DataError(f"data.y has shape {tuple(found['y'].shape)} and type {found['y'].dtype}; it must be one integer a node")
-    if not torch.isfinite(found["x"].to_dense()).all():
+    edge_index = found["edge_index"]
+    if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.numpy().dtype.kind not in "iu":
+        form = f"shape {tuple(edge_index.shape)} and type {edge_index.dtype}"
+        raise DataError(f"data.edge_index has {form}; it must be two rows of integers")
+    x = found["x"].to_dense()
+    if x.ndim != 2 or x.is_complex():
+        raise DataError(f"data.x has shape {tuple(x.shape)} and type {x.dtype}; it must be a row of numbers for each node")
+    x = x.to(torch.float32)
+    if not torch.isfinite(x).all():
         raise DataError("data.x has values that are not finite")
     num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
-    features = sp.csr_matrix(found["x"].to_dense().numpy())
-    return Graph.from_edges(found["edge_index"].numpy().T, features, labels, int(num_classes))
+    return Graph.from_edges(edge_index.numpy().T, sp.csr_matrix(x.numpy()), labels, int(num_classes))
+
+
+def load(path: Path) -> Graph:
+    """The graph of a ``Data`` that ``torch.save`` wrote (:func:`from_data`); no other object in the file is made.
+
+    Raises:
+        DataError: if PyTorch Geometric is not installed, or the file holds something else.
+        Exception: of a file that is none of PyTorch, whatever that raises.
+    """
+    data_class = _data_class()
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
+
+    try:
+        needed = {data_class, DataEdgeAttr, DataTensorAttr, GlobalStorage}
+        with torch.serialization.safe_globals([*needed.difference(torch.serialization.get_safe_globals())]):
+            data = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:  # the message is one of many lines, about how to load it nevertheless
+        found = re.search(r"GLOBAL (\S+)", str(error))
+        held = f"it holds {found[1]}" if found else "it holds something else"
+        raise DataError(f"{held}; a torch_geometric.data.Data of tensors, written by torch.save, is allowed") from None
+    if not isinstance(data, data_class):
+        raise DataError(f"it holds a {type(data).__name__}; a torch_geometric.data.Data is allowed")
+    return from_data(data)
+
+
+def _data_class() -> "type[Data]":
+    try:
+        from torch_geometric.data import Data
+    except ImportError:
+        raise DataError("torch_geometric is not installed; install it with `pip install torch-geometric`") from None
+    return Data
 
 
 def split_of(data: "Data") -> Split:

@@ -15,7 +15,7 @@ from typing import Any
 from feddep import training
 from feddep.config import variants
 from feddep.config.loading import Config, entry
-from feddep.datasets import package_loaders, synthetic
+from feddep.datasets import own_files, package_loaders, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, scaling, split
@@ -34,12 +34,17 @@ def data_fingerprint(config: Config, dataset: str) -> str:
     """What identifies a dataset, known before it is downloaded.
 
     The fingerprint of its parsed graph, which the registry names; where it is not known yet, the digest of the release that
-    a package downloads and of the revision of what loads it; for a built-in graph the digest of its options and of the revision
-    of what generates it.
+    a package downloads and of the revision of what loads it; for a graph of one's own the digest of its files
+    (:func:`own_fingerprint`); for a built-in graph the digest of its options and of the revision of what generates it.
+
+    Raises:
+        DataError: if a graph of one's own is not there.
     """
-    options = entry(config, "datasets", dataset).get("synthetic")
-    if options is not None:
-        return digest({"synthetic": options, "revision": synthetic.REVISION})
+    options = entry(config, "datasets", dataset)
+    if "path" in options:
+        return own_fingerprint(options["path"])
+    if "synthetic" in options:
+        return digest({"synthetic": options["synthetic"], "revision": synthetic.REVISION})
     known = REGISTRY[variants.base(dataset)]
     if known.fingerprint is not None:
         return known.fingerprint
@@ -47,10 +52,20 @@ def data_fingerprint(config: Config, dataset: str) -> str:
     return digest({"release": asdict(known.loader), "revision": package_loaders.REVISION})
 
 
+def own_fingerprint(path: str) -> str:
+    """What identifies a graph of one's own: the content of its files, wherever they lie, and the revision of what reads them.
+
+    Raises:
+        DataError: if they are not there.
+    """
+    return digest({"files": own_files.checksums(path), "revision": own_files.REVISION})
+
+
 def specification(config: Config, run: Run) -> dict[str, Any]:
     """Everything that determines a run but data and revisions: dataset options, split, partition, hyperparameters, seed."""
+    options = {key: value for key, value in entry(config, "datasets", run.dataset).items() if key != "path"}
     return {
-        "dataset": {"name": variants.base(run.dataset), **entry(config, "datasets", run.dataset)},
+        "dataset": {"name": variants.base(run.dataset), **options},
         "split": dict(config["split"]),
         "partition": None if run.clients is None else {"clients": run.clients, **config["partition"]},
         "setting": entry(config, "settings", run.setting),

@@ -17,7 +17,7 @@ import numpy as np
 
 from feddep.config import variants
 from feddep.config.loading import Config, entry
-from feddep.datasets import cached
+from feddep.datasets import cached, own_files
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, records
 from feddep.experiment.migration import migrated
@@ -134,8 +134,10 @@ def verify(
 
 
 def _graph(config: Config, dataset: str, folder: Path, mirror: str | None = None) -> Graph:
-    synthetic = entry(config, "datasets", dataset).get("synthetic")
-    return cached.load(dataset, folder, mirror) if synthetic is None else planted_partition(**synthetic)
+    options = entry(config, "datasets", dataset)
+    if "path" in options:
+        return own_files.read(options["path"])
+    return planted_partition(**options["synthetic"]) if "synthetic" in options else cached.load(dataset, folder, mirror)
 
 
 def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framework, Any]:

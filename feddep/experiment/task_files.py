@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from feddep.config import variants
-from feddep.config.loading import Config, entry
+from feddep.config.loading import SOURCES, Config, entry
 from feddep.datasets.public_graphs import find
 from feddep.experiment import keys
 from feddep.experiment.plan import PartitionSpec
@@ -19,7 +19,8 @@ def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
     Raises:
         DataError: if it is another, or the file is missing or damaged.
     """
-    if "synthetic" in entry(config, "datasets", dataset) or find(variants.base(dataset)).fingerprint is None:
+    made = any(source in entry(config, "datasets", dataset) for source in SOURCES)
+    if made or find(variants.base(dataset)).fingerprint is None:
         return Graph.load(file, keys.graph_key(config, dataset))
     graph = Graph.load(file)
     if graph.fingerprint != keys.data_fingerprint(config, dataset):

@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Put the raw files into a folder; see :func:`feddep.datasets.fetching.download`."""
     config = flags.config_of(arguments)
-    if "synthetic" in options(config, arguments.dataset):
-        raise ConfigError(f"dataset {arguments.dataset} is synthetic and has no raw files: go on with the stage prepare")
+    made = {"synthetic": "is synthetic and has no raw files", "path": "is in files of your own, which are not copied"}
+    for key in options(config, arguments.dataset).keys() & made:
+        raise ConfigError(f"dataset {arguments.dataset} {made[key]}: go on with the stage prepare")
     download(arguments.dataset, arguments.output, flags.mirror_of(config))

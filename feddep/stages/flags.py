@@ -9,8 +9,7 @@ from pathlib import Path
 
 from feddep.config.loading import Config, load, validate
 from feddep.config.models import check_mirror
-from feddep.config.sentences import one_line
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, one_line
 
 ENVIRONMENT = "FEDDEP_CONFIG"
 """The environment variable by which the workflow hands its resolved configuration to the stages, as JSON."""
@@ -103,10 +102,10 @@ def check_key(arguments: argparse.Namespace, key: str) -> None:
     """Make sure that the result will be the one that was asked for.
 
     Raises:
-        ConfigError: if the configuration or a revision has changed since the workflow was planned.
+        ConfigError: if the configuration, a graph of one's own or a revision has changed since the workflow was planned.
     """
     if arguments.key not in (None, key):
         raise ConfigError(
-            f"the key of this job is {key[:12]}…, but {arguments.key[:12]}… was planned: the configuration or a revision has "
-            "changed meanwhile; run the workflow again"
+            f"the key of this job is {key[:12]}…, but {arguments.key[:12]}… was planned: the configuration, a graph of your "
+            "own or a revision has changed meanwhile; run the workflow again"
         )

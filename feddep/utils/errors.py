@@ -1,6 +1,16 @@
 """Errors that a user can act on: each is one sentence that names what was found and what is allowed."""
 
 
+def one_line(text: str) -> str:
+    """Text on one line, as a part of a sentence."""
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """Text with an escape sequence for each character that cannot be seen."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 class FeddepError(Exception):
     """Base of all errors that the command line prints as one sentence, without a traceback."""
 

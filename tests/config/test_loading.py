@@ -371,9 +371,27 @@ def test_a_parameter_may_have_a_value_for_each_dataset():
     assert entry(config, "frameworks", "feddep", "citeseer")["embedding"] == 64
     assert entry(config, "frameworks", "feddep", "cora,labelled=0.1")["embedding"] == 128
     assert entry(config, "frameworks", "feddep,embedding=9", "cora")["embedding"] == 9
-    with pytest.raises(ConfigError, match=r"frameworks.feddep.embedding has a value for citeseer, cora, but none for pubmed"):
+    none = r"frameworks.feddep.embedding has a value for citeseer, cora, but none for pubmed, and no default$"
+    with pytest.raises(ConfigError, match=none):
         entry(config, "frameworks", "feddep", "pubmed")
     assert "frameworks.feddep.embedding.cora is" in refusal(changed("frameworks.feddep", {"embedding": {"cora": "wide"}}))
+
+
+def test_a_parameter_may_have_a_value_for_all_other_datasets():
+    by_dataset = {"cora": None, "default": 3, "tiny": 5}
+    config = validate({**MINIMAL, "frameworks": {"feddep": {"prototypes": by_dataset}}})
+    values = {name: entry(config, "frameworks", "feddep", name)["prototypes"] for name in ("cora", "pubmed", "tiny,labelled=0.1")}
+    assert values == {"cora": None, "pubmed": 3, "tiny,labelled=0.1": 5}
+    assert "frameworks.feddep.prototypes.default is 0" in refusal(changed("frameworks.feddep", {"prototypes": {"default": 0}}))
+    assert refusal(changed("datasets.default", {"synthetic": {}})).startswith("datasets.default is no name of a dataset")
+
+
+def test_config_yaml_has_parameters_for_graphs_of_ones_own():
+    config = load(CONFIGS / "config.yaml")
+    for framework in config["frameworks"]:
+        entry(config, "frameworks", framework, "mine")
+    embedding = {name: entry(config, "frameworks", "feddep", name)["embedding"] for name in ("mine", "citeseer", "msacademic")}
+    assert embedding == {"mine": 128, "citeseer": 64, "msacademic": 256}
 
 
 TWO: dict[str, Any] = {

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from trials import QUICK_AND_FULL, number_of
@@ -20,6 +21,7 @@ from trials import QUICK_AND_FULL, number_of
 from feddep.config import variants
 from feddep.config.loading import MEASURED, validate
 from feddep.utils.errors import ConfigError
+from graphs import npz_arrays, random_graph
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(600)]
 
@@ -89,7 +91,10 @@ BASE: dict[str, Any] = {
     "records": {"directory": "records", "use": False},
     "data": {"mirror": None},
     "device": "cpu",
-    "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},
+    "datasets": {
+        "mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}},
+        "own": {"path": "graph.npz"},  # in no table, so that it need not be there
+    },
     "clients": [2],
     "seeds": [0],
     "partition": {"delta": 5},
@@ -128,7 +133,9 @@ def strings(schema: Any, place: Place = ()) -> Iterator[Place]:
 
 NAME, ENTRY = "(name)", "(entry)"
 """In a place: the name of an entry, and any entry."""
-EXISTING = {"datasets": "mini", "settings": "quick", "frameworks": "fedavg"}
+OWN: Place = ("datasets", ENTRY, "path")
+"""The file of a graph of one's own."""
+EXISTING = {"datasets": "own", "settings": "quick", "frameworks": "fedavg"}
 
 
 def replaced(value: Any, place: Place, text: str, path: Place = ()) -> Any:
@@ -166,6 +173,7 @@ def test_every_key_that_takes_text_is_found():
         ("tables", 0, "setting"),
         ("audit", "membership", 0),
         ("datasets", NAME),
+        OWN,
         ("settings", ENTRY, "optimizer"),
         ("frameworks", "feddep", "clustering"),
         ("studies", 0, "runs", 0, "frameworks", NAME),
@@ -195,8 +203,8 @@ def taken() -> dict[Place, list[str]]:
 
 
 def test_text_is_refused_or_harmless(taken: dict[Place, list[str]]):
-    """Only a mirror and a title may hold more than names and paths do, and neither is a part of a command."""
-    free = {("data", "mirror"), ("studies", 0, "title")}
+    """Only a mirror, a title and a file that is read may hold more than names and paths do, and none is a part of a command."""
+    free = {("data", "mirror"), ("studies", 0, "title"), OWN}
     assert free <= set(taken)
     for place in set(taken) - free:
         assert all(re.fullmatch(r"[A-Za-z0-9._/+=@,~-]+", text) and text[0] not in "-~" for text in taken[place]), place
@@ -280,11 +288,25 @@ def together(texts: list[str], most: int) -> list[str]:
     return lines
 
 
+def hostile_path(texts: list[str]) -> str:
+    """The path of an archive below folders with these texts as their names, as many as a path has room for."""
+    names = [name for text in texts for name in text.split("/") if name not in ("", ".", "..", "pwned")]
+    path = "graph.npz"
+    for name in sorted(set(names)):
+        path = f"{name}/{path}" if len(name) + len(path) < 990 else path
+    return path
+
+
 def test_what_is_accepted_runs_and_is_not_executed(project: Path, taken: dict[Place, list[str]]):
     titles = together(taken["studies", 0, "title"], 190)
     study = BASE["studies"][0]
     studies = [{**study, "name": f"null{number}", "title": title} for number, title in enumerate(titles)]
+    own = hostile_path(taken[OWN])
+    (project / own).parent.mkdir(parents=True)
+    np.savez(project / own, **npz_arrays(random_graph(60, 150)))
     changes = {
+        "datasets": {**BASE["datasets"], "own": {"path": own}},
+        "tables": [{**BASE["tables"][0], "datasets": ["mini", "own"]}],
         "output": "/".join(text for text in taken["output",] if not text.startswith("/")),
         "records": {"directory": "/".join(["records", *(text for text in taken["records", "directory"] if text[0] != "/")])},
         "data": {"mirror": together(taken["data", "mirror"], 900)[0]},
@@ -296,7 +318,8 @@ def test_what_is_accepted_runs_and_is_not_executed(project: Path, taken: dict[Pl
         assert status == 0, printed
     for number, title in enumerate(titles):
         assert (project / changes["output"] / f"studies/null{number}/table.md").read_text().startswith(f"# {title}\n")
-    assert (project / changes["records"]["directory"] / "quick/mini/m2/fedavg/seed0.json").is_file()
+    for dataset in ("mini", "own"):
+        assert (project / changes["records"]["directory"] / f"quick/{dataset}/m2/fedavg/seed0.json").is_file()
     assert (project / "report.html").stat().st_size > 10**5
 
 

@@ -1,6 +1,6 @@
 """What rules read, and the flags that tell their stages so."""
 
-from feddep.config.loading import entry
+from feddep.config.loading import SOURCES, entry
 from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
 from feddep.measurements import CLASSIFIER, MEASUREMENTS
@@ -72,10 +72,11 @@ def task_flags(run, input, steps=()):
 
 @in_one_sentence()
 def raw_files(wildcards):
-    """The raw files of a dataset; a synthetic graph is made from nothing."""
+    """The raw files of a public dataset.  A graph of one's own is known by the key, so that its age and place do not matter."""
     remake_damaged()
-    synthetic = "synthetic" in entry(config, "datasets", wildcards.dataset)
-    return {} if synthetic else {"raw": f"{OUTPUT}/raw/{wildcards.dataset}/MANIFEST.json"}
+    keys.graph_key(config, wildcards.dataset)  # a sentence where the files of one's own are not there
+    made = any(source in entry(config, "datasets", wildcards.dataset) for source in SOURCES)
+    return {} if made else {"raw": f"{OUTPUT}/raw/{wildcards.dataset}/MANIFEST.json"}
 
 
 def partition_spec(wildcards):

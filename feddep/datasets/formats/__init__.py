@@ -1,1 +1,1 @@
-"""One module for each format in which raw files come; each has ``read(directory, release) -> Graph``."""
+"""One module for each format of raw files, with ``read(directory, release) -> Graph``, or of files of one's own."""
