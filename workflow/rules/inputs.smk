@@ -149,9 +149,10 @@ def page_key(kind):
     return keys.digest({"code": code_fingerprint("feddep.stages.measurement_table", f"feddep.measurements.{kind}")})
 
 
-def page_flags(flag, files):
-    """The flags of the files that a page is made of, and of where it is put."""
-    return " ".join([*(f"--{flag} {shlex.quote(str(file))}" for file in files), f"--output {shlex.quote(OUTPUT)}"])
+def page_flags(flag, files, folder="."):
+    """The flags of the files that a page is made of, and of the folder of results that it is put in."""
+    place = os.path.normpath(f"{OUTPUT}/{folder}")
+    return " ".join([*(f"--{flag} {shlex.quote(str(file))}" for file in files), f"--output {shlex.quote(place)}"])
 
 
 @in_one_sentence()

@@ -59,12 +59,11 @@ rule report:
     benchmark: f"{OUTPUT}/benchmarks/report.tsv"
     params:
         key=page_keys.tables_key(config, "write_report"),
-        directory=subpath(output[0], parent=True),
-        studies=page_flags("study", [f"{study}={OUTPUT}/studies/{study}" for study in config["studies"]]),
+        pages=page_flags("study", [f"{study}={OUTPUT}/studies/{study}" for study in config["studies"]], "report"),
     threads: 1
     resources:
         mem_mb=config["memory"]["tables"],
-    shell: feddep("report --output {params.directory:q} {params.studies}")
+    shell: feddep("report {params.pages}")
 
 
 rule study:
