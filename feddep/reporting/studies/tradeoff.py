@@ -135,7 +135,7 @@ def _lines(study: Study, block: pd.DataFrame, axis: str, brief: bool = False) ->
         several = [column for column in ("setting", *_options(study)) if _varies(rows, column)]
         different = len(rows[several].drop_duplicates())
         if brief and (telling := [column for column in several if rows[column].nunique(dropna=False) == different]):
-            several = telling[:1]
+            several = sorted(telling, key=lambda column: study.options.get(column) != "framework")[:1]
         for line in records(rows):
             place = float(line[axis]) if line["theta"] else _NO_NOISE[axis]
             lines.setdefault(line_name({**line, "framework": framework}, several), {})[place] = line
