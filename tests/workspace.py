@@ -41,8 +41,9 @@ def metrics(run: str) -> str:
 
 
 def restore_interrupts() -> None:
-    """Let SIGINT interrupt: a shell without job control starts background commands, and so their children, that ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Let SIGINT and SIGHUP interrupt: shells without job control, and nohup, start commands that ignore them, and so do children."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Workspace:

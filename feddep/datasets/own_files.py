@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pooch
 
-from feddep.datasets import pyg
 from feddep.datasets.formats import node_table, npz
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError, one_line
@@ -48,6 +47,8 @@ def read(path: str | Path) -> Graph:
         with _naming(path):
             return _checked(Graph.from_edges(*npz.read_parts(path)))
     if ".pt" in files:
+        from feddep.datasets import pyg  # takes seconds, with PyTorch, which keys need not wait for
+
         with _naming(path):
             return _checked(pyg.load(path))
     nodes, edges = (next(file for part, file in files.items() if part.startswith(name)) for name in ("nodes", "edges"))
