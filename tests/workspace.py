@@ -41,7 +41,7 @@ def metrics(run: str) -> str:
 
 
 def restore_interrupts() -> None:
-    """Let SIGINT and SIGHUP interrupt: shells without job control, and nohup, start commands that ignore them, and so do children."""
+    """Let SIGINT and SIGHUP interrupt: shells without job control, and nohup, start what ignores them, and so do children."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
