@@ -32,15 +32,13 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.methods.framework import Framework
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, public_facts
+from feddep.methods.vesper.noise_budget import AGGREGATIONS
+from feddep.methods.vesper.promises import promised_epsilon
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.methods.vesper.split_training import ALL, TEST, TRAINING, VALIDATION, new_sampler
 from feddep.nn.perceptron import feature_rows
-from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.vesper_accounting import accountant_named
 from feddep.training.task import Task
 from feddep.utils import seeding
-from feddep.utils.errors import ConfigError
 
 CANARIES = 500
 """Number m of canaries."""
@@ -85,12 +83,9 @@ def promised(framework: Framework, task: Task, parameters: Any, accountant: str,
     """ε at δ that an accountant promises for a run; ∞ where it promises nothing: no noise, or none that it has a bound for."""
     if not isinstance(parameters, PerturbedParameters) or parameters.theta == 0:
         return float("inf")
-    known = parameters.replace(accountant=accountant)
-    try:
-        facts = public_facts(len(task.split.train), task.setting, known, AGGREGATIONS[framework.name])
-        return accountant_named(accountant, facts).epsilon(parameters.theta, delta)
-    except (ConfigError, PrivacyError):
-        return float("inf")
+    nodes, aggregation = len(task.split.train), AGGREGATIONS[framework.name]
+    found = promised_epsilon(nodes, task.setting, parameters, aggregation, accountant, parameters.theta, delta)
+    return float("inf") if found is None else found
 
 
 def with_canaries(task: Task, parameters: Any, canaries: int) -> tuple[Task, np.ndarray]:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from feddep.graph.split import PARTS
 from feddep.methods import registry, vesper
 from feddep.methods.vesper import PerturbedParameters, VerticalParameters
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale, public_facts
-from feddep.privacy.accountant import PrivacyError
+from feddep.methods.vesper.promises import promised_epsilon
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
 from feddep.training.setting import Setting
@@ -98,28 +98,14 @@ def _budget(nodes: int, edges: int, setting: Setting, parameters: PerturbedParam
     delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
     epsilon, theta = parameters.epsilon, noise_for_run(nodes, edges, setting, parameters, aggregation)
 
-    def spent(accountant: str) -> float:
-        facts = public_facts(nodes, setting, parameters.model_copy(update={"accountant": accountant}), aggregation)
-        return _epsilon(accountant, facts, theta, delta)
+    def spent(accountant: str) -> float | None:
+        return promised_epsilon(nodes, setting, parameters, aggregation, accountant, theta, delta)
 
     # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change any number of VFGNN's rows;
     # and the paper's theorem is of a release in every step.
-    guarantee = _otherwise(math.inf, lambda: spent("corrected"))
-    paper = math.nan if parameters.release == "once" else _otherwise(math.nan, lambda: spent(PAPER))
-    return Budget(math.nan if epsilon is None else epsilon, delta, theta, guarantee, paper)
-
-
-@functools.cache
-def _epsilon(accountant: str, facts: VerticalTraining, theta: float, delta: float) -> float:
-    return accountant_named(accountant, facts).epsilon(theta, delta)
-
-
-def _otherwise(default: float, compute: Callable[[], float]) -> float:
-    """What is computed, or the default where an account is not made for such a run."""
-    try:
-        return compute()
-    except (ConfigError, PrivacyError):
-        return default
+    guarantee, paper = spent("corrected"), None if parameters.release == "once" else spent(PAPER)
+    known = math.nan if epsilon is None else epsilon
+    return Budget(known, delta, theta, math.inf if guarantee is None else guarantee, math.nan if paper is None else paper)
 
 
 def noise_for_run(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> float:
