@@ -49,6 +49,7 @@ _SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "title": st.sampled_from(["", "A title", "$x_1$ | *"]),
     **dict.fromkeys(("membership", "canaries", "properties", "reconstruction"), st.just(["feddep"])),
     "labelled": st.sampled_from([None, None, 0.5, 0.1, 5e-324, 1.0]),
+    "path": st.sampled_from([*[None] * 9, "graph.npz"]),  # refused, as there is a synthetic graph
 }
 """Values of keys whose meaning the schema cannot say."""
 FITTING = {
