@@ -3,23 +3,27 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from feddep.federation.boundary import Boundary
+from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.client import Client
 from feddep.federation.server import Server
 from feddep.training.history import History
-from feddep.training.task import RunResult, Task
+from feddep.training.task import OnGlobalGraph, RunResult, Task
 
 Exchange = Callable[[int], None]
 """Called whenever all clients have taken over the server's weights: with 0 before the first round, then with its number."""
 
 
 def federated_averaging(
-    server: Server, clients: Sequence[Client], rounds: Iterable[int], exchange: Exchange | None = None
+    server: Server,
+    clients: Sequence[Client],
+    rounds: Iterable[int],
+    exchange: Exchange | None = None,
+    client_weights: str = "nodes",
 ) -> Iterator[tuple[float, float]]:
     """Train the server's weights on the clients' data.
 
     In each round every client trains from the server's weights, the server averages what they send, weighted by their
-    numbers of training nodes, and sends the mean back, on which the clients validate.
+    numbers of training nodes or equally, and sends what it makes of the mean, on which the clients validate.
 
     Yields:
         After each round the mean training loss and the validation accuracy, both over all clients' nodes.
@@ -35,7 +39,7 @@ def federated_averaging(
     for number in rounds:
         updates, reports = zip(*[client.train() for client in clients], strict=True)
         sizes = [float(report["nodes"]) for report in reports]
-        server.aggregate(updates, sizes)
+        server.aggregate(updates, sizes if client_weights == "nodes" else [1.0] * len(sizes))
         loss = sum(size * float(report["loss"]) for size, report in zip(sizes, reports, strict=True)) / sum(sizes)
 
         distribute(number)
@@ -50,8 +54,9 @@ def train_federated(
     model: Any,
     boundary: Boundary,
     clients: Sequence[Client],
-    test: Callable[[Any], float] | None = None,
+    test: Callable[[Any], OnGlobalGraph] | None = None,
     exchange: Exchange | None = None,
+    new_server: Callable[[Payload], Server] = Server,
 ) -> RunResult:
     """Train a classifier by federated averaging for the rounds of the task, and test it after each.
 
@@ -60,10 +65,11 @@ def train_federated(
         model: the classifier with its initial weights; holds the server's weights whenever ``exchange`` or ``test`` is called.
         boundary: that of the clients, which counts their messages.
         clients: the clients.
-        test: test accuracy of the model; by default :meth:`feddep.training.task.Task.test`.
+        test: accuracies of the model on the global graph; by default :meth:`feddep.training.task.Task.test`.
         exchange: what else is exchanged when weights are distributed.
+        new_server: from the initial weights to the server, which may make something else than the mean of what clients send.
     """
-    server = Server(model.state_dict())
+    server = new_server(model.state_dict())
     history = History()
 
     def exchange_with_model(done: int) -> None:
@@ -71,7 +77,14 @@ def train_federated(
             model.load_state_dict(server.weights)
             exchange(done)
 
-    for loss, validation in federated_averaging(server, clients, task.rounds(), exchange_with_model):
+    course = federated_averaging(server, clients, task.rounds(), exchange_with_model, task.setting.client_weights)
+    for loss, validation in course:
         model.load_state_dict(server.weights)
-        history.record(model, loss, validation, (test or task.test)(model))
+        history.record(model, loss, validation, *(test or task.test)(model), own_test(clients))
     return RunResult([history], boundary.ledger.rows())
+
+
+def own_test(clients: Sequence[Client]) -> tuple[int, int]:
+    """How many test nodes their owners have classified right when they last validated, and of how many."""
+    right, nodes = zip(*(client.own_test for client in clients), strict=True)
+    return sum(right), sum(nodes)

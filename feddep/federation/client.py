@@ -1,9 +1,9 @@
 """A data owner D_i: it holds a subgraph and shows nobody anything but declared messages."""
 
-import numpy as np
 from torch import nn
 
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers
+from feddep.graph.split import Split
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_optimizer
 from feddep.training.setting import Setting
@@ -19,6 +19,11 @@ class Client:
     """A client of FedAvg.
 
     What its methods return has crossed the boundary; what they are given crosses it on the way in.  All else is private.
+
+    Attributes:
+        number: the client's number i, from 0.
+        own_test: how many of its test nodes it has classified right when it last validated, and of how many.  Nothing is sent:
+            only the experimenter, who knows the labels, reads it.
     """
 
     def __init__(
@@ -27,7 +32,7 @@ class Client:
         model: nn.Module,
         learner: Learner,
         evaluator: Evaluator,
-        validation: np.ndarray,
+        split: Split,
         setting: Setting,
         boundary: Boundary,
         kind: str = "model",
@@ -39,7 +44,7 @@ class Client:
             model: the client's own copy of the classifier; weights come from the server.
             learner: trains a model on the client's subgraph G_i.
             evaluator: applies a model to the client's subgraph.
-            validation: its validation nodes, in the subgraph's node ids.
+            split: its share of the split, in the subgraph's node ids; it validates on ``val``.
             setting: optimiser and number of local epochs.
             boundary: its boundary.
             kind: the kind of messages that carry the model's weights.
@@ -48,7 +53,8 @@ class Client:
         self._model = model
         self._learner = learner
         self._evaluator = evaluator
-        self._validation = validation
+        self._split = split
+        self.own_test = (0, len(split.test))
         self._setting = setting
         self._boundary = boundary
         self._kind = kind
@@ -66,8 +72,9 @@ class Client:
 
     def validate(self) -> Payload:
         """Apply the weights last loaded to the validation nodes of the subgraph; returns the report ``validation``."""
-        correct = self._evaluator.correct(self._model, self._validation)
-        return self._send("validation", numbers(nodes=len(self._validation), correct=correct))
+        correct, own = self._evaluator.correct(self._model, self._split.val, self._split.test)
+        self.own_test = (own, len(self._split.test))
+        return self._send("validation", numbers(nodes=len(self._split.val), correct=correct))
 
     def _send(self, kind: str, payload: Payload) -> Payload:
         return self._boundary.cross(self.number, "up", kind, payload)

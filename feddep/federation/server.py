@@ -24,7 +24,7 @@ def weighted_mean(payloads: Sequence[Payload], weights: Sequence[float]) -> Payl
 
 
 class Server:
-    """Keeps the global weights and averages what clients send.
+    """Keeps the global weights and averages what clients send; subclasses may make something else of the mean.
 
     Attributes:
         weights: the global weights.
@@ -37,6 +37,10 @@ class Server:
         self.updates: Sequence[Payload] = ()
 
     def aggregate(self, updates: Sequence[Payload], sizes: Sequence[float]) -> None:
-        """Replace the weights by the mean of the clients' weights, each weighted by its number of training nodes."""
+        """Replace the weights by what :meth:`renewed` makes of the mean of the clients' weights, each weighted by its size."""
         self.updates = updates
-        self.weights = weighted_mean(updates, sizes)
+        self.weights = self.renewed(weighted_mean(updates, sizes))
+
+    def renewed(self, mean: Payload) -> Payload:
+        """The next global weights: the mean of the clients'."""
+        return mean

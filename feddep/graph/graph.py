@@ -157,3 +157,18 @@ def mean_adjacency(graph: Graph) -> sp.csr_matrix:
     """The adjacency matrix with each row divided by its degree; rows of isolated nodes are empty; float32, shape (n, n)."""
     values = np.repeat(1 / np.maximum(graph.degrees, 1), graph.degrees).astype(np.float32)
     return sp.csr_matrix((values, graph.indices, graph.indptr), shape=(graph.num_nodes, graph.num_nodes))
+
+
+def closed_mean_adjacency(graph: Graph) -> sp.csr_matrix:
+    """Row v averages over v and all its neighbours: (D + I)⁻¹ (A + I); float32, shape (n, n)."""
+    return sp.csr_matrix(sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ _closed(graph))
+
+
+def normalised_adjacency(graph: Graph) -> sp.csr_matrix:
+    """D̂^(−1/2) (A + I) D̂^(−1/2) with D̂ = D + I (Kipf and Welling, 2017); float32, shape (n, n)."""
+    scale = sp.diags_array(((graph.degrees + 1.0) ** -0.5).astype(np.float32))
+    return sp.csr_matrix(scale @ _closed(graph) @ scale)
+
+
+def _closed(graph: Graph) -> sp.csr_matrix:
+    return graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")

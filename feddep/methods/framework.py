@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -80,6 +81,10 @@ class Step:
             return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
 
 
+ANY_ENCODER = ("sage", "closed", "gcn", "gat", "mlp")
+"""For a framework that trains whatever classifier the setting names."""
+
+
 def no_steps(parameters: Any) -> Sequence[Step]:
     """The steps of a framework without any."""
     return ()
@@ -102,6 +107,7 @@ class Framework:
         steps: from the parameters to what is computed before.
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
         assumes: what it needs or gives away beyond FedAvg, in the words of docs/frameworks.md.
+        encoders: the setting's encoders that it can train.
         revision: raised when the numbers of its classifier's training change.
     """
 
@@ -112,14 +118,26 @@ class Framework:
     steps: Callable[[Any], Sequence[Step]] = no_steps
     partitioned: bool = True
     assumes: tuple[str, ...] = ()
+    encoders: tuple[str, ...] = ("sage",)
     revision: int = 1
+
+    def check_encoder(self, encoder: str) -> None:
+        """Make sure that it can train classifiers of this kind.
+
+        Raises:
+            ConfigError: if it cannot.
+        """
+        if encoder not in self.encoders:
+            raise ConfigError(f"encoder is {encoder} (key settings), but {self.name} knows {', '.join(self.encoders)} only")
 
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":
         """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary.
 
         Raises:
+            ConfigError: if it cannot train the setting's encoder.
             DivergenceError: if training diverges; the sentence says in which round, and what to lower.
         """
+        self.check_encoder(task.setting.encoder)
         from feddep.federation.ledger import merged
         from feddep.training.divergence import divergence_named
 

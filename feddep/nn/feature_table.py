@@ -18,11 +18,29 @@ class FeatureTable:
     product is still the faster one; benchmarks/README.md.)
     """
 
-    def __init__(self, features: sp.csr_matrix, device: torch.device | str = "cpu") -> None:
-        """Prepare the lookup in X, float32 CSR, shape (n, F); ``device`` is where rows are wanted."""
+    def __init__(self, features: sp.csr_matrix, device: torch.device | str = "cpu", degrees: np.ndarray | None = None) -> None:
+        """Prepare the lookup in X, float32 CSR, shape (n, F).
+
+        ``device`` is where rows are wanted; ``degrees``, shape (n,), are wanted by some encoders only.
+        """
         self._features = features
         self._device = str(device)
+        self._degrees = degrees
+        self._own: sp.csr_matrix | None = None
         self._tall: dict[int, sp.csr_matrix] = {}
+
+    def degrees(self, nodes: np.ndarray) -> np.ndarray:
+        """Degrees of the given nodes, of their shape; 0 for nobody."""
+        assert self._degrees is not None  # given by whoever trains an encoder that reads them
+        return np.where(nodes == NOBODY, 0, self._degrees[nodes])
+
+    def own(self, nodes: np.ndarray) -> ConstantMatrix:
+        """x_v of the given nodes, shape (R, F); zero for nobody."""
+        if self._own is None:
+            # NOBODY is −1 and so finds the last row, which is empty.
+            nobody = sp.csr_matrix((1, self._features.shape[1]), dtype=np.float32)
+            self._own = sp.vstack([self._features, nobody], format="csr")
+        return SparseMatrix.from_scipy(self._own[nodes], self._device)
 
     def joined(self, own: np.ndarray, neighbours: np.ndarray) -> ConstantMatrix:
         """[x_v ‖ mean x_u], shape (R, 2F); the second half is zero where v has no neighbours, all where v is nobody.

@@ -1,6 +1,7 @@
 """Embedding-fused graph convolution: a classifier that reads generated embeddings of missing neighbours (FedDEP, Section 3.1).
 
-Two layouts of it: :class:`FusedGNN` is the equation of the paper, :class:`FusedSAGE` is what the authors' code computes.
+Two layouts of it: :class:`FusedGNN` is the equation of the paper, :class:`Fusions` adds to another encoder what the authors' code
+adds to GraphSAGE.
 In both, a layer treats what it aggregates from real nodes and the mended embeddings z̄_v with separate weights (Statement
 3.1), and without mended embeddings, z̄ = 0, only the real nodes are left: that is how the global graph is classified.
 """
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from feddep.graph.graph import Graph, mean_adjacency
+from feddep.graph.graph import Graph, closed_mean_adjacency
 from feddep.graph.sampling import NOBODY, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.feature_table import FeatureTable
@@ -23,8 +24,8 @@ from feddep.nn.linear import draw_uniform
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 
-Layout = Literal["paper", "authors"]
-"""``paper``: :class:`FusedGNN`; ``authors``: :class:`FusedSAGE`."""
+Layout = Literal["paper", "authors", "chained"]
+"""``paper``: :class:`FusedGNN`; ``authors``: an encoder with :class:`Fusions`; ``chained``: the same with chained maps."""
 
 Initial = Literal["he", "uniform"]
 """Initial weights of :class:`FusedGNN`: as He et al. (2015) draw them for ReLU, or as is usual for any linear map."""
@@ -33,20 +34,14 @@ Initial = Literal["he", "uniform"]
 class MendedTable(FeatureTable):
     """Looks up the inputs of sampled nodes: their sparse features x_v and their mended embeddings z̄_v."""
 
-    def __init__(self, features: sp.csr_matrix, embeddings: Tensor) -> None:
+    def __init__(self, features: sp.csr_matrix, embeddings: Tensor, degrees: np.ndarray | None = None) -> None:
         """Prepare the lookup in X, float32 CSR, shape (n, F), and in z̄, shape (n, d_z), on whose device all is wanted."""
-        super().__init__(features, embeddings.device)
-        # NOBODY is −1 and so finds the last row, which is empty.
-        self._own = sp.vstack([features, sp.csr_matrix((1, features.shape[1]), dtype=np.float32)], format="csr")
+        super().__init__(features, embeddings.device, degrees)
         self.renew(embeddings)
 
     def renew(self, embeddings: Tensor) -> None:
         """Take these for z̄_v from now on, shape (n, d_z)."""
         self._embeddings = torch.cat([embeddings, embeddings.new_zeros(1, embeddings.shape[1])])
-
-    def own(self, nodes: np.ndarray) -> SparseMatrix:
-        """x_v of the given nodes, shape (R, F); zero for nobody."""
-        return SparseMatrix.from_scipy(self._own[nodes], self._device)
 
     def embeddings(self, nodes: np.ndarray) -> Tensor:
         """z̄_v of the given nodes, shape (R, d_z); zero for nobody."""
@@ -69,7 +64,8 @@ class FusedLayer(nn.Module):
         of_x, of_z = self.weight.detach().split(self.widths)
         bound = math.sqrt((6 if initial == "he" else 1) / self.widths[0])
         nn.init.uniform_(of_x, -bound, bound, generator=generator)
-        draw_uniform([of_z], self.widths[1], generator)
+        if self.widths[1]:
+            draw_uniform([of_z], self.widths[1], generator)
 
     def forward(self, x: Tensor | SparseMatrix, z: Tensor | None) -> Tensor:
         """Shape (R, outputs), from x̄ of shape (R, inputs) and z̄ of shape (R, d_z), or none where all z̄ are zero."""
@@ -108,25 +104,26 @@ class FusedGNN(nn.Module):
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
         """The matrix that :meth:`full` aggregates with: row v averages over v and all its neighbours; shape (n, n)."""
-        closed = graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
-        return sp.csr_matrix(sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ closed)
+        return closed_mean_adjacency(graph)
 
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
         """Draw all weights anew."""
         for layer in self.layers:
             layer.reset_parameters(generator, initial)
 
-    def forward(self, trees: SampledTrees, table: MendedTable, generator: torch.Generator | None = None) -> Tensor:
+    def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
         """Logits of the roots of B sampled trees of K hops, shape (B, C).
 
         Args:
             trees: the sampled neighbourhoods.
-            table: features and mended embeddings of the graph that they were drawn from.
+            table: features and mended embeddings of the graph that they were drawn from, such as a :class:`MendedTable`; features
+                alone where d_z is 0.
             generator: source of the dropout masks; none means no dropout.
         """
         # x⁰ is a function of the node alone: it is computed once for each node, however many places the node stands at.
         nodes, place_of = np.unique(trees.nodes, return_inverse=True)
-        initial = self.layers[0](table.own(nodes), table.embeddings(nodes)).relu()
+        embeddings = table.embeddings if self.layers[0].widths[1] else _nothing
+        initial = self.layers[0](table.own(nodes), embeddings(nodes)).relu()
         index = torch.from_numpy(place_of.reshape(trees.nodes.shape)).to(initial.device)
         hidden = drop(embedding(index, initial), self.dropout, generator)
         for layer in self.layers[1:]:
@@ -134,7 +131,7 @@ class FusedGNN(nn.Module):
             shares = torch.from_numpy(_closed_shares(trees.split(trees.nodes)[1])).to(hidden.device)
             mean = shares[:, :, :1] * own + (shares[:, :, None, 1:] @ drawn).squeeze(2)
             trees = trees.inner
-            hidden = layer(mean.flatten(0, 1), table.embeddings(trees.nodes.ravel()))
+            hidden = layer(mean.flatten(0, 1), embeddings(trees.nodes.ravel()))
             if layer is not self.layers[-1]:
                 hidden = drop(hidden.relu(), self.dropout, generator).view(*trees.nodes.shape, -1)
         return hidden
@@ -153,6 +150,10 @@ class FusedGNN(nn.Module):
         return hidden
 
 
+def _nothing(nodes: np.ndarray) -> None:
+    """Embeddings of width 0."""
+
+
 def _closed_shares(drawn: np.ndarray) -> np.ndarray:
     """Shares in the mean over {v} ∪ {drawn neighbours} as a set: v's own, then that of each draw; float32, shape (…, 1 + d)."""
     times = (drawn[..., :, None] == drawn[..., None, :]).sum(axis=-1)
@@ -161,47 +162,65 @@ def _closed_shares(drawn: np.ndarray) -> np.ndarray:
     return np.concatenate([1 / total, each / total], axis=-1).astype(np.float32)
 
 
-class FusedSAGE(GraphSAGE):
-    """The classifier of the authors' code: a GraphSAGE with a linear map of z̄_v added to each convolution.
+class Fusions:
+    """Adds a linear map of z̄_v to the outputs of each of an encoder's layers; the encoder reads a :class:`MendedTable`.
 
-        h^k_v = SAGEConv^k(h^{k−1})_v + Z^k z̄_v,  k = 1 … K
+        h^k_v = Layer^k(h^{k−1})_v + Z^k z̄_v,  k = 1 … K
 
-    It reads a :class:`MendedTable`.  With z̄ = 0 it is GraphSAGE, number for number: same initial weights for the same
-    generator, same draws.
+    Where the maps are ``chained``, each has a bias and reads what the one before it gives, as in the authors' code:
+
+        h^k_v = Layer^k(h^{k−1})_v + f^k_v,  f^k_v = Z^k f^{k−1}_v + c^k,  f^0_v = z̄_v
+
+    Without biases, and so not where they are chained, z̄ = 0 leaves the encoder, number for number: same initial weights for the
+    same generator, same draws.
     """
 
-    def __init__(self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
-        """Set up the layers; call :meth:`reset_parameters` before use.  The arguments are those of :class:`FusedGNN`."""
-        super().__init__(features, hidden, classes, layers, dropout)
-        self.fusions = nn.ParameterList(torch.empty(embedding, convolution.bias.shape[0]) for convolution in self.convolutions)
+    def __init__(
+        self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float, chained: bool = False
+    ) -> None:
+        """Set up the layers; call :meth:`reset_parameters` before use.  The first arguments are those of :class:`FusedGNN`."""
+        encoder: Any = super()
+        encoder.__init__(features, hidden, classes, layers, dropout)
+        outputs = self.output_widths
+        inputs = [embedding, *outputs[:-1]] if chained else [embedding] * layers
+        self.fusions = nn.ParameterList(torch.empty(*widths) for widths in zip(inputs, outputs, strict=True))
+        self.chained = chained
+        if chained:
+            self.biases = nn.ParameterList(torch.empty(width) for width in outputs)
 
-    @staticmethod
-    def aggregation(graph: Graph) -> sp.csr_matrix:
-        """The matrix that :meth:`full` aggregates with: row v averages over the neighbours of v; shape (n, n)."""
-        return mean_adjacency(graph)
+    output_widths: Any
 
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
-        """Draw all weights anew: GraphSAGE's first, which have one choice only, then the maps Z^k, uniformly from ±1/√d_z."""
-        super().reset_parameters(generator)
-        for fusion in self.fusions:
-            draw_uniform([fusion], fusion.shape[0], generator)
+        """Draw all weights anew: the encoder's first, which have one choice only, then Z^k and c^k, uniformly from ±1/√inputs."""
+        encoder: Any = super()
+        encoder.reset_parameters(generator)
+        for k, fusion in enumerate(self.fusions):
+            draw_uniform([fusion, *([self.biases[k]] if self.chained else [])], fusion.shape[0], generator)
+
+    def fused(self, k: int, z: Tensor) -> Tensor:
+        """What is added to the outputs of layer k, shape (R, H), from z̄ of shape (R, d_z)."""
+        if not self.chained:
+            return z @ self.fusions[k]
+        for fusion, bias in zip(self.fusions[: k + 1], self.biases[: k + 1], strict=True):
+            z = z @ fusion + bias
+        return z
 
     def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: MendedTable) -> Tensor:
-        return hidden + table.embeddings(trees.inner.nodes.ravel()) @ self.fusions[k]
+        return hidden + self.fused(k, table.embeddings(trees.inner.nodes.ravel()))
+
+    def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
+        if z is None:
+            return hidden if not self.chained else hidden + self.fused(k, hidden.new_zeros(1, self.fusions[0].shape[0]))
+        return hidden + self.fused(k, z)
+
+
+class FusedSAGE(Fusions, GraphSAGE):
+    """The classifier of the authors' code: a GraphSAGE with maps of z̄_v added to each convolution (:class:`Fusions`)."""
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:  # type: ignore[override]
         """Logits of all nodes from their full neighbourhoods; the arguments are those of :meth:`FusedGNN.full`."""
         hidden: Any = x
         for k, convolution in enumerate(self.convolutions):
             inputs = hidden.relu() if k else x
-            hidden = convolution.full(inputs, mean) + (0.0 if z is None else z @ self.fusions[k])
+            hidden = self._complete_full(k, convolution.full(inputs, mean), z)
         return hidden
-
-
-FusedClassifier = FusedGNN | FusedSAGE
-"""Either layout."""
-
-
-def fused_classifier(layout: Layout, *sizes: Any) -> FusedClassifier:
-    """A classifier of the given layout without weights yet; ``sizes`` are the arguments of :class:`FusedGNN`."""
-    return (FusedGNN if layout == "paper" else FusedSAGE)(*sizes)

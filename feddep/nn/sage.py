@@ -3,9 +3,11 @@
 import itertools
 from typing import Any
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.sampling import SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.linear import draw_uniform
@@ -66,6 +68,16 @@ class GraphSAGE(nn.Module):
         for k, convolution in enumerate(self.convolutions):
             self.add_module(f"convolution{k}", convolution)
         self.dropout = dropout
+
+    @staticmethod
+    def aggregation(graph: Graph) -> sp.csr_matrix:
+        """The matrix that :meth:`full` aggregates with: row v averages over the neighbours of v; shape (n, n)."""
+        return mean_adjacency(graph)
+
+    @property
+    def output_widths(self) -> list[int]:
+        """Width of what each convolution gives."""
+        return [len(convolution.bias) for convolution in self.convolutions]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all weights anew."""

@@ -79,6 +79,12 @@ class SparseMatrix(ConstantMatrix):
         indptr, indices = matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False)
         return cls(indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device)
 
+    def entries(self) -> tuple[Tensor, Tensor]:
+        """Row and column of each entry, int64, shape (nnz,) each."""
+        _, indices, indptr = self._arrays
+        rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        return self._tensor(rows), self._tensor(indices.astype(np.int64))
+
     def transpose(self) -> "SparseMatrix":
         """Aᵀ."""
         columns = sp.csr_matrix(self._arrays, shape=self.shape).tocsc()

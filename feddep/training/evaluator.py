@@ -27,17 +27,22 @@ class Evaluator:
         """Logits of all nodes, shape (n, C)."""
         return model.full(self._features, self._mean)
 
-    def correct(self, model: Any, nodes: np.ndarray) -> int:
-        """How many of ``nodes`` get their true class.
+    def logits_of(self, model: Any, nodes: np.ndarray) -> Tensor:
+        """Logits of k nodes, shape (k, C)."""
+        return self.logits(model)[torch.from_numpy(nodes).to(self._labels.device)]
+
+    def correct(self, model: Any, *sets: np.ndarray) -> list[int]:
+        """How many nodes of each of ``sets`` get their true class; the model is applied once.
 
         Raises:
             DivergenceError: if the logits of any of them are not finite numbers, so that none is the largest.
         """
-        chosen = torch.from_numpy(nodes).to(self._labels.device)
-        logits = self.logits(model)[chosen]
+        nodes = np.concatenate(sets)
+        logits = self.logits_of(model, nodes)
         check_finite("what the model puts out", 0.0, [logits])
-        return int((logits.argmax(dim=1) == self._labels[chosen]).sum())
+        right = logits.argmax(dim=1) == self._labels[torch.from_numpy(nodes).to(self._labels.device)]
+        return [int(part.sum()) for part in right.split([len(part) for part in sets])]
 
     def accuracy(self, model: Any, nodes: np.ndarray) -> float:
         """Share of ``nodes`` that get their true class."""
-        return self.correct(model, nodes) / len(nodes)
+        return self.correct(model, nodes)[0] / len(nodes)

@@ -19,6 +19,8 @@ class History:
         loss: mean training loss, in nats a node.
         validation: validation accuracy.
         test: test accuracy.
+        global_validation: accuracy of the global graph's validation nodes, classified as its test nodes are; may be empty.
+        own_test: how many test nodes their owners classify right, on their own subgraphs, and of how many; may be empty.
         seconds: time since the history began, measured by the clock.
         best_weights: the model's weights at the best round.
     """
@@ -26,12 +28,22 @@ class History:
     loss: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
     test: list[float] = field(default_factory=list)
+    global_validation: list[float] = field(default_factory=list)
+    own_test: list[tuple[int, int]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
 
-    def record(self, model: nn.Module, loss: float, validation: float, test: float) -> None:
-        """Append a round: mean training loss (nats a node), validation and test accuracy (shares of 1).
+    def record(
+        self,
+        model: nn.Module,
+        loss: float,
+        validation: float,
+        test: float,
+        global_validation: float | None = None,
+        own_test: tuple[int, int] | None = None,
+    ) -> None:
+        """Append a round: mean training loss (nats a node), accuracies (shares of 1) and, of owners, counts.
 
         Raises:
             DivergenceError: if the loss or a weight of the model is not a finite number.
@@ -42,6 +54,10 @@ class History:
         self.loss.append(loss)
         self.validation.append(validation)
         self.test.append(test)
+        if global_validation is not None:
+            self.global_validation.append(global_validation)
+        if own_test is not None:
+            self.own_test.append(own_test)
         self.seconds.append(time.perf_counter() - self._begun)
 
     @property

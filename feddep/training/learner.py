@@ -39,6 +39,7 @@ class Learner:
 
     Attributes:
         fanouts: neighbours to draw for a node in each hop, that of the roots first; may change between epochs.
+        penalty: from the model to a number that is added to the loss of each batch, such as FedProx's; none by default.
     """
 
     def __init__(
@@ -73,12 +74,13 @@ class Learner:
             )
         first = graph if isinstance(graph, Graph) else graph[0]
         self.fanouts = (setting.fanout,) * setting.layers
+        self.penalty: Callable[[Any], torch.Tensor] | None = None
         self._name = name
         self._epochs = 0
         self._graph = graph
         self._nodes = nodes
         self._setting = setting
-        self._table = FeatureTable(first.features, device) if table is None else table
+        self._table = FeatureTable(first.features, device, first.degrees) if table is None else table
         self._labels = torch.from_numpy(first.labels).to(device)
         self._sampling = seeding.generator(seed, name, "sampling")
         self._dropout = seeding.torch_generator(seed, name, "dropout", device=device)
@@ -106,7 +108,7 @@ class Learner:
             batch = slice(start, start + batch_size)
             optimizer.zero_grad()
             loss = cross_entropy(model(trees[batch], self._table, self._dropout), labels[batch])
-            loss.backward()
+            (loss if self.penalty is None else loss + self.penalty(model)).backward()
             optimizer.step()
             total += loss.detach() * len(trees[batch])
         return self._mean_loss(model, total, size)

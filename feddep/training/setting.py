@@ -25,8 +25,14 @@ class Setting(Parameters):
     """communication rounds; epochs for a model that is trained alone (FedDEP and FedSage: 50 epochs)"""
     local_epochs: Positive = 1
     """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not say)"""
+    client_weights: Literal["nodes", "equal"] = "nodes"
+    """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al., 2017), or `equal`, 1/M, as in
+    FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
+    encoder: Literal["sage", "closed", "gcn", "gat", "mlp"] = "sage"
+    """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `closed`, those of FedDEP's own
+    classifier, in which a node counts among its neighbours, `gcn`, `gat`, or `mlp`, which sees no edges"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
-    """GraphSAGE layers with mean aggregation (FedDEP and FedSage)"""
+    """number of layers (FedDEP and FedSage: 2)"""
     hidden_channels: Width = 128
     """width of the hidden layers (code)"""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5

@@ -26,12 +26,13 @@ class StandaloneTrainer:
         self._model = task.new_model()
         self._optimizer = new_optimizer(self._model, task.setting)
         self._learner = Learner(graph, split.train, task.setting, task.seed, name, task.device, table)
-        self._evaluator = Evaluator(graph, task.device) if evaluator is None else evaluator
+        self._evaluator = Evaluator(graph, task.device, self._model.aggregation) if evaluator is None else evaluator
         self.history = History()
 
     def round(self) -> None:
         """Train for as many epochs as a client does in a round, then validate on the own graph and test on the global."""
         for _ in range(self._task.setting.local_epochs):
             loss = self._learner.epoch(self._model, self._optimizer)
-        validation = self._evaluator.accuracy(self._model, self._split.val)
-        self.history.record(self._model, loss, validation, self._task.test(self._model))
+        validated, own = self._evaluator.correct(self._model, self._split.val, self._split.test)
+        own_test = (own, len(self._split.test))
+        self.history.record(self._model, loss, validated / len(self._split.val), *self._task.test(self._model), own_test)

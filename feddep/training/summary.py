@@ -13,8 +13,10 @@ def summary(result: RunResult) -> dict[str, Any]:
 
     Returns:
         ``accuracy`` and ``validation``, shares of the test and validation nodes, each with the ``best`` round on validation and
-        the ``last``; ``best_round``, from 1, a list where there are several models; ``clients``, facts and accuracy of each
-        client's own model; ``curve``, lists over the rounds; ``ledger``, what crossed the boundary of the clients.
+        the ``last``; likewise, where they were measured, ``global_validation``, share of the validation nodes that are right on
+        the global graph, as it is tested, and ``own``, share of the test nodes that their owners classify right on their own
+        subgraphs; ``best_round``, from 1, a list where there are several models; ``clients``, facts and accuracy of each client's
+        own model; ``curve``, lists over the rounds; ``ledger``, what crossed the boundary of the clients.
     """
     histories = result.histories
 
@@ -24,10 +26,23 @@ def summary(result: RunResult) -> dict[str, Any]:
     def course(of: str) -> list[float]:
         return [mean(values) for values in zip(*(getattr(history, of) for history in histories), strict=True)]
 
+    def on_global(rounds: Sequence[int]) -> float:
+        return mean([history.global_validation[number - 1] for history, number in zip(histories, rounds, strict=True)])
+
+    def own(rounds: Sequence[int]) -> float:
+        counts = [history.own_test[number - 1] for history, number in zip(histories, rounds, strict=True)]
+        return sum(right for right, _ in counts) / max(sum(nodes for _, nodes in counts), 1)
+
     best_rounds = [history.best_round for history in histories]
+    last_rounds = [len(history.loss) for history in histories]
+    measured: dict[str, dict[str, float]] = {}
+    for name, of, values in (("global_validation", on_global, "global_validation"), ("own", own, "own_test")):
+        if all(getattr(history, values) for history in histories):
+            measured[name] = {"best": of(best_rounds), "last": of(last_rounds)}
     return {
         "accuracy": {"best": mean([h.best_test for h in histories]), "last": mean([h.test[-1] for h in histories])},
         "validation": {"best": mean([max(h.validation) for h in histories]), "last": mean([h.validation[-1] for h in histories])},
+        **measured,
         "best_round": best_rounds[0] if len(histories) == 1 else best_rounds,
         "clients": [
             {**facts, "accuracy": {"best": history.best_test, "last": history.test[-1]}}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch import Tensor
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
+from feddep.nn.encoders import ENCODERS, Encoder, new_encoder
 from feddep.nn.sage import GraphSAGE
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import History
@@ -21,6 +22,18 @@ from feddep.utils.progress import track
 
 Part = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
+
+
+class OnGlobalGraph(NamedTuple):
+    """Accuracy of a classifier on the global graph.
+
+    Attributes:
+        test: of its test nodes.
+        validation: of its validation nodes, classified in the same way: what choices about that way may be made by.
+    """
+
+    test: float
+    validation: float
 
 
 @dataclass(frozen=True)
@@ -56,9 +69,15 @@ class Task:
         graph, setting = self.graph, self.setting
         return graph.num_features, setting.hidden_channels, graph.num_classes, setting.layers, setting.dropout
 
-    def new_model(self) -> GraphSAGE:
-        """A GraphSAGE for this graph with the run's initial weights: the same for every framework and client."""
-        model = GraphSAGE(*self.model_sizes)
+    def new_model(self) -> Encoder:
+        """The setting's encoder for this graph with the run's initial weights: the same for every framework and client."""
+        return self._drawn(new_encoder(self.setting.encoder, *self.model_sizes))
+
+    def new_sage(self) -> GraphSAGE:
+        """A GraphSAGE, whatever the setting's encoder is, with the run's initial weights."""
+        return self._drawn(GraphSAGE(*self.model_sizes))
+
+    def _drawn(self, model: Any) -> Any:
         model.reset_parameters(self.torch_generator("weights"))
         return model.to(self.device)
 
@@ -69,11 +88,12 @@ class Task:
     @cached_property
     def evaluator(self) -> Evaluator:
         """The experimenter's view: full neighbourhoods on the global graph."""
-        return Evaluator(self.graph, self.device)
+        return Evaluator(self.graph, self.device, ENCODERS[self.setting.encoder].aggregation)
 
-    def test(self, model: GraphSAGE) -> float:
-        """Accuracy on the global graph's test nodes."""
-        return self.evaluator.accuracy(model, self.split.test)
+    def test(self, model: Any, evaluator: Evaluator | None = None) -> OnGlobalGraph:
+        """Accuracies on the global graph, as an ``evaluator`` of it applies the model; by default with full neighbourhoods."""
+        test, validation = (evaluator or self.evaluator).correct(model, self.split.test, self.split.val)
+        return OnGlobalGraph(test / len(self.split.test), validation / len(self.split.val))
 
     def subgraphs(self) -> list[Part]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node ids.

@@ -16,6 +16,7 @@ import torch
 
 from feddep import training
 from feddep.datasets.synthetic import planted_partition
+from feddep.experiment.rekey import holds
 from feddep.graph import partition, scaling, split
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
@@ -72,8 +73,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def cases() -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """Framework, setting and parameters of every case, by its name."""
-    listed = [(name, setting, {}) for name in registry.frameworks() for setting in SETTINGS]
+    """Framework, setting and parameters of every case, by its name; SCAFFOLD refuses Adam."""
+    listed = [(name, setting, {}) for name in registry.frameworks() for setting in SETTINGS if (name, setting) != ("scaffold", "adam")]
     listed += [(name, "sgd", changes) for name, changes in VARIANTS]
     found = {}
     for name, setting, changes in listed:
@@ -139,7 +140,9 @@ def write() -> None:
     now = {label: compute(*case) for label, case in cases().items()}
     for label, found in now.items():
         old = before["cases"].get(label)
-        moved = old is not None and before["machine"] == machine() and old != found
+        moved = old is not None and before["machine"] == machine() and not (
+            old["steps"] == found["steps"] and holds(found["result"], old["result"])
+        )
         if moved and old["revisions"] == found["revisions"]:
             sys.exit(f"the numbers of {label} have moved, and no revision has: raise the one of what you changed")
     FILE.write_text(json.dumps({"machine": machine(), "cases": now}, indent=1, sort_keys=True) + "\n")

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import NOBODY, SampledTrees, sample_trees
 from feddep.methods.feddep.classifier import MendedEvaluator
+from feddep.nn.encoders import FusedClassifier, fused_classifier
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.fused import FusedClassifier, FusedGNN, FusedLayer, FusedSAGE, MendedTable, fused_classifier
+from feddep.nn.fused import FusedGNN, FusedLayer, FusedSAGE, MendedTable
 from feddep.nn.sage import GraphSAGE
 from feddep.training.evaluator import Evaluator
 from graphs import graphs, random_graph, star, tree_width

@@ -1,6 +1,6 @@
 """The frameworks that need no paper of their own: Global, Local and FedAvg."""
 
-from feddep.methods.framework import Framework
+from feddep.methods.framework import ANY_ENCODER, Framework
 from feddep.utils.parameters import Parameters
 
 
@@ -16,7 +16,8 @@ FRAMEWORKS = (
         "feddep.methods.basic.alone:train_globally",
         partitioned=False,
         assumes=("whole graph in one place",),
+        encoders=ANY_ENCODER,
     ),
-    Framework("local", "Local", NoParameters, "feddep.methods.basic.alone:train_locally"),
-    Framework("fedavg", "FedAvg", NoParameters, "feddep.methods.basic.fedavg:run"),
+    Framework("local", "Local", NoParameters, "feddep.methods.basic.alone:train_locally", encoders=ANY_ENCODER),
+    Framework("fedavg", "FedAvg", NoParameters, "feddep.methods.basic.fedavg:run", encoders=ANY_ENCODER),
 )

@@ -1,17 +1,21 @@
-"""FedAvg: one GraphSAGE trained across the clients' subgraphs, cross-subgraph links missing.
+"""FedAvg: one classifier trained across the clients' subgraphs, cross-subgraph links missing.
 
 FedDEP, Section 4.1, "FedAvg"; FedSage, Section 3.3, "FedSage" (without its neighbour generator).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.federation.client import REPORTS, Client
+from feddep.federation.server import Server
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner
 from feddep.training.task import Part, RunResult, Task
+
+NewClient = Callable[..., Client]
+"""Called like :class:`feddep.federation.client.Client`."""
 
 
 def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
@@ -19,16 +23,23 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
     return train_on(task, task.subgraphs())
 
 
-def train_on(task: Task, parts: Sequence[Part]) -> RunResult:
-    """FedAvg on the given graphs and splits, one a client."""
+def train_on(
+    task: Task, parts: Sequence[Part], client: NewClient = Client, new_server: Callable[[Payload], Server] = Server
+) -> RunResult:
+    """FedAvg on the given graphs and splits, one a client, by such clients and such a server."""
     model = task.new_model()
     boundary = Boundary({"model": schema_of(model), **REPORTS})
-    return train_federated(task, model, boundary, [new_client(task, i, part, boundary) for i, part in enumerate(parts)])
+    clients = [new_client(task, i, part, boundary, client) for i, part in enumerate(parts)]
+    return train_federated(task, model, boundary, clients, new_server=new_server)
 
 
-def new_client(task: Task, number: int, part: Part, boundary: Boundary) -> Client:
-    """A client that trains and validates on its subgraph as it is; its random streams bear its number."""
+def new_client(task: Task, number: int, part: Part, boundary: Boundary, client: NewClient = Client, model: Any = None) -> Client:
+    """A client that trains and validates a ``model``, by default a new one, on its subgraph as it is.
+
+    Its random streams bear its number.
+    """
     graph, split = part
+    model = task.new_model() if model is None else model
     learner = Learner(graph, split.train, task.setting, task.seed, f"client{number}", task.device)
-    evaluator = Evaluator(graph, task.device)
-    return Client(number, task.new_model(), learner, evaluator, split.val, task.setting, boundary)
+    evaluator = Evaluator(graph, task.device, model.aggregation)
+    return client(number, model, learner, evaluator, split, task.setting, boundary)

@@ -11,15 +11,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.framework import Framework, Step
+from feddep.methods.framework import ANY_ENCODER, Framework, Step
 from feddep.utils.parameters import Hops, Parameters, PerNode, Repetitions, Share, StepSize, Weight, Width
 
 
 class LayerParameters(Parameters):
     """The layers of the embedding-fused classifier."""
 
-    fused: Literal["paper", "authors"] = "paper"
-    """the classifier's layers: `paper`, its equation with K + 1 matrices, or `authors`, their code"""
+    fused: Literal["paper", "authors", "chained"] = "paper"
+    """the classifier's layers: `paper`, its equation with K + 1 matrices; `authors`, a map of z̄ added to each layer of the
+    setting's encoder; or `chained`, the code as it stands, in which each of these maps reads what the one before it gives"""
     initial: Literal["he", "uniform"] = "he"
     """initial weights of the paper's layers (no source)"""
 
@@ -40,6 +41,8 @@ class PretrainingParameters(EmbeddingParameters):
     """hops L of context that an embedding holds; paper: "usually around 2" (Section 4.3), the code's example: 2"""
     pretraining_epochs: Repetitions = 50
     """epochs of the local GNN; code: 50, and so the paper for every GNN"""
+    pretraining_optimizer: Literal["adam", "sgd"] = "adam"
+    """of the local GNN: `adam` with 0.01 (code), or `sgd` with 0.1, the paper's for every GNN (Section 4.1)"""
 
 
 class PrototypeParameters(Parameters):
@@ -155,7 +158,7 @@ PROTOTYPES = Step(
     PrototypeParameters,
     needs=("pretrain",),
 )
-_GENERATOR_SETTING = ("layers", "hidden_channels", "dropout")
+_GENERATOR_SETTING = ("encoder", "layers", "hidden_channels", "dropout")
 GENERATOR = Step(
     "feddep.generator",
     "generator",
@@ -185,7 +188,15 @@ def _steps_without_dgen(parameters: WithoutDGenParameters) -> Sequence[Step]:
 _SHARED = ("prototypes shared",)
 
 FRAMEWORKS = (
-    Framework("feddep", "FedDEP", FedDEPParameters, "feddep.methods.feddep.classifier:run", steps=_all_steps, assumes=_SHARED),
+    Framework(
+        "feddep",
+        "FedDEP",
+        FedDEPParameters,
+        "feddep.methods.feddep.classifier:run",
+        steps=_all_steps,
+        assumes=_SHARED,
+        encoders=ANY_ENCODER,
+    ),
     Framework(
         "feddep_joint",
         "FedDEP, joint",
@@ -193,6 +204,7 @@ FRAMEWORKS = (
         "feddep.methods.feddep.joint:run",
         steps=lambda parameters: (PRETRAINING, PROTOTYPES),
         assumes=_SHARED,
+        encoders=ANY_ENCODER,
     ),
     Framework(
         "feddep_wo_dgen",
@@ -201,6 +213,7 @@ FRAMEWORKS = (
         "feddep.methods.feddep.classifier:run_without_dgen",
         steps=_steps_without_dgen,
         assumes=_SHARED,
+        encoders=ANY_ENCODER,
     ),
     Framework(
         "feddep_wo_proto",
@@ -209,6 +222,7 @@ FRAMEWORKS = (
         "feddep.methods.feddep.classifier:run",
         steps=lambda parameters: (PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
         assumes=("gradients from others' nodes shared",),
+        encoders=ANY_ENCODER,
     ),
     Framework(
         "feddep_wo_nfdp",

@@ -30,11 +30,12 @@ from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import FedDEPParameters, WithoutDGenParameters, WithoutNFDPParameters, mending
 from feddep.methods.framework import StepResult
-from feddep.nn.fused import FusedClassifier, MendedTable
+from feddep.nn.encoders import FusedClassifier
+from feddep.nn.fused import MendedTable
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner
-from feddep.training.task import RunResult, Task
+from feddep.training.task import OnGlobalGraph, RunResult, Task
 
 
 class MendedEvaluator(Evaluator):
@@ -90,19 +91,19 @@ def train_classifier(
     boundary = Boundary({"model": schema_of(model), **REPORTS})
     clients = []
     for i, ((graph, split), z) in enumerate(zip(task.subgraphs(), mended, strict=True)):
-        table = MendedTable(graph.features, z.to(device))
+        table = MendedTable(graph.features, z.to(device), graph.degrees)
         learns = learner(graph, split.train, setting, seed, f"client{i}", device, table)
         evaluator = MendedEvaluator(graph, model, z, device)
         own = mending.new_classifier(task, parameters)
-        clients.append(Client(i, own, learns, evaluator, split.val, setting, boundary))
+        clients.append(Client(i, own, learns, evaluator, split, setting, boundary))
     test = global_accuracy(task, model, of_global_graph(task, parameters, mended))
     return train_federated(task, model, boundary, clients, test)
 
 
-def global_accuracy(task: Task, model: FusedClassifier, embeddings: Tensor | None = None) -> Callable[[Any], float]:
-    """Test accuracy of classifiers of this layout on the global graph, whose nodes have the given z̄, or zero."""
+def global_accuracy(task: Task, model: FusedClassifier, embeddings: Tensor | None = None) -> Callable[[Any], OnGlobalGraph]:
+    """Accuracies of classifiers of this layout on the global graph, whose nodes have the given z̄, or zero."""
     evaluator = MendedEvaluator(task.graph, model, embeddings, task.device)
-    return lambda trained: evaluator.accuracy(trained, task.split.test)
+    return lambda trained: task.test(trained, evaluator)
 
 
 def of_global_graph(task: Task, parameters: FedDEPParameters, mended: Sequence[Tensor]) -> Tensor | None:

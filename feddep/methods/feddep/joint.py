@@ -44,7 +44,7 @@ class JointLearner(Learner):
         graph, split = part
         seed, name, device = task.seed, f"client{number}", task.device
         mended = torch.zeros(graph.num_nodes, parameters.embedding, device=device)
-        self._mended_table = MendedTable(graph.features, mended)
+        self._mended_table = MendedTable(graph.features, mended, graph.degrees)
         super().__init__(graph, split.train, task.setting, seed, name, device, self._mended_table)
         self.evaluator = MendedEvaluator(graph, mending.new_classifier(task, parameters), mended, device)
         self._part = part
@@ -71,5 +71,5 @@ def run(task: Task, parameters: JointParameters, steps: Mapping[str, StepResult]
     for i, part in enumerate(task.subgraphs()):
         learner = JointLearner(task, parameters, i, part, shared, targets[i])
         own = mending.new_classifier(task, parameters)
-        clients.append(Client(i, own, learner, learner.evaluator, part[1].val, task.setting, boundary))
+        clients.append(Client(i, own, learner, learner.evaluator, part[1], task.setting, boundary))
     return train_federated(task, model, boundary, clients, global_accuracy(task, model))

@@ -11,7 +11,7 @@ from feddep.methods.feddep.generation import Generator, Search, nearest_in
 from feddep.methods.framework import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.dgen import DGen
-from feddep.nn.fused import FusedClassifier, fused_classifier
+from feddep.nn.encoders import FusedClassifier, fused_classifier
 from feddep.training.task import Part, Task
 
 
@@ -40,7 +40,7 @@ def named(mended: Sequence[tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
 def new_classifier(task: Task, parameters: FusedParameters, *stream: str) -> FusedClassifier:
     """The embedding-fused classifier F with initial weights: the run's, or those of a stream of their own."""
     features, *sizes = task.model_sizes
-    model = fused_classifier(parameters.fused, features, parameters.embedding, *sizes)
+    model = fused_classifier(parameters.fused, features, parameters.embedding, *sizes, encoder=task.setting.encoder)
     model.reset_parameters(task.torch_generator(*stream, "weights"), parameters.initial)
     return model.to(task.device)
 

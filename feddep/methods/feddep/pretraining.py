@@ -30,9 +30,11 @@ from feddep.training.learner import Learner, new_optimizer
 from feddep.training.task import Part, Task
 from feddep.utils.progress import track
 
-LEARNING_RATE = 0.01
-WEIGHT_DECAY = 5e-4
-"""Of Adam, as in the authors' code, which the paper does not contradict."""
+OPTIMISATION: dict[str, dict[str, str | float]] = {
+    "adam": {"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 5e-4},
+    "sgd": {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0},
+}
+"""Adam as in the authors' code, and SGD as the paper trains its GNNs (Section 4.1)."""
 
 
 def embed(task: Task, parameters: PretrainingParameters, results: Any = None) -> StepResult:
@@ -72,7 +74,7 @@ def pretrain_together(task: Task, clients: Sequence[Part], parameters: Pretraini
     for i, (graph, split) in enumerate(clients):
         learner = Learner(graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device)
         own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
-        members.append(Client(i, own, learner, evaluator, split.val, task.setting, boundary, "encoder"))
+        members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
     epochs = track(range(parameters.pretraining_epochs), f"{task.name}: common pretraining")
     for _ in federated_averaging(server, members, epochs):
         pass
@@ -83,8 +85,8 @@ def pretrain_together(task: Task, clients: Sequence[Part], parameters: Pretraini
 
 def setting_of(parameters: PretrainingParameters, setting: Any) -> Any:
     """The run's setting with the GNN's own depth and optimiser."""
-    adam = {"optimizer": "adam", "learning_rate": LEARNING_RATE, "weight_decay": WEIGHT_DECAY}
-    return setting.replace(**adam, layers=max(parameters.depth, 1), local_epochs=1)
+    layers = max(parameters.depth, 1)
+    return setting.replace(**OPTIMISATION[parameters.pretraining_optimizer], layers=layers, local_epochs=1)
 
 
 def new_gnn(task: Task, parameters: PretrainingParameters, stream: str) -> EmbeddingGNN:

@@ -46,7 +46,7 @@ def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResul
     """FedGNN from top to bottom."""
     parts, edges = task.subgraphs(), cross_edges(task)
     levels = range(task.setting.layers)
-    model = task.new_model()
+    model = task.new_sage()
     kinds = {**name_kinds(edges), **embedding_kinds(edges, level_widths(model, levels))}
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
     subgraphs = [ExpandedSubgraph(task, graph, own, levels) for (graph, _), own in zip(parts, edges, strict=True)]
@@ -71,7 +71,7 @@ def new_client(
     model = new_expanded_model(task, range(setting.layers))
     table: Any = subgraph.table
     trains_on = (subgraph.wide, split.train, setting, seed, f"client{number}", device, table)
-    rest = (subgraph, split.val, setting, boundary)
+    rest = (subgraph, split, setting, boundary)
     if parameters.noised == "step":
         learner = PrivateLearner(*trains_on, privacy=Privacy(parameters.sigma, parameters.clip))
         return Client(number, model, learner, *rest)

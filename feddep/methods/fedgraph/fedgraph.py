@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from feddep.federation.averaging import federated_averaging
+from feddep.federation.averaging import federated_averaging, own_test
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
@@ -47,7 +47,7 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     """Let the agent practise, then train with what it has learned."""
     clients = len(task.subgraphs())
     agent = Ddpg(clients**2, clients * task.setting.layers, Learning(), task.seed)
-    edges, model, levels = cross_edges(task), task.new_model(), range(1, task.setting.layers)
+    edges, model, levels = cross_edges(task), task.new_sage(), range(1, task.setting.layers)
     kinds = {"policy": {"shares": (task.setting.layers,)}, **embedding_kinds(edges, level_widths(model, levels))}
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
     for episode in range(parameters.episodes):
@@ -61,7 +61,7 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
     The agent chooses the fan-outs; it explores and learns in a practice, whose random streams the name ``practice`` sets apart.
     """
     setting, levels = task.setting, range(1, task.setting.layers)
-    model, edges = task.new_model(), cross_edges(task)
+    model, edges = task.new_sage(), cross_edges(task)
     server = Server(model.state_dict())
     subgraphs, learners, clients = [], [], []
     for i, ((graph, split), own) in enumerate(zip(task.subgraphs(), edges, strict=True)):
@@ -70,7 +70,7 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
         graphs = [subgraph.wide if k in levels else subgraph.narrow for k in reversed(range(setting.layers))]
         name = f"{practice}client{i}"
         learner = Learner(graphs, split.train, setting, task.seed, name, task.device, subgraph.table)
-        clients.append(Client(i, new_expanded_model(task, levels), learner, subgraph, split.val, setting, boundary))
+        clients.append(Client(i, new_expanded_model(task, levels), learner, subgraph, split, setting, boundary))
         subgraphs.append(subgraph)
         learners.append(learner)
     router = Router([own.nodes[own.endpoints] for own in edges], [own.outside for own in edges])
@@ -90,7 +90,8 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
         model.load_state_dict(server.weights)
         exchange(boundary, router, model, subgraphs, levels)
 
-    for loss, validation in federated_averaging(server, clients, rounds(), share_embeddings):
+    course = federated_averaging(server, clients, rounds(), share_embeddings, setting.client_weights)
+    for loss, validation in course:
         following = summary(server.updates)
         if practice:
             cost = float(np.mean([work(learner.fanouts, setting.fanout) for learner in learners]))
@@ -99,6 +100,6 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
                 agent.learn()
         else:
             model.load_state_dict(server.weights)
-            history.record(model, loss, validation, task.test(model))
+            history.record(model, loss, validation, *task.test(model), own_test(clients))
         state = following
     return history

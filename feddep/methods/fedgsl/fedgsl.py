@@ -47,7 +47,7 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
     clients = []
     for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True)):
         learner = Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
-        clients.append(Client(i, new_model(task, parameters), learner, structure, split.val, setting, boundary))
+        clients.append(Client(i, new_model(task, parameters), learner, structure, split, setting, boundary))
     noises = [seeding.torch_generator(seed, f"client{i}", "noise", device=device) for i in range(len(parts))]
 
     def retrieve(done: int) -> None:

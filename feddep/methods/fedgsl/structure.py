@@ -85,17 +85,17 @@ class StructureTable(FeatureTable):
     """Looks up the inputs of a client's sampled nodes: features, embeddings, and those of the candidates of their learned edges.
 
     Attributes:
-        own: h_v of all the client's nodes, shape (n, H).
+        embedded: h_v of all the client's nodes, shape (n, H).
         others: z_u that other clients have sent, shape (N, H).
         kept: the candidates of each node: row numbers of ``others``, shape (n, k).
     """
 
-    own = others = kept = torch.empty(0)
+    embedded = others = kept = torch.empty(0)
 
     def candidates(self, nodes: np.ndarray) -> tuple[Tensor, Tensor]:
         """h_v of the given nodes and z_u of their candidates; shapes (…, H) and (…, k, H) for nodes of shape (…)."""
-        chosen = torch.from_numpy(nodes).to(self.own.device, torch.int64)
-        return self.own[chosen], self.others[self.kept[chosen]]
+        chosen = torch.from_numpy(nodes).to(self.embedded.device, torch.int64)
+        return self.embedded[chosen], self.others[self.kept[chosen]]
 
 
 class LearnedStructure(Evaluator):
@@ -115,8 +115,8 @@ class LearnedStructure(Evaluator):
     @torch.no_grad()
     def embed(self, model: StructureSAGE) -> Tensor:
         """Compute h_v of all the client's nodes, the inputs of the last convolution, shape (n, H), and keep them."""
-        self.table.own = self._inputs_of_last(model)
-        return self.table.own
+        self.table.embedded = self._inputs_of_last(model)
+        return self.table.embedded
 
     def retrieve(self, model: StructureSAGE, received: Sequence[Tensor], count: int) -> None:
         """Find each node's ``count`` candidates among the embeddings that other clients have sent, with the metric of ``model``.
@@ -124,7 +124,7 @@ class LearnedStructure(Evaluator):
         Each of the received is of shape (·, H), and its rows of length about 1; they are taken for as long as the client's own
         are in the mean.
         """
-        own = self.table.own
+        own = self.table.embedded
         others = torch.cat([own[:0], *received])
         self.table.kept = nearest(model.metric, own, others, count)
         self.table.others = others * own.norm(dim=1).mean()

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.framework import Framework, Step
+from feddep.methods.framework import ANY_ENCODER, Framework, Step
 from feddep.utils.parameters import Parameters, PerNode, Positive, Repetitions, StepSize, Weight, Width
 
 
@@ -81,6 +81,7 @@ FRAMEWORKS = (
         LocSagePlusParameters,
         "feddep.methods.fedsage.fedsage_plus:run_alone",
         steps=lambda parameters: (NEIGHGEN,),
+        encoders=ANY_ENCODER,
     ),
     Framework(
         "fedsage_plus",
@@ -89,6 +90,7 @@ FRAMEWORKS = (
         "feddep.methods.fedsage.fedsage_plus:run",
         steps=lambda parameters: (NEIGHGEN,),
         assumes=("gradients from others' nodes shared",),
+        encoders=ANY_ENCODER,
     ),
     Framework(
         "fedsage_plus_shared",
@@ -96,5 +98,6 @@ FRAMEWORKS = (
         NeighGenParameters,
         "feddep.methods.fedsage.fedsage_plus:run",
         steps=lambda parameters: (SHARED_NEIGHGEN,),
+        encoders=ANY_ENCODER,
     ),
 )

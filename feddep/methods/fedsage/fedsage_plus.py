@@ -29,7 +29,7 @@ def run(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResu
     clients = []
     for i, (mended, split) in enumerate(mended_subgraphs(task, steps["generator"])):
         learner = Learner(mended.graph, split.train, setting, seed, f"client{i}", device, mended.table)
-        clients.append(Client(i, task.new_model(), learner, mended, split.val, setting, boundary))
+        clients.append(Client(i, task.new_model(), learner, mended, split, setting, boundary))
     return train_federated(task, model, boundary, clients)
 
 

@@ -4,7 +4,8 @@ Generated features are dense: on MSAcademic some 20,000 rows of 6,805 numbers.  
 mini-batch multiplies only the rows that it has drawn.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +16,7 @@ from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.halo import within
 from feddep.graph.split import Split
 from feddep.methods.framework import StepResult
+from feddep.nn.encoders import ENCODERS
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
@@ -104,9 +106,14 @@ class MendedFeatureTable(FeatureTable):
 
     def __init__(self, mended: Graph, generated: Tensor) -> None:
         """Prepare the lookup in a graph that :func:`attach` has made; rows are wanted where generated features are, (g, F)."""
-        super().__init__(mended.features, generated.device)
+        super().__init__(mended.features, generated.device, mended.degrees)
         self._first = mended.num_nodes - len(generated)
         self._generated = generated
+
+    def own(self, nodes: np.ndarray) -> "JoinedRows":
+        """x_v of the given nodes, shape (R, F); zero for nobody."""
+        places = np.flatnonzero(nodes >= self._first)
+        return JoinedRows(super().own(nodes), [self._dense(places, nodes[places], 1.0, len(nodes))])
 
     def joined(self, own: np.ndarray, neighbours: np.ndarray) -> "JoinedRows":
         """[x_v ‖ mean x_u], shape (R, 2F); the arguments are those of :meth:`feddep.nn.feature_table.FeatureTable.joined`."""
@@ -136,30 +143,30 @@ class MendedFeatureTable(FeatureTable):
 
 
 class JoinedRows(ConstantMatrix):
-    """Rows of two halves, each of which is a sparse part and sums of dense rows."""
+    """Rows of one or two parts of equal width, each of which is a sparse matrix and sums of dense rows."""
 
-    def __init__(self, sparse: ConstantMatrix, halves: list[tuple[SparseMatrix, Tensor]]) -> None:
-        """Add dense rows to the ``sparse`` part of both halves, shape (R, 2F).
+    def __init__(self, sparse: ConstantMatrix, parts: list[tuple[SparseMatrix, Tensor]]) -> None:
+        """Add dense rows to a ``sparse`` matrix, shape (R, parts · F).
 
-        Each of the ``halves`` is a matrix of shape (R, k) and k dense rows, shape (k, F), whose product is the half's other part.
+        Each of the ``parts`` is a matrix of shape (R, k) and k dense rows, shape (k, F), whose product is added to it.
         """
         self._sparse = sparse
-        self._halves = halves
+        self._parts = parts
 
     def multiply(self, weight: Tensor) -> Tensor:
-        """Product with W, shape (2F, outputs), without a gradient; shape (R, outputs)."""
+        """Product with W, shape (parts · F, outputs), without a gradient; shape (R, outputs)."""
         product = self._sparse.multiply(weight)
-        for (sums, dense), of_half in zip(self._halves, weight.chunk(2), strict=True):
+        for (sums, dense), of_part in zip(self._parts, weight.chunk(len(self._parts)), strict=True):
             if len(dense):
-                product += sums.multiply(dense @ of_half)
+                product += sums.multiply(dense @ of_part)
         return product
 
     def multiply_transposed(self, gradient: Tensor) -> Tensor:
-        """Product of the transpose with G, shape (R, outputs), all summed up in one place; shape (2F, outputs)."""
+        """Product of the transpose with G, shape (R, outputs), all summed up in one place; shape (parts · F, outputs)."""
         product = self._sparse.multiply_transposed(gradient)
-        for (sums, dense), of_half in zip(self._halves, product.chunk(2), strict=True):
+        for (sums, dense), of_part in zip(self._parts, product.chunk(len(self._parts)), strict=True):
             if len(dense):
-                of_half.addmm_(dense.T, sums.multiply_transposed(gradient))
+                of_part.addmm_(dense.T, sums.multiply_transposed(gradient))
         return product
 
 
@@ -171,40 +178,42 @@ class MendedSubgraph(Evaluator):
         table: inputs of these nodes.
     """
 
-    def __init__(self, graph: Graph, owner: Tensor, features: Tensor) -> None:
+    def __init__(
+        self, graph: Graph, owner: Tensor, features: Tensor, aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency
+    ) -> None:
         """Mend the client's subgraph G_i, n nodes.
 
         ``owner`` is the node that each generated neighbour is for, shape (g,), ``features`` are theirs, of any precision, shape
-        (g, F), on the device where all is wanted.
+        (g, F), on the device where all is wanted; ``aggregation`` is as for :class:`feddep.training.evaluator.Evaluator`.
         """
         self.graph = attach(graph, owner.cpu().numpy())
-        super().__init__(self.graph, str(features.device))
+        super().__init__(self.graph, str(features.device), aggregation)
         self.table = MendedFeatureTable(self.graph, features)
         self._real = graph.num_nodes
         self._generated = features
         self._nodes: np.ndarray | None = None
 
-    def logits(self, model: GraphSAGE) -> Tensor:
+    def logits(self, model: Any) -> Tensor:
         """Logits of all nodes, generated ones included, shape (n + g, C)."""
         return self.logits_of(model, np.arange(self.graph.num_nodes))
 
-    def correct(self, model: GraphSAGE, nodes: np.ndarray) -> int:
-        """How many of ``nodes`` get their true class."""
-        labels = self._labels[torch.from_numpy(nodes).to(self._labels.device)]
-        return int((self.logits_of(model, nodes).argmax(dim=1) == labels).sum())
-
     @torch.no_grad()
-    def logits_of(self, model: GraphSAGE, nodes: np.ndarray) -> Tensor:
+    def logits_of(self, model: Any, nodes: np.ndarray) -> Tensor:
         """Logits of k nodes, shape (k, C).  They are the same ones round after round, so what they depend on is kept."""
+        device = str(self._generated.device)
+        if not isinstance(model, GraphSAGE):
+            real = SparseMatrix.from_scipy(self.graph.features[: self._real], device)
+            everything = StackedFeatures(real, self._generated, torch.arange(len(self._generated), device=device))
+            return model.full(everything, self._mean)[torch.from_numpy(nodes).to(device)]
         if self._nodes is None or not np.array_equal(nodes, self._nodes):
-            layers, device = len(model.convolutions), str(self._generated.device)
             self._nodes = nodes
-            self._field = ReceptiveField(self.graph, self._real, nodes, layers, device)
+            self._field = ReceptiveField(self.graph, self._real, nodes, len(model.convolutions), device)
         return self._field.logits(model, self._generated)
 
 
 def mended_subgraphs(task: Task, generator: StepResult) -> Iterator[tuple[MendedSubgraph, Split]]:
     """Each client's mended subgraph and its split, from what the step ``generator`` has made."""
     generated = (generator.of_clients(name) for name in ("owner", "features"))
+    aggregation = ENCODERS[task.setting.encoder].aggregation
     for (graph, split), owner, features in zip(task.subgraphs(), *generated, strict=True):
-        yield MendedSubgraph(graph, owner, features.to(task.device)), split
+        yield MendedSubgraph(graph, owner, features.to(task.device), aggregation), split

@@ -164,7 +164,7 @@ class NeighGenTrainer:
         graph, split = client
         seed, device, name = task.seed, task.device, f"client{number}"
         self.neighgen = neighgen
-        self.classifier = task.new_model()
+        self.classifier = task.new_sage()
         self.model = nn.ModuleDict({"neighgen": neighgen, "classifier": self.classifier})
         """All that is trained with the loss L_i (Equation 5)."""
         self.batch = min(how.generator_batch, len(impaired.kept))

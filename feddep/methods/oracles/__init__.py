@@ -1,7 +1,7 @@
 """Oracles: what knowing the missing neighbours is worth.  They are given what no client could know, and are no protocols."""
 
 from feddep.methods.feddep import PRETRAINING, FedDEPParameters
-from feddep.methods.framework import Framework
+from feddep.methods.framework import ANY_ENCODER, Framework
 from feddep.methods.registry import ORACLE
 from feddep.utils.parameters import Hops, Parameters
 
@@ -15,7 +15,9 @@ class HaloParameters(Parameters):
 
 
 FRAMEWORKS = (
-    Framework("halo", "Halo oracle", HaloParameters, "feddep.methods.oracles.halo_oracle:run", assumes=(ORACLE,)),
+    Framework(
+        "halo", "Halo oracle", HaloParameters, "feddep.methods.oracles.halo_oracle:run", assumes=(ORACLE,), encoders=ANY_ENCODER
+    ),
     Framework(
         "embedding_oracle",
         "Embedding oracle",
@@ -23,5 +25,6 @@ FRAMEWORKS = (
         "feddep.methods.oracles.embedding_oracle:run",
         steps=lambda parameters: (PRETRAINING,),
         assumes=(ORACLE,),
+        encoders=ANY_ENCODER,
     ),
 )

@@ -109,7 +109,7 @@ class ExpandedSubgraph(Evaluator):
         super().__init__(graph, device)
         self.wide = expand(graph, edges.links)
         self.narrow = expand(graph, sp.csr_matrix(edges.links.shape, dtype=np.float32))
-        self.table = ExpandedTable(self.wide.features, level_widths(task.new_model(), levels), device)
+        self.table = ExpandedTable(self.wide.features, level_widths(task.new_sage(), levels), device)
         self._levels = frozenset(levels)
         self._received: dict[int, Tensor] = {}
         self._endpoints = torch.from_numpy(edges.endpoints).to(device)

@@ -23,7 +23,7 @@ from feddep.methods.feddep.generation import (
     nearest_in,
 )
 from feddep.nn.dgen import DGen, Generated
-from feddep.nn.fused import fused_classifier
+from feddep.nn.encoders import fused_classifier
 
 WIDTH, SLOTS = 3, 4
 

@@ -1,0 +1,44 @@
+"""FedAvg optimised otherwise: FedProx, SCAFFOLD, FedAdam and FedYogi, and FedAvg with more local epochs or other layers.
+
+No paper of this benchmark has them.  They tell what better optimisation wins from what knowing missing neighbours wins.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from feddep.methods.basic import NoParameters
+from feddep.methods.framework import ANY_ENCODER, Framework
+from feddep.utils.parameters import Parameters, StepSize, Weight
+
+
+class FedProxParameters(Parameters):
+    """The proximal term of FedProx (Li et al., 2020)."""
+
+    mu: Weight = 0.01
+    """weight μ of ½ ‖w − w_t‖²; the paper tries 0.001, 0.01, 0.1 and 1"""
+
+
+class ServerOptimizerParameters(Parameters):
+    """The server's optimiser (Reddi et al., 2021, Algorithm 2)."""
+
+    server_learning_rate: StepSize = 0.01
+    """step size η of the server"""
+    beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """decay β₁ of the mean of updates (paper)"""
+    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.99
+    """decay β₂ of the mean of their squares (paper)"""
+    tau: Annotated[float, Field(gt=0, le=1)] = 0.001
+    """adaptivity τ (paper: 10⁻³ in most of its tables)"""
+
+
+_FOLDER = "feddep.methods.optimisation"
+
+FRAMEWORKS = (
+    Framework("fedavg_closed", "FedAvg, closed", NoParameters, f"{_FOLDER}.fedavg_variants:run_closed"),
+    Framework("fedavg_epochs", "FedAvg, M epochs", NoParameters, f"{_FOLDER}.fedavg_variants:run_longer", encoders=ANY_ENCODER),
+    Framework("fedprox", "FedProx", FedProxParameters, f"{_FOLDER}.fedprox:run", encoders=ANY_ENCODER),
+    Framework("scaffold", "SCAFFOLD", NoParameters, f"{_FOLDER}.scaffold:run", encoders=ANY_ENCODER),
+    Framework("fedadam", "FedAdam", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_adam", encoders=ANY_ENCODER),
+    Framework("fedyogi", "FedYogi", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_yogi", encoders=ANY_ENCODER),
+)

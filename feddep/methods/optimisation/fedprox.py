@@ -1,0 +1,36 @@
+"""FedProx: the local loss plus μ/2 ‖w − w_t‖², where w_t are the weights that the server sent (Li et al., 2020, Algorithm 2)."""
+
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from feddep.federation.boundary import Payload
+from feddep.federation.client import Client
+from feddep.methods.basic import fedavg
+from feddep.methods.optimisation import FedProxParameters
+from feddep.training.task import RunResult, Task
+
+
+class ProximalClient(Client):
+    """A client that stays near the weights that it was given."""
+
+    def __init__(self, *arguments: Any, mu: float) -> None:
+        """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
+        super().__init__(*arguments)
+        self._mu = mu
+        self._learner.penalty = self._proximal_term
+
+    def load(self, weights: Payload) -> None:
+        """Take over the server's weights, and remember them."""
+        super().load(weights)
+        self._given = [weight.detach().clone() for weight in self._model.parameters()]
+
+    def _proximal_term(self, model: Any) -> Tensor:
+        squares = [(weight - given).square().sum() for weight, given in zip(model.parameters(), self._given, strict=True)]
+        return self._mu / 2 * sum(squares[1:], squares[0])
+
+
+def run(task: Task, parameters: FedProxParameters, steps: Any = None) -> RunResult:
+    """FedAvg with proximal clients."""
+    return fedavg.train_on(task, task.subgraphs(), partial(ProximalClient, mu=parameters.mu))

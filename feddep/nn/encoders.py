@@ -1,0 +1,282 @@
+"""The classifiers that a setting can name: GraphSAGE, FedDEP's layers without embeddings, GCN, GAT and an MLP.
+
+All read sampled trees and the same table of inputs in a mini-batch, and full neighbourhoods where they are evaluated.  Between
+their layers are ReLU and dropout.
+"""
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, leaky_relu
+
+from feddep.graph.graph import Graph, closed_mean_adjacency, normalised_adjacency
+from feddep.graph.sampling import NOBODY, SampledTrees
+from feddep.nn.dropout import drop
+from feddep.nn.fused import FusedGNN, FusedSAGE, Fusions, Layout
+from feddep.nn.linear import draw_uniform
+from feddep.nn.sage import GraphSAGE
+from feddep.nn.sparse import SparseMatrix
+from feddep.utils.errors import ConfigError
+
+HEADS = 4
+"""Attention heads of a hidden GAT layer, whose outputs are joined; the last layer has one."""
+_SLOPE = 0.2
+"""Negative slope of the LeakyReLU in attention scores (Veličković et al., 2018)."""
+
+
+class ClosedGNN(FusedGNN):
+    """FedDEP's classifier without embeddings z̄: K + 1 matrices, and a node counts among its neighbours."""
+
+    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
+        """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
+        super().__init__(features, 0, hidden, classes, layers, dropout)
+
+
+class Layer(nn.Module, ABC):
+    """A linear map of every node, and an aggregation of what it gives over a node and its neighbours.
+
+    ``weight`` holds Wᵀ, shape (inputs, outputs).
+    """
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.empty(outputs))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw W uniformly from ±√(6 / (inputs + outputs)) (Glorot and Bengio, 2010); the bias starts at 0."""
+        bound = math.sqrt(6 / sum(self.weight.shape))
+        nn.init.uniform_(self.weight, -bound, bound, generator=generator)
+        nn.init.zeros_(self.bias)
+
+    @abstractmethod
+    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
+        """Aggregate in sampled trees, shape (B, P, outputs).
+
+        Args:
+            own: mapped inputs at P places, shape (B, P, outputs).
+            drawn: those of the f neighbours drawn for each, shape (B, P, f, outputs).
+            nodes: the nodes at the places, shape (B, P).
+            neighbours: the drawn neighbours, shape (B, P, f).
+            table: tells degrees.
+        """
+
+    @abstractmethod
+    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
+        """Aggregate over full neighbourhoods, shape (n, outputs), from mapped inputs of all nodes, (n, outputs)."""
+
+
+class GCNLayer(Layer):
+    """D̂^(−1/2) (A + I) D̂^(−1/2) X W + b with D̂ = D + I (Kipf and Welling, 2017)."""
+
+    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
+        """An unbiased estimate: each of the f drawn neighbours of v stands for D_v / f of them."""
+        degrees = table.degrees(nodes)
+        each = degrees[..., None] / neighbours.shape[-1] / np.sqrt((degrees[..., None] + 1) * (table.degrees(neighbours) + 1))
+        of_drawn = torch.from_numpy(np.where(neighbours == NOBODY, 0, each).astype(np.float32)).to(own.device)
+        of_own = torch.from_numpy((1 / (degrees + 1)).astype(np.float32)).to(own.device)
+        return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
+
+    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
+        """As written."""
+        return adjacency @ mapped + self.bias
+
+
+class GATLayer(Layer):
+    """Attention over a node and its neighbours (Veličković et al., 2018, Equations 1 to 4); the heads' outputs are joined."""
+
+    def __init__(self, inputs: int, outputs: int, heads: int) -> None:
+        super().__init__(inputs, outputs)
+        self.heads = heads
+        self.source = nn.Parameter(torch.empty(heads, outputs // heads))
+        self.target = nn.Parameter(torch.empty(heads, outputs // heads))
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw W as every layer does, and both halves of the attention vector likewise."""
+        super().reset_parameters(generator)
+        draw_uniform((self.source, self.target), self.source.shape[1], generator)
+
+    def _split(self, mapped: Tensor) -> Tensor:
+        return mapped.view(*mapped.shape[:-1], self.heads, -1)
+
+    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
+        """Attention over v and those of its neighbours that were drawn; one that was drawn several times is one node."""
+        places = torch.cat([own.unsqueeze(2), drawn], dim=2)
+        split = self._split(places)
+        scores = leaky_relu((split * self.source).sum(-1) + (split[:, :, :1] * self.target).sum(-1), _SLOPE)
+        repeated = np.tril(neighbours[..., :, None] == neighbours[..., None, :], -1).any(axis=-1)
+        left_out = np.concatenate([np.zeros((*nodes.shape, 1), dtype=bool), repeated | (neighbours == NOBODY)], axis=-1)
+        scores = scores.masked_fill(torch.from_numpy(left_out).to(own.device).unsqueeze(3), -torch.inf)
+        return (scores.softmax(dim=2).unsqueeze(4) * split).sum(dim=2).flatten(2) + self.bias
+
+    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
+        """Attention over all neighbours; ``adjacency`` says which they are, and its values are not read."""
+        split, (rows, columns) = self._split(mapped), adjacency.entries()
+        scores = leaky_relu((split * self.source).sum(-1)[columns] + (split * self.target).sum(-1)[rows], _SLOPE)
+        index = rows.unsqueeze(1).expand_as(scores)
+        largest = scores.new_full((len(mapped), self.heads), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
+        weights = (scores - largest[rows]).exp()
+        total = torch.zeros_like(largest).index_add(0, rows, weights)
+        shares = (weights / total[rows]).unsqueeze(2)
+        return torch.zeros_like(split).index_add(0, rows, shares * split[columns]).flatten(1) + self.bias
+
+
+class NodeLayer(Layer):
+    """A linear map of the node alone."""
+
+    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
+        """The node itself."""
+        return own + self.bias
+
+    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
+        """The node itself."""
+        return mapped + self.bias
+
+
+class LayeredEncoder(nn.Module):
+    """L layers of one kind; the last layer's outputs are the logits."""
+
+    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
+        """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
+        super().__init__()
+        widths = [features, *[hidden] * (layers - 1), classes]
+        last = layers - 1
+        self.layers = [self.new_layer(*pair, k == last) for k, pair in enumerate(itertools.pairwise(widths))]
+        for k, layer in enumerate(self.layers):
+            self.add_module(f"layer{k}", layer)
+        self.dropout = dropout
+
+    @staticmethod
+    def new_layer(inputs: int, outputs: int, last: bool) -> Layer:
+        """A layer of these widths; ``last`` says whether it gives the logits."""
+        return NodeLayer(inputs, outputs)
+
+    @staticmethod
+    def aggregation(graph: Graph) -> sp.csr_matrix:
+        """The matrix that :meth:`full` aggregates with, shape (n, n)."""
+        return closed_mean_adjacency(graph)
+
+    @property
+    def output_widths(self) -> list[int]:
+        """Width of what each layer gives."""
+        return [len(layer.bias) for layer in self.layers]
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all weights anew."""
+        for layer in self.layers:
+            layer.reset_parameters(generator)
+
+    def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of the roots of B sampled trees of L hops, shape (B, C); the arguments are those of GraphSAGE."""
+        nodes, place_of = np.unique(trees.nodes, return_inverse=True)
+        mapped = table.own(nodes) @ self.layers[0].weight
+        index = torch.from_numpy(place_of.reshape(trees.nodes.shape)).to(mapped.device)
+        hidden = embedding(index, mapped)
+        for k, layer in enumerate(self.layers):
+            if k:
+                hidden = drop(hidden.relu(), self.dropout, generator).view(*trees.nodes.shape, -1) @ layer.weight
+            outputs = layer.sampled(*trees.split(hidden), *trees.split(trees.nodes), table).flatten(0, 1)
+            hidden = self._complete_outputs(k, outputs, trees, table)
+            trees = trees.inner
+        return hidden
+
+    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
+        """The outputs of layer k at the places before the trees' last hop, shape (B · P, H)."""
+        return hidden
+
+    def full(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
+        """Logits of all nodes from their full neighbourhoods, without dropout, shape (n, C).
+
+        Args:
+            x: features of all nodes, shape (n, F).
+            adjacency: what :meth:`aggregation` gives.
+            z: mended embeddings of all nodes, for an embedding-fused encoder; none means zero.
+        """
+        hidden: Any = x
+        for k, layer in enumerate(self.layers):
+            inputs = hidden.relu() if k else x
+            hidden = self._complete_full(k, layer.full(inputs @ layer.weight, adjacency), z)
+        return hidden
+
+    def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
+        return hidden
+
+
+class MLP(LayeredEncoder):
+    """L linear maps of a node's own features."""
+
+
+class GCN(LayeredEncoder):
+    """Graph convolutional network."""
+
+    @staticmethod
+    def new_layer(inputs: int, outputs: int, last: bool) -> Layer:
+        """A graph convolution."""
+        return GCNLayer(inputs, outputs)
+
+    @staticmethod
+    def aggregation(graph: Graph) -> sp.csr_matrix:
+        """D̂^(−1/2) (A + I) D̂^(−1/2)."""
+        return normalised_adjacency(graph)
+
+
+class GAT(LayeredEncoder):
+    """Graph attention network."""
+
+    @staticmethod
+    def new_layer(inputs: int, outputs: int, last: bool) -> Layer:
+        """Several heads, whose outputs are joined, or in the last layer one."""
+        return GATLayer(inputs, outputs, 1 if last or outputs % HEADS else HEADS)
+
+
+class FusedMLP(Fusions, MLP):  # type: ignore[misc]
+    """An MLP with embeddings z̄."""
+
+
+class FusedGCN(Fusions, GCN):  # type: ignore[misc]
+    """A GCN with embeddings z̄."""
+
+
+class FusedGAT(Fusions, GAT):  # type: ignore[misc]
+    """A GAT with embeddings z̄."""
+
+
+FusedClassifier = FusedGNN | FusedSAGE | FusedMLP | FusedGCN | FusedGAT
+"""A classifier that reads embeddings z̄ beside features and edges."""
+
+Encoder = GraphSAGE | ClosedGNN | LayeredEncoder
+"""A classifier that reads features and edges, and nothing else."""
+
+ENCODERS: dict[str, Any] = {"sage": GraphSAGE, "closed": ClosedGNN, "gcn": GCN, "gat": GAT, "mlp": MLP}
+FUSED: dict[str, Callable[..., Any]] = {"sage": FusedSAGE, "gcn": FusedGCN, "gat": FusedGAT, "mlp": FusedMLP}
+"""The encoders with embeddings z̄ added to each layer; those with closed neighbourhoods are :class:`feddep.nn.fused.FusedGNN`."""
+
+
+def new_encoder(name: str, *sizes: Any) -> Any:
+    """An encoder without weights yet; ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`."""
+    return ENCODERS[name](*sizes)
+
+
+def fused_classifier(layout: Layout, *sizes: Any, encoder: str = "sage") -> Any:
+    """An embedding-fused classifier without weights yet; ``sizes`` are the arguments of :class:`feddep.nn.fused.FusedGNN`.
+
+    The layout ``paper`` has layers of its own, closed neighbourhoods; the others add embeddings to the layers of the ``encoder``.
+
+    Raises:
+        ConfigError: if the layout is not one of the encoder's.
+    """
+    if encoder == "closed" or layout == "paper":
+        if encoder not in ("sage", "closed") or layout == "chained":
+            raise ConfigError(
+                f"fused is {layout} and the setting's encoder is {encoder}; "
+                "paper goes with sage or closed, authors with any encoder, chained with any but closed"
+            )
+        return FusedGNN(*sizes)
+    return FUSED[encoder](*sizes, chained=layout == "chained")
