@@ -221,6 +221,9 @@ class Study(Parameters):
     """what is made of the runs, see below"""
     title: Title = ""
     """heading of its table and figure"""
+    score: Literal["validation", "global_validation"] = "validation"
+    """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly mended, subgraphs, or of the same nodes
+    on the global graph, classified as its test nodes are (`global_validation`)"""
     runs: Annotated[list[Block], Field(min_length=1)]
     """the runs; a block's keys are those of the next table"""
 

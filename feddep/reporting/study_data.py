@@ -36,6 +36,7 @@ class Study:
             ``options``, None where the entry has no such option or the study leaves it as it is.
         options: what the study gives several values: the column, and whose option it is (a key of :data:`SECTIONS`).
         short: for each key of :data:`SECTIONS` the spelled names, without the options that have a column of their own.
+        score: column of ``runs`` that a grid ranks by.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Study:
     runs: pd.DataFrame
     options: dict[str, str]
     short: dict[str, dict[str, str]]
+    score: str = "validation"
 
     @property
     def points(self) -> pd.DataFrame:
@@ -109,7 +111,7 @@ def assemble(config: Config, name: str, finished: list[FinishedRun]) -> Study:
         for part in SECTIONS
     }
     title = config["studies"][name]["title"] or name
-    return Study(name, title, finished, table, options, short)
+    return Study(name, title, finished, table, options, short, config["studies"][name]["score"])
 
 
 def _varied(config: Config, section: str, names: list[str]) -> dict[str, list[str]]:

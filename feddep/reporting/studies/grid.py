@@ -14,8 +14,8 @@ from feddep.reporting.study_data import Study, ordered
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-Readings of a method, ranked by validation accuracy at each run's best round; test nodes are not looked at. A cell is a dataset,
-number of clients and seed that every reading was run on. *difference*: of a reading's validation accuracy from the mean of all
+Readings of a method, ranked by accuracy of validation nodes at each run's best round: on the clients' own, possibly mended
+subgraphs, or, where the heading says so, as the test nodes are classified; test nodes are not looked at. A cell is a dataset, number of clients and seed that every reading was run on. *difference*: of a reading's validation accuracy from the mean of all
 readings in the same cell, averaged over the cells, so that an easy dataset counts no more than a hard one, ± its standard error
 over the cells. Of an option's value: the same, averaged over the readings that have it; options that only change together
 cannot be told apart.
@@ -35,9 +35,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Raises:
         DataError: if there is no dataset, number of clients and seed that every reading was run on.
     """
-    runs = study.runs[[*READING, *CELL, "validation"]].assign(clients=study.runs["clients"].fillna(0))
+    runs = study.runs[[*READING, *CELL, study.score]].assign(clients=study.runs["clients"].fillna(0))
     readings = list(dict.fromkeys(runs[READING].itertuples(index=False, name=None)))
-    scores = runs.pivot(index=READING, columns=CELL, values="validation").loc[readings].dropna(axis="columns")
+    scores = runs.pivot(index=READING, columns=CELL, values=study.score).loc[readings].dropna(axis="columns")
+    if study.runs[study.score].isna().any():
+        missing = study.runs[study.runs[study.score].isna()].iloc[0]
+        raise DataError(f"studies.{study.name} ranks by {study.score}, which its run of {missing['framework']} did not measure")
     if scores.empty:
         raise DataError(f"the readings of the study {study.name} have no dataset, number of clients and seed in common")
     centred = scores - scores.mean()
