@@ -48,6 +48,8 @@ class Result(Schema):
 
     accuracy: BestAndLast
     validation: BestAndLast
+    global_validation: BestAndLast | None = None
+    own: BestAndLast | None = None
     best_round: int | list[int]
     clients: list[Client]
     curve: Curve

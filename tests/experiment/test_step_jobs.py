@@ -23,7 +23,7 @@ RAW: dict[str, Any] = {
 }
 OTHER: dict[str, Any] = {
     **{"optimizer": "adam", "learning_rate": 0.3, "weight_decay": 0.1, "batch_size": 3, "fanout": 2, "rounds": 3},
-    **{"local_epochs": 3, "layers": 3, "hidden_channels": 3, "dropout": 0.3},
+    **{"local_epochs": 3, "layers": 3, "hidden_channels": 3, "dropout": 0.3, "client_weights": "equal", "encoder": "gcn"},
 }
 """Another value of each field of a setting."""
 

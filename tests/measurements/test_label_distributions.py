@@ -36,7 +36,7 @@ def test_predictions_are_those_of_the_best_round(name, models):
     for history, of_model, row in zip(outcome.histories, label_distributions._by_model(weights), counts, strict=True):
         model = task.new_model()
         model.load_state_dict(of_model)
-        assert task.test(model) == history.best_test
+        assert task.test(model).test == history.best_test
         classes = task.evaluator.logits(model).argmax(dim=1).numpy()[task.split.test]
         assert row.tolist() == [(classes == label).sum() for label in range(task.graph.num_classes)]
     run = Run("quick", "tiny", None if name == "global" else CLIENTS, name, 0)

@@ -124,5 +124,5 @@ def test_a_client_without_validation_nodes_is_a_clear_error():
 
 def test_names():
     assert {"global", "local", "fedavg"} <= set(NAMES)
-    with pytest.raises(ConfigError, match=r"frameworks\.fedprox is not a known framework; known are .*fedavg"):
-        registry.find("fedprox")
+    with pytest.raises(ConfigError, match=r"frameworks\.fedquick is not a known framework; known are .*fedavg"):
+        registry.find("fedquick")

@@ -31,7 +31,7 @@ def divergence(name: str, setting: dict[str, Any], **changes: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", registry.frameworks())
+@pytest.mark.parametrize("name", sorted(set(registry.frameworks()) - {"scaffold"}))  # which allows no weight decay
 def test_a_classifier_that_diverges(name: str):
     sentence = divergence(name, {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2})
     assert re.match(rf"{name} diverged in round 1: the (loss of the model|weights of a layer) ", sentence)

@@ -112,8 +112,8 @@ def test_full_convolution_is_the_formula(layers, share):
     expected = logits_by_hand(task, model, received, 2, share).argmax(axis=1)
     graph = task.subgraphs()[0][0]
     right = np.flatnonzero(expected == graph.labels)
-    assert own.correct(model, np.arange(graph.num_nodes)) == len(right)
-    assert own.correct(model, right) == len(right)
+    assert own.correct(model, np.arange(graph.num_nodes)) == [len(right)]
+    assert own.correct(model, right) == [len(right)]
 
 
 def test_where_every_node_has_one_neighbour_a_mini_batch_is_the_formula():

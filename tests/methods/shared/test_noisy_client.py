@@ -22,7 +22,7 @@ def sent_update(task, privacy=None):
     plain = new_client(task, 0, part, boundary)
     client = plain
     if privacy is not None:
-        parts = (plain._model, plain._learner, plain._evaluator, part[1].val, task.setting, boundary)
+        parts = (plain._model, plain._learner, plain._evaluator, part[1], task.setting, boundary)
         client = NoisyClient(0, *parts, privacy=privacy, noise=torch_generator(0, "noise"))
     client.load(model.state_dict())
     weights, report = client.train()

@@ -1,0 +1,178 @@
+"""Encoders against PyG's layers, and their mini-batches against their full neighbourhoods."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GCNConv
+
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import NOBODY, SampledTrees, sample_trees
+from feddep.methods.framework import ANY_ENCODER
+from feddep.nn.encoders import ENCODERS, GAT, GCN, HEADS, ClosedGNN, fused_classifier, new_encoder
+from feddep.nn.feature_table import FeatureTable
+from feddep.nn.fused import FusedGNN, MendedTable
+from feddep.nn.sparse import SparseMatrix
+from feddep.training.setting import Setting
+from feddep.utils.errors import ConfigError
+from graphs import graphs, random_graph
+
+HIDDEN = 2 * HEADS
+WIDTH = 3
+
+
+def sizes(graph: Graph, layers: int = 2) -> tuple[int, int, int, int, float]:
+    return graph.num_features, HIDDEN, graph.num_classes, layers, 0.0
+
+
+def drawn(model, seed: int = 1):
+    model.reset_parameters(torch.Generator().manual_seed(seed))
+    return model
+
+
+def full(model, graph: Graph, *more: Tensor) -> Tensor:
+    return model.full(SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(model.aggregation(graph)), *more)
+
+
+def edge_index(graph: Graph) -> Tensor:
+    ends = torch.from_numpy(graph.edges().T.astype(np.int64))
+    return torch.cat([ends, ends.flip(0)], dim=1)
+
+
+@given(graphs(), st.integers(1, 3))
+def test_a_gcn_is_pygs(graph: Graph, layers: int):
+    model = drawn(GCN(*sizes(graph, layers)))
+    hidden = torch.from_numpy(graph.features.toarray())
+    for k, layer in enumerate(model.layers):
+        theirs = GCNConv(*layer.weight.shape)
+        theirs.load_state_dict({"lin.weight": layer.weight.T, "bias": layer.bias})
+        hidden = theirs(hidden.relu() if k else hidden, edge_index(graph))
+    torch.testing.assert_close(full(model, graph), hidden, rtol=1e-4, atol=1e-5)
+
+
+@given(graphs(), st.integers(1, 3))
+def test_a_gat_is_pygs(graph: Graph, layers: int):
+    model = drawn(GAT(*sizes(graph, layers)))
+    hidden = torch.from_numpy(graph.features.toarray())
+    for k, layer in enumerate(model.layers):
+        inputs, outputs = layer.weight.shape
+        theirs = GATConv(inputs, outputs // layer.heads, layer.heads)
+        state = {"lin.weight": layer.weight.T, "bias": layer.bias, "att_src": layer.source[None], "att_dst": layer.target[None]}
+        theirs.load_state_dict(state)
+        hidden = theirs(hidden.relu() if k else hidden, edge_index(graph))
+    torch.testing.assert_close(full(model, graph), hidden, rtol=1e-4, atol=1e-5)
+
+
+def test_an_mlp_sees_no_edges():
+    graph = random_graph(12, 30)
+    model = drawn(new_encoder("mlp", *sizes(graph)))
+    other = Graph.from_edges(graph.edges()[:3], graph.features, graph.labels, graph.num_classes)
+    torch.testing.assert_close(full(model, graph), full(model, other), rtol=0, atol=0)
+    first, last = (nn.functional.linear for _ in range(2))
+    x = torch.from_numpy(graph.features.toarray())
+    hidden = first(x, model.layers[0].weight.T, model.layers[0].bias).relu()
+    torch.testing.assert_close(full(model, graph), last(hidden, model.layers[1].weight.T, model.layers[1].bias))
+
+
+def every_neighbour_once(graph: Graph, degree: int, layers: int) -> SampledTrees:
+    """Trees of a graph whose nodes all have this degree, with every neighbour in them once."""
+    nodes = np.arange(graph.num_nodes, dtype=np.int32)[:, None]
+    neighbours = graph.indices.reshape(graph.num_nodes, degree)
+    for _ in range(layers):
+        nodes = np.concatenate([nodes, neighbours[nodes].reshape(len(nodes), -1)], axis=1, dtype=np.int32)
+    return SampledTrees(nodes, (degree,) * layers)
+
+
+@pytest.mark.parametrize("name", ANY_ENCODER)
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_mini_batch_with_every_neighbour_is_the_full_neighbourhood(name: str, layers: int):
+    ring = random_graph(9, 1)
+    edges = [(v, (v + step) % 9) for v in range(9) for step in (1, 2)]
+    ring = Graph.from_edges(np.array(edges), ring.features, ring.labels, ring.num_classes)
+    model = drawn(new_encoder(name, *sizes(ring, layers)))
+    logits = model(every_neighbour_once(ring, 4, layers), FeatureTable(ring.features, "cpu", ring.degrees))
+    torch.testing.assert_close(logits, full(model, ring), rtol=1e-4, atol=1e-5)
+
+
+def test_a_sampled_gcn_layer_is_right_in_the_mean():
+    graph = random_graph(12, 40, seed=3)
+    model = drawn(GCN(*sizes(graph, 1)))
+    table = FeatureTable(graph.features, "cpu", graph.degrees)
+    roots = np.repeat(np.arange(12), 4000)
+    logits = model(sample_trees(graph, roots, (2,), np.random.default_rng(0)), table).detach().view(12, 4000, -1)
+    error = logits.std(dim=1) / 4000**0.5
+    assert ((logits.mean(dim=1) - full(model, graph).detach()).abs() <= 5 * error + 1e-5).all()
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "closed"])
+def test_nobody_and_repeated_draws_count_for_nothing(name: str):
+    graph = Graph.from_edges(np.array([(0, 1)]), np.eye(3), np.zeros(3), 2)
+    model = drawn(new_encoder(name, *sizes(graph, 1)))
+    nodes = np.array([[0, 1, 1, 1], [2, NOBODY, NOBODY, NOBODY]], dtype=np.int32)
+    logits = model(SampledTrees(nodes, (3,)), FeatureTable(graph.features, "cpu", graph.degrees))
+    torch.testing.assert_close(logits, full(model, graph)[[0, 2]], rtol=1e-4, atol=1e-5)
+
+
+def test_closed_layers_are_the_fused_ones_without_embeddings():
+    graph = random_graph(10, 30)
+    fused, closed = drawn(FusedGNN(graph.num_features, WIDTH, *sizes(graph)[1:])), ClosedGNN(*sizes(graph))
+    for mine, theirs in zip(closed.layers, fused.layers, strict=True):
+        mine.weight.data = theirs.weight.detach()[: theirs.widths[0]].clone()
+    torch.testing.assert_close(full(closed, graph), full(fused, graph))
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
+def test_an_encoder_fused_with_zero_embeddings_is_the_encoder(name: str):
+    graph = random_graph(10, 30)
+    plain = drawn(new_encoder(name, *sizes(graph)))
+    fused = drawn(fused_classifier("authors", graph.num_features, WIDTH, *sizes(graph)[1:], encoder=name))
+    trees = sample_trees(graph, np.arange(10), (3, 3), np.random.default_rng(0))
+    table = MendedTable(graph.features, torch.zeros(10, WIDTH), graph.degrees)
+    expected = plain(trees, FeatureTable(graph.features, "cpu", graph.degrees))
+    torch.testing.assert_close(fused(trees, table), expected, rtol=0, atol=0)
+    torch.testing.assert_close(full(fused, graph, torch.zeros(10, WIDTH)), full(plain, graph), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
+@pytest.mark.parametrize("layout", ["authors", "chained"])
+def test_fusions_are_their_equation(name: str, layout: str):
+    graph, z = random_graph(10, 0), torch.randn(10, WIDTH, generator=torch.Generator().manual_seed(0))
+    model = drawn(fused_classifier(layout, graph.num_features, WIDTH, *sizes(graph)[1:], encoder=name))
+    plain = new_encoder(name, *sizes(graph))
+    plain.load_state_dict({key: value for key, value in model.state_dict().items() if key in plain.state_dict()})
+    if layout == "chained":
+        first = z @ model.fusions[0] + model.biases[0]
+        added = [first, first @ model.fusions[1] + model.biases[1]]
+    else:
+        added = [z @ fusion for fusion in model.fusions]
+    # Without edges the two layers can be applied one after the other.
+    layers = [new_encoder(name, *shape, 1, 0.0) for shape in ((graph.num_features, 1, HIDDEN), (HIDDEN, 1, graph.num_classes))]
+    for k, single in enumerate(layers):
+        kind = "convolution" if name == "sage" else "layer"
+        own = {
+            key.replace(f"{kind}{k}.", f"{kind}0."): value for key, value in plain.state_dict().items() if f"{kind}{k}." in key
+        }
+        if name == "gat" and not k:  # one layer alone would be a last one, with a single head
+            single.layers[0] = GAT.new_layer(graph.num_features, HIDDEN, False)
+            single.layer0 = single.layers[0]
+        single.load_state_dict(own)
+    hidden = full(layers[0], graph) + added[0]
+    rectified = Graph.from_edges(graph.edges(), hidden.detach().relu().numpy(), graph.labels, graph.num_classes)
+    expected = full(layers[1], rectified) + added[1]
+    torch.testing.assert_close(full(model, graph, z), expected, rtol=1e-4, atol=1e-5)
+    trees = sample_trees(graph, np.arange(10), (2, 2), np.random.default_rng(0))
+    torch.testing.assert_close(model(trees, MendedTable(graph.features, z, graph.degrees)), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("layout", "encoder"), [("paper", "gcn"), ("chained", "closed")])
+def test_layouts_that_an_encoder_has_not(layout, encoder: str):
+    with pytest.raises(ConfigError, match=rf"fused is {layout} and the setting's encoder is {encoder}; paper goes with"):
+        fused_classifier(layout, 4, WIDTH, HIDDEN, 2, 2, 0.0, encoder=encoder)
+
+
+def test_every_encoder_can_be_named():
+    assert set(ANY_ENCODER) == set(ENCODERS)
+    for name in ANY_ENCODER:
+        assert Setting(encoder=name).encoder == name
