@@ -217,13 +217,15 @@ class Study(Parameters):
 
     name: Name
     """name of its folder"""
-    kind: Literal["sweep", "curves", "grid", "paired", "headroom", "privacy", "tradeoff"]
+    kind: Literal["sweep", "curves", "grid", "paired", "headroom", "privacy", "tradeoff", "tuned"]
     """what is made of the runs, see below"""
     title: Title = ""
     """heading of its table and figure"""
     score: Literal["validation", "global_validation"] = "validation"
-    """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly mended, subgraphs, or of the same nodes
-    on the global graph, classified as its test nodes are (`global_validation`)"""
+    """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly mended, subgraphs, or of the same
+    nodes on the global graph, classified as its test nodes are (`global_validation`)"""
+    search_seeds: Seeds | None = None
+    """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
     runs: Annotated[list[Block], Field(min_length=1)]
     """the runs; a block's keys are those of the next table"""
 

@@ -74,8 +74,8 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
     Returns:
         setting, dataset, clients (NA where the framework sees the whole graph), framework, seed;
         best and last: test accuracy at the round best on validation and after the last round;
-        validation: validation accuracy at that best round; global_validation: that of the same nodes on the global graph, as it is
-        tested, and own: test accuracy where each node is classified by its owner on its own subgraph, NaN where not measured;
+        validation: validation accuracy at that best round; global_validation: that of the same nodes on the global graph, as it
+        is tested, and own: test accuracy where each node is classified by its owner on its own subgraph, NaN if not measured;
         client_accuracies: list of the clients' own test accuracies where each has its own model, else empty;
         rounds, best_round (mean over clients where each has its own);
         bytes: all bytes that crossed any client's border, in either direction.

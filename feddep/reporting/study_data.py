@@ -37,6 +37,7 @@ class Study:
         options: what the study gives several values: the column, and whose option it is (a key of :data:`SECTIONS`).
         short: for each key of :data:`SECTIONS` the spelled names, without the options that have a column of their own.
         score: column of ``runs`` that a grid ranks by.
+        search_seeds: seeds of the runs that hyperparameters are chosen by.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Study:
     options: dict[str, str]
     short: dict[str, dict[str, str]]
     score: str = "validation"
+    search_seeds: tuple[int, ...] = ()
 
     @property
     def points(self) -> pd.DataFrame:
@@ -111,7 +113,8 @@ def assemble(config: Config, name: str, finished: list[FinishedRun]) -> Study:
         for part in SECTIONS
     }
     title = config["studies"][name]["title"] or name
-    return Study(name, title, finished, table, options, short, config["studies"][name]["score"])
+    entry_of = config["studies"][name]
+    return Study(name, title, finished, table, options, short, entry_of["score"], tuple(entry_of["search_seeds"] or ()))
 
 
 def _varied(config: Config, section: str, names: list[str]) -> dict[str, list[str]]:

@@ -21,7 +21,7 @@ from feddep.utils.errors import ConfigError
 if TYPE_CHECKING:
     from feddep.config.loading import Config
 
-FURTHER_TABLES = {"curves": ("rounds",), "grid": ("main_effects",)}
+FURTHER_TABLES = {"curves": ("rounds",), "grid": ("main_effects",), "tuned": ("choices",)}
 """Tables that a kind has beside ``table``."""
 
 

@@ -1,0 +1,153 @@
+"""Kind ``tuned``: every framework with hyperparameters of its own, chosen for each dataset on validation nodes.
+
+The runs of ``search_seeds`` are trials: settings and variants of a framework.  All frameworks have equally many on a dataset.  The
+other runs are of what was chosen; the table compares them with those of the framework that the first block names first.
+"""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from feddep.config import variants
+from feddep.reporting import comparisons, drawing
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import records
+from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets, sort_frameworks
+from feddep.reporting.main_table import SIGNIFICANT
+from feddep.reporting.study_data import Study
+from feddep.utils.errors import DataError
+
+SHOWS = """\
+Each framework has the hyperparameters that did best on the validation nodes of a seed that is in no table, among equally many trials
+for each framework and dataset; the last table names them. Test accuracy at the round that is best on validation nodes, mean ± sample
+standard deviation over seeds that the search has not seen; a framework on the whole graph stands beside every M. Differences
+are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of the table.
+"""
+_POINT = ["setting", "framework"]
+
+
+def tables(study: Study) -> dict[str, pd.DataFrame]:
+    """``table``: a row a framework, dataset and number of clients; ``choices``: a row a framework and dataset.
+
+    Returns:
+        In ``table``: dataset, clients, framework, reference; mean and std of test accuracy; seeds, mean_difference, low, high, p and
+        p_holm of the differences from the reference, see :func:`feddep.reporting.comparisons.paired_t_test`.
+        In ``choices``: framework, dataset, trials, chosen_setting and chosen_framework as they are spelled, validation (its mean
+        over the search's runs) and median_validation, that of all trials.
+
+    Raises:
+        DataError: if frameworks had unequal numbers of trials, or a run is of other hyperparameters than were chosen.
+    """
+    runs = study.runs.assign(name=[variants.base(spelled) for spelled in study.runs["framework"]])
+    searched = runs["seed"].isin(study.search_seeds)
+    choices = _choices(study.name, runs[searched])
+    chosen = {(row["framework"], row["dataset"]): row for row in records(choices)}
+    final = runs[~searched]
+    for row in records(final[["name", "dataset", *_POINT]].drop_duplicates()):
+        choice = chosen.get((row["name"], row["dataset"]))
+        if choice is None or (row["setting"], row["framework"]) != (choice["chosen_setting"], choice["chosen_framework"]):
+            found = "has no trial" if choice is None else f"chose {choice['chosen_framework']} with {choice['chosen_setting']}"
+            raise DataError(
+                f"studies.{study.name} runs {row['framework']} with {row['setting']} on {row['dataset']}, but its search {found}"
+            )
+    reference = variants.base(study.finished[0].run.framework)
+    return {"table": _compared(final.assign(setting=study.name, framework=final["name"]), reference), "choices": choices}
+
+
+def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for (framework, dataset), of in trials.groupby(["name", "dataset"], sort=False):
+        scores = of.groupby(_POINT, sort=False)["validation"].mean()
+        setting, spelled = scores.idxmax()
+        rows.append(
+            {
+                **{"framework": framework, "dataset": dataset, "trials": len(scores)},
+                **{"chosen_setting": setting, "chosen_framework": spelled},
+                **{"validation": scores.max(), "median_validation": scores.median()},
+            }
+        )
+    table = pd.DataFrame(rows)
+    if table.empty or table["trials"].nunique() > 1:
+        counted = ", ".join(f"{row['framework']} on {row['dataset']}: {row['trials']}" for row in rows)
+        raise DataError(
+            f"studies.{name} has unequal numbers of trials ({counted or 'none'}); search_seeds says which runs they are"
+        )
+    order = sort_frameworks(table["framework"]), sort_datasets(table["dataset"])
+    places = table.apply(lambda row: (order[0].index(row["framework"]), order[1].index(row["dataset"])), axis="columns")
+    return table.loc[places.sort_values().index].reset_index(drop=True)
+
+
+def _compared(runs: pd.DataFrame, reference: str) -> pd.DataFrame:
+    baseline = runs[runs["framework"] == reference]
+    rows: list[dict[str, Any]] = []
+    for dataset in sort_datasets(runs["dataset"]):
+        here = runs[runs["dataset"] == dataset]
+        for clients in sorted(baseline.loc[baseline["dataset"] == dataset, "clients"].unique()):
+            for framework in sort_frameworks(here["framework"]):
+                of = here[(here["framework"] == framework) & (here["clients"].isna() | (here["clients"] == clients))]
+                pairs = comparisons.paired(of, baseline[baseline["clients"] == clients])["difference"].to_numpy(dtype=float)
+                test = {} if framework == reference else comparisons.paired_t_test(pairs)
+                levels = {"mean": of["best"].mean(), "std": of["best"].std(ddof=1)}
+                rows.append(
+                    {"dataset": dataset, "clients": clients, "framework": framework, "reference": reference, **levels, **test}
+                )
+    columns = ["dataset", "clients", "framework", "reference", "mean", "std", "seeds", "mean_difference", "low", "high", "p"]
+    table = pd.DataFrame(rows).reindex(columns=columns)
+    table["p_holm"] = comparisons.holm(table["p"].to_numpy(dtype=float))
+    return table.astype({"clients": "Int64", "seeds": "Int64"})
+
+
+def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
+    """Accuracies, differences, and what was chosen."""
+    table, choices = tables["table"], tables["choices"]
+    places = list(dict.fromkeys(zip(table["dataset"], table["clients"], strict=True)))
+    found = {(line["framework"], line["dataset"], line["clients"]): line for line in records(table)}
+    names = sort_frameworks(table["framework"])
+    header = ["framework", *(place_title(*place) for place in places)]
+    levels, gaps = [], []
+    for name in names:
+        lines = [found.get((name, *place), {}) for place in places]
+        levels.append([framework_title(name), *(md.plus_minus(line.get("mean"), line.get("std")) for line in lines)])
+        if name != table["reference"].iloc[0]:
+            gaps.append([framework_title(name), *(_difference(line) for line in lines)])
+    chosen = [
+        [
+            *(framework_title(row["framework"]), dataset_title(row["dataset"]), row["chosen_setting"]),
+            *(row["chosen_framework"], md.plus_minus(row["validation"], None), md.plus_minus(row["median_validation"], None)),
+        ]
+        for row in records(choices)
+    ]
+    reference = framework_title(table["reference"].iloc[0])
+    return (
+        f"{choices['trials'].iloc[0]} trials for each framework and dataset.\n\n## Accuracy\n\n{md.table(header, levels)}\n"
+        f"## Difference from {reference}\n\n{md.table(header, gaps)}\n## What was chosen\n\n"
+        + md.table(["framework", "dataset", "setting", "framework as spelled", "validation", "median of trials"], chosen)
+    )
+
+
+def _difference(line: dict[str, Any]) -> str:
+    if line.get("mean_difference") is None:
+        return md.number(None, "")
+    star = " \\*" if line["p_holm"] is not None and line["p_holm"] < SIGNIFICANT else ""
+    return md.interval(line["mean_difference"], line["low"], line["high"]) + star
+
+
+def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
+    """A row a place, a colour a framework: differences from the reference; filled where significant."""
+    table = tables["table"]
+    table = table.assign(significant=table["p_holm"] < SIGNIFICANT)
+    reference = table["reference"].iloc[0]
+    lines = [{**line, "place": place_title(line["dataset"], line["clients"])} for line in records(table)]
+    rows = list(dict.fromkeys(line["place"] for line in lines))
+    names = [name for name in sort_frameworks(table["framework"]) if name != reference]
+    found = {(line["framework"], line["place"]): line for line in lines}
+    colours = {name: drawing.colour(k) for k, name in enumerate(names)}
+    with drawing.style():
+        drawn, axes = drawing.panels(1, 1, (6.4, 1.6 + len(rows) * (0.2 + 0.11 * len(names))))
+        drawing.forest(axes[0, 0], rows, {name: [found.get((name, row), {}) for row in rows] for name in names}, colours)
+        axes[0, 0].set_xlabel(f"test accuracy less that of {framework_title(reference)}, mean and 95 % interval")
+        handles = [drawing.sample(framework_title(n), color=colours[n], marker="o", linestyle="none") for n in names]
+        hollow = drawing.sample("not significant", color=drawing.INK, marker="o", markerfacecolor="white", linestyle="none")
+        drawing.head(drawn, study.title, [*handles, hollow], columns=3)
+    return drawn
