@@ -16,9 +16,10 @@ from feddep.utils.errors import DataError
 SHOWS = """\
 Readings of a method, ranked by accuracy of validation nodes at each run's best round: on the clients' own, possibly mended
 subgraphs, or, where the title says so, classified as the test nodes are; test nodes are not looked at. A cell is a dataset,
-number of clients and seed that every reading was run on. *difference*: of a reading's accuracy from the mean of all readings in the same
-cell, averaged over the cells, so that an easy dataset counts no more than a hard one, ± its standard error over the cells. Of an
-option's value: the same, averaged over the readings that have it; options that only change together cannot be told apart.
+number of clients and seed that every reading was run on. *difference*: of a reading's accuracy from the mean of all readings in
+the same cell, averaged over the cells, so that an easy dataset counts no more than a hard one, ± its standard error over the
+cells. Of an option's value: the same, averaged over the readings that have it; options that only change together cannot be told
+apart.
 """
 READING = ["setting", "framework"]
 CELL = ["dataset", "clients", "seed"]

@@ -1,10 +1,10 @@
 """Kind ``tuned``: every framework with hyperparameters of its own, chosen for each dataset on validation nodes.
 
-The runs of ``search_seeds`` are trials: settings and variants of a framework.  All frameworks have equally many on a dataset.  The
-other runs are of what was chosen; the table compares them with those of the framework that the first block names first.
+The runs of ``search_seeds`` are trials: settings and variants of a framework.  All frameworks have equally many on a dataset.
+The other runs are of what was chosen; the table compares them with those of the framework that the first block names first.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -19,10 +19,10 @@ from feddep.reporting.study_data import Study
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-Each framework has the hyperparameters that did best on the validation nodes of a seed that is in no table, among equally many trials
-for each framework and dataset; the last table names them. Test accuracy at the round that is best on validation nodes, mean ± sample
-standard deviation over seeds that the search has not seen; a framework on the whole graph stands beside every M. Differences
-are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of the table.
+Each framework has the hyperparameters that did best on the validation nodes of a seed that is in no table, among equally many
+trials for each framework and dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
+mean ± sample standard deviation over seeds that the search has not seen; a framework on the whole graph stands beside every M.
+Differences are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of the table.
 """
 _POINT = ["setting", "framework"]
 
@@ -31,8 +31,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: a row a framework, dataset and number of clients; ``choices``: a row a framework and dataset.
 
     Returns:
-        In ``table``: dataset, clients, framework, reference; mean and std of test accuracy; seeds, mean_difference, low, high, p and
-        p_holm of the differences from the reference, see :func:`feddep.reporting.comparisons.paired_t_test`.
+        In ``table``: dataset, clients, framework, reference; mean and std of test accuracy; seeds, mean_difference, low, high, p
+        and p_holm of the differences from the reference, see :func:`feddep.reporting.comparisons.paired_t_test`.
         In ``choices``: framework, dataset, trials, chosen_setting and chosen_framework as they are spelled, validation (its mean
         over the search's runs) and median_validation, that of all trials.
 
@@ -59,7 +59,7 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (framework, dataset), of in trials.groupby(["name", "dataset"], sort=False):
         scores = of.groupby(_POINT, sort=False)["validation"].mean()
-        setting, spelled = scores.idxmax()
+        setting, spelled = cast(tuple, scores.idxmax())
         rows.append(
             {
                 **{"framework": framework, "dataset": dataset, "trials": len(scores)},
@@ -70,9 +70,7 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     if table.empty or table["trials"].nunique() > 1:
         counted = ", ".join(f"{row['framework']} on {row['dataset']}: {row['trials']}" for row in rows)
-        raise DataError(
-            f"studies.{name} has unequal numbers of trials ({counted or 'none'}); search_seeds says which runs they are"
-        )
+        raise DataError(f"studies.{name} has unequal numbers of trials ({counted or 'none'}) with its search_seeds")
     order = sort_frameworks(table["framework"]), sort_datasets(table["dataset"])
     places = table.apply(lambda row: (order[0].index(row["framework"]), order[1].index(row["dataset"])), axis="columns")
     return table.loc[places.sort_values().index].reset_index(drop=True)
@@ -88,10 +86,8 @@ def _compared(runs: pd.DataFrame, reference: str) -> pd.DataFrame:
                 of = here[(here["framework"] == framework) & (here["clients"].isna() | (here["clients"] == clients))]
                 pairs = comparisons.paired(of, baseline[baseline["clients"] == clients])["difference"].to_numpy(dtype=float)
                 test = {} if framework == reference else comparisons.paired_t_test(pairs)
-                levels = {"mean": of["best"].mean(), "std": of["best"].std(ddof=1)}
-                rows.append(
-                    {"dataset": dataset, "clients": clients, "framework": framework, "reference": reference, **levels, **test}
-                )
+                where = {"dataset": dataset, "clients": clients, "framework": framework, "reference": reference}
+                rows.append({**where, "mean": of["best"].mean(), "std": of["best"].std(ddof=1), **test})
     columns = ["dataset", "clients", "framework", "reference", "mean", "std", "seeds", "mean_difference", "low", "high", "p"]
     table = pd.DataFrame(rows).reindex(columns=columns)
     table["p_holm"] = comparisons.holm(table["p"].to_numpy(dtype=float))
