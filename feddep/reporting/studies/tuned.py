@@ -22,7 +22,8 @@ SHOWS = """\
 Each framework has the hyperparameters that did best on the validation nodes of a seed that is in no table, among equally many
 trials for each framework and dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
 mean ± sample standard deviation over seeds that the search has not seen; a framework on the whole graph stands beside every M.
-Differences are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of the table.
+Differences are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of
+the table.
 """
 _POINT = ["setting", "framework"]
 
