@@ -282,6 +282,3 @@ def test_a_partition_of_another_kind_is_a_variant_of_the_dataset(copy: Workspace
     statistics = json.loads((copy.output / "partitions/mini,partition=random/m2/seed0.json").read_text())["statistics"]
     assert statistics["method"] == "random"
     assert [client["nodes"] for client in statistics["per_client"]] == [30, 30]
-    assert copy.jobs() == {}
-    copy.configure(datasets__mini__partition="random")
-    assert copy.jobs("tables") == {"partition": 1, "classify": 1, "tables": 1}  # another way to say it
