@@ -19,13 +19,14 @@ import pandas as pd
 from torch import Tensor
 
 from feddep.config import models
-from feddep.config.loading import SOURCES
+from feddep.config.loading import PARTITION, SOURCES
 from feddep.config.sentences import checked
 from feddep.datasets import cached, own_files, public_graphs, pyg
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition, louvain
+from feddep.graph.partition import Partition
+from feddep.graph.partitioners import divide
 from feddep.graph.split import PARTS, Split, random_split
 from feddep.methods import registry as methods
 from feddep.training.setting import Setting
@@ -187,13 +188,33 @@ def split(graph: Graph, seed: int = 0, train: float = 0.6, val: float = 0.2, tes
     return random_split(graph.num_nodes, {"train": train, "val": val, "test": test}, seed)
 
 
-def partition(graph: Graph, clients: int, seed: int = 0, delta: int = 20) -> Partition:
-    """Deal the Louvain communities of a graph to clients (:func:`feddep.graph.partition.louvain`).
+def partition(
+    graph: Graph,
+    clients: int,
+    seed: int = 0,
+    delta: int = 20,
+    *,
+    method: str = "louvain",
+    engine: str = "python-louvain",
+    beta: float = 1.0,
+) -> Partition:
+    """Divide a graph among clients (:func:`feddep.graph.partitioners.divide`).
+
+    Args:
+        graph: the graph.
+        clients: number of clients M.
+        seed: of all random draws.
+        delta: of ``louvain``: how far a client's number of nodes may be above n / M.
+        method: ``louvain``, ``random``, ``dirichlet`` or ``metis``.
+        engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs.
+        beta: of ``dirichlet``: its concentration; the smaller, the more are labels skewed.
 
     Raises:
-        PartitionError: if the graph has too few nodes for so many clients and this delta.
+        ConfigError: if an option is none of these or out of its range.
+        PartitionError: if the graph has too few nodes for so many clients and these options.
     """
-    return louvain(graph, clients, seed, delta)
+    options = {"method": method, "delta": delta, "engine": engine, "beta": beta}
+    return divide(graph, clients, seed, **checked(models.PartitionOptions, options, ("partition",)).model_dump())
 
 
 def run(
@@ -232,7 +253,9 @@ def run(
     found = methods.find(framework)
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
     specification = {
-        "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(exclude=set(SOURCES)),
+        "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(
+            exclude={*SOURCES, *PARTITION}
+        ),
         "setting": checked(Setting, dict(setting or {}), ("setting",)).model_dump(mode="json"),
         "framework": {"name": framework, **chosen.model_dump(mode="json")},
         "seed": seed,

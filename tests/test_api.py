@@ -63,6 +63,15 @@ def test_models_of_clients(graph: api.Graph, split: api.Split, partition: api.Pa
     assert result.ledger.empty
 
 
+def test_partitions_of_every_method(graph: api.Graph):
+    at_random = api.partition(graph, 3, method="random")
+    assert np.bincount(at_random.client).tolist() == [40, 40, 40]
+    few, many = (np.bincount(api.partition(graph, 3, method="dirichlet", beta=beta).client).max() for beta in (1e6, 0.1))
+    assert few < many
+    with pytest.raises(ConfigError, match=r'partition\.method is "spectral"; allowed: louvain, random, dirichlet, metis'):
+        api.partition(graph, 3, method="spectral")
+
+
 def test_a_partition_does_not_matter_where_there_is_none(graph: api.Graph, split: api.Split, partition: api.Partition):
     runs = [api.run("global", graph, split, given, setting=SETTING) for given in (None, partition)]
     assert runs[0].history.equals(runs[1].history)

@@ -14,7 +14,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
-CONDA_NAMES = {"pytorch": "torch", "pytorch-geometric": "torch-geometric", "snakemake-minimal": "snakemake"}
+CONDA_NAMES = {
+    "pytorch": "torch",
+    "pytorch-geometric": "torch-geometric",
+    "python-igraph": "igraph",
+    "snakemake-minimal": "snakemake",
+}
 OPTIONAL = {"ogb"}  # imported only when a dataset is asked for that needs it
 IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 

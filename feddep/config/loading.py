@@ -23,6 +23,8 @@ SOURCES = ("path", "synthetic")
 """Options of a dataset that say what graph it is, where it is none of the registry."""
 DEFAULT = "default"
 """What stands for all other datasets where a framework's parameter has a value for each."""
+PARTITION = {"partition": "method", **{f"partition_{option}": option for option in ("delta", "engine", "beta")}}
+"""Options of a dataset that stand for those of the key ``partition``."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": Setting}
 _DEPTH = 12
 """Most levels of nesting; the deepest value that means something, an option in a study's block, has eight."""
@@ -157,7 +159,7 @@ def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Confi
     resolved = checked(Configuration, raw, confirm=confirm).model_dump(mode="json")
     complete = {
         **resolved,
-        "datasets": {name: _as_in_keys(options) for name, options in resolved["datasets"].items()},
+        "datasets": {name: _dataset(options, resolved["partition"]) for name, options in resolved["datasets"].items()},
         "frameworks": {name: _framework_parameters(name, options) for name, options in resolved["frameworks"].items()},
         "studies": {study.pop("name"): {**study, "runs": _blocks(study["runs"])} for study in resolved["studies"]},
         **{key: _blocks(resolved[key]) for key in MEASURED},
@@ -206,7 +208,7 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
         if key in changes:
             raise ConfigError(f"{section}.{name}.{key} makes another graph, not a variant; give it an entry in datasets")
     changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(mode="json")
-    return _as_in_keys(changed)
+    return _dataset(changed, config["partition"]) if section == "datasets" else changed
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
@@ -257,9 +259,13 @@ def _blocks(blocks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in block.items() if value is not None} for block in blocks]
 
 
-def _as_in_keys(options: dict[str, Any]) -> dict[str, Any]:
-    """A dataset's options without what the keys of older results do not have: what is null, a share of 0 isolated nodes."""
+def _dataset(options: dict[str, Any], partition: Mapping[str, Any]) -> dict[str, Any]:
+    """A dataset's options with the partition that they leave open, and without what the keys of older results do not have.
+
+    These are a source that is null, and a share of 0 isolated nodes.
+    """
     kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
+    kept |= {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
     if "synthetic" in kept:
         kept["synthetic"] = {key: value for key, value in kept["synthetic"].items() if key != "isolated" or value}
     return kept

@@ -87,6 +87,10 @@ SourcePath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_
 Title = Annotated[str, StringConstraints(max_length=200), AfterValidator(_one_line)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
+Concentration = Annotated[float, Field(ge=0.001, le=10**6)]
+"""β of a symmetric Dirichlet distribution."""
+PartitionMethod = Literal["louvain", "random", "dirichlet", "metis"]
+LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
 Names = Annotated[list[str], Field(min_length=1), AfterValidator(_unique)]
@@ -160,6 +164,15 @@ class Dataset(Parameters):
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
     """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of `split.train`. The nodes of a
     smaller share are among those of a larger one"""
+    partition: PartitionMethod | None = None
+    """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as `cora,partition=random`. `null`,
+    here and in the next three: as the key `partition` says"""
+    partition_delta: Natural | None = None
+    """instead of `partition.delta`"""
+    partition_engine: LouvainEngine | None = None
+    """instead of `partition.engine`"""
+    partition_beta: Concentration | None = None
+    """instead of `partition.beta`"""
     path: SourcePath | None = None
     """a graph of your own ([docs/own-data.md](../docs/own-data.md)): a file `.npz` or `.pt`, or a folder with tables of nodes and
     edges; relative paths begin at the working folder. *Not in the key*, but the content of the files is"""
@@ -179,11 +192,20 @@ class SplitShares(Parameters):
 
 
 class PartitionOptions(Parameters):
-    """How Louvain communities are dealt to clients."""
+    """How nodes are divided among clients.  An option that the method does not read is not in the key."""
 
+    method: PartitionMethod = "louvain"
+    """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the nodes, at random; `dirichlet`:
+    skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`: equal shares with few edges
+    between them. *Not in the key* where it is `louvain`"""
     delta: Natural = 20
-    """communities above n/M − `delta` nodes are cut into pieces of that size, and pieces are dealt to a client as long as it
-    stays below n/M + `delta` nodes (code)"""
+    """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and pieces are dealt to a client as
+    long as it stays below n/M + `delta` nodes (code)"""
+    engine: LouvainEngine = "python-louvain"
+    """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is faster and finds others. *Not in the
+    key* where it is `python-louvain`"""
+    beta: Concentration = 1.0
+    """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
 
 
 class Block(Parameters):

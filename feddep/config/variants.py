@@ -7,7 +7,7 @@ points, every result says in its path what it is of, and any run can be asked fo
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from feddep.config.sentences import join, show
@@ -48,6 +48,12 @@ def read(spelled: str) -> tuple[str, dict[str, Any]]:
 def base(spelled: str) -> str:
     """The name of the entry."""
     return spelled.partition(",")[0]
+
+
+def restricted(spelled: str, keys: Collection[str]) -> str:
+    """A spelled name with none but these options changed."""
+    name, changes = read(spelled)
+    return spell(name, {key: value for key, value in changes.items() if key in keys})
 
 
 def combinations(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -10,15 +10,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 from feddep import training
 from feddep.config import variants
-from feddep.config.loading import Config, entry
+from feddep.config.loading import PARTITION, Config, entry
 from feddep.datasets import own_files, package_loaders, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
-from feddep.graph import partition, scaling, split
+from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import registry
 from feddep.methods.framework import Step
 from feddep.utils.storage import canonical_json
@@ -63,15 +64,34 @@ def own_fingerprint(path: str) -> str:
 
 def specification(config: Config, run: Run) -> dict[str, Any]:
     """Everything that determines a run but data and revisions: dataset options, split, partition, hyperparameters, seed."""
-    options = {key: value for key, value in entry(config, "datasets", run.dataset).items() if key != "path"}
+    given = entry(config, "datasets", run.dataset)
+    options = {key: value for key, value in given.items() if key != "path" and key not in PARTITION}
     return {
         "dataset": {"name": variants.base(run.dataset), **options},
         "split": dict(config["split"]),
-        "partition": None if run.clients is None else {"clients": run.clients, **config["partition"]},
+        "partition": None if run.clients is None else {"clients": run.clients, **partition_options(config, run.dataset)},
         "setting": entry(config, "settings", run.setting),
         "framework": {"name": variants.base(run.framework), **entry(config, "frameworks", run.framework, run.dataset)},
         "seed": run.seed,
     }
+
+
+def partition_options(config: Config, dataset: str) -> dict[str, Any]:
+    """The options of a dataset's partition that matter: those that its method reads, as :func:`feddep.graph.partitioners.divide`.
+
+    What every partition was made with before there was a choice is left out, as keys of that time do not have it.
+    """
+    given = {option: entry(config, "datasets", dataset)[key] for key, option in PARTITION.items()}
+    former = {"method": "louvain", "engine": "python-louvain"}
+    read = ("method", *partitioners.OPTIONS[given["method"]])
+    return {option: given[option] for option in read if given[option] != former.get(option)}
+
+
+def partition_modules(config: Config, dataset: str) -> tuple[ModuleType, ...]:
+    """The modules that a dataset is divided by: :mod:`feddep.graph.partition`, and beside Louvain's method with python-louvain
+    :mod:`feddep.graph.partitioners`."""
+    chosen = partition_options(config, dataset).keys() & {"method", "engine"}
+    return (partition, partitioners) if chosen else (partition,)
 
 
 def run_key(config: Config, run: Run) -> str:
@@ -79,7 +99,7 @@ def run_key(config: Config, run: Run) -> str:
     specified = specification(config, run)
     framework, parameters = registry.configured(specified["framework"])
     steps = {step.name: step.revision for step in framework.steps(parameters)}
-    revisions = {**_revisions(run.clients is not None), "steps": steps, "framework": framework.revision}
+    revisions = {**_revisions(config, run), "steps": steps, "framework": framework.revision}
     return digest({"specification": specified, "data": data_fingerprint(config, run.dataset), "revisions": revisions})
 
 
@@ -100,7 +120,7 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
-        "revisions": {**_revisions(run.clients is not None), "step": step.revision},
+        "revisions": {**_revisions(config, run), "step": step.revision},
     }
 
 
@@ -125,11 +145,14 @@ def split_key(config: Config, dataset: str, seed: int) -> str:
 
 def partition_key(config: Config, spec: PartitionSpec) -> str:
     """The content key of a partition and of its statistics."""
-    options = {"clients": spec.clients, "seed": spec.seed, **config["partition"]}
-    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revision": partition.REVISION})
+    options = {"clients": spec.clients, "seed": spec.seed, **partition_options(config, spec.dataset)}
+    revision, *others = (module.REVISION for module in partition_modules(config, spec.dataset))
+    revisions = {"revision": revision, **({"partitioners": others[0]} if others else {})}
+    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, **revisions})
 
 
-def _revisions(partitioned: bool) -> dict[str, int]:
+def _revisions(config: Config, run: Run) -> dict[str, int]:
     """Revisions of what every run or step is computed with."""
-    of_partition = {"partition": partition.REVISION} if partitioned else {}
+    modules = () if run.clients is None else partition_modules(config, run.dataset)
+    of_partition = {module.__name__.rpartition(".")[2]: module.REVISION for module in modules}
     return {"split": split.REVISION, "scaling": scaling.REVISION, "training": training.REVISION, **of_partition}

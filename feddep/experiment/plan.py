@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from feddep.config import variants
-from feddep.config.loading import Config, main_tables, table_datasets, variations
+from feddep.config.loading import PARTITION, Config, main_tables, table_datasets, variations
 from feddep.methods import registry
 from feddep.utils.errors import ConfigError
 
@@ -41,7 +41,9 @@ class Run:
     @property
     def partition(self) -> "PartitionSpec | None":
         """The partition that it is trained on; None for the whole graph."""
-        return None if self.clients is None else PartitionSpec(variants.base(self.dataset), self.clients, self.seed)
+        if self.clients is None:
+            return None
+        return PartitionSpec(variants.restricted(self.dataset, PARTITION), self.clients, self.seed)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class PartitionSpec:
     """One division of a dataset among clients.
 
     Attributes:
-        dataset: a key of ``datasets``.
+        dataset: a key of ``datasets``, or a variant of one with another partition, such as ``cora,partition=random``.
         clients: number of clients M.
         seed: one of ``seeds``.
     """

@@ -109,7 +109,8 @@ def run_fingerprint(config: Config, run: plan.Run) -> str:
     steps = framework.steps(registry.configured(keys.specification(config, run)["framework"])[1])
     functions = [framework.function, *(step.function for step in steps)]
     modules = {function.partition(":")[0] for function in functions}
-    shared = {"feddep.graph.split", "feddep.graph.scaling", *([] if run.clients is None else ["feddep.graph.partition"])}
+    of_partition = () if run.clients is None else keys.partition_modules(config, run.dataset)
+    shared = {"feddep.graph.split", "feddep.graph.scaling", *(module.__name__ for module in of_partition)}
     return fingerprint.code_fingerprint(*sorted(modules | shared))
 
 

@@ -24,7 +24,8 @@ from feddep.experiment.migration import migrated
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task
 from feddep.graph.graph import Graph
-from feddep.graph.partition import louvain, statistics
+from feddep.graph.partition import statistics
+from feddep.graph.partitioners import divide
 from feddep.graph.split import random_split
 from feddep.methods import registry
 from feddep.methods.framework import Framework
@@ -150,8 +151,8 @@ def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framewo
     """
     specification, graph = keys.specification(config, run), _graph(config, variants.base(run.dataset), folder)
     split = random_split(graph.num_nodes, config["split"], run.seed)
-    spec, delta = run.partition, config["partition"]["delta"]
-    partition = None if spec is None else louvain(graph, spec.clients, run.seed, delta)
+    options = keys.partition_options(config, run.dataset)
+    partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
     return build_task(specification, graph, split, partition, run.path), *registry.configured(specification["framework"])
 
 

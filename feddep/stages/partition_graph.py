@@ -6,18 +6,19 @@ from pathlib import Path
 from feddep.experiment import keys
 from feddep.experiment.plan import PartitionSpec
 from feddep.experiment.task_files import load_graph
-from feddep.graph.partition import louvain, statistics
+from feddep.graph.partition import statistics
+from feddep.graph.partitioners import divide
 from feddep.stages import flags
 from feddep.utils.storage import write_result
 
-HELP = "divide a graph among clients along its communities"
+HELP = "divide a graph among clients"
 COMMAND = "partition"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
     flags.add_config(parser)
-    parser.add_argument("--dataset", required=True, help="name of the dataset, for the statistics")
+    parser.add_argument("--dataset", required=True, help="name of the dataset, or of a variant such as cora,partition=random")
     parser.add_argument("--clients", type=flags.count, required=True, metavar="M", help="number of clients")
     parser.add_argument("--seed", type=flags.seed, required=True, help="seed of the run")
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to read")
@@ -33,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
     key = keys.partition_key(config, spec)
     flags.check_key(arguments, key)
     graph = load_graph(config, arguments.dataset, arguments.graph)
-    partition = louvain(graph, arguments.clients, arguments.seed, config["partition"]["delta"])
+    partition = divide(graph, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
     partition.save(arguments.output, key)
     found = {"dataset": arguments.dataset, "seed": arguments.seed, **statistics(graph, partition)}
     write_result(arguments.statistics, {"key": key, "statistics": found})

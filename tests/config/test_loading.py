@@ -80,7 +80,7 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
     assert list(config) == sorted(Configuration.model_fields)
     assert config["output"] == "results"
     assert config["split"] == {"train": 0.6, "val": 0.2, "test": 0.2}
-    assert config["partition"] == {"delta": 20}
+    assert config["partition"] == {"method": "louvain", "delta": 20, "engine": "python-louvain", "beta": 1.0}
     assert config["records"] == {"directory": "results/records", "use": True, "strict": False}
     assert config["datasets"]["tiny"]["features"] == "raw"
     assert config["datasets"]["tiny"]["synthetic"]["nodes"] == 240

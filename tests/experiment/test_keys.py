@@ -12,7 +12,7 @@ from feddep.datasets import synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment import fingerprint, keys, plan, records
 from feddep.experiment.plan import PartitionSpec, Run
-from feddep.graph import partition, scaling, split
+from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import feddep, registry
 from feddep.methods.framework import Framework
 
@@ -225,3 +225,46 @@ def test_published_records_have_the_keys_of_the_shipped_configuration():
     found = [records.of_run(config, run) for run in runs]
     places = [dataclasses.replace(each, record=ROOT / each.record) for each in found]
     assert [each.record.name for each in places if not each.matches] == []
+
+
+def of_cora(options: str) -> tuple[str, str, dict[str, Any]]:
+    """The keys of a partition and of a run on it, and what the run's specification says of it."""
+    config, run = validate(RAW), dataclasses.replace(FEDAVG, dataset=f"cora{options}")
+    assert run.partition is not None
+    specified = keys.specification(config, run)
+    assert specified["dataset"] == {"name": "cora", "features": "raw", "labelled": None}
+    return keys.partition_key(config, run.partition), keys.run_key(config, run), specified["partition"]
+
+
+def test_only_options_that_the_method_reads_are_in_a_key():
+    *before, said = of_cora("")
+    assert said == {"clients": 5, "delta": 20}  # as in records of the time before there were methods
+    for same in (",partition=louvain", ",partition_beta=3", ",partition_engine=python-louvain", ",partition_delta=20"):
+        assert of_cora(same) == (*before, said)
+    assert of_cora(",partition_engine=igraph")[2] == {"clients": 5, "delta": 20, "engine": "igraph"}
+    assert of_cora(",partition=random,partition_delta=3,partition_engine=igraph,partition_beta=3") == of_cora(",partition=random")
+    assert of_cora(",partition=random")[2] == {"clients": 5, "method": "random"}
+    assert of_cora(",partition=dirichlet,partition_beta=0.5")[2] == {"clients": 5, "method": "dirichlet", "beta": 0.5}
+    others = [",partition=metis", ",partition=random", ",partition=dirichlet", ",partition=dirichlet,partition_beta=0.5"]
+    found = [of_cora(options) for options in ("", *others, ",partition_engine=igraph", ",partition_delta=3")]
+    assert [len({each[kind] for each in found}) for kind in (0, 1)] == [7, 7]
+
+
+def test_a_dataset_has_the_partition_of_the_configuration_unless_it_says_another():
+    random, cora = altered("partition.method", "random"), altered("datasets.cora.partition", "random")
+    for config in (random, cora):
+        assert keys.partition_key(config, OF_CORA) == of_cora(",partition=random")[0]
+        assert keys.partition_key(config, PartitionSpec("cora,partition=louvain", 5, 0)) == of_cora("")[0]
+    assert keys.partition_key(random, OF_TINY) != keys.partition_key(cora, OF_TINY) == keys.partition_key(validate(RAW), OF_TINY)
+
+
+def test_what_divides_is_in_the_key_and_in_the_code(monkeypatch: pytest.MonkeyPatch):
+    before, at_random = of_cora(""), of_cora(",partition=random")
+    monkeypatch.setattr(partitioners, "REVISION", 2)
+    assert of_cora("") == before
+    assert all(new != old for new, old in zip(of_cora(",partition=random")[:2], at_random[:2], strict=True))
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(fingerprint, "code_fingerprint", lambda *modules: asked.append(modules))
+    for dataset in ("cora", "cora,partition=metis"):
+        records.run_fingerprint(validate(RAW), dataclasses.replace(FEDAVG, dataset=dataset))
+    assert ["feddep.graph.partitioners" in modules for modules in asked] == [False, True]

@@ -42,6 +42,9 @@ def test_paths():
 def test_the_partition_of_a_run():
     assert Run("quick", "cora,labelled=0.1", 5, "fedavg", 2).partition == PartitionSpec("cora", 5, 2)
     assert Run("quick", "cora", None, "global", 0).partition is None
+    skewed = Run("quick", "cora,labelled=0.1,partition=dirichlet,partition_beta=0.5", 5, "fedavg", 2).partition
+    assert skewed == PartitionSpec("cora,partition=dirichlet,partition_beta=0.5", 5, 2)
+    assert skewed.path == "cora,partition=dirichlet,partition_beta=0.5/m5/seed2"
 
 
 def test_every_combination_runs_once(config: Config):

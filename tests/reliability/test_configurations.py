@@ -13,7 +13,7 @@ from trials import number_of
 
 from feddep import api
 from feddep.config.loading import MEASURED, entry, validate
-from feddep.experiment import plan
+from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.utils.errors import FeddepError
 from feddep.utils.parameters import Parameters
@@ -126,7 +126,7 @@ def run(raw: dict[str, Any]) -> None:
     parameters = capped(entry(config, "frameworks", first.framework, first.dataset))
     graph = api.synthetic_graph(**capped(dataset["synthetic"]))
     split = api.split(graph, first.seed, **config["split"])
-    partition = first.clients and api.partition(graph, first.clients, first.seed, config["partition"]["delta"])
+    partition = first.clients and api.partition(graph, first.clients, first.seed, **keys.partition_options(config, first.dataset))
     result = api.run(
         first.framework.partition(",")[0],
         graph,

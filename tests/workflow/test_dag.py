@@ -272,3 +272,13 @@ def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tm
     environment = {**os.environ, "PYTHONPATH": str(workspace.directory)}
     subprocess.run([sys.executable, "-m", "feddep", "classify", *map(str, flags)], env=environment, check=True)
     assert json.loads(files["metrics"].read_text())["result"] == workspace.result("mini/m2/feddep/seed0")["result"]
+
+
+def test_a_partition_of_another_kind_is_a_variant_of_the_dataset(copy: Workspace):
+    run = FEDAVG.replace("mini/", "mini,partition=random/")
+    assert copy.jobs(metrics(run)) == {"partition": 1, "classify": 1}  # the graph and its split are there
+    copy.run(metrics(run))
+    assert copy.result(run)["result"]["specification"]["partition"] == {"clients": 2, "method": "random"}
+    statistics = json.loads((copy.output / "partitions/mini,partition=random/m2/seed0.json").read_text())["statistics"]
+    assert statistics["method"] == "random"
+    assert [client["nodes"] for client in statistics["per_client"]] == [30, 30]

@@ -62,7 +62,7 @@ rule partition:
     """Which client owns each node, and what that division loses."""
     message: "Divide {wildcards.dataset} among {wildcards.clients} clients, seed {wildcards.seed}"
     input:
-        graph=f"{OUTPUT}/graphs/{{dataset}}.safetensors",
+        graph=lambda wildcards: f"{OUTPUT}/graphs/{variants.base(wildcards.dataset)}.safetensors",
     output:
         partition=f"{OUTPUT}/partitions/{{dataset}}/m{{clients}}/seed{{seed}}.safetensors",
         statistics=f"{OUTPUT}/partitions/{{dataset}}/m{{clients}}/seed{{seed}}.json",

@@ -1,0 +1,158 @@
+"""Every way to divide a graph among M clients: along communities, at random, with skewed labels, or by a balanced cut."""
+
+import random
+from typing import Any
+
+import numpy as np
+
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition, deal, louvain, modularity
+from feddep.utils.errors import PartitionError
+from feddep.utils.seeding import derive_seed, generator
+
+REVISION = 1
+"""Raised when the same options give another partition, by other means than python-louvain (:mod:`feddep.graph.partition`)."""
+OPTIONS: dict[str, tuple[str, ...]] = {"louvain": ("delta", "engine"), "random": (), "dirichlet": ("beta",), "metis": ()}
+"""Methods, and the options that each of them reads."""
+_TRIES = 1000
+"""How often the shares of a Dirichlet partition are drawn."""
+_FEW = 10
+"""A client of a Dirichlet partition has at least so many nodes (Li et al. 2022, code)."""
+
+
+def divide(
+    graph: Graph,
+    clients: int,
+    seed: int,
+    method: str = "louvain",
+    delta: int = 20,
+    engine: str = "python-louvain",
+    beta: float = 1.0,
+) -> Partition:
+    """Divide a graph among ``clients`` clients.
+
+    Args:
+        graph: the graph to divide, n nodes.
+        clients: number of clients M.
+        seed: seed of the run; all draws come from its stream "partition".
+        method: ``louvain``: communities, dealt by :func:`feddep.graph.partition.deal`; ``random``: :func:`at_random`;
+            ``dirichlet``: :func:`with_label_skew`; ``metis``: :func:`balanced_cut`.
+        delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
+        engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`), which is for large graphs.
+        beta: of ``dirichlet``, see :func:`with_label_skew`.
+
+    Raises:
+        PartitionError: if the graph has too few nodes for so many clients and these options.
+    """
+    if method == "louvain" and engine == "python-louvain":
+        return louvain(graph, clients, seed, delta)
+    if method not in OPTIONS or engine not in ("python-louvain", "igraph"):
+        raise PartitionError(
+            f"partition is {method} with the engine {engine}; there are {', '.join(OPTIONS)}, and igraph for louvain"
+        )
+    if not 1 <= clients <= graph.num_nodes:
+        n = graph.num_nodes
+        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be divided among 1 to {n} clients")
+    facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
+    if method == "louvain":
+        communities = igraph_communities(graph, seed)
+        dealt = deal(communities, clients, delta)
+        found: dict[str, Any] = {
+            "engine": engine,
+            "communities": int(communities.max()) + 1,
+            "modularity": modularity(graph, communities),
+        }
+        return Partition(dealt.client, clients, {**facts, **found, **dealt.facts})
+    if method == "dirichlet":
+        owner = with_label_skew(graph, clients, seed, beta)
+    else:
+        owner = (at_random if method == "random" else balanced_cut)(graph, clients, seed)
+    return Partition(owner, clients, facts)
+
+
+def igraph_communities(graph: Graph, seed: int) -> np.ndarray:
+    """Communities of high modularity (Blondel et al. 2008, as implemented by igraph), many times faster than python-louvain.
+
+    Returns:
+        Community of each node, numbered by their smallest nodes; int64, shape (n,).
+    """
+    import igraph  # here, because only who divides a graph needs it
+
+    igraph.set_random_number_generator(random.Random(derive_seed(seed, "partition")))
+    try:
+        found = igraph.Graph(graph.num_nodes, graph.edges()).community_multilevel(weights=None).membership
+    finally:
+        igraph.set_random_number_generator(random)  # igraph's default
+    _, first, community = np.unique(found, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[community].astype(np.int64)
+
+
+def at_random(graph: Graph, clients: int, seed: int) -> np.ndarray:
+    """Owners drawn uniformly among the divisions in which the numbers of nodes differ by at most one; int64, shape (n,)."""
+    return generator(seed, "partition").permutation(np.arange(graph.num_nodes) % clients)
+
+
+def with_label_skew(graph: Graph, clients: int, seed: int, beta: float) -> np.ndarray:
+    """Owners by class, shares from a Dirichlet distribution: the distribution-based label skew of Li et al. (2022).
+
+    For each class the shares of the M clients are drawn from Dir(β, …, β), and its nodes, in random order, are cut at the sums
+    of these shares, rounded down.  All shares are drawn again until every client has at least 10 nodes, or ⌊n / (2M)⌋ (at least
+    1) where that is less.  Unlike the code of Li et al., no client is passed over for having n / M nodes already.
+
+    Args:
+        graph: the graph, n nodes.
+        clients: number of clients M, at most n.
+        seed: seed of the run.
+        beta: concentration β; large: every client has the classes' shares of the graph; small: few classes.
+
+    Returns:
+        Owner of each node; int64, shape (n,).
+
+    Raises:
+        PartitionError: if a client had too few nodes in each of 1,000 draws.
+    """
+    draws = generator(seed, "partition")
+    by_class = [nodes for label in range(graph.num_classes) if len(nodes := np.flatnonzero(graph.labels == label))]
+    sizes = np.array([[len(nodes)] for nodes in by_class])
+    least = max(1, min(_FEW, graph.num_nodes // (2 * clients)))
+    for _ in range(_TRIES):
+        shares = draws.dirichlet(np.full(clients, beta), len(by_class))
+        ends = np.minimum(np.cumsum(shares, axis=1) * sizes, sizes).astype(np.int64)
+        counts = np.diff(np.hstack([0 * sizes, ends[:, :-1], sizes]))
+        if counts.sum(axis=0).min() >= least:
+            break
+    else:
+        raise PartitionError(
+            f"partition.beta is {beta:g}, and in {_TRIES} draws of shares for {clients} clients there was always one with fewer "
+            f"than {least} nodes; a larger beta or fewer clients (key clients) are needed"
+        )
+    owner = np.empty(graph.num_nodes, dtype=np.int64)
+    for nodes, of_clients in zip(by_class, counts, strict=True):
+        owner[draws.permutation(nodes)] = np.repeat(np.arange(clients), of_clients)
+    return owner
+
+
+def balanced_cut(graph: Graph, clients: int, seed: int) -> np.ndarray:
+    """Owners by METIS's multilevel k-way partitioning (Karypis and Kumar 1998), which seeks the fewest edges between clients.
+
+    Its tolerance is METIS's own: a client has at most 1.03 n / M nodes where METIS can arrange it.
+
+    Returns:
+        Owner of each node; int64, shape (n,).
+
+    Raises:
+        PartitionError: if METIS leaves a client without nodes, as it may with few nodes a client.
+    """
+    import pymetis  # here, because only who divides a graph needs it
+
+    adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices.astype(np.int64))
+    options = pymetis.Options(seed=derive_seed(seed, "partition") % 2**31)
+    _, parts = pymetis.part_graph(clients, adjacency, recursive=False, options=options)
+    owner = np.array(parts, dtype=np.int64)
+    empty = np.flatnonzero(np.bincount(owner, minlength=clients) == 0)
+    if len(empty):
+        raise PartitionError(
+            f"METIS divides {graph.num_nodes} nodes so that {len(empty)} of {clients} clients have none; "
+            "fewer clients (key clients) or another partition.method are needed"
+        )
+    return owner

@@ -1,0 +1,170 @@
+"""Ways to divide a graph: what holds for all of them, what each promises, and what is refused."""
+
+import hashlib
+import random
+
+import igraph
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feddep.datasets.synthetic import planted_partition
+from feddep.experiment.file_schemas import PartitionStatistics
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition, find_communities, louvain, modularity, statistics
+from feddep.graph.partitioners import OPTIONS, REVISION, balanced_cut, divide, igraph_communities
+from feddep.utils.errors import PartitionError
+from feddep.utils.schemas import check
+
+WAYS = [*({"method": method} for method in OPTIONS), {"method": "louvain", "engine": "igraph"}]
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return planted_partition(600, 4, 12, 64, 6.0, 1.0, 8, 0.5, seed=0)
+
+
+def named(way: dict[str, str]) -> str:
+    return "-".join(way.values())
+
+
+@pytest.mark.parametrize("way", WAYS[1:], ids=named)
+@settings(max_examples=20)
+@given(clients=st.integers(1, 12), seed=st.integers(0, 2**63 - 1))
+def test_every_node_has_one_owner_and_every_client_a_node(graph: Graph, way: dict[str, str], clients: int, seed: int):
+    found = divide(graph, clients, seed, **way)
+    assert found.num_clients == clients
+    assert (found.client.dtype, found.client.shape) == (np.int64, (600,))
+    sizes = np.bincount(found.client, minlength=clients)
+    assert len(sizes) == clients
+    assert sizes.min() >= 1
+    most = {"louvain": 600 // clients + 20, "random": -(-600 // clients), "dirichlet": 600, "metis": 1.03 * 600 / clients + 1}
+    assert sizes.max() <= most[way["method"]]
+    assert sizes.min() >= {"random": 600 // clients, "dirichlet": 10}.get(way["method"], 1)
+
+
+@pytest.mark.parametrize("way", WAYS[1:], ids=named)
+def test_the_same_seed_gives_the_same_and_another_another(graph: Graph, way: dict[str, str]):
+    first, again, *others = (divide(graph, 5, seed, **way).client for seed in (0, 0, 1, 2, 3))
+    np.testing.assert_array_equal(first, again)
+    assert any((first != other).any() for other in others)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_the_partition_of_this_revision(way: dict[str, str]):
+    """Whoever changes a partition raises its revision, here and in the module."""
+    made = divide(planted_partition(240, 4, 12, 64, 2.0, 3.0, 8, 0.5, seed=0), 5, 3, **way).client.astype("<i8")
+    known = {
+        1: {
+            "louvain": "83c217b42f55",
+            "random": "60c483f97c2b",
+            "dirichlet": "44e2a3800e46",
+            "metis": "6d3543a1808e",
+            "louvain-igraph": "69730225c555",
+        }
+    }
+    assert hashlib.sha256(made.tobytes()).hexdigest()[:12] == known[REVISION][named(way)]
+
+
+def test_louvain_is_what_it_was(graph: Graph):
+    made, before = divide(graph, 5, 3, delta=15), louvain(graph, 5, 3, 15)
+    np.testing.assert_array_equal(made.client, before.client)
+    assert made.facts == before.facts  # no method among them: records of before have none
+    assert divide(graph, 5, 3, "random").facts == {"method": "random", "cut_nodes": 0}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_statistics_of_all(graph: Graph, way: dict[str, str]):
+    numbers = statistics(graph, divide(graph, 5, 0, **way))
+    check("seed0.json", "such statistics", PartitionStatistics, numbers)  # as the table of partitions does
+    assert numbers.get("method", "louvain") == way["method"]
+    assert sum(client["edges"] for client in numbers["per_client"]) + numbers["missing_edges"] == graph.num_edges
+
+
+def shares(graph: Graph, partition: Partition) -> np.ndarray:
+    """Of each client its share of the nodes of each class, shape (M, C)."""
+    held = np.array([client["classes"] for client in statistics(graph, partition)["per_client"]])
+    return held / held.sum(axis=0)
+
+
+def test_a_large_beta_gives_every_client_alike(graph: Graph):
+    np.testing.assert_allclose(shares(graph, divide(graph, 5, 0, "dirichlet", beta=1e6)), 1 / 5, atol=0.01)
+
+
+@pytest.mark.parametrize("beta", [0.3, 1.0, 5.0])
+def test_shares_are_those_of_the_dirichlet_distribution(graph: Graph, beta: float):
+    """Mean 1/M and variance (M − 1) / (M² (βM + 1)); drawing again, where a client has few nodes, is too rare to change them."""
+    drawn = np.concatenate([shares(graph, divide(graph, 2, seed, "dirichlet", beta=beta)).T for seed in range(250)])
+    variance = 1 / (4 * (2 * beta + 1))
+    assert drawn[:, 0].mean() == pytest.approx(1 / 2, abs=4 * np.sqrt(variance / 1000))
+    assert drawn[:, 0].var() == pytest.approx(variance, rel=0.15)
+
+
+def test_a_small_beta_skews_labels(graph: Graph):
+    def largest(beta: float) -> float:
+        """Mean share of a class that the client with most of it has."""
+        return float(np.mean([shares(graph, divide(graph, 3, seed, "dirichlet", beta=beta)).max(axis=0) for seed in range(20)]))
+
+    assert largest(0.1) > 0.75 > largest(1.0) > 0.5 > largest(100.0)
+
+
+def test_metis_cuts_fewer_edges_than_chance(graph: Graph):
+    cut, chance = (statistics(graph, divide(graph, 5, 0, method))["missing_edges"] for method in ("metis", "random"))
+    assert cut < 0.5 * chance
+
+
+def test_igraph_finds_communities_as_good():
+    """On a graph of Cora's number of nodes and edges, to 0.02 of modularity."""
+    cora_like = planted_partition(2708, 7, 70, 70, 3.0, 0.9, 5, 0.5, seed=0)
+    ours, theirs = (modularity(cora_like, find(cora_like, 0)) for find in (igraph_communities, find_communities))
+    assert ours > 0.6
+    assert ours == pytest.approx(theirs, abs=0.02)
+
+
+def test_igraph_communities_are_numbered_by_their_smallest_nodes(graph: Graph):
+    communities = igraph_communities(graph, 0)
+    firsts = np.unique(communities, return_index=True)[1].tolist()
+    assert communities.dtype == np.int64
+    assert firsts == sorted(firsts)
+
+
+def test_igraph_draws_from_the_seed_and_leaves_its_generator_as_it_was(graph: Graph):
+    random.seed(1)
+    first = igraph_communities(graph, 5)
+    random.seed(2)
+    np.testing.assert_array_equal(igraph_communities(graph, 5), first)
+    random.seed(3)
+    edges = igraph.Graph.Erdos_Renyi(30, m=40).get_edgelist()
+    random.seed(3)
+    assert igraph.Graph.Erdos_Renyi(30, m=40).get_edgelist() == edges
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+def test_a_graph_without_edges(way: dict[str, str]):
+    graph = Graph.from_edges(np.empty((0, 2)), np.eye(9), np.arange(9) % 3, 3)
+    assert np.bincount(divide(graph, 3, 0, delta=1, **way).client, minlength=3).min() >= 1
+
+
+@pytest.mark.parametrize("way", WAYS, ids=named)
+@pytest.mark.parametrize("clients", [0, 601])
+def test_too_few_or_too_many_clients(graph: Graph, way: dict[str, str], clients: int):
+    with pytest.raises(PartitionError, match=f"clients is {clients}; a graph of 600 nodes"):
+        divide(graph, clients, 0, **way)
+
+
+def test_shares_too_skewed_for_so_many_clients(graph: Graph):
+    with pytest.raises(PartitionError, match=r"partition\.beta is 0\.001.* 1000 draws .* 50 clients .* fewer than 6 nodes"):
+        divide(graph, 50, 0, "dirichlet", beta=0.001)
+
+
+def test_clients_that_metis_leaves_without_nodes(graph: Graph, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pymetis.part_graph", lambda *_, **__: (0, [0, 2] * 300))
+    with pytest.raises(PartitionError, match="600 nodes so that 2 of 4 clients have none"):
+        balanced_cut(graph, 4, 0)
+
+
+def test_no_such_method(graph: Graph):
+    for way in ({"method": "spectral"}, {"engine": "networkx"}):
+        with pytest.raises(PartitionError, match="there are louvain, random, dirichlet, metis, and igraph for louvain"):
+            divide(graph, 3, 0, **way)
