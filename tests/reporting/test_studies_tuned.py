@@ -1,0 +1,85 @@
+"""Tuned studies: what is chosen, with equally many trials, and differences by hand."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from fabricated_studies import finished, study
+
+from feddep.reporting.studies import tuned
+from feddep.reporting.study_data import Study
+from feddep.utils.errors import DataError
+
+SLOW, FAST = "feddep,learning_rate=0.03", "feddep,learning_rate=0.3"
+TRIALS = [
+    finished("fedavg", 9, 0.9, setting=SLOW, validation=0.6),
+    finished("fedavg", 9, 0.1, setting=FAST, validation=0.7),
+    finished("feddep,depth=1", 9, 0.9, setting=SLOW, validation=0.8),
+    finished("feddep,depth=2", 9, 0.1, setting=SLOW, validation=0.5),
+]
+DIFFERENCES = [0.02, 0.04, 0.03]
+
+
+def finals(spelled: str = "feddep,depth=1", setting: str = SLOW):
+    runs = []
+    for seed, difference in enumerate(DIFFERENCES):
+        runs += [finished("fedavg", seed, 0.5, setting=FAST), finished(spelled, seed, 0.5 + difference, setting=setting)]
+    return runs
+
+
+def made(*runs) -> Study:
+    return dataclasses.replace(study(*runs), search_seeds=(9,))
+
+
+def test_validation_chooses_and_test_nodes_do_not():
+    choices = tuned.tables(made(*TRIALS, *finals()))["choices"].set_index("framework")
+    assert choices["trials"].tolist() == [2, 2]
+    assert choices.loc["fedavg", ["chosen_setting", "chosen_framework"]].tolist() == [FAST, "fedavg"]
+    assert choices.loc["feddep", ["chosen_setting", "chosen_framework"]].tolist() == [SLOW, "feddep,depth=1"]
+    assert choices.loc["feddep", ["validation", "median_validation"]].tolist() == pytest.approx([0.8, 0.65])
+
+
+def test_differences_are_paired_across_settings():
+    study_of = made(*TRIALS, *finals())
+    table = tuned.tables(study_of)["table"]
+    assert table["framework"].tolist() == ["fedavg", "feddep"]
+    row = table.iloc[1]
+    assert row["seeds"] == 3
+    assert row["mean_difference"] == pytest.approx(np.mean(DIFFERENCES))
+    assert row["mean"] == pytest.approx(0.5 + np.mean(DIFFERENCES))
+    assert np.isnan(table.iloc[0]["mean_difference"])
+    page = tuned.markdown(study_of, tuned.tables(study_of))
+    assert "2 trials for each framework and dataset" in page
+    assert "+0.0300" in page
+
+
+def test_the_whole_graph_stands_beside_every_number_of_clients():
+    more = [finished("global", seed, 0.6, setting=FAST, clients=None) for seed in (9, 0, 1, 2)]
+    again = [finished("global", 9, 0.6, setting=SLOW, clients=None, validation=0.1)]
+    table = tuned.tables(made(*TRIALS, *more, *again, *finals()))["table"].set_index("framework")
+    assert table.loc["global", "clients"] == 5
+    assert table.loc["global", "mean_difference"] == pytest.approx(0.1)
+
+
+def test_unequal_numbers_of_trials_are_an_error():
+    with pytest.raises(
+        DataError, match=r"studies\.made_up has unequal numbers of trials \(fedavg on cora: 2, feddep on cora: 1\)"
+    ):
+        tuned.tables(made(*TRIALS[:3], *finals()))
+
+
+@pytest.mark.parametrize(("spelled", "setting"), [("feddep,depth=2", SLOW), ("feddep,depth=1", FAST)])
+def test_a_run_of_what_was_not_chosen_is_an_error(spelled: str, setting: str):
+    with pytest.raises(DataError, match=r"but its search chose feddep,depth=1 with feddep,learning_rate=0\.03"):
+        tuned.tables(made(*TRIALS, *finals(spelled, setting)))
+
+
+def test_a_run_without_a_trial_is_an_error():
+    with pytest.raises(DataError, match=r"runs halo with .* but its search has no trial"):
+        tuned.tables(made(*TRIALS, *finals(), finished("halo", 0, 0.5)))
+
+
+def test_the_figure_has_a_row_a_place():
+    study_of = made(*TRIALS, *finals())
+    axes = tuned.figure(study_of, tuned.tables(study_of)).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Cora, M=5"]
