@@ -1,0 +1,61 @@
+"""FedGCN: sums after the exchange are those of the global graph, and with two hops so are its logits."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+
+from divided import random_task, tasks
+from feddep.federation.boundary import Boundary
+from feddep.graph.graph import normalised_adjacency
+from feddep.methods.fedgcn import FedGCNParameters, fedgcn
+from feddep.methods.shared.cross_edges import cross_edges
+from feddep.nn.encoders import GCN
+from feddep.training.evaluator import Evaluator
+from framework_tasks import run_on, task_of
+
+
+@given(tasks())
+def test_the_exchange_gives_the_rows_of_the_global_graph(task):
+    edges = cross_edges(task)
+    truth = (normalised_adjacency(task.graph) @ task.graph.features).toarray()
+    for hops in (1, 2):
+        boundary = Boundary(fedgcn._messages(task, edges, hops))
+        for own, rows in zip(edges, fedgcn.exchange(task, boundary, edges, hops), strict=True):
+            known = np.concatenate([own.nodes, own.outside]) if hops == 2 else own.nodes
+            np.testing.assert_allclose(rows.numpy(), truth[known], rtol=1e-4, atol=1e-6)
+
+
+def test_with_two_hops_owners_classify_as_on_the_global_graph():
+    result = run_on(task_of("fedgcn"), "fedgcn")
+    history = result.histories[0]
+    assert [right / nodes for right, nodes in history.own_test] == pytest.approx(history.test)
+
+
+def test_with_one_hop_they_do_not():
+    history = run_on(task_of("fedgcn"), "fedgcn", hops=1).histories[0]
+    assert [right / nodes for right, nodes in history.own_test] != pytest.approx(history.test)
+
+
+def test_it_is_a_gcn_on_the_global_graph():
+    task = random_task()
+    model, plain = fedgcn.new_model(task), GCN(*task.model_sizes)
+    plain.load_state_dict(model.state_dict())
+    aggregated = normalised_adjacency(task.graph) @ task.graph.features
+    summed = dataclasses.replace(task.graph, features=aggregated.tocsr())
+    found = Evaluator(summed, "cpu", normalised_adjacency).logits(model)
+    torch.testing.assert_close(found, Evaluator(task.graph, "cpu", normalised_adjacency).logits(plain), rtol=1e-4, atol=1e-5)
+
+
+def test_what_crosses_is_counted():
+    task = task_of("fedgcn")
+    rows = [row for row in run_on(task, "fedgcn").ledger if row["kind"].startswith("sums")]
+    edges, width = cross_edges(task), task.graph.num_features
+    sent = sum(len(own.outside) + len(own.endpoints) for own in edges)
+    assert sum(row["bytes"] for row in rows) == 2 * 4 * width * sent
+
+
+def test_parameters():
+    assert FedGCNParameters().hops == 2
