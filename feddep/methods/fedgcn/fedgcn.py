@@ -6,9 +6,9 @@ Source: "FedGCN: Convergence-communication tradeoffs in federated training of gr
     H¹ = σ(Ŝ W¹ + b¹),   H^k = σ(D̂^(−1/2) (A + I) D̂^(−1/2) H^{k−1} W^k + b^k),   k = 2 … L
 
 Before training, each client sends the part of each row of Ŝ that comes from its own nodes, for every node elsewhere that is
-joined to one of them; the server adds up the parts and returns the rows.  With one hop a client gets the rows of its own nodes, and its
-later layers aggregate over its own subgraph.  With two it also gets those of its nodes' neighbours elsewhere, and with L = 2 its
-nodes' logits are those of the global graph.
+joined to one of them; the server adds up the parts and returns the rows.  With one hop a client gets the rows of its own nodes,
+and its later layers aggregate over its own subgraph.  With two it also gets those of its nodes' neighbours elsewhere, and with
+L = 2 its nodes' logits are those of the global graph.
 
 In the paper the parts are encrypted, so that the server reads none.  Here no cipher is run: parts are counted as what they are.
 A row to which a single node contributes tells that node's features, up to a factor, whatever is encrypted.
