@@ -98,8 +98,8 @@ def measure(run: Run, task: Task, parameters: FedDEPParameters, results: Mapping
                 add("classifier", source, part, found[nodes] == graph.labels[nodes])
     for half, other in halves(task):
         steps = run_steps(half, parameters, (PRETRAINING, PROTOTYPES))
-        (found,) = _read(half, (steps["pretrain"], steps["prototypes"]))
-        for (graph, seen), (_, unseen), labels in zip(half.subgraphs(), other.subgraphs(), found, strict=True):
+        (of_halves,) = _read(half, (steps["pretrain"], steps["prototypes"]))
+        for (graph, seen), (_, unseen), labels in zip(half.subgraphs(), other.subgraphs(), of_halves, strict=True):
             for source, nodes in (("seen", seen.train), ("unseen", unseen.train)):
                 add("halves", source, "train", labels[nodes] == graph.labels[nodes])
     rows = [
