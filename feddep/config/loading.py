@@ -17,7 +17,7 @@ from feddep.methods import registry
 from feddep.training.setting import Setting
 from feddep.utils.errors import ConfigError, one_line
 
-MEASURED = ("quality", "neighbourhoods", "label_distributions", "degree_histograms", "vertical_attacks")
+MEASURED = ("quality", "label_shortcut", "neighbourhoods", "label_distributions", "degree_histograms", "vertical_attacks")
 """Keys that name the runs on which more than accuracy is measured, on demand."""
 SOURCES = ("path", "synthetic")
 """Options of a dataset that say what graph it is, where it is none of the registry."""

@@ -313,6 +313,9 @@ class Configuration(Parameters):
     """studies beside the main tables"""
     quality: list[Block] = Field(default_factory=list)
     """runs whose FedDEP generators are compared with guesses that need no training; needs local GNNs and prototypes"""
+    label_shortcut: list[Block] = Field(default_factory=list)
+    """runs of FedDEP whose prototypes are read for labels, and whose classifiers are given other embeddings than they were
+    trained with; needs trained generators and classifiers, and trains local GNNs on halves of the training nodes"""
     neighbourhoods: list[Block] = Field(default_factory=list)
     """runs whose mended neighbourhoods are compared with the true ones (FedSage, Appendix D, Table 1 and Figure 1); for
     frameworks that generate features: `fedsage_plus`, `fedsage_plus_shared`, `locsage_plus`; needs trained generators"""

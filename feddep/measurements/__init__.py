@@ -66,7 +66,9 @@ class Measurement:
         steps = {step.stage: step for step in framework.steps(parameters)}
         needed = set(self.needs) - {CLASSIFIER}
         if missing := needed - set(steps):
-            raise ConfigError(f"the framework {framework.name} has no step {', '.join(missing)}, so there is nothing to measure")
+            raise ConfigError(
+                f"the framework {framework.name} has no step {', '.join(sorted(missing))}, so there is nothing to measure"
+            )
         for stage in reversed(steps):
             needed |= set(steps[stage].needs) if stage in needed else set()
         return tuple(stage for stage in steps if stage in needed)
@@ -147,6 +149,12 @@ MEASUREMENTS = {
             title="what FedDEP's generators generate beside predictions that need no training",
             needs=("prototypes",),
             files=("tables/quality.csv", "tables/quality.md"),
+        ),
+        Measurement(
+            name="label_shortcut",
+            title="labels that prototypes tell of a client's nodes, and what classifiers make of generated neighbours",
+            needs=("prototypes", "generator", CLASSIFIER),
+            files=("tables/label_shortcut.csv", "tables/label_shortcut.md"),
         ),
         Measurement(
             name="neighbourhoods",

@@ -20,6 +20,7 @@ from feddep.graph.halo import missing_neighbours
 from feddep.graph.partition import Partition
 from feddep.measurements import Tables
 from feddep.methods.framework import StepResult
+from feddep.methods.shared.impairing_clients import impair_client
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import CELL, in_paper_order, of_place, records
@@ -31,22 +32,25 @@ from feddep.utils.errors import ConfigError
 
 ALL, MISSING = "all", "missing"
 """Which nodes are averaged over: all, or those that miss a neighbour, which alone mending can help."""
-NEIGHBOURHOODS = ("local", "mended", "empty")
+NEIGHBOURHOODS = ("local", "mended", "empty", "counted")
 """Which neighbourhoods are compared with the true ones, see :func:`neighbourhood_distances`."""
 _ROWS = 512
 """Neighbourhoods of so many nodes are compared at once."""
 _NOTES = """\
 *Distance* of a node v: ‖mean x over some neighbours − mean x over v's true neighbours‖₂, for its neighbours at its own client
-(*local*), these and the generated ones (*mended*), and these and as many neighbours whose features are all zero (*zeros*): what a
-generator gains that knows only how many are missing. Mean ± standard deviation over nodes, both averaged over seeds. *mended /
-local*: below 1, mending brings neighbourhoods nearer to the true ones. A node that misses no neighbour has local distance 0, so
-that mending can help only the nodes that miss one. *FedSage paper*: its Table 1 of Appendix D; it does not say how features
-are scaled, so compare its ratios rather than its distances.
+(*local*), these and the generated ones (*mended*), these and as many neighbours whose features are all zero (*zeros*): what a
+generator gains that only predicts a number, and the same with the true number of missing neighbours (*counted*). Mean ± standard
+deviation over nodes, both averaged over seeds. *mended / local*: below 1, mending brings neighbourhoods nearer to the true ones.
+A node that misses no neighbour has local distance 0, so that mending can help only the nodes that miss one. *FedSage paper*: its
+Table 1 of Appendix D. It does not say how features are scaled; on the Planetoid graphs its distances are probably of features
+normalised by rows. So compare its ratios.
 """
 _COUNTS = """\
 *Number*: mean of |ñ_v − n_v| over nodes, for the number n_v of neighbours that a node misses and dGen's ñ_v, rounded; beside it
-the same for guesses that need no training, no neighbour for any node and the mean number, rounded, for all. *Correlation*: of ñ_v
-and n_v over nodes. Means over seeds. The figure is `figures/missing_neighbours`.
+the same for guesses that need no training: no neighbour for any node, the mean number, rounded, for all, and by *degree* what an
+impaired subgraph lets expect, h / (1 − h) times the number of a node's neighbours at its client, rounded, with the share h of
+nodes that impairing hides. *Correlation*: of ñ_v and n_v over nodes, and of that multiple of the degree and n_v; dGen's encoder
+averages over neighbours and cannot see how many there are. Means over seeds. The figure is `figures/missing_neighbours`.
 """
 _CELL = list(CELL)
 _LARGEST = 10
@@ -66,7 +70,7 @@ def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepRes
         raise ConfigError(f"{task.name} generates no features of neighbours, so there is nothing to compare")
     return {
         "distances": distances(task.graph, task.partition, generated),
-        "counts": counts(task.graph, task.partition, generated),
+        "counts": counts(task, parameters, generated),
     }
 
 
@@ -89,16 +93,24 @@ def distances(graph: Graph, partition: Partition, generated: StepResult) -> list
     return rows
 
 
-def counts(graph: Graph, partition: Partition, generated: StepResult) -> list[dict[str, Any]]:
+def counts(task: Task, parameters: Any, generated: StepResult) -> list[dict[str, Any]]:
     """How many neighbours nodes miss, and how many dGen predicts, rounded as the paper does (Figure 1).
 
     Returns:
-        A row for each pair that occurs: missing, predicted, and nodes, the number of nodes with this pair.
+        A row for each triple that occurs: missing, predicted, degree, the number of neighbours at the node's client, and nodes,
+        the number of nodes with this triple; expected, what impairing lets expect of such a degree, not rounded.
     """
+    graph, partition = task.graph, task.partition
+    assert partition is not None
+    missing = _missing(graph, partition)
     predicted = np.rint(predicted_neighbours(graph, partition, generated)).astype(np.int64)
-    pairs, nodes = np.unique(np.stack([_missing(graph, partition), predicted]), axis=1, return_counts=True)
-    columns = zip(*pairs.tolist(), nodes.tolist(), strict=True)
-    return [{"missing": missing, "predicted": number, "nodes": size} for missing, number, size in columns]
+    triples, nodes = np.unique(np.stack([missing, predicted, graph.degrees - missing]), axis=1, return_counts=True)
+    hidden = [len(impair_client(task, parameters, i, client).hidden) for i, client in enumerate(task.subgraphs())]
+    odds = sum(hidden) / (graph.num_nodes - sum(hidden))
+    return [
+        {"missing": lost, "predicted": number, "degree": degree, "expected": odds * degree, "nodes": size}
+        for (lost, number, degree), size in zip(triples.T.tolist(), nodes.tolist(), strict=True)
+    ]
 
 
 def _missing(graph: Graph, partition: Partition) -> np.ndarray:
@@ -128,10 +140,11 @@ def neighbourhood_distances(graph: Graph, partition: Partition, generated: StepR
     Returns:
         For each of :data:`NEIGHBOURHOODS` float32, shape (n,).  ``local``: over N_i(v), the neighbours in the client's own
         subgraph; ``mended``: over N'_i(v), these and the generated ones; ``empty``: over N'_i(v), but with zeros for the
-        features of the generated ones, what a generator gains that knows only how many neighbours are missing.
+        features of the generated ones, what a generator gains that only predicts a number; ``counted``: with as many zeros as
+        v misses neighbours, what a generator gains that knows the number and nothing else.
     """
     distances = {name: np.zeros(graph.num_nodes, dtype=np.float32) for name in NEIGHBOURHOODS}
-    true = mean_adjacency(graph)
+    true, missing = mean_adjacency(graph), _missing(graph, partition)
     made = zip(generated.of_clients("owner"), generated.of_clients("features"), strict=True)
     for client, (owners, features) in enumerate(made):
         nodes, owner, dense = partition.nodes(client), owners.cpu().numpy(), features.cpu().numpy()
@@ -150,6 +163,7 @@ def neighbourhood_distances(graph: Graph, partition: Partition, generated: StepR
                 "local": local / np.maximum(degrees[rows], 1)[:, None],
                 "mended": (local + links @ of_rows) / np.maximum(degrees[rows] + counts, 1)[:, None],
                 "empty": local / np.maximum(degrees[rows] + counts, 1)[:, None],
+                "counted": local / np.maximum(degrees[rows] + missing[chosen], 1)[:, None],
             }
             for name, mean in means.items():
                 distances[name][chosen] = np.linalg.norm(mean - goal, axis=1)
@@ -185,33 +199,40 @@ def summarise_counts(counts: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         setting, dataset, framework, clients; seeds; and means over seeds of missing (share of nodes that miss a neighbour),
-        error, error_none and error_mean (mean |ñ − n| of dGen, of the guess 0 and of the rounded mean), correlation.
+        error, error_none, error_mean and error_degree (mean |ñ − n| of dGen, of the guess 0, of the rounded mean and of what the
+        degree lets expect, rounded), correlation and correlation_degree.
     """
     rows = [
         {**dict(zip([*_CELL, "seed"], key, strict=True)), **_scores(run)}
         for key, run in counts.groupby([*_CELL, "seed"], sort=False)
     ]
     of_runs = pd.DataFrame(rows)
-    values = ["missing", "error", "error_none", "error_mean", "correlation"]
+    values = ["missing", "error", "error_none", "error_mean", "error_degree", "correlation", "correlation_degree"]
     summary = of_runs.groupby(_CELL, sort=False)[values].mean()
     summary.insert(0, "seeds", of_runs.groupby(_CELL, sort=False).size())
     return in_paper_order(summary.reset_index())
 
 
 def _scores(run: pd.DataFrame) -> dict[str, float]:
-    true, guess, nodes = (run[column].to_numpy(dtype=float) for column in ("missing", "predicted", "nodes"))
+    columns = ("missing", "predicted", "expected", "nodes")
+    true, guess, expected, nodes = (run[column].to_numpy(dtype=float) for column in columns)
 
     def error(predicted: np.ndarray | float) -> float:
         return float(np.average(np.abs(predicted - true), weights=nodes))
 
-    covariance = np.cov(true, guess, fweights=nodes.astype(int)) if nodes.sum() > 1 else np.zeros((2, 2))
-    spread = float(np.sqrt(covariance[0, 0] * covariance[1, 1]))
+    def correlation(predicted: np.ndarray) -> float:
+        covariance = np.cov(true, predicted, fweights=nodes.astype(int)) if nodes.sum() > 1 else np.zeros((2, 2))
+        spread = float(np.sqrt(covariance[0, 0] * covariance[1, 1]))
+        return float(covariance[0, 1] / spread) if spread else float("nan")
+
     return {
         "missing": float(nodes[true > 0].sum() / nodes.sum()),
         "error": error(guess),
         "error_none": error(0.0),
         "error_mean": error(float(np.rint(np.average(true, weights=nodes)))),
-        "correlation": float(covariance[0, 1] / spread) if spread else float("nan"),
+        "error_degree": error(np.rint(expected)),
+        "correlation": correlation(guess),
+        "correlation_degree": correlation(expected),
     }
 
 
@@ -235,7 +256,7 @@ def _distances(block: pd.DataFrame) -> str:
             if nodes == ALL and rows["local"]["paper_fedsage_mean"] is not None:
                 lines.append(["", "", "", published.PAPERS["fedsage"], *_cells(rows, "paper_fedsage_")])
             name = ["", ""]
-    return md.table(["M", "", "nodes", "", "local", "mended", "zeros", "mended / local"], lines)
+    return md.table(["M", "", "nodes", "", "local", "mended", "zeros", "counted", "mended / local"], lines)
 
 
 def _cells(rows: dict[str, dict[str, Any]], source: str) -> list[str]:
@@ -247,10 +268,12 @@ def _cells(rows: dict[str, dict[str, Any]], source: str) -> list[str]:
 def _numbers(block: pd.DataFrame) -> str:
     lines = []
     for row in records(block):
-        errors = [f"{row[column]:.3f}" for column in ("error", "error_none", "error_mean")]
+        errors = [f"{row[column]:.3f}" for column in ("error", "error_none", "error_mean", "error_degree")]
+        correlations = [md.number(row[column], ".3f") for column in ("correlation", "correlation_degree")]
         name = [str(row["clients"]), framework_title(row["framework"]), f"{row['missing']:.1%}"]
-        lines.append([*name, *errors, md.number(row["correlation"], ".3f")])
-    return md.table(["M", "", "miss a neighbour", "number: dGen", "number: none", "number: mean", "correlation"], lines)
+        lines.append([*name, *errors, *correlations])
+    guesses = [f"number: {guess}" for guess in ("dGen", "none", "mean", "degree")]
+    return md.table(["M", "", "miss a neighbour", *guesses, "correlation: dGen", "degree"], lines)
 
 
 def figure(counts: pd.DataFrame) -> Figure:

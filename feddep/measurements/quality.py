@@ -4,13 +4,16 @@ A node v of an impaired subgraph misses n_v neighbours, whose prototypes z'_u ar
 classifier is their mean t_v.  Beside DGen's z̄_v stand three baselines:
 
 * ``zero``: nothing, what a classifier without mending has;
-* ``mean prototype``: the mean of all the client's targets, the same for every node;
-* ``own prototype``: z'_v, as if neighbours were like the node itself.
+* ``mean prototype``: the mean of all the client's targets, the same for every node, with the mean number of missing neighbours;
+* ``own prototype``: z'_v, as if neighbours were like the node itself, with as many as its degree lets expect;
 
-They are compared on the nodes that DGen was trained on, which favours it, and on nodes that miss others, hidden anew.
+and ``least loss``: what attains the least loss L^n_i on the very nodes that are compared, see :func:`least_loss`.
+
+They are compared on the nodes that DGen was trained on, which favours it, and where nodes are hidden anew on those that miss
+none of the neighbours that DGen was trained to generate for them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,19 +40,27 @@ from feddep.utils import seeding
 HIDDEN = ("as in training", "anew")
 """Which nodes are hidden when predictions are compared."""
 _CELL = ["setting", "dataset", "framework", "clients", "hidden", "guess"]
-_EXPLAINED = {"DGen": "DGen", "zero": "zero", "own prototype": "own"}
+_EXPLAINED = {"DGen": "DGen", "zero": "zero", "own prototype": "own", "least loss": "least loss"}
 """The predictions on the page, and what they are called there."""
+_COUNTS = {"DGen": "DGen", "mean prototype": "mean", "own prototype": "degree"}
+"""The predictions of numbers on the page, likewise."""
+_ITERATIONS = 100
+"""At most so many alternations lead from a start to a minimum; each lowers the loss, and a few are enough."""
 
 _NOTES = """\
 A generator learns on subgraphs whose nodes are partly hidden, to give a node v the mean prototype t_v of its hidden neighbours.
 *Explained* is 1 − Σ‖guess − t_v‖² / Σ‖mean − t_v‖² over the nodes v that miss a neighbour, where *mean* is the mean prototype of
-the client, a guess that is the same for all nodes: above 0 is better than that, 1 is perfect. *Zero* is to generate nothing;
-*own* takes v's own prototype, as if neighbours were like the node. *Generated*: share of all nodes for which DGen generates
-anything; *silent*: share of the clients in which it does so for none. *Count*: mean of |ñ_v − n_v| for the number of missing
-neighbours, beside that of their mean number.
+the client, a guess that is the same for all nodes: above 0 is better than that, 1 is perfect. *DGen* over all of them, and apart
+over those for which it generates something (*filled*) and nothing (*empty*), for which it is zero. *Zero* is to generate nothing;
+*own* takes v's own prototype, as if neighbours were like the node; *least loss* is what attains the least generator's loss L^n
+with the row's weights, chosen for each node with its hidden neighbours known: no training can make the loss lower, so where this
+explains nothing, the loss asks for something else than t_v. *Generated*: share of all nodes for which DGen generates anything;
+*silent*: share of the clients in which it does so for none. *Count*: mean of |ñ_v − n_v| for the number of missing neighbours, of
+DGen, of their *mean* number, and of h / (1 − h) times the number of neighbours left, with the share h of nodes hidden (*degree*).
+*Correlation* of ñ_v and n_v, over the clients where DGen's number varies.
 
-Nodes are hidden anew, other than those that DGen was trained on. Means over clients and seeds; ± sample standard deviation over
-seeds.
+Nodes are hidden anew. Explained is over those that then miss no neighbour which DGen was trained to generate for them; numbers
+are over all. Means over clients and seeds; ± sample standard deviation over seeds.
 """
 
 
@@ -71,9 +82,10 @@ def measure(run: Run, task: Task, parameters: FedDEPParameters, results: Mapping
 
     Returns:
         ``quality``: one row a client, a choice of hidden nodes and a prediction: client, hidden, guess (the prediction);
-        nodes: how many miss a neighbour; squared_error: mean of ‖prediction − t_v‖² over them; explained: 1 − squared_error /
-        that of the mean prototype; generated: share of all nodes with a prediction other than zero; count_error: mean of
-        |ñ_v − n_v| over all nodes.
+        nodes: how many are compared; squared_error: mean of ‖prediction − t_v‖² over them; explained: 1 − squared_error / that of
+        the mean prototype; filled: share of them with a prediction other than zero; explained_filled and explained_empty:
+        explained over these and over the others; generated: share of all nodes with a prediction other than zero; count_error:
+        mean of |ñ_v − n_v| over all nodes; count_correlation: of ñ_v and n_v over all nodes.
     """
     shared, targets = (results["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
     rows = []
@@ -82,9 +94,13 @@ def measure(run: Run, task: Task, parameters: FedDEPParameters, results: Mapping
         dgen = train_dgen(task, parameters, i, impaired, targets[i], shared)
         rng = seeding.generator(task.seed, f"client{i}", "impairing anew")
         anew = impair(*client, parameters.hidden_share, parameters.hidden_from, rng)
-        for hidden, each in zip(HIDDEN, (impaired, anew), strict=True):
+        others = [prototypes for j, prototypes in enumerate(shared) if j != i]
+        judged = np.ones(len(impaired.kept), dtype=bool), unseen(anew, impaired)
+        for hidden, each, which in zip(HIDDEN, (impaired, anew), judged, strict=True):
             predictions = predict(dgen, each, targets[i], parameters.bernoulli_rate, task, f"client{i}")
-            rows += [{"client": i, "hidden": hidden, **row} for row in compare(predictions, each, targets[i])]
+            least = least_loss(each, targets[i], others, parameters.intra_weight, parameters.cross_weight)
+            predictions["least loss"] = Prediction(least, torch.from_numpy(each.missing).to(least))
+            rows += [{"client": i, "hidden": hidden, **row} for row in compare(predictions, each, targets[i], which)]
     return {"quality": rows}
 
 
@@ -100,6 +116,75 @@ def train_dgen(
     return dgen.eval()
 
 
+def unseen(anew: Impaired, trained: Impaired) -> np.ndarray:
+    """Which remaining nodes of ``anew`` miss no neighbour that they miss in ``trained`` as well; bool, shape (n,).
+
+    Both are impaired subgraphs of the same graph.
+    """
+
+    def ids(impaired: Impaired) -> np.ndarray:
+        v, u = impaired.pairs.T
+        return impaired.kept[v] * (len(impaired.kept) + len(impaired.hidden)) + u
+
+    found = np.ones(len(anew.kept), dtype=bool)
+    found[anew.pairs[np.isin(ids(anew), ids(trained)), 0]] = False
+    return found
+
+
+@torch.no_grad()
+def least_loss(impaired: Impaired, targets: Tensor, others: Sequence[Tensor], intra: float, cross: float) -> Tensor:
+    """What attains the least generator's loss (:mod:`feddep.methods.feddep.generation`) for nodes that miss a neighbour.
+
+    The loss is a sum over nodes v and slots p, so each z̃^p_v can be chosen alone, and all slots of v alike: it minimises
+    f_v(z) = β^f min_u ‖z − z'_u‖² + β^n Σ_j min_{z' ∈ Z'_j} ‖z − z'‖².  With the nearest target of each term given, this is a
+    sum of squares whose minimum is the weighted mean of the targets.  The hidden neighbours u have one of few prototypes c, so
+    it is enough to minimise f with c in place of z'_u, once for each c, and to take the best of v's.  That is done by turns,
+    nearest targets and their weighted mean, from every prototype of every client as a start.  Each turn lowers the loss, so
+    what is found is a local minimum, and the best of many; where β^n is 0 it is the minimum, z = c.  Terms L^c_i and L₁^S are
+    left out: the second is 0 with the true number, and the first is not of z̃ alone.
+
+    Args:
+        impaired: an impaired subgraph.
+        targets: z'_u of all nodes of the client's subgraph, shape (N, d_z).
+        others: the prototypes Z'_j of every other client.
+        intra: β^f.
+        cross: β^n.
+
+    Returns:
+        z̄_v, the mean over v's hidden neighbours whose prototypes attain the least; zero where nothing is missing; shape (n, d_z).
+    """
+    own, of_node = targets.double().unique(dim=0, return_inverse=True)
+    candidates = [each.double() for each in others]
+    found = [least_with(prototype, torch.cat([own, *candidates]), candidates, intra, cross) for prototype in own]
+    points, losses = torch.stack([point for point, _ in found]), torch.stack([loss for _, loss in found])
+    v, u = torch.from_numpy(impaired.pairs).to(targets.device).unbind(dim=1)
+    of_pair = losses[of_node[u]]
+    least = losses.new_full((len(impaired.kept),), torch.inf).scatter_reduce(0, v, of_pair, "amin")
+    best = of_pair <= least[v] * (1 + 1e-9)
+    sums = points.new_zeros(len(impaired.kept), points.shape[1]).index_add_(0, v[best], points[of_node[u[best]]])
+    return (sums / torch.bincount(v[best], minlength=len(sums)).clamp(min=1).unsqueeze(1)).to(targets.dtype)
+
+
+def least_with(own: Tensor, starts: Tensor, others: Sequence[Tensor], intra: float, cross: float) -> tuple[Tensor, Tensor]:
+    """The lowest that is found of β^f ‖z − own‖² + β^n Σ_j min_{z' ∈ Z'_j} ‖z − z'‖²: where, shape (d_z,), and how low."""
+    points = torch.cat([own.unsqueeze(0), starts])
+
+    def nearest(points: Tensor) -> list[Tensor]:
+        return [each[torch.cdist(points, each, compute_mode="donot_use_mm_for_euclid_dist").argmin(dim=1)] for each in others]
+
+    total = intra + cross * len(others)
+    for _ in range(_ITERATIONS if total else 0):
+        moved = (intra * own + cross * sum(nearest(points), torch.zeros_like(points))) / total
+        if torch.equal(moved, points):
+            break
+        points = moved
+    losses = intra * (points - own).square().sum(dim=1)
+    for found in nearest(points):
+        losses = losses + cross * (points - found).square().sum(dim=1)
+    best = int(losses.argmin())
+    return points[best], losses[best]
+
+
 @torch.no_grad()
 def predict(dgen: DGen, impaired: Impaired, targets: Tensor, rate: float, task: Task, name: str) -> dict[str, Prediction]:
     """DGen's prediction and the baselines; a mean over generated embeddings, as the paper has it."""
@@ -109,35 +194,53 @@ def predict(dgen: DGen, impaired: Impaired, targets: Tensor, rate: float, task: 
     own = targets[torch.from_numpy(impaired.kept).to(device)]
     missing = torch.from_numpy(impaired.missing).to(device, torch.float32)
     usual = missing.mean().expand(len(own))
+    left = torch.from_numpy(graph.degrees).to(device, torch.float32)
     return {
         "DGen": Prediction(generated.mean("generated"), generated.count),
         "zero": Prediction(torch.zeros_like(own), torch.zeros_like(missing)),
         "mean prototype": Prediction(targets.mean(dim=0).expand_as(own), usual),
-        "own prototype": Prediction(own, usual),
+        "own prototype": Prediction(own, left * (len(impaired.hidden) / len(impaired.kept))),
     }
 
 
-def compare(predictions: Mapping[str, Prediction], impaired: Impaired, targets: Tensor) -> list[dict[str, Any]]:
-    """Rows of :func:`measure` without client and hidden."""
+def compare(
+    predictions: Mapping[str, Prediction], impaired: Impaired, targets: Tensor, judged: np.ndarray
+) -> list[dict[str, Any]]:
+    """Rows of :func:`measure` without client and hidden; of the nodes that miss a neighbour, those ``judged`` are compared."""
     missing = torch.from_numpy(impaired.missing).to(targets.device)
-    lacking = missing > 0
-    truth = true_means(impaired, targets)[lacking]
-    errors = {
-        name: float((each.embeddings[lacking] - truth).square().sum(dim=1).mean()) if len(truth) else np.nan
-        for name, each in predictions.items()
-    }
+    compared = (missing > 0) & torch.from_numpy(judged).to(targets.device)
+    truth = true_means(impaired, targets)[compared]
+    errors = {name: (each.embeddings[compared] - truth).square().sum(dim=1).double() for name, each in predictions.items()}
     usual = errors["mean prototype"]
-    return [
-        {
-            "guess": name,
-            "nodes": int(lacking.sum()),
-            "squared_error": errors[name],
-            "explained": 1 - errors[name] / usual if usual > 0 else np.nan,
-            "generated": float(each.embeddings.any(dim=1).float().mean()),
-            "count_error": float((each.count - missing).abs().mean()),
-        }
-        for name, each in predictions.items()
-    ]
+
+    def explained(error: Tensor, over: Tensor) -> float:
+        return float(1 - error[over].sum() / usual[over].sum()) if usual[over].sum() > 0 else np.nan
+
+    rows = []
+    for name, each in predictions.items():
+        filled, error = each.embeddings[compared].any(dim=1), errors[name]
+        rows.append(
+            {
+                "guess": name,
+                "nodes": len(truth),
+                "squared_error": float(error.mean()),
+                "explained": explained(error, torch.ones_like(filled)),
+                "filled": float(filled.double().mean()),
+                "explained_filled": explained(error, filled),
+                "explained_empty": explained(error, ~filled),
+                "generated": float(each.embeddings.any(dim=1).float().mean()),
+                "count_error": float((each.count - missing).abs().mean()),
+                "count_correlation": correlation(each.count, missing),
+            }
+        )
+    return rows
+
+
+def correlation(one: Tensor, other: Tensor) -> float:
+    """Of two vectors; NaN where one of them is constant."""
+    both = torch.stack([one.double(), other.double()])
+    spread = both.std(dim=1, correction=0)
+    return float(torch.corrcoef(both)[0, 1]) if (spread > 1e-9).all() else np.nan
 
 
 def true_means(impaired: Impaired, targets: Tensor) -> Tensor:
@@ -157,19 +260,18 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a setting, dataset, framework, number of clients, choice of hidden nodes and prediction.
 
     Returns:
-        seeds; explained_mean, explained_std; generated; silent, the share of clients with nothing generated; count_error.  First
-        the mean over clients of each seed, then over seeds.  Datasets in the papers' order.
+        seeds; explained_mean, explained_std; explained_filled, explained_empty; filled; generated; silent, the share of clients
+        with nothing generated; count_error, count_correlation.  First the mean over clients of each seed, without those that
+        have none, then over seeds.  Datasets in the papers' order.
     """
     rows = rows.assign(silent=(rows["generated"] == 0).astype(float))
-    values = ["explained", "generated", "silent", "count_error"]
-    seeds = rows.groupby([*_CELL, "seed"], sort=False)[values].mean().reset_index()
+    values = ["explained_filled", "explained_empty", "filled", "generated", "silent", "count_error", "count_correlation"]
+    seeds = rows.groupby([*_CELL, "seed"], sort=False)[["explained", *values]].mean().reset_index()
     summary = seeds.groupby(_CELL, sort=False).agg(
         seeds=("seed", "size"),
         explained_mean=("explained", "mean"),
         explained_std=("explained", "std"),
-        generated=("generated", "mean"),
-        silent=("silent", "mean"),
-        count_error=("count_error", "mean"),
+        **{value: (value, "mean") for value in values},
     )
     return in_paper_order(summary.reset_index(), ["dataset"])
 
@@ -181,13 +283,15 @@ def markdown(summary: pd.DataFrame) -> str:
 
 
 def _block(block: pd.DataFrame) -> str:
-    header = ["M", "", *(f"explained: {title}" for title in _EXPLAINED.values())]
-    header += ["generated", "silent", "count: DGen", "count: mean"]
+    header = ["M", "", "explained: DGen", "filled", "empty", *(f"explained: {title}" for title in [*_EXPLAINED.values()][1:])]
+    header += ["generated", "silent", *(f"count: {title}" for title in _COUNTS.values()), "correlation: DGen", "degree"]
     lines = []
     for (clients, framework), rows in block.groupby(["clients", "framework"], sort=False):
         of = {row["guess"]: row for row in records(rows)}
-        explained = [md.plus_minus(of[name]["explained_mean"], of[name]["explained_std"]) for name in _EXPLAINED]
+        dgen, *explained = [md.plus_minus(of[name]["explained_mean"], of[name]["explained_std"]) for name in _EXPLAINED]
+        parts = [md.number(of["DGen"][f"explained_{part}"], ".4f") for part in ("filled", "empty")]
         shares = [f"{of['DGen'][share]:.1%}" for share in ("generated", "silent")]
-        counts = [f"{of[name]['count_error']:.3f}" for name in ("DGen", "mean prototype")]
-        lines.append([str(clients), framework_title(str(framework)), *explained, *shares, *counts])
+        counts = [f"{of[name]['count_error']:.3f}" for name in _COUNTS]
+        correlations = [md.number(of[name]["count_correlation"], ".3f") for name in ("DGen", "own prototype")]
+        lines.append([str(clients), framework_title(str(framework)), dgen, *parts, *explained, *shares, *counts, *correlations])
     return md.table(header, lines)

@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     job.add_arguments(parser)
     described = "; ".join(f"{each.name}: {each.title}" for each in MEASUREMENTS.values())
     parser.add_argument("--measurement", required=True, choices=list(MEASUREMENTS), help=described)
-    parser.add_argument("--model", type=Path, metavar="FILE", help="weights of the run's models; label_distributions reads them")
+    parser.add_argument(
+        "--model", type=Path, metavar="FILE", help="weights of the run's models; label_distributions and label_shortcut read them"
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="tables to write, JSON")
 
 

@@ -1,5 +1,6 @@
 """Mended neighbourhoods: averages over the right nodes, every node counted once, and the paper's numbers where they belong."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from feddep.measurements.neighbourhoods import neighbourhood_distances
 from feddep.methods import registry
 from feddep.methods.fedsage import NeighGenParameters
 from feddep.methods.framework import StepResult, run_steps
+from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
@@ -48,11 +50,34 @@ def test_every_node_is_counted_with_what_it_misses(case):
     task, made, tables = case
     rows = tables["counts"]
     assert sum(row["nodes"] for row in rows) == 240
+    assert sum((row["degree"] + row["missing"]) * row["nodes"] for row in rows) == task.graph.degrees.sum()
     lost = missing_neighbours(task.graph, task.partition).nnz
     assert sum(row["missing"] * row["nodes"] for row in rows) == lost
     assert sum(row["predicted"] * row["nodes"] for row in rows) == sum(
         np.rint(each.numpy()).sum() for each in made.of_clients("count")
     )
+
+
+def test_what_degrees_let_expect_is_true_where_nodes_are_hidden(case):
+    """As many neighbours are hidden from a node, on average, as its remaining ones times the odds of being hidden."""
+    task, _, tables = case
+    odds = {row["expected"] / row["degree"] for row in tables["counts"] if row["degree"]}
+    assert len({round(each, 9) for each in odds}) == 1
+    impaired = [impair_client(task, PARAMETERS, i, client) for i, client in enumerate(task.subgraphs())]
+    remaining = sum(each.graph.degrees.sum() for each in impaired)
+    assert odds.pop() * remaining == pytest.approx(sum(each.missing.sum() for each in impaired), rel=0.2)
+
+
+def test_zeros_in_the_true_number_dilute_what_is_at_hand(case):
+    task, made, _ = case
+    counted = neighbourhood_distances(task.graph, task.partition, made)["counted"]
+    lost = missing_neighbours(task.graph, task.partition)
+    node = int(np.diff(lost.indptr).argmax())
+    others = lost[[node]].indices
+    whole = task.graph.features[task.graph.adjacency[[node]].indices].toarray()
+    expected = task.graph.features[others].toarray().sum(axis=0) / len(whole)  # what zeros stand for is all that is wrong
+    assert counted[node] == pytest.approx(np.linalg.norm(expected), rel=1e-5)
+    assert counted[np.diff(lost.indptr) == 0].max() < 1e-6
 
 
 @pytest.mark.parametrize("clients", [None, 3])
@@ -72,14 +97,17 @@ def tables() -> dict[str, pd.DataFrame]:
     """Two frameworks, two seeds, measured: mending halves the distance of FedSage+, and 3 of 4 nodes miss nobody."""
     distances, counts = [], []
     for run in (Run("quick", "cora", 3, name, seed) for name in ("fedsage_plus", "fedsage_plus_shared") for seed in (0, 1)):
-        mean = {"local": 0.4 + 0.2 * run.seed, "mended": 0.2 + 0.1 * run.seed, "empty": 0.3}
+        mean = {"local": 0.4 + 0.2 * run.seed, "mended": 0.2 + 0.1 * run.seed, "empty": 0.3, "counted": 0.25}
         distances += [
             {**of_run(run), "nodes": nodes, "neighbourhood": name, "count": 4, "mean": mean[name] * factor, "std": 0.1}
             for nodes, factor in (("all", 1), ("missing", 4))
             for name in mean
         ]
         pairs = [(0, 0, 2), (0, 1, 1), (2, 1 + run.seed, 1)]  # 2 of 4 right with seed 0, 3 of 4 with seed 1
-        counts += [{**of_run(run), "missing": missing, "predicted": number, "nodes": size} for missing, number, size in pairs]
+        counts += [
+            {**of_run(run), "missing": missing, "predicted": number, "degree": 4, "expected": 0.4 + 0.8 * missing, "nodes": size}
+            for missing, number, size in pairs
+        ]
     return {"distances": frame(distances), "counts": frame(counts)}
 
 
@@ -99,12 +127,16 @@ def test_numbers_beside_guesses(tables):
     assert row["error"] == pytest.approx((2 / 4 + 1 / 4) / 2)
     assert row["error_none"] == 0.5
     assert row["error_mean"] == pytest.approx(0.5)  # the mean is 0.5, which rounds to 0
+    assert row["error_degree"] == 0  # 0.4 and 2.0 round to 0 and 2
     assert row["correlation"] == pytest.approx((0.57735 + 0.87039) / 2, abs=1e-4)
+    assert row["correlation_degree"] == pytest.approx(1)
 
 
 def test_a_constant_prediction_has_no_correlation(tables):
     counts = tables["counts"].assign(predicted=1)
-    assert neighbourhoods.summarise_counts(counts)["correlation"].isna().all()
+    summary = neighbourhoods.summarise_counts(counts)
+    assert summary["correlation"].isna().all()
+    assert summary["correlation_degree"].notna().all()
 
 
 def test_the_figure_has_a_panel_a_place(tables):
@@ -121,8 +153,8 @@ def test_the_page(tables):
     text = page["tables/neighbourhoods.md"]
     assert "0.0168 ± 0.0182" in text
     assert "0.738" in text  # 0.0124 / 0.0168
-    assert "| 25.0%            | 0.375        | 0.500        | 0.500        | 0.724       |" in text
-    assert len(page["tables/neighbourhoods.csv"]) == 2 * 2 * 3
+    assert re.search(r"\| 25.0% +\| 0.375 +\| 0.500 +\| 0.500 +\| 0.000 +\| 0.724 +\| 1.000 +\|", text)
+    assert len(page["tables/neighbourhoods.csv"]) == 2 * 2 * 4
     assert len(page["tables/missing_neighbours.csv"]) == 2
 
 

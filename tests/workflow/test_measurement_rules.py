@@ -9,6 +9,7 @@ from test_study_rules import CONFIG, jobs, plan
 pytestmark = pytest.mark.dag
 
 BLOCKS: dict[str, Any] = {
+    "label_shortcut": [{"frameworks": {"feddep": {"prototypes": 3}}}],
     "neighbourhoods": [{"frameworks": {"fedsage_plus": {"hidden_share": [0.1, 0.15]}}}],
     "label_distributions": [{"frameworks": {"global": {}, "fedavg": {}}}],
     "degree_histograms": [{"frameworks": {"vertical_mlp": {}}}],
@@ -28,6 +29,13 @@ def test_label_distributions_need_classifiers(tmp_path: Path) -> None:
     assert code == 0, printed
     data = {"prepare": 1, "split": 1, "partition": 1}
     assert jobs(printed) == {**data, "classify": 2, "measure": 2, "label_distributions": 1, "total": 8}
+
+
+def test_label_shortcuts_need_prototypes_generators_and_classifiers(tmp_path: Path) -> None:
+    code, printed = plan(tmp_path, {**CONFIG, **BLOCKS}, "out/tables/label_shortcut.md")
+    assert code == 0, printed
+    data = {"prepare": 1, "split": 1, "partition": 1}
+    assert jobs(printed) == {**data, "step": 3, "classify": 1, "measure": 1, "label_shortcut": 1, "total": 9}
 
 
 def test_degrees_need_neither_partition_nor_training(tmp_path: Path) -> None:

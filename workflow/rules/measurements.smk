@@ -38,6 +38,16 @@ rule quality:
     shell: feddep("measurement_table --measurement {params.kind} {params.files}")
 
 
+use rule quality as label_shortcut with:
+    input: measured("label_shortcut")[0]
+    output: measured("label_shortcut")[1]
+    log: f"{OUTPUT}/logs/label_shortcut.log"
+    params:
+        kind="label_shortcut",
+        key=page_key("label_shortcut"),
+        files=lambda wildcards, input: page_flags("input", input),
+
+
 use rule quality as neighbourhoods with:
     input: measured("neighbourhoods")[0]
     output: measured("neighbourhoods")[1]
