@@ -2,7 +2,8 @@
 # Runs a command on a SLURM cluster of one node that lives as long as the command, on 127.0.0.1 and in a temporary folder:
 #   tests/cluster/loopback.sh sinfo
 #   tests/cluster/loopback.sh snakemake --workflow-profile workflow/profiles/slurm
-# Needs Debian's packages slurm-wlm and munge. There is no accounting, and the one GPU is /dev/null, which only counts.
+# Needs Debian's packages slurm-wlm and munge. There is no accounting, and the one GPU is /dev/null, which four jobs may
+# share: SLURM only counts them.
 # LOOPBACK_CPUS says how many processors the node has; the machine's, if it says nothing. Daemons' logs are printed on failure.
 
 set -euo pipefail
@@ -17,7 +18,8 @@ daemons=()
 stop() {
   scancel --user "$(id -un)" 2>/dev/null || true
   for _ in {1..40}; do [[ -z $(squeue --noheader --states running,completing 2>/dev/null) ]] && break; sleep 0.25; done
-  for ((i = ${#daemons[@]} - 1; i >= 0; i--)); do kill "${daemons[i]}" 2>/dev/null && wait "${daemons[i]}" 2>/dev/null || true; done
+  for ((i = ${#daemons[@]} - 1; i >= 0; i--)); do kill "${daemons[i]}" 2>/dev/null || true; done
+  wait "${daemons[@]}" 2>/dev/null || true
   rm -rf "$folder"
 }
 trap stop EXIT
@@ -47,11 +49,13 @@ SelectTypeParameters=CR_CPU_Memory
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 MailProg=/bin/true
-GresTypes=gpu
-NodeName=$node NodeAddr=127.0.0.1 CPUs=${LOOPBACK_CPUS:-$(nproc)} RealMemory=$(awk '/MemTotal/ {print int($2 / 1024)}' /proc/meminfo) Gres=gpu:1
+MinJobAge=3600
+SlurmdParameters=config_overrides
+GresTypes=gpu,shard
+NodeName=$node NodeAddr=127.0.0.1 CPUs=${LOOPBACK_CPUS:-$(nproc)} RealMemory=$(awk '/MemTotal/ {print int($2 / 1024)}' /proc/meminfo) Gres=gpu:1,shard:4
 PartitionName=loopback Nodes=$node Default=YES
 END
-echo "Name=gpu File=/dev/null" >"$folder/gres.conf"
+printf 'Name=gpu File=/dev/null\nName=shard Count=4\n' >"$folder/gres.conf"
 head -c 1024 /dev/urandom >"$folder/munge.key"
 chmod 400 "$folder/munge.key"
 

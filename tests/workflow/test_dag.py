@@ -272,3 +272,13 @@ def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tm
     environment = {**os.environ, "PYTHONPATH": str(workspace.directory)}
     subprocess.run([sys.executable, "-m", "feddep", "classify", *map(str, flags)], env=environment, check=True)
     assert json.loads(files["metrics"].read_text())["result"] == workspace.result("mini/m2/feddep/seed0")["result"]
+
+
+@pytest.mark.parametrize("sharing", [1, 2])
+def test_jobs_share_a_gpu_as_the_configuration_says(copy: Workspace, sharing: int):
+    """Two trainings ask for the one GPU that there is; what they would compute is there already, and is only touched."""
+    copy.configure(device="cuda", jobs_per_gpu=sharing)
+    printed = copy.run("--touch", "--forcerun", "classify", "--resources", "gpu=1", "--until", "classify", "--verbose")
+    started = [int(count) for count in re.findall(r"Selected jobs: (\d+)", printed)]
+    assert max(started) == sharing
+    assert sum(started) == 2
