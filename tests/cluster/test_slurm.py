@@ -24,7 +24,7 @@ OPTIONS = {
     "--slurm-init-seconds-before-status-checks": ["2"],
     "--groups": ["prepare=data", "split=data", "partition=data"],
     "--set-resources": ["classify:gpu=1"],
-    "--cores": ["2"],
+    "--cores": ["1"],
 }
 
 
@@ -67,8 +67,11 @@ def test_slurm_gives_the_bytes_of_a_local_run(tmp_path: Path):
     # One submission for all data, one for each run, one for the tables; each gets what its rule asks for.
     jobs = [dict(pair.partition("=")[::2] for pair in line.split()) for line in printed.splitlines() if line.startswith("JobId=")]
     assert [job["JobState"] for job in jobs] == ["COMPLETED"] * 4
-    assert sorted(re.search(r"mem=(\d+)M", job["TRES"]).group(1) for job in jobs) == ["300", "600", "700", "700"]
-    assert sorted("gres/gpu=1" in job["TRES"] for job in jobs) == [False, False, True, True]
+    assert sorted(re.search(r"mem=(\d+)M", job["TRES"]).group(1) for job in jobs) == ["300", "300", "700", "700"]
+    trained = sorted((job for job in jobs if job.get("TresPerJob") == "gres:gpu:1"), key=lambda job: job["StartTime"])
+    assert sorted(job["Comment"] for job in trained) == [
+        f"rule_classify_wildcards_quick_{run.replace('/seed', '/').replace('/', '_')}" for run in (FEDAVG, GLOBAL)
+    ]
     # There is one GPU: both runs are submitted, and the second waits for the first.
-    first, second = sorted((job for job in jobs if "gres/gpu=1" in job["TRES"]), key=lambda job: job["StartTime"])
+    first, second = trained
     assert second["SubmitTime"] <= first["EndTime"] <= second["StartTime"]
