@@ -15,9 +15,9 @@ LOOPBACK = REPOSITORY / "tests" / "cluster" / "loopback.sh"
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch")
 MISSING = [command for command in NEEDED if shutil.which(command, path="/usr/bin:/usr/sbin:/bin:/sbin") is None]
 PLUGIN = importlib.util.find_spec("snakemake_executor_plugin_slurm")
-# The command, and then what SLURM knows of its jobs; ended after ten minutes, and the cluster with it.
+# The command, and then what SLURM knows of its jobs; ended after a quarter of an hour, and the cluster with it.
 THEN_JOBS = """ "$@"; status=$?; scontrol --oneliner show jobs; exit $status"""
-ON_SLURM = ["timeout", "--kill-after=20", "600", str(LOOPBACK), "bash", "-c", THEN_JOBS, "bash", *SNAKEMAKE]
+ON_SLURM = ["timeout", "--kill-after=20", "900", str(LOOPBACK), "bash", "-c", THEN_JOBS, "bash", *SNAKEMAKE]
 OPTIONS = {
     "--workflow-profile": ["workflow/profiles/slurm"],
     "--slurm-status-command": ["squeue"],
