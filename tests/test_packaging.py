@@ -1,7 +1,11 @@
 """One environment, said in three ways: pyproject.toml, requirements.lock and environment.yml agree."""
 
 import ast
+import fnmatch
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -38,6 +42,19 @@ def project() -> dict[str, Requirement]:
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     requirements = map(Requirement, [*table["dependencies"], *table["optional-dependencies"]["dev"]])
     return {canonicalize_name(requirement.name): requirement for requirement in requirements}
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of Dockerfile, each with its arguments on one line."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    return [(name, arguments) for name, _, arguments in (line.partition(" ") for line in text.splitlines() if line)]
+
+
+def copied() -> list[tuple[str, str]]:
+    """Sources and destinations of what Dockerfile copies."""
+    lines = [arguments.split() for name, arguments in instructions() if name == "COPY"]
+    words = [[word for word in line if not word.startswith("--")] for line in lines]
+    return [(source, target) for *sources, target in words for source in sources]
 
 
 def test_every_line_of_the_lock_is_a_pin():
@@ -88,3 +105,50 @@ def test_every_import_is_a_direct_dependency(folder: str):
                 found.add(node.module.partition(".")[0])
     outside = {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in found - local - sys.stdlib_module_names}
     assert outside - set(lock("direct")) == (OPTIONAL if folder == "feddep" else set())
+
+
+def test_dockerfile_is_for_the_python_and_the_lock_and_an_ordinary_user():
+    python = next(arguments for name, arguments in instructions() if name == "FROM").removeprefix("python:").partition("-")[0]
+    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert Requirement(f"python{requires}").specifier.contains(python)
+    names = [name for name, _ in instructions()]
+    run = [arguments for name, arguments in instructions() if name == "RUN"]
+    assert "--requirement requirements.lock" in run[1]
+    assert "--no-deps" in run[2]
+    assert names.index("USER") > max(index for index, name in enumerate(names) if name in ("RUN", "COPY"))
+    (user,) = (arguments for name, arguments in instructions() if name == "USER")
+    default = dict(arguments.split("=") for name, arguments in instructions() if name == "ARG")[user.removeprefix("$")]
+    assert default not in ("root", "0", "")
+    assert json.loads(next(arguments for name, arguments in instructions() if name == "ENTRYPOINT")) == ["snakemake"]
+
+
+def test_dockerfile_copies_what_git_keeps():
+    """What is copied exists, and .dockerignore lets all that git keeps of it through."""
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    ignored = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+
+    def sent(path: str) -> bool:
+        """Whether the last pattern that fits a file or a folder above it lets it through."""
+        above = [path, *map(str, Path(path).parents)][:-1]
+        fits = [rule for rule in ignored if any(fnmatch.fnmatch(part, rule.removeprefix("!")) for part in above)]
+        return fits[-1].startswith("!")
+
+    for source, _ in copied():
+        files = [path for path in kept if path == source or path.startswith(f"{source}/")]
+        assert files, source
+        assert [path for path in files if not sent(path)] == []
+    assert not any(map(sent, ["results/runs/a/metrics.json", "tests/conftest.py", ".venv/bin/python", "docs/api.md"]))
+
+
+@pytest.mark.dag
+def test_what_dockerfile_copies_is_all_that_the_workflow_needs(tmp_path: Path):
+    for source, target in copied():
+        if (ROOT / source).is_file():
+            shutil.copy(ROOT / source, tmp_path / target)
+        elif source != "results":  # records of finished runs, which this configuration does not read
+            shutil.copytree(ROOT / source, tmp_path / target, symlinks=True)
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--configfile", "config/smoke.yaml"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^classify +22$", done.stdout, re.MULTILINE)

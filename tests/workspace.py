@@ -51,6 +51,7 @@ class Workspace:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.snakemake = SNAKEMAKE
         self.configure()
 
     @classmethod
@@ -82,7 +83,7 @@ class Workspace:
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         """Snakemake in a process group of its own, its output in one pipe; killed if it still runs at the end."""
-        command = [*SNAKEMAKE, *arguments, "--configfile", "config.yaml"]
+        command = [*self.snakemake, *arguments, "--configfile", "config.yaml"]
         environment = {**os.environ, "PYTHONPATH": str(self.directory)}
         process = subprocess.Popen(
             command,

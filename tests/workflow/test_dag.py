@@ -282,3 +282,13 @@ def test_a_partition_of_another_kind_is_a_variant_of_the_dataset(copy: Workspace
     statistics = json.loads((copy.output / "partitions/mini,partition=random/m2/seed0.json").read_text())["statistics"]
     assert statistics["method"] == "random"
     assert [client["nodes"] for client in statistics["per_client"]] == [30, 30]
+
+
+@pytest.mark.parametrize("sharing", [1, 2])
+def test_jobs_share_a_gpu_as_the_configuration_says(copy: Workspace, sharing: int):
+    """Two trainings ask for the one GPU that there is; what they would compute is there already, and is only touched."""
+    copy.configure(device="cuda", jobs_per_gpu=sharing)
+    printed = copy.run("--touch", "--forcerun", "classify", "--resources", "gpu=1", "--until", "classify", "--verbose")
+    started = [int(count) for count in re.findall(r"Selected jobs: (\d+)", printed)]
+    assert max(started) == sharing
+    assert sum(started) == 2

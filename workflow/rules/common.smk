@@ -67,7 +67,15 @@ def feddep(stage):
 
 @cache
 def gpus():
-    """Number of GPUs that a training job takes: one where the machine has one and the configuration does not forbid it."""
-    if config["device"] == "cpu" or shutil.which("nvidia-smi") is None:
-        return 0
-    return int(b"GPU" in subprocess.run(["nvidia-smi", "-L"], capture_output=True).stdout)
+    """Number of GPUs that a training job asks for: one if the configuration requires it, or allows it and this machine has one.
+
+    A cluster's GPUs are seldom where jobs are submitted: there ``device: cuda`` asks for them.
+    """
+    if config["device"] == "auto" and shutil.which("nvidia-smi"):
+        return int(b"GPU" in subprocess.run(["nvidia-smi", "-L"], capture_output=True).stdout)
+    return int(config["device"] == "cuda")
+
+
+# Resources are integers, so that a share of a GPU is a whole of more GPUs: the limit grows, where this process keeps it.
+if workflow.local_exec and workflow.is_main_process and (limit := workflow.global_resources.get("gpu").value) is not None:
+    workflow.register_resource("gpu", limit * config["jobs_per_gpu"])

@@ -1,6 +1,10 @@
 """Raw files, graphs, splits and partitions."""
 
 
+localrules:
+    download, # a cluster's nodes seldom reach the network
+
+
 rule download:
     """Raw files of a public dataset, from the first source that has them, each verified by its checksum."""
     message: "Download {wildcards.dataset}"
