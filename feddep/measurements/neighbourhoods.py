@@ -4,14 +4,12 @@ Seen by the experimenter, who knows the whole graph.
 """
 
 from collections.abc import Mapping
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from feddep.experiment.plan import Run
@@ -23,8 +21,8 @@ from feddep.methods.framework import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
-from feddep.reporting.frames import CELL, in_paper_order, of_place, records
-from feddep.reporting.labels import framework_title, place_title
+from feddep.reporting.frames import CELL, client_numbers, in_paper_order, of_place, records
+from feddep.reporting.labels import framework_title, place_title, sort_frameworks, telling
 from feddep.reporting.main_table import OURS
 from feddep.training.evaluator import mean_adjacency
 from feddep.training.task import Task
@@ -54,9 +52,7 @@ averages over neighbours and cannot see how many there are. Means over seeds. Th
 """
 _CELL = list(CELL)
 _LARGEST = 10
-"""From here on numbers of neighbours share a cell of the figure."""
-_TITLE_WIDTH = 40
-"""Characters in a line of a panel's title."""
+"""From here on numbers of neighbours share a place of the figure."""
 
 
 def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepResult]) -> Tables:
@@ -277,51 +273,49 @@ def _numbers(block: pd.DataFrame) -> str:
 
 
 def figure(counts: pd.DataFrame) -> Figure:
-    """Predicted over true numbers of missing neighbours: a panel a place, all seeds together (FedSage, Figure 1 of Appendix D).
+    """Predicted over true numbers of missing neighbours, all seeds together (FedSage, Figure 1 of Appendix D).
 
-    Cells are shaded by their number of nodes, on a logarithmic scale; the line is the mean of what is predicted for nodes that
-    miss so many, dashed where it should be.
+    A row of panels a setting and dataset, a column a number of clients, a line a framework: the mean of what is predicted for
+    nodes that miss so many.  Marks grow with the number of these nodes, on a logarithmic scale.  The axis ends a little above
+    what is predicted, so that little of the line of what is missing is seen where next to nothing is predicted.
     """
     ordered = in_paper_order(counts)
-    places = list(dict.fromkeys(tuple(row[part] for part in _CELL) for row in records(ordered[_CELL])))
-    several = ordered["setting"].nunique() > 1
+    places = list(dict.fromkeys(ordered[["setting", "dataset"]].itertuples(index=False, name=None)))
+    columns, several = client_numbers(ordered), ordered["setting"].nunique() > 1
+    names = telling(sort_frameworks(ordered["framework"]))
     with drawing.style():
-        drawn, axes = drawing.tiles(len(places), 3, lambda rows, columns: (0.9 + 2.9 * columns, 1.1 + 2.7 * rows))
-        for ax, place in zip(axes.flat, places, strict=False):
-            here = ordered[(ordered[_CELL] == list(place)).all(axis=1)]
-            mesh = _draw(ax, here)
-            setting, dataset, framework, clients = place
-            of_setting = f", setting {setting}" if several else ""
-            name = fill(framework_title(framework), _TITLE_WIDTH, break_long_words=False)
-            ax.set_title(f"{place_title(dataset, clients)}{of_setting}\n{name}", loc="left")
-            drawn.colorbar(mesh, ax=ax, label="nodes", pad=0.02)
-        for ax in axes[:, 0]:
-            ax.set_ylabel("predicted")
+        size = (1.2 + 2.6 * len(columns), 1.2 + 1.8 * len(places))
+        drawn, axes = drawing.panels(len(places), len(columns), size, sharex="all", sharey="row")
+        for line, place in zip(axes, places, strict=True):
+            here = of_place(ordered, *place)
+            tops = [
+                _draw(ax, here[(here["clients"] == clients) & (here["framework"] == name)], k)
+                for ax, clients in zip(line, columns, strict=True)
+                for k, name in enumerate(names)
+            ]
+            for ax, clients in zip(line, columns, strict=True):
+                ax.plot([0, _LARGEST], [0, _LARGEST], color=drawing.INK, linestyle="--", linewidth=0.9, zorder=1)
+                ax.set_title(place_title(place[1], clients) + (f", setting {place[0]}" if several else ""), loc="left")
+            line[0].set_ylim(-0.05 * max(1.0, *tops), 1.15 * max(1.0, *tops))
+            line[0].set_ylabel("predicted, mean")
         for ax in axes[-1]:
+            ax.set_xticks(range(_LARGEST + 1), [*map(str, range(_LARGEST)), f"{_LARGEST}+"])
             ax.set_xlabel("missing neighbours")
         handles = [
-            drawing.sample("mean of what is predicted", color=drawing.colour(1), marker="o"),
-            drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"),
+            drawing.sample(framework_title(name), color=drawing.colour(k), marker=drawing.MARKERS[k % len(drawing.MARKERS)])
+            for k, name in enumerate(names.values())
         ]
+        handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
         drawing.head(drawn, "Numbers of missing neighbours", handles)
     return drawn
 
 
-def _draw(ax: Axes, counts: pd.DataFrame) -> Any:
-    """One panel; returns the mesh of its cells."""
-    true, guess = (counts[column].clip(upper=_LARGEST).to_numpy() for column in ("missing", "predicted"))
-    size = int(max(true.max(), guess.max(), 1)) + 1
-    cells = np.zeros((size, size))
-    np.add.at(cells, (guess, true), counts["nodes"].to_numpy())
-    edges = np.arange(size + 1) - 0.5
-    mesh = ax.pcolormesh(edges, edges, np.ma.masked_equal(cells, 0), cmap="Blues", norm=LogNorm(1, max(2.0, cells.max())))
-    weighed = counts.assign(bin=true, total=counts["predicted"] * counts["nodes"]).groupby("bin")[["total", "nodes"]].sum()
-    ax.plot(
-        weighed.index, weighed["total"] / weighed["nodes"], color=drawing.colour(1), marker="o", markersize=3.5, linewidth=1.2
-    )
-    ax.plot([0, size - 1], [0, size - 1], color=drawing.INK, linestyle="--", linewidth=0.9)
-    names = [f"{k}+" if k == _LARGEST else str(k) for k in range(size)]
-    ax.set_xticks(range(size), names)
-    ax.set_yticks(range(size), names)
-    ax.grid(visible=False)
-    return mesh
+def _draw(ax: Axes, counts: pd.DataFrame, number: int) -> float:
+    """One line, with the look of this number; returns the largest mean, 0 where there is nothing to draw."""
+    of_bins = counts.assign(bin=counts["missing"].clip(upper=_LARGEST), total=counts["predicted"] * counts["nodes"])
+    sums = of_bins.groupby("bin")[["total", "nodes"]].sum()
+    means, colour = sums["total"] / sums["nodes"], drawing.colour(number)
+    ax.plot(means.index, means, color=colour, linewidth=1.1)
+    marker = drawing.MARKERS[number % len(drawing.MARKERS)]
+    ax.scatter(means.index, means, s=3 + 6 * np.log10(sums["nodes"]), color=colour, marker=marker, linewidths=0, zorder=3)
+    return float(means.max()) if len(means) else 0.0

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -12,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from PIL import Image
 
 from feddep.reporting.labels import framework_title, sort_frameworks
 
@@ -28,6 +30,10 @@ _STYLE: Any = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
 }
+_CHARACTERS_AN_INCH = 11
+"""Of a title, in its type and size."""
+_ROWS_A_COLUMN = 7
+"""Of a forest plot; more are divided among two columns."""
 INK = "#333333"
 _RULE = "#eeeeee"
 
@@ -98,12 +104,27 @@ def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     return _LINES | {name: (_FURTHER_COLOURS[k % count], DASHES[k // count % len(DASHES)]) for k, name in enumerate(further)}
 
 
+def legend(figure: Figure, handles: Sequence[Line2D], columns: int, **options: Any) -> None:
+    """A legend above the panels, within the figure: fewer columns than asked for and broken labels where it is too wide."""
+    handles = list(handles)
+    for number in range(min(columns, len(handles)), 0, -1):
+        made = figure.legend(handles=handles, loc="outside upper center", ncols=number, **options)
+        share = made.get_window_extent().width / figure.bbox.width
+        if share <= 1:
+            return
+        made.remove()
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    for handle in handles:
+        handle.set_label(fill(str(handle.get_label()), max(20, int(0.9 * longest / share)), break_long_words=False))
+    figure.legend(handles=handles, loc="outside upper center", **options)
+
+
 def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: int = 4) -> None:
     """The title above the panels; where there are handles, as that of the legend."""
+    title = fill(title, int(_CHARACTERS_AN_INCH * figure.get_figwidth()), break_long_words=False)
     title = title.replace("$", r"\$")  # two of them would begin and end a formula
     if handles:
-        options: Any = {"title": title, "title_fontproperties": {"weight": "bold", "size": 9}}
-        figure.legend(handles=list(handles), loc="outside upper center", ncols=min(columns, len(handles)), **options)
+        legend(figure, handles, columns, title=title, title_fontproperties={"weight": "bold", "size": 9})
     else:
         figure.suptitle(title, fontsize=9, fontweight="bold")
 
@@ -141,39 +162,42 @@ def forest(ax: Axes, rows: Sequence[str], series: Mapping[str, Sequence[Mapping[
     lanes(ax, len(rows))
 
 
-def over_rounds(
-    rows: Sequence[tuple[str, pd.DataFrame]], quantities: Mapping[str, str], margin: float, shared: bool = False
-) -> tuple[Figure, list[Line2D]]:
-    """Quantities round by round: a row of panels a place, a line a framework, lines with bands around them.
+def forests(
+    rows: Sequence[str], series: Mapping[str, Sequence[Mapping[str, Any]]], colours: Mapping[str, str], label: str
+) -> Figure:
+    """As :func:`forest`, in a figure of its own with the label of its axis; many rows stand in two columns on the same scale."""
+    columns = 1 if len(rows) <= _ROWS_A_COLUMN else 2
+    length = -(-len(rows) // columns)
+    figure, axes = panels(1, columns, (3.2 + 3.2 * columns, 1.5 + length * (0.2 + 0.11 * len(series))), sharex=True)
+    for k, ax in enumerate(axes[0]):
+        shown = slice(k * length, (k + 1) * length)
+        forest(ax, rows[shown], {name: points[shown] for name, points in series.items()}, colours)
+        ax.set_ylim(length - 0.5, -0.5)
+        ax.set_xlabel(label)
+    return figure
+
+
+def course(ax: Axes, shown: pd.DataFrame, quantity: str, styles: Mapping[str, tuple[str, str]]) -> None:
+    """A quantity round by round: a line a framework, with a band around it.
 
     Args:
-        rows: for each row its title, and a row a framework and round: framework, round, and of each quantity its mean, low and
-            high, such as ``loss_mean``, ``loss_low`` and ``loss_high``.
-        quantities: the columns, each with the label of its axis.
-        margin: height above the panels, in inches.
-        shared: whether the first two columns share an axis.
-
-    Returns:
-        The figure, and entries of a legend.
+        ax: where to draw.
+        shown: a row a framework and round: framework, round, and the quantity's mean, low and high, such as ``loss_mean``,
+            ``loss_low`` and ``loss_high``.
+        quantity: which one.
+        styles: colour and dash of each framework, see :func:`line_styles`.
     """
-    names = sort_frameworks(name for _, shown in rows for name in sort_frameworks(shown["framework"]))
-    styles = line_styles(names)
-    figure, axes = panels(len(rows), len(quantities), (9.0, margin + 2.1 * len(rows)))
-    for line, (title, shown) in zip(axes, rows, strict=True):
-        if shared:
-            line[1].sharey(line[0])
-        for ax, (quantity, label) in zip(line, quantities.items(), strict=True):
-            for name in sort_frameworks(shown["framework"]):
-                points, (shade, dash) = shown[shown["framework"] == name], styles[name]
-                ax.plot(points["round"], points[f"{quantity}_mean"], color=shade, linestyle=dash, linewidth=1.3)
-                low, high = points[f"{quantity}_low"], points[f"{quantity}_high"]
-                ax.fill_between(points["round"], low, high, color=shade, alpha=0.15, linewidth=0)
-            ax.set_ylabel(label)
-            ax.margins(x=0.01)
-        line[0].set_title(title, loc="left")
-    for ax in axes[-1]:
-        ax.set_xlabel("round")
-    return figure, [sample(framework_title(name), color=styles[name][0], linestyle=styles[name][1]) for name in names]
+    for name in sort_frameworks(shown["framework"]):
+        points, (shade, dash) = shown[shown["framework"] == name], styles[name]
+        ax.plot(points["round"], points[f"{quantity}_mean"], color=shade, linestyle=dash, linewidth=1.3)
+        low, high = points[f"{quantity}_low"], points[f"{quantity}_high"]
+        ax.fill_between(points["round"], low, high, color=shade, alpha=0.15, linewidth=0)
+    ax.margins(x=0.01)
+
+
+def framework_samples(names: Sequence[str], styles: Mapping[str, tuple[str, str]]) -> list[Line2D]:
+    """Entries of a legend for the lines of frameworks."""
+    return [sample(framework_title(name), color=styles[name][0], linestyle=styles[name][1]) for name in names]
 
 
 def svg(figure: Figure) -> str:
@@ -181,10 +205,23 @@ def svg(figure: Figure) -> str:
     buffer = io.StringIO()
     with style():
         figure.savefig(buffer, format="svg", metadata={"Date": None})
-    # Paths to a hundredth of a point: what matplotlib writes beyond that nobody sees, and it is a third of the file.
-    text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), buffer.getvalue())
+    text = re.sub(r"<!-- .*? -->", "", buffer.getvalue())  # what a text says, once more
+    text = re.sub(r"\n\s*(?=<)", "\n", text)
+    # Places to a hundredth of a point: what matplotlib writes beyond that nobody sees, and it is a third of the file.
+    text = re.sub(r'(?<=[ \n])(d|x|y)="[^"]*"|translate\([^)]*\)', lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]), text)
     # Ids by number: matplotlib's are digests of coordinates, whose last bit differs between runs of one layout.
     ids = {
         found: f"{found[0]}{number}" for number, found in enumerate(dict.fromkeys(re.findall(r'id="([a-z][0-9a-f]{10})"', text)))
     }
     return re.sub(r'(?<=id=")[a-z][0-9a-f]{10}(?=")|(?<=#)[a-z][0-9a-f]{10}\b', lambda name: ids.get(name[0], name[0]), text)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG with up to 256 colours, a third of the size of one with all; the bytes depend on what those of SVG do."""
+    drawn, reduced = io.BytesIO(), io.BytesIO()
+    with style():
+        figure.savefig(drawn, format="png", dpi=160)
+    drawn.seek(0)
+    with Image.open(drawn) as image:
+        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(reduced, format="png", optimize=True)
+    return reduced.getvalue()

@@ -43,6 +43,6 @@ def write_figure(figure: Figure, directory: Path, name: str) -> list[Path]:
     """Write ``name.svg`` and ``name.png``; returns both."""
     drawn, pixels = directory / f"{name}.svg", directory / f"{name}.png"
     write_text(drawn, drawing.svg(figure))
-    with drawing.style(), atomic_path(pixels) as scratch:
-        figure.savefig(scratch, format="png", dpi=160, metadata={"Software": None})
+    with atomic_path(pixels) as scratch:
+        scratch.write_bytes(drawing.png(figure))
     return [drawn, pixels]

@@ -1,6 +1,7 @@
 """What rows and columns are called, and in which order they stand: that of the papers' Table 2."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
@@ -47,6 +48,21 @@ def dataset_title(spelled: str) -> str:
 def framework_title(spelled: str) -> str:
     """``FedDEP``, or of a variant ``FedDEP, prototypes=3``."""
     return _with_changes(spelled, registry.find(variants.base(spelled)).title)
+
+
+def telling(spelled: Iterable[str]) -> dict[str, str]:
+    """Of each name what tells it from the others: without the changes that all variants of its entry share."""
+    changes = {name: variants.read(name)[1].items() for name in spelled}
+
+    def shared(name: str) -> set[str]:
+        others = [has for other, has in changes.items() if variants.base(other) == variants.base(name)]
+        return {key for key, value in changes[name] if all((key, value) in has for has in others)}
+
+    def told(name: str) -> dict[str, Any]:
+        left_out = shared(name)
+        return {key: value for key, value in changes[name] if key not in left_out}
+
+    return {name: variants.spell(variants.base(name), told(name)) for name in changes}
 
 
 def _with_changes(spelled: str, title: str) -> str:

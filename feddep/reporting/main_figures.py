@@ -1,5 +1,6 @@
-"""Figures of the main tables: accuracy beside the papers', training curves, partitions.  Same results, same bytes."""
+"""Figures of the main tables: accuracy and training curves of a setting, partitions.  Same results, same bytes."""
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -7,10 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from feddep.reporting import drawing, published, runs
-from feddep.reporting.frames import CELL, beside_clients, client_numbers, of_place
+from feddep.reporting.frames import CELL, beside_clients, client_numbers, records
 from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
 from feddep.reporting.main_table import OURS
 
@@ -37,55 +37,59 @@ def _offsets(sources: dict[str, str], distance: float) -> dict[str, float]:
     return {source: distance * (k - (len(sources) - 1) / 2) for k, source in enumerate(sources)}
 
 
-def _groups(frame: pd.DataFrame) -> list[tuple[str, str]]:
-    """Pairs of setting and dataset, datasets in the papers' order."""
-    settings = dict.fromkeys(frame["setting"])
-    return [pair for pair in product(settings, sort_datasets(frame["dataset"])) if len(of_place(frame, *pair))]
+def _title(dataset: str, clients: int | None) -> str:
+    return dataset_title(dataset) + (f", M = {clients}" if clients else "")
 
 
-def _title(frame: pd.DataFrame, setting: str, dataset: str, clients: int | None) -> str:
-    title = dataset_title(dataset) + (f", M = {clients}" if clients else "")
-    return title if frame["setting"].nunique() == 1 else f"{title}\nsetting {setting}"
-
-
-def _legend(figure: Figure, handles: list[Line2D], columns: int) -> None:
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(columns, len(handles)))
+def _rows(axes: np.ndarray, table: pd.DataFrame) -> Iterator[tuple[np.ndarray, pd.DataFrame]]:
+    """A row of panels a dataset, in the papers' order, with the dataset's rows; panels get titles."""
+    for line, dataset in zip(axes, sort_datasets(table["dataset"]), strict=True):
+        for ax, clients in zip(line, client_numbers(table), strict=True):
+            ax.set_title(_title(dataset, clients), loc="left", pad=3)
+        yield line, table[table["dataset"] == dataset]
 
 
 def accuracy(summary: pd.DataFrame) -> Figure:
     """Ours against the papers': a row of panels a dataset, a column a number of clients, a line a framework.
 
     Args:
-        summary: as :func:`feddep.reporting.accuracy.summarise` gives it.
+        summary: as :func:`feddep.reporting.accuracy.summarise` gives it; the rows of one setting.
     """
-    groups, columns, sources = _groups(summary), client_numbers(summary), _sources(summary, "paper_{}_", "mean")
-    names = {group: sort_frameworks(of_place(summary, *group)["framework"]) for group in groups}
-    lines = [len(names[group]) for group in groups]
-    size = (1.5 + 2.5 * len(columns), 0.6 + sum(0.55 + 0.34 * count for count in lines))
+    columns, sources = client_numbers(summary), _sources(summary, "paper_{}_", "mean")
+    of_datasets = summary.groupby("dataset")["framework"].nunique()
+    lines = [int(of_datasets[dataset]) for dataset in sort_datasets(summary["dataset"])]
+    size = (1.5 + 2.5 * len(columns), 0.6 + sum(0.42 + 0.2 * count for count in lines))
     with drawing.style():
         figure, axes = drawing.panels(
-            len(groups), len(columns), size, sharex="row", sharey="row", height_ratios=[1.6 + n for n in lines]
+            len(lines), len(columns), size, sharex="row", sharey="row", height_ratios=[1.6 + n for n in lines]
         )
-        for line, group in zip(axes, groups, strict=True):
-            shown = of_place(summary, *group)
+        for line, shown in _rows(axes, summary):
             low, floor, high = _scale(shown)
+            names = sort_frameworks(shown["framework"])
             for ax, clients in zip(line, columns, strict=True):
-                _dots(ax, beside_clients(shown, clients), names[group], floor, sources)
-                ax.set_title(_title(summary, *group, clients), loc="left")
+                _dots(ax, beside_clients(shown, clients), names, floor, sources)
             line[0].set_xlim(low, high)
-            line[0].set_yticks(range(len(names[group])), [framework_title(name) for name in names[group]])
-            line[0].set_ylim(len(names[group]) - 0.5, -0.5)
+            line[0].set_yticks(range(len(names)), [framework_title(name) for name in names])
+            line[0].set_ylim(len(names) - 0.5, -0.5)
         for ax in axes[-1]:
-            ax.set_xlabel("test accuracy, mean ± standard deviation")
+            ax.set_xlabel(f"test accuracy{_spread(summary, sources)}")
         handles = [drawing.sample(source, **SOURCES[source]) for source in sources]
         if "fedavg" in set(summary["framework"]):
             handles.append(drawing.sample("our FedAvg", color=drawing.INK, linestyle=":", linewidth=1))
-        if any(_off_scale(of_place(summary, *group)) for group in groups):
+        if any(_off_scale(shown) for _, shown in summary.groupby("dataset")):
             handles.append(
                 drawing.sample("left of the scale", color=drawing.INK, linestyle="none", marker=_ARROW, markeredgewidth=0)
             )
-        _legend(figure, handles, 3 if len(columns) < 3 else len(handles))
+        drawing.legend(figure, handles, len(handles))
     return figure
+
+
+def _spread(summary: pd.DataFrame, sources: dict[str, str]) -> str:
+    """What bars are, as far as there are any: of a single seed there is no standard deviation."""
+    if summary["std"].notna().any():
+        return ", mean ± standard deviation"
+    papers = any(summary[f"{prefix}std"].notna().any() for prefix in sources.values())
+    return "; bars: the papers' standard deviations" if papers else ""
 
 
 def _statistics(rows: pd.DataFrame, statistic: str) -> np.ndarray:
@@ -115,39 +119,45 @@ def _scale(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float, sources: dict[str, str]) -> None:
     offsets = _offsets(sources, 0.25)
-    for row in rows.to_dict("records"):
+    for row in records(rows):
         y = names.index(row["framework"])
         if row["framework"] == "fedavg":
             ax.axvline(row["mean"], color=drawing.INK, linestyle=":", linewidth=1, zorder=1)
-        for source, prefix in sources.items():
-            mean, std, place = row[f"{prefix}mean"], row[f"{prefix}std"], y + offsets[source]
-            if np.isnan(mean):
-                continue
-            if mean < floor:
-                text = f"{_ARROW.strip('$')} {mean:.3f}"
-                edge = ax.get_yaxis_transform()  # x as a share of the panel's width
-                ax.text(0.02, place, text, transform=edge, va="center", fontsize=6.5, color=SOURCES[source]["color"])
-                continue
-            error = 0.0 if np.isnan(std) else std
-            ax.errorbar(mean, place, xerr=error, markersize=4, elinewidth=1, **SOURCES[source])
+        found = {source: (row[f"{prefix}mean"], row[f"{prefix}std"]) for source, prefix in sources.items()}
+        low = [source for source, (mean, _) in found.items() if mean is not None and mean < floor]
+        for k, source in enumerate(low):
+            # Side by side, as letters are taller than the sources' distance; x as a share of the panel's width.
+            text, place = f"{_ARROW.strip('$')} {found[source][0]:.3f}", y + (offsets[source] if len(low) == 1 else 0.0)
+            look = {"fontsize": 6.5, "color": SOURCES[source]["color"], "transform": ax.get_yaxis_transform()}
+            behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.4}  # a bar may pass there
+            ax.text(0.02 + 0.18 * k, place, text, va="center", bbox=behind, **look)
+        for source, (mean, std) in found.items():
+            if mean is not None and source not in low:
+                ax.errorbar(mean, y + offsets[source], xerr=std or 0.0, markersize=3.4, elinewidth=1, **SOURCES[source])
     drawing.lanes(ax, len(names))
 
 
 def curves(rounds: pd.DataFrame) -> Figure:
-    """Training curves: a row of panels a dataset and number of clients; lines are means over seeds, bands minimum to maximum.
+    """Test accuracy after each round: a row of panels a dataset, a column a number of clients, a line a framework.
+
+    Lines are means over seeds, bands reach from minimum to maximum.
 
     Args:
-        rounds: as :func:`feddep.reporting.runs.curves` gives it.
+        rounds: as :func:`feddep.reporting.runs.curves` gives it; the rows of one setting.
     """
-    quantities = {"validation": "validation accuracy", "test": "test accuracy", "loss": "training loss"}
-    course = runs.over_seeds(rounds, CELL, list(quantities))
-    rows = []
-    for group in _groups(course):
-        here = of_place(course, *group)
-        rows += [(_title(course, *group, clients), beside_clients(here, clients)) for clients in client_numbers(here)]
+    course, columns = runs.over_seeds(rounds, CELL, ["test"]), client_numbers(rounds)
+    names = sort_frameworks(course["framework"])
+    styles, lines = drawing.line_styles(names), course["dataset"].nunique()
     with drawing.style():
-        figure, handles = drawing.over_rounds(rows, quantities, 0.7, shared=True)
-        _legend(figure, handles, 6)
+        size = (1.5 + 2.5 * len(columns), 0.7 + 1.9 * lines)
+        figure, axes = drawing.panels(lines, len(columns), size, sharex="all", sharey="row")
+        for line, shown in _rows(axes, course):
+            for ax, clients in zip(line, columns, strict=True):
+                drawing.course(ax, beside_clients(shown, clients), "test", styles)
+            line[0].set_ylabel("test accuracy")
+        for ax in axes[-1]:
+            ax.set_xlabel("round")
+        drawing.legend(figure, drawing.framework_samples(names, styles), 6)
     return figure
 
 
@@ -165,7 +175,7 @@ def partitions(summary: pd.DataFrame) -> Figure:
             ax.set_title(dataset_title(dataset), loc="left")
         for ax in axes[:, 0] if datasets else []:
             ax.set_ylabel("missing edges")
-        _legend(figure, [drawing.sample(source, **SOURCES[source]) for source in sources], len(sources))
+        drawing.legend(figure, [drawing.sample(source, **SOURCES[source]) for source in sources], len(sources))
     return figure
 
 

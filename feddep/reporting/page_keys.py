@@ -10,8 +10,8 @@ from feddep.experiment.fingerprint import ROOT, code_fingerprint
 from feddep.methods import registry
 from feddep.reporting import studies
 
-_RESOURCES = (".csv", ".jinja")
-"""Kinds of files in ``feddep/reporting`` that shape its output: the published numbers and the templates."""
+_RESOURCES = (".csv", ".jinja", ".js")
+"""Kinds of files in ``feddep/reporting`` that shape its output: the published numbers, the templates and the script."""
 
 
 def tables_key(config: Config, stage: str) -> str:

@@ -48,10 +48,12 @@ class Results:
         }
 
     def figures(self) -> dict[str, Figure]:
-        """Every figure by its name."""
+        """Every figure by its name: ``accuracy_SETTING`` and ``curves_SETTING`` of each setting, and ``partitions``."""
+        curves = dict(list(runs.curves(self.finished).groupby("setting", sort=False)))
+        of_settings = self.accuracy.groupby("setting", sort=False)
         return {
-            "accuracy": main_figures.accuracy(self.accuracy),
-            "curves": main_figures.curves(runs.curves(self.finished)),
+            **{f"accuracy_{setting}": main_figures.accuracy(summary) for setting, summary in of_settings},
+            **{f"curves_{setting}": main_figures.curves(rounds) for setting, rounds in curves.items()},
             "partitions": main_figures.partitions(self.partitions),
         }
 

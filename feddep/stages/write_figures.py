@@ -1,4 +1,4 @@
-"""Stage ``figures``: accuracy beside the papers', training curves, partitions."""
+"""Stage ``figures``: accuracy beside the papers' and training curves of each setting, and partitions."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write accuracy, curves and partitions, each as SVG and PNG."""
+    """Write accuracy and curves of each setting, and partitions, each as SVG and PNG."""
     from feddep.reporting import files
     from feddep.reporting.results import collect
 

@@ -32,10 +32,11 @@ def main(arguments: argparse.Namespace) -> None:
     files.write(arguments.output, {"report.html": page.html(results, studies)}, "report")
     if arguments.print:
         output = Path(results.config["output"])
-        shown = {
-            "table": output / "tables" / "accuracy.md",
-            "figure": output / "figures" / "accuracy.png",
-            "report": arguments.output / "report.html",
-        }
+        drawn = [output / "figures" / f"accuracy_{table.setting}.png" for table in results.main_tables]
+        shown = [
+            ("table", output / "tables" / "accuracy.md"),
+            *(("figure", file) for file in drawn),
+            ("report", arguments.output / "report.html"),
+        ]
         print(results.printed())
-        print("\n".join(f"{what:8}{file}" for what, file in shown.items() if file.exists()))
+        print("\n".join(f"{what:8}{file}" for what, file in shown if file.exists()))

@@ -139,13 +139,17 @@ def test_a_constant_prediction_has_no_correlation(tables):
     assert summary["correlation_degree"].notna().all()
 
 
-def test_the_figure_has_a_panel_a_place(tables):
+def test_the_figure_has_a_line_a_framework(tables):
     drawn = neighbourhoods.figure(tables["counts"])
-    panels = [ax for ax in drawn.axes if ax.get_title(loc="left")]
-    assert [ax.get_title(loc="left") for ax in panels] == ["Cora, M=3\nFedSage+", "Cora, M=3\nFedSage+ with a shared NeighGen"]
-    mean = panels[0].get_lines()[0]
-    assert list(mean.get_xdata()) == [0, 2]
+    (ax,) = drawn.axes
+    assert ax.get_title(loc="left") == "Cora, M=3"
+    mean, shared, _ = ax.get_lines()
+    assert list(mean.get_xdata()) == list(shared.get_xdata()) == [0, 2]
     assert list(mean.get_ydata()) == pytest.approx([2 / 6, 1.5])
+    assert ax.get_ylim()[1] == pytest.approx(1.15 * 1.5)  # what is predicted fills the panel
+    (legend,) = drawn.legends
+    names = ["FedSage+", "FedSage+ with a shared NeighGen", "as many as are missing"]
+    assert [text.get_text() for text in legend.get_texts()] == names
 
 
 def test_the_page(tables):
@@ -162,6 +166,7 @@ def test_another_reading_has_a_long_name_and_no_number_of_the_paper(tables):
     distances, counts = tables["distances"], tables["counts"]
     reading = "fedsage_plus,hidden_from=validation,generator_batch=4096,scale=authors"
     assert neighbourhoods.summarise(distances.assign(framework=reading))["paper_fedsage_mean"].isna().all()
-    title = neighbourhoods.figure(counts.assign(framework=reading)).axes[0].get_title(loc="left")
-    assert " ".join(title.splitlines()[1:]) == "FedSage+, hidden_from=validation, generator_batch=4096, scale=authors"
-    assert max(map(len, title.splitlines())) <= 40
+    counts.loc[counts["framework"] == "fedsage_plus_shared", "framework"] = reading
+    (legend,) = neighbourhoods.figure(counts).legends
+    names = [" ".join(text.get_text().split()) for text in legend.get_texts()]
+    assert "FedSage+, hidden_from=validation, generator_batch=4096, scale=authors" in names

@@ -10,7 +10,7 @@ from fabricated import Results
 from matplotlib.figure import Figure
 from PIL import Image
 
-from feddep.reporting import drawing, files, main_figures, runs
+from feddep.reporting import drawing, files, labels, main_figures, runs
 from feddep.reporting.results import collect
 
 
@@ -26,7 +26,7 @@ def texts(figure: Figure) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["accuracy", "curves", "partitions"])
+@pytest.mark.parametrize("name", ["accuracy_feddep", "curves_feddep", "partitions"])
 def test_same_results_same_bytes(results: Results, tmp_path, name: str) -> None:
     written = []
     for attempt in ("one", "two"):
@@ -66,6 +66,24 @@ def test_accuracy_shows_ours_and_the_papers(results: Results) -> None:
     assert high > 0.89 + 0.01
 
 
+def test_numbers_off_the_scale_do_not_cover_one_another(results: Results) -> None:
+    figure = main_figures.accuracy(collect(results.config).accuracy)
+    figure.draw_without_rendering()
+    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: box.x0)
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_the_axis_speaks_of_spread_only_where_there_is_one(tmp_path) -> None:
+    def label(**made) -> str:
+        figure = main_figures.accuracy(collect(Results(tmp_path / str(len(made)), **made).write().config).accuracy)
+        return figure.axes[-1].get_xlabel()
+
+    assert label() == "test accuracy, mean ± standard deviation"
+    assert label(seeds=(0,)) == "test accuracy; bars: the papers' standard deviations"
+    tiny = {"tiny": {"features": "raw", "synthetic": {}}}
+    assert label(seeds=(0,), datasets=tiny) == "test accuracy"
+
+
 def test_accuracy_without_published_numbers(tmp_path) -> None:
     results = Results(
         tmp_path, datasets={"tiny": {"features": "raw", "synthetic": {}}}, clients=(3,), frameworks=("local",)
@@ -75,24 +93,47 @@ def test_accuracy_without_published_numbers(tmp_path) -> None:
     assert texts(figure) == {"ours"}
 
 
-def test_settings_have_panels_of_their_own(tmp_path) -> None:
+def test_settings_have_figures_of_their_own(tmp_path) -> None:
     found = collect(Results(tmp_path, settings=("one", "two"), clients=(3,)).write().config)
-    titles = [ax.get_title(loc="left") for ax in main_figures.accuracy(found.accuracy).axes]
-    assert titles == ["Cora, M = 3\nsetting one", "Cora, M = 3\nsetting two"]
-    assert len(main_figures.curves(runs.curves(found.finished)).axes) == 2 * 3
+    figures = found.figures()
+    assert list(figures) == ["accuracy_one", "accuracy_two", "curves_one", "curves_two", "partitions"]
+    assert all([ax.get_title(loc="left") for ax in figure.axes] == ["Cora, M = 3"] for figure in list(figures.values())[:4])
 
 
 def test_curves_are_means_with_their_range(results: Results) -> None:
     figure = main_figures.curves(runs.curves(collect(results.config).finished))
-    assert len(figure.axes) == 2 * 3  # two M; validation, test, loss
-    validation, test, loss = figure.axes[:3]
-    assert [ax.get_ylabel() for ax in (validation, test, loss)] == ["validation accuracy", "test accuracy", "training loss"]
-    fedavg = test.get_lines()[2]
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["Cora, M = 5", "Cora, M = 10"]
+    five, _ = figure.axes
+    assert five.get_ylabel() == "test accuracy"
+    fedavg = five.get_lines()[2]
     assert fedavg.get_ydata() == pytest.approx([0.56, 0.76, 0.86, 0.84])
-    band = test.collections[2].get_paths()[0].vertices
+    band = five.collections[2].get_paths()[0].vertices
     at_best = band[band[:, 0] == 3][:, 1]
     assert [at_best.min(), at_best.max()] == pytest.approx([0.85, 0.87])
     assert texts(figure) == {"Global", "Local", "FedAvg"}
+
+
+def test_a_legend_stays_within_the_figure() -> None:
+    names = [f"FedSage+, generator_local_epochs={k}, generator_federated_epochs=100, scale=authors" for k in range(3)]
+    figure, _ = drawing.panels(1, 1, (4.0, 3.0))
+    drawing.head(figure, "A title that is longer than the figure is wide, " * 2, [drawing.sample(name) for name in names])
+    (legend,) = figure.legends
+    assert legend.get_window_extent().width <= figure.bbox.width
+    assert [" ".join(text.get_text().split()) for text in legend.get_texts()] == names
+
+
+def test_many_rows_of_a_forest_stand_in_two_columns() -> None:
+    rows = [f"row {k}" for k in range(9)]
+    figure = drawing.forests(rows, {"one": [{"mean_difference": float(k)} for k in range(9)]}, {"one": "#000000"}, "difference")
+    left, right = figure.axes
+    assert [label.get_text() for ax in (left, right) for label in ax.get_yticklabels()] == rows
+    assert left.get_xlim() == right.get_xlim()
+    assert left.get_ylim() == right.get_ylim()
+
+
+def test_what_all_variants_share_does_not_tell_them_apart() -> None:
+    names = ["gap,epsilon=8.0,degree=5", "gap,epsilon=8.0,degree=9", "vfgnn,epsilon=8.0", "fedavg", "fedavg,prototypes=3"]
+    assert list(labels.telling(names).values()) == ["gap,degree=5", "gap,degree=9", "vfgnn", "fedavg", "fedavg,prototypes=3"]
 
 
 def test_line_styles_differ() -> None:

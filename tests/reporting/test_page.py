@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 from fabricated import Results
 
-from feddep.reporting import files, page
+from feddep.reporting import files, overview, page
 from feddep.reporting.results import collect
 from feddep.utils.errors import DataError
 
@@ -67,7 +67,7 @@ def test_self_contained(html: str) -> None:
     assert all(link.startswith("#") for link in checker.links)
     assert {link[1:] for link in checker.links} <= set(checker.ids)
     assert set(re.findall(r"url\(#([^)]*)\)", html)) <= set(checker.ids)
-    assert not re.search(r"<script|<link|@import|url\((?!#)", html)
+    assert not re.search(r"<script[^>]|<link|@import|url\((?!#)|https?://(?!www.w3.org)|fetch\(|XMLHttpRequest", html)
     assert max(checker.ids.values()) == 1
 
 
@@ -85,11 +85,42 @@ def test_every_number_is_there(html: str) -> None:
     assert any(
         "15, 0.4 minutes of training in all, computed from 2025-01-01 12:00 UTC to 2025-01-03 12:00 UTC" in t for t in texts
     )
-    assert html.count("<svg") == 3
+    assert html.count("<svg") == 1 + 3  # the letters, and three figures
 
 
 def test_global_spans_the_columns(html: str) -> None:
     assert re.search(r'<th>Global</th>\s*<td colspan="2">', html)
+
+
+def test_the_summary_is_computed(results: Results) -> None:
+    found = overview.sentences(collect(results.config))
+    assert found == [
+        "15 training runs: 3 frameworks, 1 dataset, M = 5, 10, 1 setting, 3 seeds; 0.0 hours of training.",
+        "Cora: best other than FedAvg, and its mean difference from it: Local, −0.3500.",
+        "2 of 2 differences from FedAvg are significant after Holm's correction: 0 above it, 2 below.",
+        "The largest of these: Local on Cora, M=5 (setting feddep), −0.3500 (p = 0.000544).",
+        "Global − FedAvg, median of 2 cells: +0.0300; widest on Cora, M=5 (setting feddep): +0.0300.",
+    ]
+
+
+def test_the_summary_without_fedavg(tmp_path: Path) -> None:
+    alone = Results(tmp_path, clients=(3,), seeds=(0,), frameworks=("global",)).write()
+    assert overview.sentences(collect(alone.config)) == [
+        "1 training run: 1 framework, 1 dataset, 1 setting, 1 seed; 0.0 hours of training."
+    ]
+
+
+def test_the_table_of_p_values_is_folded(html: str) -> None:
+    folded = re.search(r'<details class="part"><summary>All differences from FedAvg</summary>.*?</details>', html, re.DOTALL)
+    assert folded
+    assert "p, Holm" in folded[0]
+
+
+def test_letters_are_drawn_once(html: str) -> None:
+    letters = re.findall(r'<path id="(l\d+)"', html)
+    assert len(set(letters)) == len(letters)
+    assert {name[1:] for name in checked(html).links} >= set(letters)
+    assert "DejaVu" not in html
 
 
 def test_configuration_and_provenance(html: str) -> None:
@@ -121,6 +152,7 @@ def test_the_smallest_configuration(tmp_path) -> None:
     assert "Is it more than chance?" not in checker.texts
     assert "Communication" not in checker.texts
     assert "Partitions" not in checker.texts
+    assert not any("standard deviation over seeds" in text for text in checker.texts)  # of one seed there is none
 
 
 def study_folder(folder: Path, title: str) -> Path:
@@ -145,7 +177,7 @@ def test_studies_are_shown_with_their_tables(results: Results, tmp_path: Path) -
     assert checker.texts.count("The depth of R & D") == 2  # contents and heading
     assert "0.5 < 1" in checker.texts
     assert html.count("<strong>2</strong>") == 2
-    assert html.count("<svg") == 5
+    assert html.count("<svg") == 1 + 5
 
 
 @pytest.mark.parametrize("damage", ["table.md", "figure.svg", "study.sha256"])

@@ -24,7 +24,8 @@ TABLES = {
     "provenance.json",
     "tables.sha256",
 }
-FIGURES = {f"{name}.{suffix}" for name in ("accuracy", "curves", "partitions") for suffix in ("svg", "png")} | {"figures.sha256"}
+DRAWN = ("accuracy_feddep", "curves_feddep", "partitions")
+FIGURES = {f"{name}.{suffix}" for name in DRAWN for suffix in ("svg", "png")} | {"figures.sha256"}
 REPORT = {"report.html", "report.sha256"}
 
 
@@ -72,7 +73,7 @@ def test_print(results: Results, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Cora, 5 clients (setting feddep)" in printed
     assert "+0.0045" in printed
     root = output.parent
-    made = [root / "tables" / "accuracy.md", root / "figures" / "accuracy.png", output / "report.html"]
+    made = [root / "tables" / "accuracy.md", root / "figures" / "accuracy_feddep.png", output / "report.html"]
     assert [line.split()[-1] for line in printed.splitlines()[-3:]] == [str(path) for path in made]
 
 

@@ -199,6 +199,12 @@ def test_further_tables_are_written_alone(root: Path) -> None:
         studies.contents(config, "grid", "rounds")
 
 
+def test_one_seed_has_no_standard_deviation(root: Path) -> None:
+    given = read_json(root / "config.json")
+    assert "standard deviation over the seeds" in studies.contents(validate(given), "sweep")["table.md"]
+    assert "standard deviation" not in studies.contents(validate({**given, "seeds": [0]}), "sweep")["table.md"]
+
+
 def test_a_missing_run_or_study_is_one_sentence(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_json(root / "elsewhere.json", {**read_json(root / "config.json"), "output": str(root / "elsewhere")})
     status, output = call(root, "paired", "none", "elsewhere.json")

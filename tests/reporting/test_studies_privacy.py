@@ -119,10 +119,11 @@ def test_figure(figure_5: Study) -> None:
     drawn = privacy.figure(figure_5, privacy.tables(figure_5))
     (ax,) = drawn.axes
     assert [label.get_text() for label in ax.get_xticklabels()] == [
-        "ε = 0.375\nδ = 0.333\nM = 3, d = 5",
-        "ε = 0.606\nδ = 0.5\nM = 5, d = 5",
-        "ε = 1.44\nδ = 0.868\nM = 10, d = 5",
+        "ε = 0.375\nδ = 0.333\nM = 3",
+        "ε = 0.606\nδ = 0.5\nM = 5",
+        "ε = 1.44\nδ = 0.868\nM = 10",
     ]
+    assert ax.get_xlabel() == "published ε of one sampling, and its exact δ; d = 5"
     points = [(round(float(line.get_xdata()[0])), line.get_ydata()[0], line.get_markerfacecolor()) for line in ax.get_lines()]
     assert sorted(place for place, _, _ in points) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert {accuracy for _, accuracy, face in points if face == "white"} == {0.6}  # not the paper's σ
@@ -133,4 +134,5 @@ def test_figure(figure_5: Study) -> None:
 def test_a_rate_is_on_the_axis() -> None:
     made = study(*(run(name, 0.8, 3) for name in ("feddep,bernoulli_rate=0.5", "feddep")))
     (ax,) = privacy.figure(made, privacy.tables(made)).axes
-    assert [label.get_text().splitlines()[2] for label in ax.get_xticklabels()] == ["M = 3, d = 5, r = 0.5", "M = 3, d = 5"]
+    assert [label.get_text().splitlines()[2:] for label in ax.get_xticklabels()] == [["r = 0.5"], ["r = 1"]]
+    assert ax.get_xlabel().endswith("exact δ; M = 3, d = 5")

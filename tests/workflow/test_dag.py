@@ -53,7 +53,7 @@ def test_everything_is_made(finished: Workspace):
         assert (output / "benchmarks" / "classify" / "quick" / f"{run}.tsv").is_file()
     assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["statistics"]["missing_edges"] >= 0
     made = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
-    assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy.png", "report/report.html"} <= made
+    assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy_quick.png", "report/report.html"} <= made
     assert not [name for name in made if "/." in name]  # no scratch file is left
 
 

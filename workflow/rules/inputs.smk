@@ -1,6 +1,6 @@
 """What rules read, and the flags that tell their stages so."""
 
-from feddep.config.loading import SOURCES, entry
+from feddep.config.loading import SOURCES, entry, main_tables
 from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
 from feddep.measurements import CLASSIFIER, MEASUREMENTS
@@ -11,6 +11,7 @@ from feddep.reporting import page_keys, studies
 RUN = "{setting}/{dataset}/{scope}/{framework}/seed{seed}"
 STEP = "{stage}/{dataset}/{scope}/{digest}/seed{seed}"
 STUDY = f"{OUTPUT}/studies/{{study}}"
+SETTINGS = list(main_tables(config))
 # The runs that no record stands in for, with their keys, and their steps by file.
 UNPUBLISHED = {run: artifact.key for run, artifact in zip(plan.all_runs(config), RUNS.values()) if artifact.source == artifact.result}
 STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}

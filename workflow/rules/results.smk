@@ -28,14 +28,15 @@ rule tables:
 
 
 rule figures:
-    """Accuracy beside the papers', training curves, partitions."""
+    """Accuracy beside the papers' and training curves of each setting, and partitions."""
     message: "Draw the figures"
     input: findings
     output:
-        report(f"{OUTPUT}/figures/accuracy.svg", caption="../report/accuracy.rst", category="Figures"),
-        report(f"{OUTPUT}/figures/curves.svg", caption="../report/curves.rst", category="Figures"),
         report(f"{OUTPUT}/figures/partitions.svg", caption="../report/partitions.rst", category="Figures"),
-        expand(f"{OUTPUT}/figures/{{name}}.png", name=["accuracy", "curves", "partitions"]),
+        report(expand(f"{OUTPUT}/figures/accuracy_{{name}}.svg", name=SETTINGS), caption="../report/accuracy.rst", category="Figures"),
+        report(expand(f"{OUTPUT}/figures/curves_{{name}}.svg", name=SETTINGS), caption="../report/curves.rst", category="Figures"),
+        expand(f"{OUTPUT}/figures/{{kind}}_{{name}}.png", kind=["accuracy", "curves"], name=SETTINGS),
+        f"{OUTPUT}/figures/partitions.png",
         f"{OUTPUT}/figures/figures.sha256",
     log: f"{OUTPUT}/logs/figures.log"
     benchmark: f"{OUTPUT}/benchmarks/figures.tsv"

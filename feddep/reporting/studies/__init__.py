@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 FURTHER_TABLES = {"curves": ("rounds",), "grid": ("main_effects",), "tuned": ("choices",)}
 """Tables that a kind has beside ``table``."""
+_SPREAD = ", mean ± sample standard deviation over the seeds"
+"""What ``SHOWS`` says of accuracies; a single seed has no standard deviation."""
 
 
 def available() -> list[str]:
@@ -71,9 +73,12 @@ def contents(config: "Config", name: str, table: str | None = None) -> dict[str,
         raise ConfigError(f"--table is {table}; the study {name} has {', '.join(tables)}")
     if table:
         return {f"{table}.csv": tables[table]}
+    shows = kind.SHOWS.strip()
+    if study.runs["seed"].nunique() == 1:
+        shows = shows.replace(_SPREAD, "")
     return {
         "table.csv": tables["table"],
-        "table.md": f"# {study.title}\n\n{kind.SHOWS.strip()}\n\n{study.size()}.\n\n{kind.markdown(study, tables)}",
+        "table.md": f"# {study.title}\n\n{shows}\n\n{study.size()}.\n\n{kind.markdown(study, tables)}",
         "figure": kind.figure(study, tables),
         "provenance.json": provenance_summary.summarise(config, study.finished, name),
     }

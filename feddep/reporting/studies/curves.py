@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from feddep.reporting import drawing, runs
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
-from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets
+from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets, sort_frameworks
 from feddep.reporting.study_data import KEYS, Study, summarise
 
 SHOWS = """\
@@ -71,7 +71,16 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         title = place_title(dataset, m) + ("" if len(settings) == 1 else f"\nsetting {setting}")
         if len(shown):
             rows.append((title, shown))
+    names = sort_frameworks(course["framework"])
+    styles = drawing.line_styles(names)
     with drawing.style():
-        drawn, handles = drawing.over_rounds(rows, MEASURED, 0.9)
-        drawing.head(drawn, study.title, handles, columns=6)
+        drawn, axes = drawing.panels(len(rows), len(MEASURED), (9.0, 0.9 + 2.1 * len(rows)))
+        for line, (title, shown) in zip(axes, rows, strict=True):
+            for ax, (quantity, label) in zip(line, MEASURED.items(), strict=True):
+                drawing.course(ax, shown, quantity, styles)
+                ax.set_ylabel(label)
+            line[0].set_title(title, loc="left")
+        for ax in axes[-1]:
+            ax.set_xlabel("round")
+        drawing.head(drawn, study.title, drawing.framework_samples(names, styles), columns=6)
     return drawn

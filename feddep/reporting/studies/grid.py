@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.labels import framework_title, sort_datasets
+from feddep.reporting.labels import framework_title, sort_datasets, telling
 from feddep.reporting.study_data import Study, ordered
 from feddep.utils.errors import DataError
 
@@ -23,6 +23,8 @@ apart.
 """
 READING = ["setting", "framework"]
 CELL = ["dataset", "clients", "seed"]
+_WIDTH, _NARROWEST = 7.0, 0.16
+"""Inches that readings have beside one another in the figure, but no less than so many each, for two digits."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -126,7 +128,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     heights = [len(names) for names in traits.values()]
     places = np.cumsum(heights) - np.array(heights) / 2
     with drawing.style():
-        size = (2.6 + 0.28 * max(len(table), 8), 2.9 + 0.17 * sum(heights))
+        pitch = min(0.28, max(_NARROWEST, _WIDTH / len(table)))  # inches from one reading to the next
+        size = (2.6 + pitch * max(len(table), 8), 2.9 + 0.17 * sum(heights))
         drawn, axes = drawing.panels(2, 1, size, sharex=True, height_ratios=[2.0, 0.17 * max(1, sum(heights))])
         scores, values = axes[:, 0]
         x = np.arange(len(table))
@@ -138,7 +141,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             values.plot(readings, [y] * len(readings), color=drawing.INK, marker="o", markersize=3.5, linestyle="none")
         values.set_yticks(places, ["\n".join(names) for names in traits.values()])
         values.set_ylim(sum(heights) or 1, 0)
-        values.set_xticks(x, [str(rank) for rank in table["rank"]])
+        values.set_xticks(x, [str(rank) for rank in table["rank"]], fontsize=min(8, 40 * pitch))
+        values.set_xlim(-0.7, len(table) - 0.3)
         values.set_xlabel("rank of the reading")
         drawing.head(drawn, study.title)
     return drawn
@@ -146,7 +150,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
 def _traits(study: Study, table: pd.DataFrame) -> dict[tuple[int, ...], list[str]]:
     """What readings have in common: the rows that have it, and its names."""
-    names = {part: table[part].map(study.short[part]) for part in READING}
+    # What all readings of a framework have says nothing about them.
+    names = {part: table[part].map(study.short[part]).pipe(lambda short: short.map(telling(short))) for part in READING}
     columns = {**{part: short for part, short in names.items() if short.nunique() > 1}, **table[study.columns(*READING)]}
     traits: dict[tuple[int, ...], list[str]] = {}
     for column, values in columns.items():

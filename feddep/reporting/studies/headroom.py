@@ -148,9 +148,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     parts = {"mean_difference": "mean", "low": "low", "high": "high"}
     series = {name: [{key: line[f"{name}_{part}"] for key, part in parts.items()} for line in lines] for name in names}
     with drawing.style():
-        drawn, axes = drawing.panels(1, 1, (6.4, 1.5 + len(rows) * (0.2 + 0.11 * len(names))))
-        drawing.forest(axes[0, 0], rows, series, colours)
-        axes[0, 0].set_xlabel("difference of test accuracy, mean and 95 % interval")
+        drawn = drawing.forests(rows, series, colours, "difference of test accuracy, mean and 95 % interval")
         handles = [drawing.sample(DIFFERENCES[name][2], color=colours[name], marker="o", linestyle="none") for name in names]
-        drawing.head(drawn, study.title, handles, columns=2)
+        drawing.head(drawn, study.title, handles, columns=3)
     return drawn

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from feddep.reporting import comparisons, drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.labels import framework_title, place_title, sort_datasets
+from feddep.reporting.labels import framework_title, place_title, sort_datasets, telling
 from feddep.reporting.main_table import SIGNIFICANT
 from feddep.reporting.study_data import Study
 from feddep.utils.errors import DataError
@@ -28,8 +28,6 @@ Wilcoxon's p is never below 2^(1−n).
 """
 COLUMNS = ["setting", "dataset", "clients", "framework", "reference", "cells", "seeds"]
 COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm", "significant"]
-_HALF_A_LINE = 60
-"""Characters of a name that fit into half the width of the figure."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -105,21 +103,19 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     several = table["setting"].nunique() > 1
     lines = records(table)
     rows = list(dict.fromkeys(_place(line, several) for line in lines))
-    frameworks = list(dict.fromkeys(table["framework"]))
+    frameworks, reference = list(dict.fromkeys(table["framework"])), table["reference"].iloc[0]
+    names = [framework_title(name) for name in telling([*frameworks, reference]).values()]
     found = {(line["framework"], _place(line, several)): line for line in lines}
     colours = {name: drawing.colour(k) for k, name in enumerate(frameworks)}
     with drawing.style():
-        size = (6.4, 1.4 + len(rows) * (0.2 + 0.11 * len(frameworks)))
-        drawn, axes = drawing.panels(1, 1, size)
         series = {name: [found.get((name, row), {}) for row in rows] for name in frameworks}
-        drawing.forest(axes[0, 0], rows, series, colours)
-        baseline = framework_title(table["reference"].iloc[0])
-        axes[0, 0].set_xlabel(f"test accuracy less that of {baseline}, mean and 95 % interval")
-        names = [framework_title(name) for name in frameworks]
+        drawn = drawing.forests(rows, series, colours, f"test accuracy less that of {names[-1]}, mean and 95 % interval")
         handles = [
             drawing.sample(name, color=colours[key], marker="o", linestyle="none")
-            for key, name in zip(frameworks, names, strict=True)
+            for key, name in zip(frameworks, names, strict=False)
         ]
-        hollow = drawing.sample("not significant", color=drawing.INK, marker="o", markerfacecolor="white", linestyle="none")
-        drawing.head(drawn, study.title, [*handles, hollow], columns=2 if max(map(len, names)) <= _HALF_A_LINE else 1)
+        if not table["significant"].fillna(False).all():
+            look = {"color": drawing.INK, "marker": "o", "markerfacecolor": "white", "linestyle": "none"}
+            handles.append(drawing.sample("not significant", **look))
+        drawing.head(drawn, study.title, handles, columns=3)
     return drawn

@@ -132,7 +132,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     others = _others(study)
     names = list(dict.fromkeys(line_name(line, others) for line in records(table)))
     panels = [(panel_title(table, *place), records(of_place(table, *place))) for place in places(table)]
-    width = max(2.6, 0.8 * max(len(set(map(_place, lines))) for _, lines in panels) + 0.6)
+    width = max(3.0, 0.8 * max(len(set(map(_place, lines))) for _, lines in panels) + 0.6)
     with drawing.style():
         drawn, axes = drawing.tiles(len(panels), 2, lambda rows, columns: (0.9 + columns * width, 1.4 + 2.6 * rows))
         for ax, (title, lines) in zip(axes.flat, panels, strict=False):
@@ -143,9 +143,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
                 x = shown.index(_place(line)) + 0.6 * ((number + 0.5) / len(names) - 0.5)
                 ax.errorbar(x, line["mean"], yerr=line["std"] or 0.0, linestyle="none", markersize=4.5, elinewidth=0.9, **look)
             ax.set_title(title, loc="left")
-            ax.set_xticks(range(len(shown)), [_label(place) for place in shown], fontsize=7)
+            ax.set_xticks(range(len(shown)), _labels(shown), fontsize=7)
             ax.set_xlim(-0.5, len(shown) - 0.5)
-            ax.set_xlabel("published ε of one sampling, and its exact δ")
+            ax.set_xlabel(f"published ε of one sampling, and its exact δ{_everywhere(shown)}")
         for ax in axes[:, 0]:
             ax.set_ylabel("test accuracy")
         drawing.head(drawn, study.title, _legend(names, records(table)), columns=3)
@@ -160,10 +160,28 @@ def _place(line: Mapping[str, Any]) -> Place:
     return line["epsilon"], line["exact_delta"], line["clients"], line["fanout_d"], line["bernoulli_r"]
 
 
-def _label(place: Place) -> str:
-    epsilon, delta, clients, fanout, rate = place
-    of_rate = "" if rate == 1 else f", r = {rate:g}"
-    return f"ε = {epsilon:.3g}\nδ = {delta:.3g}\nM = {clients}, d = {fanout:.0f}{of_rate}"
+def _choices(place: Place) -> dict[str, str]:
+    _, _, clients, fanout, rate = place
+    return {"M": f"{clients}", "d": f"{fanout:.0f}", "r": f"{rate:g}"}
+
+
+def _everywhere(shown: list[Place]) -> str:
+    """What of M, d and r is the same at all places."""
+    same = [f"{name} = {value}" for name, value in _choices(shown[0]).items() if not _differs(shown, name)]
+    return "".join(f"; {text}" for text in [", ".join(text for text in same if text != "r = 1")] if text)
+
+
+def _differs(shown: list[Place], name: str) -> bool:
+    return len({_choices(place)[name] for place in shown}) > 1
+
+
+def _labels(shown: list[Place]) -> list[str]:
+    """ε, δ, and what of M, d and r differs, a line each."""
+    differ = [name for name in ("M", "d", "r") if _differs(shown, name)]
+    return [
+        "\n".join([f"ε = {place[0]:.3g}", f"δ = {place[1]:.3g}", *(f"{name} = {_choices(place)[name]}" for name in differ)])
+        for place in shown
+    ]
 
 
 def _look(number: int, filled: bool) -> dict[str, Any]:

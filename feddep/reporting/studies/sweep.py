@@ -11,7 +11,7 @@ from feddep.config import variants
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.labels import framework_title
+from feddep.reporting.labels import framework_title, telling
 from feddep.reporting.main_table import OURS, Cell
 from feddep.reporting.study_data import KEYS, Study, line_name, ordered, panel_title, places, summarise
 
@@ -105,31 +105,34 @@ def _theirs(line: dict[str, Any] | None, paper: str) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a setting and dataset: accuracy over the option with the most values, with standard deviations.
 
-    Colours tell numbers of clients apart, shapes frameworks and the other options.  A framework without the option is a
-    horizontal line.  Where no option is varied, accuracy is drawn over the number of clients.
+    Colours tell numbers of clients apart, where there are several, shapes frameworks and the other options.  A framework
+    without the option is a horizontal line.  Where no option is varied, accuracy is drawn over the number of clients.
     """
     table = tables["table"]
     across = max(study.options, key=lambda column: len(study.values(column)), default="clients")
     values = study.values(across) if study.options else ordered(line["clients"] for line in records(table))
     others = [option for option in study.options if option != across]
-    lines = [{**line, "name": line_name(line, others)} for line in records(table)]
+    short = telling(table["framework"])
+    lines = [{**line, "name": line_name({**line, "framework": short[line["framework"]]}, others)} for line in records(table)]
     looks = _looks(lines, across)
-    panels = places(table)
+    panels, numbers = places(table), ordered(line["clients"] for line in lines)
+    same = f", M = {numbers[0]}" if len(numbers) == 1 and across != "clients" else ""
+    most, width = (2, 3.4) if len(values) > 1 else (4, 2.0)
     with drawing.style():
-        drawn, axes = drawing.tiles(len(panels), 2, lambda rows, columns: (0.8 + 3.4 * columns, 1.3 + 2.5 * rows))
+        drawn, axes = drawing.tiles(len(panels), most, lambda rows, columns: (0.8 + width * columns, 1.3 + 2.5 * rows))
         for ax, (setting, dataset) in zip(axes.flat, panels, strict=False):
             here = [line for line in lines if (line["setting"], line["dataset"]) == (setting, dataset)]
             curves = [(look, [line for line in here if _curve(line, across) == curve]) for curve, look in looks.items()]
             curves = [(look, points) for look, points in curves if points]
             for k, (look, points) in enumerate(curves):
-                _draw(ax, points, across, values, 0.25 * ((k + 0.5) / len(curves) - 0.5), look)
-            ax.set_title(panel_title(table, setting, dataset), loc="left")
+                _draw(ax, points, across, values, (0.25 if len(values) > 1 else 0.6) * ((k + 0.5) / len(curves) - 0.5), look)
+            ax.set_title(panel_title(table, setting, dataset) + same, loc="left")
             ax.set_xticks(range(len(values)), [md.value(value) for value in values])
             ax.set_xlim(-0.5, len(values) - 0.5)
-            ax.set_xlabel("number of clients M" if across == "clients" else across)
+            ax.set_xlabel("number of clients M" if across == "clients" else across.replace("_", " "))
         for ax in axes[:, 0]:
             ax.set_ylabel("test accuracy")
-        drawing.head(drawn, study.title, _legend(looks, across))
+        drawing.head(drawn, study.title, _legend(looks))
     return drawn
 
 
@@ -142,23 +145,28 @@ def _curve(line: dict[str, Any], across: str) -> Curve:
 
 
 def _looks(lines: list[dict[str, Any]], across: str) -> dict[Curve, dict[str, Any]]:
-    """How each curve is drawn: a dash and marker for each name, those that vary first; a colour for each number of clients."""
+    """How each curve is drawn: a dash and marker for each name, those that vary first; a colour for each number of clients, or
+    for each name where there is one number.
+    """
     names = list(dict.fromkeys(line["name"] for line in sorted(lines, key=lambda line: line[across] is None)))
     varying = {line["name"] for line in lines if line[across] is not None}
-    shades = names if across == "clients" else ordered(line["clients"] for line in lines)
+    numbers = ordered(line["clients"] for line in lines)
+    by_name = across == "clients" or len(numbers) < 2
+    shades = names if by_name else numbers
     colours: dict[Any, str] = {shade: drawing.colour(k) for k, shade in enumerate(shades)}
     looks = {}
     for name, clients in dict.fromkeys(_curve(line, across) for line in lines):
         k = names.index(name)
-        colour = colours.get(name if across == "clients" else clients, drawing.INK)
+        colour = colours.get(name if by_name else clients, drawing.INK)
         marker = drawing.MARKERS[k % len(drawing.MARKERS)] if name in varying else ""
         looks[name, clients] = {"color": colour, "marker": marker, "linestyle": drawing.DASHES[k % len(drawing.DASHES)]}
     return looks
 
 
-def _legend(looks: dict[Curve, dict[str, Any]], across: str) -> list[Line2D]:
-    """Shapes by name and colours by number of clients; or where that is on the axis, both by name."""
-    if across == "clients":
+def _legend(looks: dict[Curve, dict[str, Any]]) -> list[Line2D]:
+    """Shapes by name and colours by number of clients; or where there is one number or that is on the axis, both by name."""
+    numbers = {clients for _, clients in looks if clients is not None}
+    if len(numbers) < 2:
         return [drawing.sample(name, **look) for (name, _), look in looks.items()]
     shapes = {name: drawing.sample(name, **{**look, "color": drawing.INK}) for (name, _), look in looks.items()}
     colours = {
