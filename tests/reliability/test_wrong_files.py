@@ -161,6 +161,7 @@ COMMANDS: dict[str, list[list[str]]] = {
             "new/dpsgd.json",
         ]
     ],
+    "estimate": [["--config", "config.yaml", "--study", "course"], ["--config", "recorded.yaml"]],
     "figures": [["--config", "config.yaml", "--output", "new/figures"]],
     "guarantees": [
         [

@@ -13,6 +13,8 @@ STEP = "{stage}/{dataset}/{scope}/{digest}/seed{seed}"
 STUDY = f"{OUTPUT}/studies/{{study}}"
 # The runs that no record stands in for, with their keys, and their steps by file.
 UNPUBLISHED = {run: artifact.key for run, artifact in zip(plan.all_runs(config), RUNS.values()) if artifact.source == artifact.result}
+RECORDED = {str(artifact.record) for artifact in RUNS.values() if artifact.source == artifact.record}
+BEFORE_RECORDS = {"download", "prepare", "split", "partition", "step", "classify"}  # the rules that records stand in for
 STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}
 AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
 
@@ -40,6 +42,13 @@ def remake_damaged():
     for file, sentence in integrity.damaged(OUTPUT, integrity.expected_keys(config, UNPUBLISHED, STEPS.values())):
         print(f"feddep: {sentence}; made again where it is needed", file=sys.stderr)
         workflow.dag.forcefiles.add(str(file))
+    forced = sorted(BEFORE_RECORDS & {str(rule) for rule in workflow.dag_settings.forcerun})
+    if forced and RECORDED:
+        print(
+            f"feddep: records stand in for {len(RECORDED)} of {len(RUNS)} runs, for which --forcerun {' '.join(forced)} makes nothing; "
+            "to train them, add --config 'records={use: false}'",
+            file=sys.stderr,
+        )
 
 
 def task_files(run):
