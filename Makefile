@@ -17,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke all retrain publish check test trials lint clean
+.PHONY: help env demo smoke all retrain publish check test trials lint docs clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +49,7 @@ retrain: env ## train every run of the benchmark anew, in results/retrained
 publish: env ## copy the finished results to the records that git keeps
 	@$(SNAKEMAKE) publish --configfile $(CONFIG)
 
-check: lint ## check style and types, run the unit tests: a minute or two
+check: lint ## check style and types, run the unit tests: a minute and a half
 	@$(PYTEST) -m "not dag and not data and not slow"
 
 test: lint ## check style and types, run every test
@@ -63,6 +63,10 @@ lint: env ## check style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-clean: ## remove what can be made again: the environment, caches, results of demo and smoke
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info results/demo results/smoke
+docs: env ## make the pages of docs/ a site, in site/; fails where a link does not hold
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "The pages are in site/index.html"
+
+clean: ## remove what can be made again: the environment, caches, the site, results of demo and smoke
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info results/demo results/smoke site
 	find feddep tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
