@@ -42,6 +42,11 @@ def remake_damaged():
     for file, sentence in integrity.damaged(OUTPUT, integrity.expected_keys(config, UNPUBLISHED, STEPS.values())):
         print(f"feddep: {sentence}; made again where it is needed", file=sys.stderr)
         workflow.dag.forcefiles.add(str(file))
+    explain_forced()
+
+
+def explain_forced():
+    """Say so where --forcerun names a rule that nothing needs, as records stand in for what it leads to."""
     forced = sorted(BEFORE_RECORDS & {str(rule) for rule in workflow.dag_settings.forcerun})
     if forced and RECORDED:
         print(
