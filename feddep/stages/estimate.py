@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--study is {arguments.study!r}; the configuration has {', '.join(config['studies']) or 'none'}")
         parts = {arguments.study: parts[arguments.study]}
     durations = cost_estimate.Durations(config)
-    rows = [("study", "framework", "runs", "to train", "from records", "core-hours")]
+    rows: list[tuple[str, ...]] = [("study", "framework", "runs", "to train", "from records", "core-hours")]
     for part, runs in parts.items():
         for framework in dict.fromkeys(variants.base(run.framework) for run in runs):
             chosen = [run for run in runs if variants.base(run.framework) == framework]
