@@ -17,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke all retrain publish check test trials lint clean
+.PHONY: help env demo smoke all retrain publish check test trials lint docs clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ lint: env ## check style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-clean: ## remove what can be made again: the environment, caches, results of demo and smoke
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info results/demo results/smoke
+docs: env ## make the pages of docs/ a site, in site/; fails where a link does not hold
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "The pages are in site/index.html"
+
+clean: ## remove what can be made again: the environment, caches, the site, results of demo and smoke
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info results/demo results/smoke site
 	find feddep tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -46,6 +46,7 @@ def test_an_update_shows_the_canary_whenever_it_was_drawn():
     assert (again == present).all()
 
 
+@pytest.mark.slow
 def test_a_whole_audit_stays_below_what_is_accounted(monkeypatch):
     monkeypatch.setattr(one_run, "SIMULATIONS", 1)
     parameters = WithoutNFDPParameters(embedding=8, pretraining_epochs=1, prototypes=3, fused="authors")

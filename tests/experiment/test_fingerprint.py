@@ -128,6 +128,7 @@ def tokens(source: str, skipped_lines: set[int]) -> list[str]:
     return [token.string for token in found if token.type not in silent and token.start[0] not in skipped_lines]
 
 
+@pytest.mark.slow
 def test_bare_source_of_every_module_keeps_every_token_of_the_code():
     for path in fingerprint.ROOT.rglob("*.py"):
         source = path.read_text(encoding="utf-8")

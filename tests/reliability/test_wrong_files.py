@@ -161,6 +161,7 @@ COMMANDS: dict[str, list[list[str]]] = {
             "new/dpsgd.json",
         ]
     ],
+    "estimate": [["--config", "config.yaml", "--study", "course"], ["--config", "recorded.yaml"]],
     "figures": [["--config", "config.yaml", "--output", "new/figures"]],
     "guarantees": [
         [
@@ -250,6 +251,7 @@ READ: dict[str, list[str]] = {
     **{command: ["steps/pretrain.json"] for command in ("classify", "step", "measure")},
     "audit": ["steps/pretrain.json", "findings/membership.json", "findings/membership.sha256"],
     "config": ["config/schema.json", "config/README.md"],
+    "estimate": RECORDS[:1],
     "publish": [METRICS, DIVIDED, DESCRIBED],
     "rekey": RECORDS,
     "study": [METRICS],

@@ -116,7 +116,7 @@ def test_published_records_stand_in_for_training(copy: Workspace):
     shutil.rmtree(copy.output)
     shutil.rmtree(copy.directory / ".snakemake")
     assert copy.jobs("tables") == {"tables": 1}
-    copy.run("tables")
+    assert "\n2 runs: 0 to train, 2 from records\n" in copy.run("tables")
     assert copy.tables() == tables
     assert not (copy.output / "graphs" / "mini.safetensors").exists()
     assert copy.jobs("tables") == {}
@@ -125,6 +125,10 @@ def test_published_records_stand_in_for_training(copy: Workspace):
     record = copy.directory / "records" / "quick" / f"{FEDAVG}.json"
     write_result(record, {**read_result(record), "key": "0" * 64})
     shutil.rmtree(copy.output)
+    printed = copy.run("--dry-run", "--forcerun", "partition", "--", "tables")
+    assert re.search(r"^classify +1$", printed, re.MULTILINE)
+    assert len(re.findall(r"\n2 runs: 1 to train \(about [\d.]+ core-hours\), 1 from records\n", printed)) == 1
+    assert "feddep: records stand in for 1 of 2 runs, for which --forcerun partition makes nothing" in printed
     assert copy.jobs("tables") == {"prepare": 1, "split": 1, "partition": 1, "classify": 1, "tables": 1}
 
     # Without the records everything is trained.
@@ -162,6 +166,10 @@ def test_a_wrong_key_is_named_in_one_sentence(tmp_path: Path):
     assert "settings.quick.optimiser is not a known key; allowed: optimizer, learning_rate" in printed
     assert "Traceback" not in printed
     assert not workspace.output.exists()
+    workspace.configure()
+    printed = workspace.run(metrics("mini/m2/feddep,prottypes=3/seed0"), fails=True)
+    assert re.search("feddep: frameworks.feddep.prottypes is not a known key; allowed: .*\n$", printed)  # and nothing after it
+    assert "Traceback" not in printed
 
 
 def test_a_failing_job_fails_the_workflow_and_shows_why(tmp_path: Path):

@@ -14,6 +14,8 @@ STUDY = f"{OUTPUT}/studies/{{study}}"
 SETTINGS = list(main_tables(config))
 # The runs that no record stands in for, with their keys, and their steps by file.
 UNPUBLISHED = {run: artifact.key for run, artifact in zip(plan.all_runs(config), RUNS.values()) if artifact.source == artifact.result}
+RECORDED = {str(artifact.record) for artifact in RUNS.values() if artifact.source == artifact.record}
+BEFORE_RECORDS = {"download", "prepare", "split", "partition", "step", "classify"}  # the rules that records stand in for
 STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}
 AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
 
@@ -41,6 +43,18 @@ def remake_damaged():
     for file, sentence in integrity.damaged(OUTPUT, integrity.expected_keys(config, UNPUBLISHED, STEPS.values())):
         print(f"feddep: {sentence}; made again where it is needed", file=sys.stderr)
         workflow.dag.forcefiles.add(str(file))
+    explain_forced()
+
+
+def explain_forced():
+    """Say so where --forcerun names a rule that nothing needs, as records stand in for what it leads to."""
+    forced = sorted(BEFORE_RECORDS & {str(rule) for rule in workflow.dag_settings.forcerun})
+    if forced and RECORDED:
+        print(
+            f"feddep: records stand in for {len(RECORDED)} of {len(RUNS)} runs, for which --forcerun {' '.join(forced)} makes nothing; "
+            "to train them, add --config 'records={use: false}'",
+            file=sys.stderr,
+        )
 
 
 def task_files(run):

@@ -1,0 +1,77 @@
+"""MkDocs hook: links in pages hold as they are on GitHub, and files of the repository that pages link to are put on the site.
+
+A page links to a file beside it or elsewhere in the repository by its relative path.  MkDocs knows the folder docs/ alone, so
+linked files outside it are added below ``repository/``, and links are rewritten.  A link to a folder goes to its README.md, or
+to that of the nearest folder above.  With ``--strict``, a link to a file that is not there or to no heading fails.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import get_plugin_logger
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+"""Pages outside docs/ that are on the site whether linked or not."""
+LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
+log = get_plugin_logger("site_links")
+
+
+def slug(heading: str, separator: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    config.mdx_configs.setdefault("toc", {})["slugify"] = slug
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what pages link to, and what those link to."""
+    pages = [f"docs/{file.src_uri}" for file in files.documentation_pages()] + list(FIRST)
+    seen = set(pages)
+    for place in pages:  # which grows meanwhile
+        if not place.startswith("docs/"):
+            files.append(File.generated(config, uri(place), abs_src_path=str(ROOT / place)))
+        if place.endswith(".md"):
+            text = (ROOT / place).read_text(encoding="utf-8")
+            found = {target(place, link) for _, link in LINK.findall(text)} - seen
+            found = {each for each in found if not each.startswith("docs/") and (ROOT / each).is_file()}
+            seen |= found
+            pages += sorted(found)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Rewrite the links of a page from places in the repository to places on the site."""
+    here = page.file.src_uri
+    place = here.removeprefix("repository/") if here.startswith("repository/") else f"docs/{here}"
+
+    def rewritten(match: re.Match[str]) -> str:
+        linked = target(place, match[2])
+        if not (ROOT / linked).is_file():
+            log.warning(f"{place} links to {match[2]}, which is not there")
+        return match[1] + posixpath.relpath(uri(linked), posixpath.dirname(here) or ".")
+
+    return LINK.sub(rewritten, markdown)
+
+
+def target(place: str, link: str) -> str:
+    """The file of the repository that a link in the file ``place`` goes to; of a folder, the README.md in or above it."""
+    found = posixpath.normpath(posixpath.join(posixpath.dirname(place), link))
+    folder = ROOT / found
+    if folder.is_dir():
+        while not (folder / "README.md").is_file() and folder != ROOT:
+            folder = folder.parent
+        found = (folder / "README.md").relative_to(ROOT).as_posix()
+    return found
+
+
+def uri(place: str) -> str:
+    """Where a file of the repository lies among the sources of the site."""
+    return place.removeprefix("docs/") if place.startswith("docs/") else f"repository/{place}"
