@@ -61,7 +61,7 @@ def planted_partition(
     community = generator(seed, "communities").permutation(np.arange(linked) % communities)
     random = generator(seed, "edges")
     between = _pairs(random, np.arange(linked), degree_between / (linked - linked / communities))
-    groups = [np.flatnonzero(community == c) for c in range(communities)]
+    groups = np.split(np.argsort(community, kind="stable"), np.cumsum(np.bincount(community))[:-1])
     within = [_pairs(random, group, degree_within / (len(group) - 1)) for group in groups]
     edges = np.concatenate([between[community[between[:, 0]] != community[between[:, 1]]], *within])
     random = generator(seed, "isolated")
