@@ -49,11 +49,13 @@ class Results:
 
     def figures(self) -> dict[str, Figure]:
         """Every figure by its name: ``accuracy_SETTING`` and ``curves_SETTING`` of each setting, and ``partitions``."""
-        curves = dict(list(runs.curves(self.finished).groupby("setting", sort=False)))
-        of_settings = self.accuracy.groupby("setting", sort=False)
+
+        def of_settings(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+            return [(name, table[table["setting"] == name]) for name in dict.fromkeys(map(str, table["setting"]))]
+
         return {
-            **{f"accuracy_{setting}": main_figures.accuracy(summary) for setting, summary in of_settings},
-            **{f"curves_{setting}": main_figures.curves(rounds) for setting, rounds in curves.items()},
+            **{f"accuracy_{name}": main_figures.accuracy(rows) for name, rows in of_settings(self.accuracy)},
+            **{f"curves_{name}": main_figures.curves(rows) for name, rows in of_settings(runs.curves(self.finished))},
             "partitions": main_figures.partitions(self.partitions),
         }
 
