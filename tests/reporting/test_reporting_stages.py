@@ -48,7 +48,7 @@ def test_same_results_same_files(results: Results, stage: str, files: set[str]) 
 def test_csv_is_rounded_and_complete(results: Results) -> None:
     _, output = call(results, "tables")
     text = (output / "accuracy.csv").read_text()
-    expected = "cora,5,fedavg,,feddep,3,0.86,0.01,0.84,0.01,0.87,,0.8555,0.014,0.8645,0.005,4,3,40000000\n"
+    expected = "cora,5,fedavg,,feddep,3,0.86,0.01,0.84,0.01,0.87,,0.8555,0.014,0.8645,0.005,4,3,0,40000000\n"
     assert expected in text
     assert "\r" not in text
     table = pd.read_csv(StringIO(text), dtype={"clients": "Int64"})

@@ -62,7 +62,7 @@ def contents(config: "Config", name: str, table: str | None = None) -> dict[str,
         ConfigError: if there is no such study, kind or table.
         DataError: if a run has not finished, its file is damaged, or it was made from something else than is asked for now.
     """
-    from feddep.reporting import provenance_summary, study_data
+    from feddep.reporting import provenance_summary, study_data, undertrained
 
     study = study_data.load(config, name)
     kind = load(name, config["studies"][name]["kind"])
@@ -71,9 +71,11 @@ def contents(config: "Config", name: str, table: str | None = None) -> dict[str,
         raise ConfigError(f"--table is {table}; the study {name} has {', '.join(tables)}")
     if table:
         return {f"{table}.csv": tables[table]}
+    body = kind.markdown(study, tables)
+    parts = [f"# {study.title}", kind.SHOWS.strip(), f"{study.size()}.", undertrained.note(body), body]
     return {
         "table.csv": tables["table"],
-        "table.md": f"# {study.title}\n\n{kind.SHOWS.strip()}\n\n{study.size()}.\n\n{kind.markdown(study, tables)}",
+        "table.md": "\n\n".join(part for part in parts if part),
         "figure": kind.figure(study, tables),
         "provenance.json": provenance_summary.summarise(config, study.finished, name),
     }
