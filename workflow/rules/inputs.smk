@@ -1,11 +1,11 @@
 """What rules read, and the flags that tell their stages so."""
 
-from feddep.config.loading import SOURCES, entry
+from feddep.config.loading import SOURCES, entry, main_tables
 from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
 from feddep.measurements import CLASSIFIER, MEASUREMENTS
 from feddep.methods import registry
-from feddep.reporting import page_keys, studies
+from feddep.reporting import agreement, page_keys, studies
 
 # Runs and steps are named alike everywhere: in results, logs and benchmarks.
 RUN = "{setting}/{dataset}/{scope}/{framework}/seed{seed}"
@@ -14,6 +14,7 @@ STUDY = f"{OUTPUT}/studies/{{study}}"
 # The runs that no record stands in for, with their keys, and their steps by file.
 UNPUBLISHED = {run: artifact.key for run, artifact in zip(plan.all_runs(config), RUNS.values()) if artifact.source == artifact.result}
 STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}
+RANKS = [f"{OUTPUT}/figures/ranks_{setting}.svg" for setting in main_tables(config)]
 AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
 
 
@@ -110,6 +111,13 @@ def findings(wildcards):
     runs = [RUNS[run.path] for run in plan.runs(config)]
     artifacts = (*runs, *PARTITIONS.values(), *GRAPHS.values())
     return [source(artifact) for artifact in artifacts]
+
+
+@in_one_sentence()
+def published_input(wildcards):
+    """The runs whose accuracy a paper prints."""
+    remake_damaged()
+    return [source(RUNS[run.path]) for run in agreement.runs_of(config)]
 
 
 @in_one_sentence()

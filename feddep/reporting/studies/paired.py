@@ -66,9 +66,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             tests = _tests([row["mean_difference"] for row in cells])
             late = float(np.mean([row["undertrained"] for row in cells]))
             if len(cells) > 1:
-                pooled.append(
-                    {**names, "setting": setting, **tests, "cells": len(cells), "seeds": None, "undertrained": late}
-                )
+                pooled.append({**names, "setting": setting, **tests, "cells": len(cells), "seeds": None, "undertrained": late})
     if not rows:
         raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {reference}")
     order = sort_datasets(row["dataset"] for row in rows)

@@ -111,7 +111,13 @@ def _line(line: Mapping[str, Any], others: list[str], with_rate: bool) -> list[s
     noise = "" if line["noise_sigma"] is None else f"{line['noise_sigma']:g}"
     star = " \\*" if noise and not _paired(line) else ""
     values = [md.value(line[option]) for option in others]
-    return [*cells, framework_title(line["framework"]), *values, noise + star, md.plus_minus(line["mean"], line["std"]) + mark(line["undertrained"])]
+    return [
+        *cells,
+        framework_title(line["framework"]),
+        *values,
+        noise + star,
+        md.plus_minus(line["mean"], line["std"]) + mark(line["undertrained"]),
+    ]
 
 
 def _paired(line: Mapping[str, Any]) -> bool:
