@@ -19,12 +19,16 @@ TABLES = {
     "costs.csv",
     "costs.md",
     "comparisons.csv",
+    "effects.csv",
+    "effects.md",
+    "ranks.csv",
+    "ranks.md",
     "partitions.csv",
     "partitions.md",
     "provenance.json",
     "tables.sha256",
 }
-FIGURES = {f"{name}.{suffix}" for name in ("accuracy", "curves", "partitions") for suffix in ("svg", "png")} | {"figures.sha256"}
+FIGURES = {f"{name}.{suffix}" for name in ("accuracy", "curves", "partitions", "ranks_feddep") for suffix in ("svg", "png")} | {"figures.sha256"}
 REPORT = {"report.html", "report.sha256"}
 
 
