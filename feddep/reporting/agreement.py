@@ -23,22 +23,23 @@ COLUMNS = [
     *("published_mean", "published_std", "seeds", "mean", "std", "difference", "combined_std", "agrees", "undertrained"),
 ]
 _NOTES = f"""\
-Each number of the tables of FedDEP and FedSage, as printed, and ours of the same graph, number of clients, framework and option, in
-the setting of the same name, trained with the seeds of the configuration; at the round that is best on validation nodes.
+Each number of the tables of FedDEP and FedSage, as printed, and ours of the same graph, number of clients, framework and option,
+in the setting of the same name, trained with the seeds of the configuration; at the round that is best on validation nodes.
 
-- *agrees*: the two means are at most {DEVIATIONS} combined standard deviations apart, √(ours² + theirs²), those of single runs. That
-  is generous where runs scatter, and strict where both hardly do. Neither paper says which standard deviation it prints; ours are
-  sample standard deviations over seeds. For Local and LocSage+ theirs seem to be over the clients, too, ours are not.
+- *agrees*: the two means are at most {DEVIATIONS} combined standard deviations apart, √(ours² + theirs²), those of single runs.
+  That is generous where runs scatter, and strict where both hardly do. Neither paper says which standard deviation it prints;
+  ours are sample standard deviations over seeds. For Local and LocSage+ theirs seem to be over the clients, too, ours are not.
 - Splits and partitions of the papers are not published: theirs are others than ours.
 - *–*: the configuration asks for no such run. What a paper prints in two tables counts in both.
 """
 _VESPER = """\
 ## VESPER
 
-VESPER's Table 3, {count} numbers, is not among these. It is of {datasets}; Finance is not public, and its numbers are areas under the
-ROC curve. What it has at a privacy budget is moreover of a noise that its paper does not give, from an account whose claim does not
-hold (docs/vesper.md), and of degree bounds, widths and batches that it does not give by graph: the same ε need not be the same noise.
-A study of the kind `tradeoff` on one of the other two graphs sets the printed numbers beside ours, without a verdict.
+VESPER's Table 3, {count} numbers, is not among these. It is of {datasets}; Finance is not public, and its numbers are areas under
+the ROC curve. Nor could its columns be matched: for a privacy budget the paper gives neither the noise that it used nor which of
+the degree bounds that it tried, and the account that both follow from does not hold (docs/vesper.md), so that the same ε need not
+be the same noise. A study of the kind `tradeoff` on one of the other two graphs sets the printed numbers beside ours, without a
+verdict.
 """
 
 
@@ -74,10 +75,10 @@ def compare(config: Config) -> pd.DataFrame:
 
     Returns:
         The columns :data:`COLUMNS`, in the papers' order: paper, table, and what the number is of, setting and framework as
-        variants spell them; published_mean and published_std; seeds, mean and std, ours over the seeds, NaN where there is no such
-        run; difference, ours less theirs; combined_std, the root of the sum of squares of both standard deviations; agrees: whether
-        the difference is at most :data:`DEVIATIONS` times that, NA without ours or its standard deviation; undertrained: share of
-        our runs.
+        variants spell them; published_mean and published_std; seeds, mean and std, ours over the seeds, NaN where there is no
+        such run; difference, ours less theirs; combined_std, the root of the sum of squares of both standard deviations; agrees:
+        whether the difference is at most :data:`DEVIATIONS` times that, NA without ours or its standard deviation; undertrained:
+        share of our runs.
 
     Raises:
         DataError: if a run has not finished, its file is damaged, or it was made from something else than is asked for now.
@@ -111,7 +112,7 @@ def _in_order(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """How many agree, by paper, framework and dataset; then every number, a section a paper and table; and why VESPER's are not."""
+    """How many agree, by paper, framework and dataset; every number, a section a paper and table; and why VESPER's are not."""
     parts = ["# Every published number beside ours\n", _NOTES, "## How many agree\n"]
     for paper, block in table.groupby("paper", sort=False):
         parts += [f"### {published.PAPERS[str(paper)]}\n", _summary(block)]

@@ -15,12 +15,12 @@ COLUMNS = [
     *("mean_difference", "low", "high", "d_z", "g_z", "undertrained"),
 ]
 _NOTES = """\
-Difference of test accuracy (at the round that is best on validation nodes) from FedAvg's, paired by seed, with the 95 % t-interval of
-its mean over the seeds; and in brackets its standardised effect g_z.
+Difference of test accuracy (at the round that is best on validation nodes) from FedAvg's, paired by seed, with the 95 %
+t-interval of its mean over the seeds; and in brackets its standardised effect g_z.
 
-- d_z: the mean difference over the sample standard deviation of the differences (Cohen 1988); t of the paired test is d_z √n. From n
-  seeds it is too large by a factor that is 1.77 for n = 3. g_z is free of that: d_z Γ((n − 1)/2) / (Γ((n − 2)/2) √((n − 1)/2))
-  (Hedges 1981). Both are in `effects.csv`.
+- d_z: the mean difference over the sample standard deviation of the differences (Cohen 1988); t of the paired test is d_z √n.
+  From n seeds it is too large by a factor that is 1.77 for n = 3. g_z is free of that: d_z Γ((n − 1)/2) / (Γ((n − 2)/2) √((n −
+  1)/2)) (Hedges 1981). Both are in `effects.csv`.
 - A large effect may be a small difference: seeds that agree to the fourth digit make any difference many standard deviations.
 - The seeds redraw split and partition of one graph; see `comparisons.csv` for p-values.
 """
@@ -33,8 +33,8 @@ def effects(comparisons: pd.DataFrame) -> pd.DataFrame:
         comparisons: as :func:`feddep.reporting.comparisons.against_reference` gives it.
 
     Returns:
-        The columns :data:`COLUMNS`, a row a row of ``comparisons``: the mean difference with its 95 % t-interval; d_z, it over the
-        sample standard deviation of the differences, and g_z, the same without bias, both NaN where there is no interval;
+        The columns :data:`COLUMNS`, a row a row of ``comparisons``: the mean difference with its 95 % t-interval; d_z, it over
+        the sample standard deviation of the differences, and g_z, the same without bias, both NaN where there is no interval;
         undertrained: share of the runs.
     """
     degrees = (comparisons["seeds"] - 1).clip(lower=MIN_SEEDS - 1).astype(float)

@@ -32,9 +32,9 @@ def every_accuracy() -> pd.DataFrame:
     """All test accuracies of FedDEP's and FedSage's tables, in [0, 1], each with the run that it is of.
 
     Returns:
-        Columns paper, table (``table2``, ``table3``, ``appendix_table2`` …), dataset, clients (NA where the framework sees the whole
-        graph), setting and framework, as variants spell them (:mod:`feddep.config.variants`), mean, std.  A paper's training is the
-        setting of its name.
+        Columns paper, table (``table2``, ``table3``, ``appendix_table2`` …), dataset, clients (NA where the framework sees the
+        whole graph), setting and framework, as variants spell them (:mod:`feddep.config.variants`), mean, std.  A paper's
+        training is the setting of its name.
     """
     numbers = _read("accuracy.csv")
     table, _, change = (numbers["table"].str.partition(":")[part] for part in range(3))

@@ -24,12 +24,12 @@ _NOTES = """\
 Ranks of test accuracy at the round that is best on validation nodes, 1 for the best, equals share theirs. Frameworks that see the
 whole graph and oracles are left aside.
 
-- The unit is the dataset, as Demšar (JMLR 7, 2006) asks for: a framework's value is its mean over the numbers of clients M and the
-  seeds. Cells that share a dataset share its nodes and edges; as observations they would not be independent, and tests over them
-  would find differences too easily. *over cells*: the average rank over all datasets and M, for description only.
+- The unit is the dataset, as Demšar (JMLR 7, 2006) asks for: a framework's value is its mean over the numbers of clients M and
+  the seeds. Cells that share a dataset share its nodes and edges; as observations they would not be independent, and tests over
+  them would find differences too easily. *over cells*: the average rank over all datasets and M, for description only.
 - *p*: Friedman's test, by its χ² approximation and by Iman and Davenport's F, which is the less conservative. Where p of the
-  latter is below 0.05, two frameworks differ if Nemenyi's p is below 0.05, that is if their average ranks are a critical difference
-  (CD) apart; otherwise no two are said to differ.
+  latter is below 0.05, two frameworks differ if Nemenyi's p is below 0.05, that is if their average ranks are a critical
+  difference (CD) apart; otherwise no two are said to differ.
 - With few datasets these tests can tell only what is far apart: not to differ does not mean to be equal.
 """
 _DEPENDENT = "One value a dataset, the mean over M and seeds, as cells that share a dataset are not independent."
@@ -116,8 +116,8 @@ def table(rankings: list[Ranking]) -> pd.DataFrame:
 
     Returns:
         setting, framework, average_rank; datasets, their number; cells, their number, and cells_rank, the average rank over
-        them; friedman_chi2, friedman_p, iman_davenport_p and critical_difference as in :class:`Ranking`, the same in all rows of a
-        setting; and the rank on each dataset, such as ``rank_cora``, empty where a setting does not have it.
+        them; friedman_chi2, friedman_p, iman_davenport_p and critical_difference as in :class:`Ranking`, the same in all rows of
+        a setting; and the rank on each dataset, such as ``rank_cora``, empty where a setting does not have it.
     """
     rows = []
     for one in rankings:

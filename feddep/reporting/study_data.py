@@ -31,9 +31,9 @@ class Study:
         title: heading of its table and figure.
         finished: its runs, in the order of the plan.
         runs: one row a run, in the same order: setting, dataset and framework as they are spelled, clients, seed; best and
-            last (test accuracy), validation, undertrained and bytes as :func:`feddep.reporting.runs.table` gives them; trained_rounds;
-            seconds of training the classifier, and seconds_before of all that was made for it; and a column for each of
-            ``options``, None where the entry has no such option or the study leaves it as it is.
+            last (test accuracy), validation, undertrained and bytes as :func:`feddep.reporting.runs.table` gives them;
+            trained_rounds; seconds of training the classifier, and seconds_before of all that was made for it; and a column for
+            each of ``options``, None where the entry has no such option or the study leaves it as it is.
         options: what the study gives several values: the column, and whose option it is (a key of :data:`SECTIONS`).
         short: for each key of :data:`SECTIONS` the spelled names, without the options that have a column of their own.
     """

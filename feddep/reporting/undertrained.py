@@ -6,8 +6,8 @@ PERCENT = 5
 """The last rounds of a run, in percent of all, in which a best round says that more rounds might be better."""
 MARK = "‡"
 NOTE = (
-    f"`{MARK}`: most of these runs are undertrained: their best round on validation nodes is among the last {PERCENT} % of their\n"
-    "  rounds, and with more of them they might be better."
+    f"`{MARK}`: most of these runs are undertrained: their best round on validation nodes is among the last {PERCENT} % of\n"
+    "  their rounds, and with more of them they might be better."
 )
 
 

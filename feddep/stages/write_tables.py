@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write accuracy.{csv,md,tex}, comparisons.csv, provenance.json, effects, ranks, costs and partitions.{csv,md}, and tables.sha256."""
+    """Write the tables as CSV, all but comparisons also as Markdown, accuracy as LaTeX, provenance.json and tables.sha256."""
     from feddep.reporting import files
     from feddep.reporting.results import collect
 

@@ -67,7 +67,14 @@ def test_variants_are_spelled_as_the_plan_spells_them() -> None:
 
 @pytest.mark.parametrize(
     ("mean", "std", "agrees"),
-    [(0.85, 0.03, True), (0.90, 0.03, True), (0.901, 0.03, False), (0.749, 0.03, True), (0.74, 0.0, False), (0.8, math.nan, None)],
+    [
+        (0.85, 0.03, True),
+        (0.90, 0.03, True),
+        (0.901, 0.03, False),
+        (0.749, 0.03, True),
+        (0.74, 0.0, False),
+        (0.8, math.nan, None),
+    ],
 )
 def test_two_combined_deviations(mean: float, std: float, agrees: bool | None) -> None:
     # Theirs is 0.8 ± 0.04, so that with 0.03 the combined deviation is 0.05.
@@ -79,7 +86,7 @@ def test_two_combined_deviations(mean: float, std: float, agrees: bool | None) -
 def test_the_page_counts(results: Results) -> None:
     table = agreement.compare(results.config)
     page = agreement.markdown(table)
-    (fedavg,) = [line for line in page.splitlines() if line.startswith("| FedAvg") and "without ours" in line and "24" not in line][:1]
+    fedavg, _ = [line for line in page.splitlines() if line.startswith("| FedAvg") and "without ours" in line]
     known = table[(table["paper"] == "feddep") & (table["framework"] == "fedavg") & (table["dataset"] == "cora")]
     agreeing, judged = int(known["agrees"].sum()), int(known["agrees"].notna().sum())
     assert (agreeing, judged, len(known)) == (4, 4, 6)

@@ -28,7 +28,9 @@ TABLES = {
     "provenance.json",
     "tables.sha256",
 }
-FIGURES = {f"{name}.{suffix}" for name in ("accuracy", "curves", "partitions", "ranks_feddep") for suffix in ("svg", "png")} | {"figures.sha256"}
+FIGURES = {f"{name}.{suffix}" for name in ("accuracy", "curves", "partitions", "ranks_feddep") for suffix in ("svg", "png")} | {
+    "figures.sha256"
+}
 REPORT = {"report.html", "report.sha256"}
 
 

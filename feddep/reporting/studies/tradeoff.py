@@ -52,9 +52,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         setting, dataset, framework, the study's other options; epsilon, the budget (NaN without one); seeds, mean, std,
-        last_mean, validation_mean, undertrained and bytes as :func:`feddep.reporting.study_data.summarise` gives them; theta, delta,
-        guarantee and paper_epsilon as in :class:`feddep.reporting.vesper_budgets.Budget`; chosen: whether it is the best on
-        validation of what has noise, on the same dataset and with the same budget or θ, where there are several; above_mlp:
+        last_mean, validation_mean, undertrained and bytes as :func:`feddep.reporting.study_data.summarise` gives them; theta,
+        delta, guarantee and paper_epsilon as in :class:`feddep.reporting.vesper_budgets.Budget`; chosen: whether it is the best
+        on validation of what has noise, on the same dataset and with the same budget or θ, where there are several; above_mlp:
         whether it has noise, and its mean is above the MLP's by more than the standard deviation of that.
 
     Raises:
