@@ -72,7 +72,7 @@ def test_variants_are_spelled_as_the_plan_spells_them() -> None:
         (0.90, 0.03, True),
         (0.901, 0.03, False),
         (0.749, 0.03, True),
-        (0.74, 0.0, False),
+        (0.71, 0.0, False),
         (0.8, math.nan, None),
     ],
 )
