@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -100,7 +100,7 @@ def compare(config: Config) -> pd.DataFrame:
 def judged(numbers: pd.DataFrame) -> pd.DataFrame:
     """The table with difference, combined_std and agrees, from the means and standard deviations of both."""
     difference = numbers["mean"] - numbers["published_mean"]
-    combined = np.sqrt(numbers["std"] ** 2 + numbers["published_std"] ** 2)
+    combined = (numbers["std"] ** 2 + numbers["published_std"] ** 2) ** 0.5
     agrees = (difference.abs() <= DEVIATIONS * combined).astype("boolean").mask(combined.isna())
     return numbers.assign(difference=difference, combined_std=combined, agrees=agrees)
 
@@ -116,8 +116,9 @@ def markdown(table: pd.DataFrame) -> str:
     parts = ["# Every published number beside ours\n", _NOTES, "## How many agree\n"]
     for paper, block in table.groupby("paper", sort=False):
         parts += [f"### {published.PAPERS[str(paper)]}\n", _summary(block)]
-    for (paper, name), block in table.groupby(["paper", "table"], sort=False):
-        parts += [f"## {published.PAPERS[str(paper)]}, {str(name).replace('_', ' ')}\n", _numbers(block)]
+    for place, block in table.groupby(["paper", "table"], sort=False):
+        printed, name = map(str, cast(tuple, place))
+        parts += [f"## {published.PAPERS[printed]}, {name.replace('_', ' ')}\n", _numbers(block)]
     vesper = published.vesper()
     datasets = ", ".join(dict.fromkeys(vesper["dataset"]))
     parts.append(_VESPER.format(count=len(vesper), datasets=datasets))

@@ -7,6 +7,7 @@ its nodes and edges.  So a framework's value on a dataset is its mean over both.
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -123,10 +124,11 @@ def table(rankings: list[Ranking]) -> pd.DataFrame:
     for one in rankings:
         tests = {"friedman_chi2": one.chi2, "friedman_p": one.p, "iman_davenport_p": one.f_p}
         tests["critical_difference"] = one.critical_difference
-        for name, average in one.average.items():
+        for name in map(str, one.ranks.columns):
             counts = {"datasets": len(one.ranks), "cells": one.cells, "cells_rank": one.over_cells[name]}
             by_dataset = {f"rank_{dataset}": value for dataset, value in one.ranks[name].items()}
-            rows.append({"setting": one.setting, "framework": name, "average_rank": average, **counts, **tests, **by_dataset})
+            names = {"setting": one.setting, "framework": name, "average_rank": one.average[name]}
+            rows.append({**names, **counts, **tests, **by_dataset})
     columns = ["setting", "framework", "average_rank", "datasets", "cells", "cells_rank"]
     columns += ["friedman_chi2", "friedman_p", "iman_davenport_p", "critical_difference"]
     return pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, *(column for row in rows for column in row)])))
@@ -164,13 +166,14 @@ def _words(one: Ranking) -> str:
         return f"{said} No test: it needs three frameworks and two datasets, on which not all are equal."
     said += f" Friedman: χ² = {one.chi2:.2f}, p = {one.p:.3g}; Iman and Davenport: p = {one.f_p:.3g}."
     said += f" CD = {one.critical_difference:.2f}."
-    found = [f"{framework_title(a)} and {framework_title(b)} (p = {one.pairs.loc[a, b]:.3g})" for a, b in _different(one)]
+    found = [f"{framework_title(a)} and {framework_title(b)} (p = {p:.3g})" for a, b, p in _different(one)]
     return f"{said} These differ: {', '.join(found)}." if found else f"{said} No two differ."
 
 
-def _different(one: Ranking) -> list[tuple[str, str]]:
-    names = list(one.ranks.columns)
-    return [(a, b) for k, a in enumerate(names) for b in names[k + 1 :] if one.pairs.loc[a, b] < SIGNIFICANT]
+def _different(one: Ranking) -> list[tuple[str, str, float]]:
+    """The pairs that differ, each with its p."""
+    names, p = [str(name) for name in one.ranks.columns], one.pairs.to_numpy(dtype=float)
+    return [(names[a], names[b], p[a, b]) for a, b in combinations(range(len(names)), 2) if p[a, b] < SIGNIFICANT]
 
 
 def figure(one: Ranking) -> Figure:
@@ -206,8 +209,8 @@ def _diagram(ax: Axes, one: Ranking, names: dict[str, str]) -> None:
         crossbar_props={"color": drawing.COLOURS[0]},
         text_h_margin=0.1,
     )
-    last = len(names)
-    ax.set_xticks(range(1, last + 1))
+    last = float(len(names))
+    ax.set_xticks(range(1, len(names) + 1))
     ax.spines["top"].set(visible=True, bounds=(1, last))
     # The library would draw the ruler over the ticks' labels.
     if not math.isnan(one.critical_difference):
