@@ -49,7 +49,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     table = pd.concat([table, options.reset_index(drop=True)], axis="columns")
     table = pd.concat([table, pd.DataFrame([_summary(scores.loc[[r]], centred.loc[[r]]) for r in readings])], axis="columns")
     late = runs.pivot(index=READING, columns=CELL, values="undertrained").loc[readings, scores.columns].astype(float)
-    table.insert(table.columns.get_loc("validation_mean"), "undertrained", late.mean(axis="columns").to_numpy())
+    table.insert(list(table.columns).index("validation_mean"), "undertrained", late.mean(axis="columns").to_numpy())
     by_place = scores.T.groupby(level=["dataset", "clients"]).mean()
     datasets = sort_datasets(study.runs["dataset"])
     for dataset, clients in sorted(by_place.index.tolist(), key=lambda place: (datasets.index(place[0]), place[1])):
