@@ -12,7 +12,7 @@ COLUMNS = [
     *("dataset", "clients", "framework", "assumes", "setting", "seeds"),
     *("mean", "std", "last_mean", "last_std", "validation_mean", "client_std"),
     *(f"paper_{paper}_{statistic}" for paper in published.PAPERS for statistic in ("mean", "std")),
-    *("rounds", "best_round_mean", "bytes"),
+    *("rounds", "best_round_mean", "undertrained", "bytes"),
 ]
 
 
@@ -29,6 +29,7 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
         denominator; NaN for a single seed); last_mean, last_std: the same after the last round;
         client_std: sample standard deviation over all clients' own models and seeds (NaN where clients share one model);
         paper_*: the papers' Table 2 (NaN where it has no such number);
+        undertrained: share of the runs that are (:mod:`feddep.reporting.undertrained`);
         bytes: mean over seeds of all bytes that crossed a client's border.
     """
     groups = runs.groupby(list(CELL), sort=False, dropna=False)
@@ -54,5 +55,6 @@ def _over_seeds(group: pd.DataFrame) -> dict[str, Any]:
         "client_std": clients.std(),
         "rounds": int(group["rounds"].max()),
         "best_round_mean": group["best_round"].mean(),
+        "undertrained": group["undertrained"].mean(),
         "bytes": round(group["bytes"].mean()),
     }

@@ -12,7 +12,7 @@ MIN_SEEDS = 3
 PLACE = ["setting", "dataset", "clients"]
 COLUMNS = [
     *("dataset", "clients", "framework", "setting", "reference"),
-    *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm"),
+    *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm", "undertrained"),
 ]
 
 
@@ -32,6 +32,7 @@ def against_reference(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame
         The columns :data:`COLUMNS`; differences are framework − FedAvg in test accuracy at the round best on validation.
         low, high: 95 % confidence interval of the mean difference; p: two-sided; p_holm: after Holm's correction over all
         tests of the setting's table.  All four are NaN with fewer than :data:`MIN_SEEDS` pairs or if all differences are equal.
+        undertrained: share of the runs of these pairs, FedAvg's included (:mod:`feddep.reporting.undertrained`).
     """
     reference = runs[runs["framework"] == REFERENCE]
     rows = []
@@ -41,7 +42,8 @@ def against_reference(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame
             ours = ours[ours[key] == row[key]]
         identity = {**{key: row[key] for key in ("dataset", "framework", "setting")}, "reference": REFERENCE}
         for clients, pairs in paired(ours, reference).groupby("clients"):
-            rows.append({**identity, "clients": clients, **paired_t_test(pairs["difference"].to_numpy())})
+            test = paired_t_test(pairs["difference"].to_numpy())
+            rows.append({**identity, "clients": clients, **test, "undertrained": pairs["undertrained"].mean()})
     table = pd.DataFrame(rows, columns=COLUMNS).astype({"clients": "Int64"})
     table["p_holm"] = table.groupby("setting")["p"].transform(lambda p: holm(p.to_numpy(dtype=float)))
     return table
@@ -51,20 +53,24 @@ def paired(ours: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     """Test accuracy of one framework less that of another, wherever both have a run.
 
     Args:
-        ours, reference: setting, dataset, clients, seed and best of runs, at most one a setting, dataset, clients and seed.
+        ours, reference: setting, dataset, clients, seed, best and undertrained of runs, at most one a setting, dataset, clients
+            and seed.
 
     Returns:
-        setting, dataset, clients, seed and difference.  A framework that sees the whole graph is paired with the other at
-        each number of clients.
+        setting, dataset, clients, seed, difference, and undertrained: which share of the pair is.  A framework that sees the
+        whole graph is paired with the other at each number of clients.
     """
     shared = ["setting", "dataset", "seed"]
-    both = ours[[*PLACE, "seed", "best"]].merge(reference[[*PLACE, "seed", "best"]], on=shared, suffixes=("", "_reference"))
+    columns = [*PLACE, "seed", "best", "undertrained"]
+    both = ours[columns].merge(reference[columns], on=shared, suffixes=("", "_reference"))
     here, there = both["clients"], both["clients_reference"]
     both = both[here.isna() | there.isna() | (here == there).fillna(False)]
     both = both.assign(
-        clients=both["clients"].fillna(both["clients_reference"]), difference=both["best"] - both["best_reference"]
+        clients=both["clients"].fillna(both["clients_reference"]),
+        difference=both["best"] - both["best_reference"],
+        undertrained=both[["undertrained", "undertrained_reference"]].mean(axis="columns"),
     )
-    return both[[*PLACE, "seed", "difference"]]
+    return both[[*PLACE, "seed", "difference", "undertrained"]]
 
 
 def paired_t_test(difference: np.ndarray) -> dict[str, float]:

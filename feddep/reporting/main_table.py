@@ -15,6 +15,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting import published
 from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.undertrained import MARK, PERCENT, mostly, note
 
 OURS = "ours"
 SELECTIONS = {
@@ -48,6 +49,7 @@ class Cell:
     Attributes:
         top: among the two best of ours at this place, frameworks that see the whole graph and oracles left aside.
         significant: differs from FedAvg, paired over seeds, Holm-corrected p below :data:`SIGNIFICANT`.
+        undertrained: most of its runs are (:mod:`feddep.reporting.undertrained`).
         printed: a paper's number, whose standard deviation has no more digits than the paper gives.
     """
 
@@ -55,6 +57,7 @@ class Cell:
     std: float | None
     top: bool = False
     significant: bool = False
+    undertrained: bool = False
     printed: bool = False
 
     def text(self, plus_minus: str = " ± ") -> str:
@@ -155,10 +158,10 @@ def _main_table(setting: str, summary: pd.DataFrame, comparisons: pd.DataFrame) 
         cells: dict[Place, dict[str, Cell]] = {}
         for line in records(summary[summary["framework"] == framework]):
             place = line["dataset"], line["clients"]
-            at = framework, *place
+            at, late = (framework, *place), mostly(line["undertrained"])
             cells[place] = {
-                "best": Cell(line["mean"], line["std"], at in top["best"], at in significant),
-                "last": Cell(line["last_mean"], line["last_std"], at in top["last"]),
+                "best": Cell(line["mean"], line["std"], at in top["best"], at in significant, late),
+                "last": Cell(line["last_mean"], line["last_std"], at in top["last"], undertrained=late),
                 **{
                     title: Cell(line[f"paper_{paper}_mean"], line[f"paper_{paper}_std"], printed=True)
                     for paper, title in published.PAPERS.items()
@@ -195,6 +198,8 @@ def markdown(tables: Sequence[MainTable]) -> str:
         for selection, title in (("best", "Main table"), ("last", "The other choice of the round")):
             parts.append(f"### {title}: {SELECTIONS[selection]}\n")
             parts += [_markdown_block(table, datasets, selection) for datasets in table.blocks()]
+    if explained := note("".join(parts)):
+        parts[1] += f"- {explained}\n"
     return "\n".join(parts)
 
 
@@ -214,7 +219,7 @@ def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     text = f"**{cell.text()}**" if cell.top else cell.text()
-    return text + (" \\*" if cell.significant else "")
+    return text + (" \\*" if cell.significant else "") + (f" {MARK}" if cell.undertrained else "")
 
 
 def latex(tables: Sequence[MainTable]) -> str:
@@ -236,6 +241,8 @@ def _latex(table: MainTable, selection: str) -> str:
     if selection == "best":
         caption += " $^*$: differs from FedAvg (paired $t$-test, Holm-corrected over the table, $p<0.05$)."
     blocks = "\n\\medskip\n\n".join(_latex_block(table, datasets, selection) for datasets in table.blocks())
+    if r"\ddagger" in blocks:
+        caption += rf" $^\ddagger$: most runs are best among the last {PERCENT}\% of their rounds, and might be better with more."
     return (
         "\\begin{table*}[t]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n"
         f"\\caption{{{caption}}}\n\\label{{tab:accuracy-{table.setting}-{selection}}}\n{blocks}\n\\end{{table*}}\n"
@@ -270,7 +277,8 @@ def _latex_cell(cell: Cell) -> str:
     mean, _, std = cell.text("|").partition("|")
     numbers = f"\\mathbf{{{mean}}}" if cell.top else mean
     spread = f"{{\\pm}}{std}" if std else ""
-    return f"${numbers}{spread}{'^*' if cell.significant else ''}$"
+    marks = "*" * cell.significant + r"\ddagger" * cell.undertrained
+    return f"${numbers}{spread}{f'^{{{marks}}}' if marks else ''}$"
 
 
 def terminal(tables: Sequence[MainTable], seeds: Sequence[int]) -> str:
@@ -303,13 +311,16 @@ def terminal(tables: Sequence[MainTable], seeds: Sequence[int]) -> str:
         parts.append("\n".join([title, *(f"  {line}".rstrip() for line in aligned)]))
     counts = " or ".join(map(str, sorted(set(seeds))))
     alone = "Test accuracy; one seed, so there is no standard deviation."
-    note = alone if counts == "1" else f"Test accuracy, mean ± sample standard deviation over {counts} seeds."
-    return "\n\n".join([*parts, note]) + "\n"
+    parts.append(alone if counts == "1" else f"Test accuracy, mean ± sample standard deviation over {counts} seeds.")
+    if explained := note("".join(parts)):
+        parts[-1] += f"\n{explained}"
+    return "\n\n".join(parts) + "\n"
 
 
 def _terminal_line(row: Row, place: Place) -> list[str]:
     ours, papers = row.cells[place], row.papers(place)
-    line = [row.title, ours["best"].text(), ours["last"].text()]
+    late = f" {MARK}" if ours["best"].undertrained else ""
+    line = [row.title, ours["best"].text() + late, ours["last"].text()]
     for source in published.PAPERS.values():
         if source in papers:
             line += [papers[source].text(), f"{ours['best'].mean - papers[source].mean:+.4f}".replace("-", "−")]

@@ -8,7 +8,7 @@ from feddep.config.loading import Config
 from feddep.experiment import keys, plan
 from feddep.experiment.fingerprint import ROOT, code_fingerprint
 from feddep.methods import registry
-from feddep.reporting import studies
+from feddep.reporting import agreement, studies
 
 _RESOURCES = (".csv", ".jinja", ".js")
 """Kinds of files in ``feddep/reporting`` that shape its output: the published numbers, the templates and the script."""
@@ -37,6 +37,11 @@ def study_key(config: Config, study: str) -> str:
     options = config["studies"][study]
     modules = "feddep.stages.write_study", studies.module_name(study, options["kind"])
     return _key(config, plan.study_runs(config, study), {"study": {study: options}}, *modules)
+
+
+def agreement_key(config: Config) -> str:
+    """The key of the comparison of all published numbers with ours."""
+    return _key(config, agreement.runs_of(config), {"seeds": config["seeds"]}, "feddep.stages.write_agreement")
 
 
 def _key(config: Config, runs: Iterable[plan.Run], shown: Mapping[str, Any], *modules: str) -> str:

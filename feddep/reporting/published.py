@@ -28,6 +28,22 @@ def accuracy(table: str = "table2") -> pd.DataFrame:
     return numbers[numbers["table"] == table].drop(columns="table").reset_index(drop=True)
 
 
+def every_accuracy() -> pd.DataFrame:
+    """All test accuracies of FedDEP's and FedSage's tables, in [0, 1], each with the run that it is of.
+
+    Returns:
+        Columns paper, table (``table2``, ``table3``, ``appendix_table2`` …), dataset, clients (NA where the framework sees the
+        whole graph), setting and framework, as variants spell them (:mod:`feddep.config.variants`), mean, std.  A paper's
+        training is the setting of its name.
+    """
+    numbers = _read("accuracy.csv")
+    table, _, change = (numbers["table"].str.partition(":")[part] for part in range(3))
+    setting = numbers["paper"].where(change == "", numbers["paper"] + "," + change)
+    framework = numbers["framework"].str.replace(r"_c(\d+)$", r",prototypes=\1", regex=True)
+    columns = ["paper", "table", "dataset", "clients", "setting", "framework", "mean", "std"]
+    return numbers.assign(table=table, setting=setting, framework=framework)[columns]
+
+
 def renamed(numbers: pd.DataFrame, paper: str) -> pd.DataFrame:
     """A paper's numbers under the names that tables have them under: ``paper_feddep_mean`` and ``paper_feddep_std``."""
     names = {statistic: f"paper_{paper}_{statistic}" for statistic in ("mean", "std")}

@@ -8,7 +8,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config.loading import Config
-from feddep.reporting import accuracy, comparisons, costs, main_figures, main_table, partitions, provenance_summary, runs
+from feddep.reporting import (
+    accuracy,
+    comparisons,
+    costs,
+    effects,
+    main_figures,
+    main_table,
+    partitions,
+    provenance_summary,
+    ranks,
+    runs,
+)
 
 
 @dataclass(frozen=True)
@@ -36,10 +47,20 @@ class Results:
         """One a setting."""
         return main_table.main_tables(self.accuracy, self.comparisons)
 
+    @cached_property
+    def rankings(self) -> list[ranks.Ranking]:
+        """One a setting."""
+        return ranks.rank(self.accuracy)
+
     def tables(self) -> dict[str, Any]:
         """The contents of every table and of the provenance, by file name, for :func:`feddep.reporting.files.write`."""
+        sizes = effects.effects(self.comparisons)
         return {
             **{f"{name}.csv": getattr(self, name) for name in ("accuracy", "comparisons", "costs", "partitions")},
+            "effects.csv": sizes,
+            "effects.md": effects.markdown(sizes),
+            "ranks.csv": ranks.table(self.rankings),
+            "ranks.md": ranks.markdown(self.rankings),
             "accuracy.md": main_table.markdown(self.main_tables),
             "accuracy.tex": main_table.latex(self.main_tables),
             "costs.md": costs.markdown(self.costs),
@@ -58,6 +79,10 @@ class Results:
             **{f"curves_{name}": main_figures.curves(rows) for name, rows in of_settings(runs.curves(self.finished))},
             "partitions": main_figures.partitions(self.partitions),
         }
+
+    def rank_figures(self) -> dict[str, Figure]:
+        """The diagram of average ranks of each setting, by its name."""
+        return {f"ranks_{one.setting}": ranks.figure(one) for one in self.rankings}
 
     def printed(self) -> str:
         """The main tables for the terminal."""

@@ -10,6 +10,7 @@ import pandas as pd
 from feddep.config.loading import Config
 from feddep.experiment import plan, records
 from feddep.experiment.file_schemas import Metrics
+from feddep.reporting.undertrained import is_undertrained
 from feddep.utils import schemas
 from feddep.utils.errors import DataError
 
@@ -78,6 +79,7 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
         is tested, and own: test accuracy where each node is classified by its owner on its own subgraph, NaN if not measured;
         client_accuracies: list of the clients' own test accuracies where each has its own model, else empty;
         rounds, best_round (mean over clients where each has its own);
+        undertrained: see :func:`feddep.reporting.undertrained.is_undertrained`;
         bytes: all bytes that crossed any client's border, in either direction.
     """
     rows = []
@@ -93,6 +95,7 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
                 "client_accuracies": [float(client["accuracy"]["best"]) for client in result["clients"]],
                 "rounds": len(result["curve"]["round"]),
                 "best_round": float(np.mean(result["best_round"])),
+                "undertrained": is_undertrained(result["best_round"], len(result["curve"]["round"])),
                 "bytes": sum(int(entry["bytes"]) for entry in result["ledger"]),
             }
         )

@@ -31,9 +31,9 @@ class Study:
         title: heading of its table and figure.
         finished: its runs, in the order of the plan.
         runs: one row a run, in the same order: setting, dataset and framework as they are spelled, clients, seed; best and
-            last (test accuracy), validation and bytes as :func:`feddep.reporting.runs.table` gives them; trained_rounds;
-            seconds of training the classifier, and seconds_before of all that was made for it; and a column for each of
-            ``options``, None where the entry has no such option or the study leaves it as it is.
+            last (test accuracy), validation, undertrained and bytes as :func:`feddep.reporting.runs.table` gives them;
+            trained_rounds; seconds of training the classifier, and seconds_before of all that was made for it; and a column for
+            each of ``options``, None where the entry has no such option or the study leaves it as it is.
         options: what the study gives several values: the column, and whose option it is (a key of :data:`SECTIONS`).
         short: for each key of :data:`SECTIONS` the spelled names, without the options that have a column of their own.
         score: column of ``runs`` that a grid ranks by.
@@ -156,7 +156,7 @@ def summarise(study: Study) -> pd.DataFrame:
     Returns:
         setting, dataset, clients, framework and the study's options; and, named as in the main table, seeds; mean and std of
         test accuracy at the round best on validation, last_mean and last_std after the last round; validation_mean;
-        bytes, seconds and seconds_before, means over seeds.
+        undertrained, the share of such runs; bytes, seconds and seconds_before, means over seeds.
     """
     keys = [*KEYS, *study.options]
     groups = study.points.groupby(keys, sort=False, dropna=False)
@@ -167,6 +167,7 @@ def summarise(study: Study) -> pd.DataFrame:
         last_mean=("last", "mean"),
         last_std=("last", "std"),
         validation_mean=("validation", "mean"),
+        undertrained=("undertrained", "mean"),
         bytes=("bytes", "mean"),
         seconds=("seconds", "mean"),
         seconds_before=("seconds_before", "mean"),

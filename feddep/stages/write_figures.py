@@ -1,11 +1,11 @@
-"""Stage ``figures``: accuracy beside the papers' and training curves of each setting, and partitions."""
+"""Stage ``figures``: accuracy beside the papers', training curves and average ranks of each setting, and partitions."""
 
 import argparse
 from pathlib import Path
 
 from feddep.stages import flags
 
-HELP = "draw the figures: accuracy, training curves, partitions"
+HELP = "draw the figures: accuracy, training curves, partitions, average ranks"
 COMMAND = "figures"
 
 
@@ -16,8 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write accuracy and curves of each setting, and partitions, each as SVG and PNG."""
+    """Write accuracy, curves and ranks of each setting, and partitions, each as SVG and PNG."""
     from feddep.reporting import files
     from feddep.reporting.results import collect
 
-    files.write(arguments.output, collect(flags.config_of(arguments)).figures(), "figures")
+    results = collect(flags.config_of(arguments))
+    files.write(arguments.output, results.figures() | results.rank_figures(), "figures")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from feddep.stages import flags
 
-HELP = "write the tables: accuracy, comparisons, costs, partitions, provenance"
+HELP = "write the tables: accuracy, comparisons, effect sizes, average ranks, costs, partitions, provenance"
 COMMAND = "tables"
 
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write accuracy.{csv,md,tex}, comparisons.csv, costs.{csv,md}, partitions.{csv,md}, provenance.json and tables.sha256."""
+    """Write the tables as CSV, all but comparisons also as Markdown, accuracy as LaTeX, provenance.json and tables.sha256."""
     from feddep.reporting import files
     from feddep.reporting.results import collect
 

@@ -216,6 +216,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "publish": [["--config", "config.yaml"]],
     "rekey": [["--config", "recorded.yaml", "--renames", "renames.yaml", "--log", "new/log.md"]],
     "report": [["--config", "config.yaml", "--output", "new/report", "--study", "course=out/studies/course"]],
+    "reproduction": [["--config", "config.yaml", "--output", "new/reproduction"]],
     "split": [["--config", "config.yaml", *CELL, *DATA[:2], "--output", "new/split.safetensors"]],
     "step": [[*FEDDEP, "--stage", "prototypes", *PRETRAIN, "--output", "new/step.safetensors"]],
     "study": [["--config", "config.yaml", "--study", "course", "--output", "new/study"]],

@@ -116,7 +116,7 @@ def test_latex_holds_together(results: Results, tmp_path, several: bool) -> None
         last_rule = [int(end) for end in re.findall(r"\\cmidrule\(lr\)\{\d+-(\d+)\}", tabular)][-1]
         assert last_rule == width
     assert r"FedAvg & ours & $0.8600{\pm}0.0100$ & $0.8600{\pm}0.0100$" in text
-    assert r"Local & ours & $0.5100{\pm}0.0100^*$" in text
+    assert r"Local & ours & $0.5100{\pm}0.0100^{*}$" in text
     assert r"\multicolumn{2}{c}{$0.8900{\pm}0.0100$}" in text
     assert r"\textcolor{gray}{$0.8555{\pm}0.014$}" in text
 

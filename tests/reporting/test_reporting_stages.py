@@ -19,12 +19,16 @@ TABLES = {
     "costs.csv",
     "costs.md",
     "comparisons.csv",
+    "effects.csv",
+    "effects.md",
+    "ranks.csv",
+    "ranks.md",
     "partitions.csv",
     "partitions.md",
     "provenance.json",
     "tables.sha256",
 }
-DRAWN = ("accuracy_feddep", "curves_feddep", "partitions")
+DRAWN = ("accuracy_feddep", "curves_feddep", "partitions", "ranks_feddep")
 FIGURES = {f"{name}.{suffix}" for name in DRAWN for suffix in ("svg", "png")} | {"figures.sha256"}
 REPORT = {"report.html", "report.sha256"}
 
@@ -49,7 +53,7 @@ def test_same_results_same_files(results: Results, stage: str, files: set[str]) 
 def test_csv_is_rounded_and_complete(results: Results) -> None:
     _, output = call(results, "tables")
     text = (output / "accuracy.csv").read_text()
-    expected = "cora,5,fedavg,,feddep,3,0.86,0.01,0.84,0.01,0.87,,0.8555,0.014,0.8645,0.005,4,3,40000000\n"
+    expected = "cora,5,fedavg,,feddep,3,0.86,0.01,0.84,0.01,0.87,,0.8555,0.014,0.8645,0.005,4,3,0,40000000\n"
     assert expected in text
     assert "\r" not in text
     table = pd.read_csv(StringIO(text), dtype={"clients": "Int64"})

@@ -110,6 +110,7 @@ def test_pairs_share_setting_dataset_clients_and_seed() -> None:
         "clients": [5],
         "seed": [0],
         "difference": [pytest.approx(0.1)],
+        "undertrained": [0.0],
     }
     whole = study(finished("global", 0, 1.0, clients=None)).runs
     assert paired(whole, ours)["clients"].tolist() == [5, 10]

@@ -21,7 +21,18 @@ def test_columns(over_c: Study) -> None:
     table = sweep.tables(over_c)["table"]
     assert list(table.columns) == [
         *("setting", "dataset", "clients", "framework", "prototypes"),
-        *("seeds", "mean", "std", "last_mean", "last_std", "validation_mean", "bytes", "seconds", "seconds_before"),
+        *(
+            "seeds",
+            "mean",
+            "std",
+            "last_mean",
+            "last_std",
+            "validation_mean",
+            "undertrained",
+            "bytes",
+            "seconds",
+            "seconds_before",
+        ),
         *("chosen", "paper_feddep_mean", "paper_feddep_std"),
     ]
     three = table[table["prototypes"] == 3].iloc[0]

@@ -53,6 +53,7 @@ def test_rows_of_the_table(made: Study) -> None:
     table = tradeoff.tables(made)["table"]
     assert list(table.columns) == [
         *("setting", "dataset", "framework", "rounds", "epsilon", "seeds", "mean", "std", "last_mean", "validation_mean"),
+        "undertrained",
         *("theta", "delta", "guarantee", "paper_epsilon", "bytes", "chosen", "above_mlp"),
     ]
     assert table["dataset"].tolist() == ["cora"] * 5 + ["pubmed"] * 5

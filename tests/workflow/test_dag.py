@@ -91,7 +91,7 @@ def test_a_changed_parameter_is_trained_with(copy: Workspace):
 
 def test_two_runs_from_nothing_are_the_same(finished: Workspace, tmp_path: Path):
     again = Workspace.new(tmp_path, finished.directory)
-    again.run("tables")
+    again.run("tables", "reproduction")
     for run in (FEDAVG, GLOBAL):
         assert again.result(run)["result"] == finished.result(run)["result"]
     ours, theirs = again.tables(), finished.tables()
@@ -116,7 +116,7 @@ def test_published_records_stand_in_for_training(copy: Workspace):
     shutil.rmtree(copy.output)
     shutil.rmtree(copy.directory / ".snakemake")
     assert copy.jobs("tables") == {"tables": 1}
-    assert "\n2 runs: 0 to train, 2 from records\n" in copy.run("tables")
+    assert "\n2 runs: 0 to train, 2 from records\n" in copy.run("tables", "reproduction")
     assert copy.tables() == tables
     assert not (copy.output / "graphs" / "mini.safetensors").exists()
     assert copy.jobs("tables") == {}

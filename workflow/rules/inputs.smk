@@ -5,7 +5,7 @@ from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
 from feddep.measurements import CLASSIFIER, MEASUREMENTS
 from feddep.methods import registry
-from feddep.reporting import page_keys, studies
+from feddep.reporting import agreement, page_keys, studies
 
 # Runs and steps are named alike everywhere: in results, logs and benchmarks.
 RUN = "{setting}/{dataset}/{scope}/{framework}/seed{seed}"
@@ -17,6 +17,7 @@ UNPUBLISHED = {run: artifact.key for run, artifact in zip(plan.all_runs(config),
 RECORDED = {str(artifact.record) for artifact in RUNS.values() if artifact.source == artifact.record}
 BEFORE_RECORDS = {"download", "prepare", "split", "partition", "step", "classify"}  # the rules that records stand in for
 STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}
+RANKS = [f"{OUTPUT}/figures/ranks_{setting}.svg" for setting in main_tables(config)]
 AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
 
 
@@ -125,6 +126,13 @@ def findings(wildcards):
     runs = [RUNS[run.path] for run in plan.runs(config)]
     artifacts = (*runs, *PARTITIONS.values(), *GRAPHS.values())
     return [source(artifact) for artifact in artifacts]
+
+
+@in_one_sentence()
+def published_input(wildcards):
+    """The runs whose accuracy a paper prints."""
+    remake_damaged()
+    return [source(RUNS[run.path]) for run in agreement.runs_of(config)]
 
 
 @in_one_sentence()

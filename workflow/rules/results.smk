@@ -2,7 +2,7 @@
 
 
 rule tables:
-    """Every number beside the published one: accuracy, comparisons, costs, partitions, provenance."""
+    """Every number beside the published one: accuracy, comparisons, effect sizes, average ranks, costs, partitions, provenance."""
     message: "Write the tables"
     input: findings
     output:
@@ -10,6 +10,10 @@ rule tables:
         report(f"{OUTPUT}/tables/accuracy.csv", caption="../report/accuracy.rst", category="Tables"),
         f"{OUTPUT}/tables/accuracy.tex",
         report(f"{OUTPUT}/tables/comparisons.csv", caption="../report/comparisons.rst", category="Tables"),
+        report(f"{OUTPUT}/tables/effects.csv", caption="../report/effects.rst", category="Tables"),
+        f"{OUTPUT}/tables/effects.md",
+        report(f"{OUTPUT}/tables/ranks.csv", caption="../report/ranks.rst", category="Tables"),
+        f"{OUTPUT}/tables/ranks.md",
         report(f"{OUTPUT}/tables/costs.csv", caption="../report/costs.rst", category="Tables"),
         f"{OUTPUT}/tables/costs.md",
         report(f"{OUTPUT}/tables/partitions.csv", caption="../report/partitions.rst", category="Tables"),
@@ -27,8 +31,27 @@ rule tables:
     shell: feddep("tables --output {params.directory:q}")
 
 
+rule reproduction:
+    """Every published number beside ours, and whether the two agree: of the main tables, and of the sweeps that papers have."""
+    message: "Set published numbers beside ours"
+    input: published_input
+    output:
+        report(f"{OUTPUT}/tables/reproduction.md", caption="../report/reproduction.rst", category="Tables"),
+        report(f"{OUTPUT}/tables/reproduction.csv", caption="../report/reproduction.rst", category="Tables"),
+        f"{OUTPUT}/tables/reproduction.sha256",
+    log: f"{OUTPUT}/logs/reproduction.log"
+    benchmark: f"{OUTPUT}/benchmarks/reproduction.tsv"
+    params:
+        key=lambda wildcards: page_keys.agreement_key(config),
+        directory=subpath(output[0], parent=True),
+    threads: 1
+    resources:
+        mem_mb=config["memory"]["tables"],
+    shell: feddep("reproduction --output {params.directory:q}")
+
+
 rule figures:
-    """Accuracy beside the papers' and training curves of each setting, and partitions."""
+    """Accuracy beside the papers', training curves and average ranks of each setting, and partitions."""
     message: "Draw the figures"
     input: findings
     output:
@@ -36,6 +59,8 @@ rule figures:
         report(expand(f"{OUTPUT}/figures/accuracy_{{name}}.svg", name=SETTINGS), caption="../report/accuracy.rst", category="Figures"),
         report(expand(f"{OUTPUT}/figures/curves_{{name}}.svg", name=SETTINGS), caption="../report/curves.rst", category="Figures"),
         expand(f"{OUTPUT}/figures/{{kind}}_{{name}}.png", kind=["accuracy", "curves"], name=SETTINGS),
+        report(RANKS, caption="../report/ranks.rst", category="Figures"),
+        [figure.replace(".svg", ".png") for figure in RANKS],
         f"{OUTPUT}/figures/partitions.png",
         f"{OUTPUT}/figures/figures.sha256",
     log: f"{OUTPUT}/logs/figures.log"

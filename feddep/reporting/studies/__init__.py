@@ -64,7 +64,7 @@ def contents(config: "Config", name: str, table: str | None = None) -> dict[str,
         ConfigError: if there is no such study, kind or table.
         DataError: if a run has not finished, its file is damaged, or it was made from something else than is asked for now.
     """
-    from feddep.reporting import provenance_summary, study_data
+    from feddep.reporting import provenance_summary, study_data, undertrained
 
     study = study_data.load(config, name)
     kind = load(name, config["studies"][name]["kind"])
@@ -76,9 +76,11 @@ def contents(config: "Config", name: str, table: str | None = None) -> dict[str,
     shows = kind.SHOWS.strip()
     if study.runs["seed"].nunique() == 1:
         shows = shows.replace(_SPREAD, "")
+    body = kind.markdown(study, tables)
+    parts = [f"# {study.title}", shows, f"{study.size()}.", undertrained.note(body), body]
     return {
         "table.csv": tables["table"],
-        "table.md": f"# {study.title}\n\n{shows}\n\n{study.size()}.\n\n{kind.markdown(study, tables)}",
+        "table.md": "\n\n".join(part for part in parts if part),
         "figure": kind.figure(study, tables),
         "provenance.json": provenance_summary.summarise(config, study.finished, name),
     }

@@ -11,6 +11,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
 from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets, sort_frameworks
 from feddep.reporting.study_data import KEYS, Study, summarise
+from feddep.reporting.undertrained import mark
 
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes and after the last
@@ -55,6 +56,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     for line in records(tables["table"]):
         name = [dataset_title(line["dataset"]), md.number(line["clients"], "d"), framework_title(line["framework"])]
         accuracies = [md.plus_minus(line[f"{which}mean"], line[f"{which}std"]) for which in ("", "last_")]
+        accuracies[0] += mark(line["undertrained"])
         times = [md.number(line[part], ".1f") for part in ("seconds", "seconds_before")]
         lines.append([*([line["setting"]] if several else []), *name, *md.values(line, options), *accuracies, *times])
     return md.table(header, lines)

@@ -11,6 +11,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
 from feddep.reporting.labels import framework_title, sort_datasets, telling
 from feddep.reporting.study_data import Study, ordered
+from feddep.reporting.undertrained import mark
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -32,13 +33,14 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         In ``table``: rank; setting and framework as they are spelled; the study's options; cells (their number); difference
-        and se; validation_mean over the cells; and validation accuracy in each place, such as ``cora_m5``.
+        and se; undertrained, the share of such runs; validation_mean over the cells; and validation accuracy in each place, such
+        as ``cora_m5``.
         In ``main_effects``: option, value, readings (how many have it), cells, difference, se and validation_mean.
 
     Raises:
         DataError: if there is no dataset, number of clients and seed that every reading was run on.
     """
-    runs = study.runs[[*READING, *CELL, study.score]].assign(clients=study.runs["clients"].fillna(0))
+    runs = study.runs[[*READING, *CELL, study.score, "undertrained"]].assign(clients=study.runs["clients"].fillna(0))
     readings = list(dict.fromkeys(runs[READING].itertuples(index=False, name=None)))
     scores = runs.pivot(index=READING, columns=CELL, values=study.score).loc[readings].dropna(axis="columns")
     if study.runs[study.score].isna().any():
@@ -52,6 +54,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     table = pd.DataFrame(readings, columns=READING)
     table = pd.concat([table, options.reset_index(drop=True)], axis="columns")
     table = pd.concat([table, pd.DataFrame([_summary(scores.loc[[r]], centred.loc[[r]]) for r in readings])], axis="columns")
+    late = runs.pivot(index=READING, columns=CELL, values="undertrained").loc[readings, scores.columns].astype(float)
+    table.insert(list(table.columns).index("validation_mean"), "undertrained", late.mean(axis="columns").to_numpy())
     by_place = scores.T.groupby(level=["dataset", "clients"]).mean()
     datasets = sort_datasets(study.runs["dataset"])
     for dataset, clients in sorted(by_place.index.tolist(), key=lambda place: (datasets.index(place[0]), place[1])):
@@ -102,7 +106,8 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     for line in records(table):
         short = {part: study.short[part][line[part]] for part in fixed}
         names = [framework_title(name) if part == "framework" else name for part, name in short.items()]
-        numbers = [_difference(line), *(md.plus_minus(line[column], None) for column in ("validation_mean", *places))]
+        numbers = [md.plus_minus(line[column], None) for column in ("validation_mean", *places)]
+        numbers = [_difference(line) + mark(line["undertrained"]), *numbers]
         lines.append([str(line["rank"]), *names, *md.values(line, options), *numbers])
     header = ["rank", *fixed, *options, "difference", "validation", *places]
     cells = f"{len(table)} readings in {table['cells'].iloc[0]} cells.\n\n"

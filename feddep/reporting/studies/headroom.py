@@ -21,6 +21,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
 from feddep.reporting.labels import place_title, sort_datasets
 from feddep.reporting.study_data import Study, without
+from feddep.reporting.undertrained import mark
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -47,6 +48,9 @@ DIFFERENCES = {
     "feddep_gain": ("feddep", "fedavg", "FedDEP − FedAvg"),
 }
 
+PARTS = ("mean", "low", "high")
+"""What a difference is written as."""
+
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """A row a cell.
@@ -54,7 +58,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Returns:
         setting, dataset, clients and rounds R; for each of :data:`INGREDIENTS` its mean and sample standard deviation over
         seeds, such as ``halo_mean`` and ``halo_std``; for each of :data:`DIFFERENCES` the number of pairs, their mean and
-        its 95 % t-interval, such as ``gap_seeds``, ``gap_mean``, ``gap_low`` and ``gap_high``.
+        its 95 % t-interval, such as ``gap_seeds``, ``gap_mean``, ``gap_low`` and ``gap_high``; for both the share of undertrained
+        runs, such as ``halo_undertrained``.
         Of several variants of FedDEP the first in the plan is taken.
 
     Raises:
@@ -81,11 +86,13 @@ def _cell(setting: str, dataset: str, clients: int, runs: pd.DataFrame) -> dict[
     row["rounds"] = int(usual.iloc[0]) if len(usual) else None
     for name, those in found.items():
         row |= {f"{name}_mean": those["best"].mean(), f"{name}_std": those["best"].std(ddof=1)}
+        row[f"{name}_undertrained"] = those["undertrained"].mean()
     for name, (more, less, _) in DIFFERENCES.items():
-        pairs = comparisons.paired(found[more], found[less])["difference"].to_numpy(dtype=float)
-        test = comparisons.paired_t_test(pairs)
+        pairs = comparisons.paired(found[more], found[less])
+        test = comparisons.paired_t_test(pairs["difference"].to_numpy(dtype=float))
         row |= {f"{name}_seeds": test["seeds"], f"{name}_mean": test["mean_difference"]}
         row |= {f"{name}_{end}": test[end] for end in ("low", "high")}
+        row[f"{name}_undertrained"] = pairs["undertrained"].mean()
     return row
 
 
@@ -124,8 +131,9 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     levels, parts = [], []
     for line in records(table):
         cell = _cell_title(line, several)
-        levels.append([cell, *(md.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) for name in accuracies)])
-        parts.append([cell, *(md.interval(*(line[f"{name}_{part}"] for part in ("mean", "low", "high"))) for name in gaps)])
+        late = {name: mark(line[f"{name}_undertrained"]) for name in (*accuracies, *gaps)}
+        levels.append([cell, *(md.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) + late[name] for name in accuracies)])
+        parts.append([cell, *(md.interval(*(line[f"{name}_{part}"] for part in PARTS)) + late[name] for name in gaps)])
     rounds = ", ".join(f"{md.value(value)}" for value in sorted(set(table["rounds"].dropna())))
     return (
         f"R = {rounds}.\n\n## Accuracy\n\n{md.table(['', *(INGREDIENTS[name] for name in accuracies)], levels)}\n"

@@ -16,6 +16,7 @@ from feddep.reporting.frames import records
 from feddep.reporting.labels import framework_title, place_title, sort_datasets, telling
 from feddep.reporting.main_table import SIGNIFICANT
 from feddep.reporting.study_data import Study
+from feddep.reporting.undertrained import mark
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -28,6 +29,7 @@ Wilcoxon's p is never below 2^(1−n).
 """
 COLUMNS = ["setting", "dataset", "clients", "framework", "reference", "cells", "seeds"]
 COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm", "significant"]
+COLUMNS += ["undertrained"]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -37,7 +39,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         setting, dataset, clients, framework and reference (the baseline), as they are spelled; cells: number of places, 1 or
         for the pooled row all; seeds: pairs, empty in a pooled row, whose observations are the mean differences of the places;
         mean_difference to high: see :func:`feddep.reporting.comparisons.paired_t_test`; p and p_wilcoxon, and both
-        after Holm's correction over all rows; significant: whether p_holm is below 0.05, empty where there is no test.
+        after Holm's correction over all rows; significant: whether p_holm is below 0.05, empty where there is no test;
+        undertrained: share of the runs of both, in a pooled row the mean over its places.
 
     Raises:
         DataError: if no run can be paired with one of the baseline.
@@ -54,12 +57,14 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         for place, cell in pairs.groupby(comparisons.PLACE, sort=False, dropna=False):
             tests = _tests(cell["difference"])
             where = dict(zip(comparisons.PLACE, cast(tuple, place), strict=True))
-            of_framework.append({**names, **where, **tests, "cells": 1})
+            of_framework.append({**names, **where, **tests, "cells": 1, "undertrained": cell["undertrained"].mean()})
         rows += of_framework
         for setting in dict.fromkeys(row["setting"] for row in of_framework):
-            means = [row["mean_difference"] for row in of_framework if row["setting"] == setting]
-            if len(means) > 1:
-                pooled.append({**names, "setting": setting, **_tests(means), "cells": len(means), "seeds": None})
+            cells = [row for row in of_framework if row["setting"] == setting]
+            tests = _tests([row["mean_difference"] for row in cells])
+            late = float(np.mean([row["undertrained"] for row in cells]))
+            if len(cells) > 1:
+                pooled.append({**names, "setting": setting, **tests, "cells": len(cells), "seeds": None, "undertrained": late})
     if not rows:
         raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {reference}")
     order = sort_datasets(row["dataset"] for row in rows)
@@ -83,7 +88,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     for line in records(tables["table"]):
         place, framework = _place(line, several), framework_title(line["framework"])
         star = " \\*" if line["significant"] else ""
-        difference = md.interval(line["mean_difference"], line["low"], line["high"]) + star
+        difference = md.interval(line["mean_difference"], line["low"], line["high"]) + star + mark(line["undertrained"])
         count = f"{line['cells']} cells" if line["seeds"] is None else str(line["seeds"])
         tests = [md.number(line[p], ".3g") for p in ("p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm")]
         lines.append([place, framework, count, difference, *tests])

@@ -17,6 +17,7 @@ from feddep.reporting.frames import of_place, records
 from feddep.reporting.labels import framework_title
 from feddep.reporting.runs import FinishedRun, unspecified
 from feddep.reporting.study_data import Study, line_name, panel_title, places, summarise_with
+from feddep.reporting.undertrained import mark
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -110,7 +111,13 @@ def _line(line: Mapping[str, Any], others: list[str], with_rate: bool) -> list[s
     noise = "" if line["noise_sigma"] is None else f"{line['noise_sigma']:g}"
     star = " \\*" if noise and not _paired(line) else ""
     values = [md.value(line[option]) for option in others]
-    return [*cells, framework_title(line["framework"]), *values, noise + star, md.plus_minus(line["mean"], line["std"])]
+    return [
+        *cells,
+        framework_title(line["framework"]),
+        *values,
+        noise + star,
+        md.plus_minus(line["mean"], line["std"]) + mark(line["undertrained"]),
+    ]
 
 
 def _paired(line: Mapping[str, Any]) -> bool:

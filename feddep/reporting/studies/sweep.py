@@ -14,6 +14,7 @@ from feddep.reporting.frames import records
 from feddep.reporting.labels import framework_title, telling
 from feddep.reporting.main_table import OURS, Cell
 from feddep.reporting.study_data import KEYS, Study, line_name, ordered, panel_title, places, summarise
+from feddep.reporting.undertrained import mark
 
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes.
@@ -93,7 +94,7 @@ def _ours(line: dict[str, Any] | None) -> str:
     if line is None:
         return ""
     number = md.plus_minus(line["mean"], line["std"])
-    return f"**{number}**" if line["chosen"] else number
+    return (f"**{number}**" if line["chosen"] else number) + mark(line["undertrained"])
 
 
 def _theirs(line: dict[str, Any] | None, paper: str) -> str:

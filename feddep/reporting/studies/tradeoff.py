@@ -18,6 +18,7 @@ from feddep.reporting.labels import dataset_title, framework_title, sort_dataset
 from feddep.reporting.main_table import OURS
 from feddep.reporting.runs import FinishedRun, unspecified
 from feddep.reporting.study_data import Study, line_name, ordered, summarise_with, without
+from feddep.reporting.undertrained import mark
 from feddep.reporting.vesper_budgets import FRAMEWORKS, budget
 from feddep.utils.errors import ConfigError
 
@@ -42,8 +43,8 @@ _NOISE = ("epsilon", "theta")  # options that stand on the axis
 _NO_NOISE = {"epsilon": math.inf, "theta": 0.0}
 _SIGNS = {"epsilon": "ε", "theta": "θ"}
 _OF_RUN = "of run: "
-_SAID = ("seeds", "mean", "std", "last_mean", "validation_mean", "theta", "delta", "guarantee", "paper_epsilon", "bytes")
-_COLUMNS = [*_SAID, "chosen", "above_mlp"]
+_SAID = ("seeds", "mean", "std", "last_mean", "validation_mean", "undertrained")
+_COLUMNS = [*_SAID, "theta", "delta", "guarantee", "paper_epsilon", "bytes", "chosen", "above_mlp"]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -51,9 +52,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         setting, dataset, framework, the study's other options; epsilon, the budget (NaN without one); seeds, mean, std,
-        last_mean, validation_mean and bytes as :func:`feddep.reporting.study_data.summarise` gives them; theta, delta,
-        guarantee and paper_epsilon as in :class:`feddep.reporting.vesper_budgets.Budget`; chosen: whether it is the best on
-        validation of what has noise, on the same dataset and with the same budget or θ, where there are several; above_mlp:
+        last_mean, validation_mean, undertrained and bytes as :func:`feddep.reporting.study_data.summarise` gives them; theta,
+        delta, guarantee and paper_epsilon as in :class:`feddep.reporting.vesper_budgets.Budget`; chosen: whether it is the best
+        on validation of what has noise, on the same dataset and with the same budget or θ, where there are several; above_mlp:
         whether it has noise, and its mean is above the MLP's by more than the standard deviation of that.
 
     Raises:
@@ -214,7 +215,7 @@ def _cell(line: dict[str, Any] | None) -> str:
     if line is None:
         return ""
     number = md.plus_minus(line["mean"], line["std"])
-    return (f"**{number}**" if line["chosen"] else number) + (" †" if line["above_mlp"] else "")
+    return (f"**{number}**" if line["chosen"] else number) + (" †" if line["above_mlp"] else "") + mark(line["undertrained"])
 
 
 def _guarantees(lines: Lines, axis: str) -> str:
