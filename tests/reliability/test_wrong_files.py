@@ -219,6 +219,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "step": [[*FEDDEP, "--stage", "prototypes", *PRETRAIN, "--output", "new/step.safetensors"]],
     "study": [["--config", "config.yaml", "--study", "course", "--output", "new/study"]],
     "tables": [["--config", "config.yaml", "--output", "new/tables"], ["--config", "recorded.yaml", "--output", "new/tables"]],
+    "verify": [["--config", "recorded.yaml", "--framework", "fedavg", "--work", "work"]],
     "vesper_privacy": [
         [
             *(
@@ -254,6 +255,7 @@ READ: dict[str, list[str]] = {
     "rekey": RECORDS,
     "study": [METRICS],
     "tables": [METRICS, DIVIDED, DESCRIBED, *RECORDS],
+    "verify": RECORDS[:1],
 }
 """What commands read beside what their flags name."""
 
