@@ -241,6 +241,7 @@ COMMANDS: dict[str, list[list[str]]] = {
             *("--output", "new/vesper.json"),
         ]
     ],
+    "workflow": [["--output", "new/copy"]],
 }
 """Right uses of every command: what lies in new/ is written, all else is read."""
 METRICS, DIVIDED, DESCRIBED = f"{TRAINED}/metrics.json", "out/partitions/mini/m3/seed0.json", "out/graphs/mini.json"
