@@ -28,6 +28,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.partitioners import divide
 from feddep.graph.split import PARTS, Split, random_split
+from feddep.methods import plugins
 from feddep.methods import registry as methods
 from feddep.training.setting import Setting
 from feddep.training.summary import summary
@@ -47,6 +48,7 @@ __all__ = [
     "from_pyg",
     "load_dataset",
     "load_graph",
+    "load_plugin",
     "parameters",
     "partition",
     "run",
@@ -88,7 +90,17 @@ def datasets() -> list[str]:
 
 def frameworks() -> dict[str, str]:
     """Names of the frameworks that :func:`run` knows, with their titles in tables."""
+    plugins.use()
     return {name: framework.title for name, framework in methods.frameworks().items()}
+
+
+def load_plugin(path: str | Path) -> None:
+    """Make the frameworks of a Python file known, as the configuration's key ``plugins`` does; ``docs/own-framework.md``.
+
+    Raises:
+        ConfigError: if the file is missing, cannot be imported, or declares no frameworks, or the name of one is taken.
+    """
+    plugins.use([str(path)])
 
 
 def parameters(framework: str) -> dict[str, Any]:
@@ -97,6 +109,7 @@ def parameters(framework: str) -> dict[str, Any]:
     Raises:
         ConfigError: if there is no such framework.
     """
+    plugins.use()
     return methods.find(framework).parameters().model_dump(mode="json")
 
 
@@ -250,6 +263,7 @@ def run(
         PartitionError: if a partition is needed and none is given, or it is of another graph.
         DivergenceError: if training leads to numbers that are not finite.
     """
+    plugins.use()
     found = methods.find(framework)
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
     specification = {
@@ -259,6 +273,7 @@ def run(
         "setting": checked(Setting, dict(setting or {}), ("setting",)).model_dump(mode="json"),
         "framework": {"name": framework, **chosen.model_dump(mode="json")},
         "seed": seed,
+        **plugins.identity_of(framework),
     }
     if any(len(nodes := getattr(split, part)) and nodes.max() >= graph.num_nodes for part in PARTS):
         raise DataError(f"the split names nodes that the graph does not have; it has {graph.num_nodes}")

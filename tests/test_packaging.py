@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from feddep.datasets.public_graphs import REGISTRY
+
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {
     "pytorch": "torch",
@@ -24,7 +26,6 @@ CONDA_NAMES = {
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
 }
-OPTIONAL = {"ogb"}  # imported only when a dataset is asked for that needs it
 IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 
@@ -104,7 +105,7 @@ def test_every_import_is_a_direct_dependency(folder: str):
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
     outside = {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in found - local - sys.stdlib_module_names}
-    assert outside - set(lock("direct")) == (OPTIONAL if folder == "feddep" else set())
+    assert outside - set(lock("direct")) == set()
 
 
 def test_dockerfile_is_for_the_python_and_the_lock_and_an_ordinary_user():
@@ -152,3 +153,10 @@ def test_what_dockerfile_copies_is_all_that_the_workflow_needs(tmp_path: Path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^classify +22$", done.stdout, re.MULTILINE)
+
+
+def test_what_is_imported_only_when_a_dataset_needs_it_can_be_asked_for():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras["datasets"]) <= set(extras["dev"])
+    wanted = {dataset.loader.package for dataset in REGISTRY.values() if dataset.loader is not None}
+    assert {canonicalize_name(Requirement(each).name) for each in extras["datasets"]} == set(map(canonicalize_name, wanted))

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from feddep.config import variants
 from feddep.config.models import Configuration, Dataset
 from feddep.config.sentences import checked, join, show
-from feddep.methods import registry
+from feddep.methods import plugins, registry
 from feddep.training.setting import Setting
 from feddep.utils.errors import ConfigError, one_line
 
@@ -39,7 +39,10 @@ _SPELLED = 200
 
 
 class Config(dict[str, Any]):
-    """A resolved configuration: every key is there, in alphabetical order; studies are a mapping by name.  Not to be changed."""
+    """A resolved configuration: every key is there, in alphabetical order; studies are a mapping by name.  Not to be changed.
+
+    The key ``plugins`` is there if there are any.
+    """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -157,6 +160,9 @@ def validate(raw: Any) -> Config:
 def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Config:
     """The configuration that ``raw`` says, whose keys are text; ``confirm`` is what hints are checked by."""
     resolved = checked(Configuration, raw, confirm=confirm).model_dump(mode="json")
+    plugins.use(resolved["plugins"])
+    if not resolved["plugins"]:
+        del resolved["plugins"]  # as in the provenance of older results
     complete = {
         **resolved,
         "datasets": {name: _dataset(options, resolved["partition"]) for name, options in resolved["datasets"].items()},

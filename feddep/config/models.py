@@ -309,6 +309,9 @@ class Configuration(Parameters):
     frameworks: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)]
     """frameworks by name, each with its own parameters (`{}` for the defaults). A parameter may have a value for each dataset,
     and one for the others: `embedding: {cora: 128, citeseer: 64, default: 128}`"""
+    plugins: Annotated[list[SourcePath], AfterValidator(_unique)] = Field(default_factory=list)
+    """Python files with frameworks of your own ([docs/own-framework.md](../docs/own-framework.md)), which are executed; relative
+    paths begin at the working folder. *Not in the key*, but the content of a file is in the keys of its frameworks"""
     tables: Annotated[list[Table], Field(min_length=1)] | None = None
     """the main tables, one a setting, whose numbers are never mixed; `null`: one for each setting, with everything"""
     studies: list[Study] = Field(default_factory=list)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from feddep.config import models
-from feddep.methods import registry
+from feddep.methods import plugins
 from feddep.methods.framework import Framework
 from feddep.training.setting import Setting
 from feddep.utils.errors import ConfigError
@@ -38,7 +38,7 @@ def json_schema() -> dict[str, Any]:
     """
     schema = models.Configuration.model_json_schema()
     del schema["required"]
-    frameworks = registry.frameworks()
+    frameworks = plugins.built_in()
     before = schema["properties"]["frameworks"]
     schema["properties"]["frameworks"] = {
         **{key: before[key] for key in ("description", "type", "minProperties")},
@@ -75,7 +75,7 @@ def _tidied(schema: Any) -> Any:
 def tables() -> dict[str, str]:
     """Markdown tables by name: one for each model, one of all frameworks, and one of the parameters of each method."""
     by_method: dict[str, list[Framework]] = {}
-    for framework in registry.frameworks().values():
+    for framework in plugins.built_in().values():
         by_method.setdefault(_method(framework), []).append(framework)
     parameters = {f"parameters of {name}": _parameters(found) for name, found in sorted(by_method.items())}
     return {

@@ -1,4 +1,4 @@
-"""Large graphs that other packages download: what their loaders give, as plain arrays.
+"""Graphs that other packages download: what their loaders give, as plain arrays.
 
 The packages are imported when a graph is asked for.  They download without checksums, Reddit's without looking at the server's
 certificate, so what they give is known by the size of the graph alone.
@@ -50,7 +50,8 @@ def _ogb(dataset: str, folder: Path) -> Arrays:
 def _torch_geometric(dataset: str, folder: Path) -> Arrays:
     from torch_geometric import datasets
 
-    data = getattr(datasets, dataset)(str(folder))[0]
+    kind, _, name = dataset.partition(":")
+    data = getattr(datasets, kind)(str(folder), *([name] if name else []))[0]
     return data.edge_index.numpy(), data.x.numpy(), data.y.numpy()
 
 

@@ -42,7 +42,8 @@ class Loader:
 
     Attributes:
         package: what has to be installed, ``ogb`` or ``torch_geometric``.
-        dataset: the package's name for the dataset.
+        dataset: the package's name for the dataset: of PyTorch Geometric the class, and after a colon the name that it is called
+            with, where it has several.
         version: of the release that it downloads; with the name, what keys know the data by where no fingerprint is known.
     """
 

@@ -61,6 +61,11 @@ def closure(modules: Iterable[str], root: Path = ROOT) -> set[str]:
     return seen
 
 
+def imported_by(sources: Iterable[str], root: Path = ROOT) -> set[str]:
+    """Modules of the package that source from elsewhere imports."""
+    return {name for source in sources for name in _imported(source, "") if _file(root, name) is not None}
+
+
 def _file(root: Path, name: str) -> Path | None:
     """The source file of a dotted name, or None where the name is no module of the package."""
     package, *parts = name.split(".")

@@ -2,8 +2,8 @@
 
 A key holds the options that matter, the fingerprint of the data and the revisions of what computes: numbers that are declared
 beside split, partition, scaling, training, steps and frameworks, and raised by whoever changes their numbers.  Golden results
-(``tests/golden``) fail when numbers move and the revision did not.  Not in a key: source code, device, number of threads,
-folders, the name of a setting.
+(``tests/golden``) fail when numbers move and the revision did not.  Not in a key: source code, but that of plugins
+(:mod:`feddep.methods.plugins`), device, number of threads, folders, the name of a setting.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from feddep.datasets import own_files, package_loaders, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, partitioners, scaling, split
-from feddep.methods import registry
+from feddep.methods import plugins, registry
 from feddep.methods.framework import Step
 from feddep.utils.storage import canonical_json
 
@@ -99,7 +99,8 @@ def run_key(config: Config, run: Run) -> str:
     specified = specification(config, run)
     framework, parameters = registry.configured(specified["framework"])
     steps = {step.name: step.revision for step in framework.steps(parameters)}
-    revisions = {**_revisions(config, run), "steps": steps, "framework": framework.revision}
+    own = {"framework": framework.revision, **plugins.identity_of(framework.name)}
+    revisions = {**_revisions(config, run), "steps": steps, **own}
     return digest({"specification": specified, "data": data_fingerprint(config, run.dataset), "revisions": revisions})
 
 
@@ -113,14 +114,15 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
         needs: the specifications of the steps whose results it reads, by stage.
     """
     specified = specification(config, run)
-    _, parameters = registry.configured(specified["framework"])
+    framework, parameters = registry.configured(specified["framework"])
+    own = {"step": step.revision, **plugins.identity_of(framework.name, step.function)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
         "setting": {name: specified["setting"][name] for name in step.setting},
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
-        "revisions": {**_revisions(config, run), "step": step.revision},
+        "revisions": {**_revisions(config, run), **own},
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from feddep.config import variants
 from feddep.config.loading import Config
 from feddep.experiment import fingerprint, keys, plan
-from feddep.methods import registry
+from feddep.methods import plugins, registry
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_result, write_result
 
@@ -104,11 +104,16 @@ def of_run(config: Config, run: plan.Run) -> Artifact:
 
 
 def run_fingerprint(config: Config, run: plan.Run) -> str:
-    """The fingerprint of the code that computes a run: its framework, its steps, and what every run is computed with."""
+    """The fingerprint of the code that computes a run: its framework, its steps, and what every run is computed with.
+
+    Of a plugin, whose own code is in the run's key, it is what that imports from this package.
+    """
     framework = registry.find(variants.base(run.framework))
     steps = framework.steps(registry.configured(keys.specification(config, run)["framework"])[1])
     functions = [framework.function, *(step.function for step in steps)]
-    modules = {function.partition(":")[0] for function in functions}
+    modules = {module for module in (function.partition(":")[0] for function in functions) if module.startswith("feddep.")}
+    if plugin := plugins.plugin_of(framework.name):
+        modules |= fingerprint.imported_by(plugin.sources())
     of_partition = () if run.clients is None else keys.partition_modules(config, run.dataset)
     shared = {"feddep.graph.split", "feddep.graph.scaling", *(module.__name__ for module in of_partition)}
     return fingerprint.code_fingerprint(*sorted(modules | shared))

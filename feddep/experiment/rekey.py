@@ -27,7 +27,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import statistics
 from feddep.graph.partitioners import divide
 from feddep.graph.split import random_split
-from feddep.methods import registry
+from feddep.methods import plugins, registry
 from feddep.methods.framework import Framework
 from feddep.training.task import Task
 from feddep.utils.errors import DataError
@@ -46,7 +46,7 @@ class Verified:
         equal: whether the result is that of the record, to the last bit.
         equal_before: whether the result is, where the record's is not, what the code before the change gives on this machine.
         partition_equal: whether the statistics of its partition are; True without one.
-        seconds: time of the training with all its steps.
+        seconds: time of preparing its data and of the training with all its steps.
     """
 
     run: plan.Run
@@ -128,13 +128,14 @@ def verify(
         before: a results folder with the runs that the code before the change made on this machine.
     """
     for dataset in {variants.base(run.dataset) for run in sample}:
-        _graph(config, dataset, folder, mirror)
+        fetch_graph(config, dataset, folder, mirror)
     work = [(config, run, record, folder, before) for run, record in sample.items()]
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=4) as pool:
         return list(track(pool.imap_unordered(_verify_one, work), "runs trained anew", total=len(work)))
 
 
-def _graph(config: Config, dataset: str, folder: Path, mirror: str | None = None) -> Graph:
+def fetch_graph(config: Config, dataset: str, folder: Path, mirror: str | None = None) -> Graph:
+    """The graph of a dataset of the configuration without the workflow; a public one is downloaded once, to ``folder``."""
     options = entry(config, "datasets", dataset)
     if "path" in options:
         return own_files.read(options["path"])
@@ -149,46 +150,65 @@ def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framewo
         run: the run.
         folder: where public graphs are kept.
     """
-    specification, graph = keys.specification(config, run), _graph(config, variants.base(run.dataset), folder)
+    specification, graph = keys.specification(config, run), fetch_graph(config, variants.base(run.dataset), folder)
     split = random_split(graph.num_nodes, config["split"], run.seed)
     options = keys.partition_options(config, run.dataset)
     partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
     return build_task(specification, graph, split, partition, run.path), *registry.configured(specification["framework"])
 
 
+def trained(config: Config, run: plan.Run, folder: Path) -> tuple[dict[str, Any], bool]:
+    """Train a run with all its steps, in this process.
+
+    Args:
+        config: the configuration.
+        run: the run.
+        folder: where public graphs are kept.
+
+    Returns:
+        The result (:func:`feddep.training.summary.summary`), and whether the statistics of its partition are the published ones,
+        where there are any.
+    """
+    from feddep.training.summary import summary
+
+    task, framework, parameters = prepared(config, run, folder)
+    return summary(framework.run(task, parameters)), _partition_equal(config, run, task)
+
+
+def _partition_equal(config: Config, run: plan.Run, task: Task) -> bool:
+    if run.partition is None or task.partition is None:
+        return True
+    published = Path(config["records"]["directory"], "partitions", f"{run.partition.path}.json")
+    if not published.is_file():
+        return True
+    of_partition = {"dataset": run.partition.dataset, "seed": run.seed, **statistics(task.graph, task.partition)}
+    return canonical_json(of_partition) == canonical_json(records.read(published)["statistics"])
+
+
 def _verify_one(work: tuple[Config, plan.Run, dict[str, Any], Path, Path | None]) -> Verified:
     import torch
 
-    from feddep.training.summary import summary
-
     config, run, record, folder, before = work
     config = Config(config)
+    plugins.use(config.get("plugins", ()))  # this is another process than the one that read the configuration
     key = keys.run_key(config, run)
     done = folder / "verified" / keys.digest({"key": key, "code": records.run_fingerprint(config, run)})
     if done.is_file() and (kept := Verified(run, **read_result(done))).passed:
         return kept
     torch.set_num_threads(1)
-    task, framework, parameters = prepared(config, run, folder)
-    partition_equal = True
-    if run.partition is not None and task.partition is not None:
-        published = Path(config["records"]["directory"], "partitions", f"{run.partition.path}.json")
-        if published.is_file():
-            of_partition = {"dataset": run.partition.dataset, "seed": run.seed, **statistics(task.graph, task.partition)}
-            partition_equal = canonical_json(of_partition) == canonical_json(records.read(published)["statistics"])
     start = time.perf_counter()
-    result = framework.run(task, parameters)
+    result, partition_equal = trained(config, run, folder)
     seconds = round(time.perf_counter() - start, 1)
-    found, recorded = summary(result), record["result"]
     facts = {
         "old_key": record["key"],
         "key": key,
-        "equal": holds(found, _without_specification(recorded)),
+        "equal": holds(result, _without_specification(record["result"])),
         "partition_equal": partition_equal,
         "seconds": seconds,
     }
     former = before and before / "runs" / run.path / "metrics.json"
     if former and former.is_file():
-        facts["equal_before"] = holds(found, _without_specification(read_json(former)["result"]))
+        facts["equal_before"] = holds(result, _without_specification(read_json(former)["result"]))
     write_result(done, facts)
     return Verified(run, **facts)
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -76,6 +77,17 @@ def _integer(text: str, least: int, most: int) -> int:
     if not re.fullmatch(r"-?[0-9]{1,30}", text) or not least <= int(text) <= most:
         raise argparse.ArgumentTypeError(f"{text!r} is no integer from {least} to {most}")
     return int(text)
+
+
+def number(text: str, least: float, most: float) -> float:
+    """A number on the command line, within bounds."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least:g} to {most:g}")
+    return value
 
 
 def named_files(flag: str, given: Sequence[str]) -> dict[str, Path]:

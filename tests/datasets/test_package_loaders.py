@@ -1,11 +1,13 @@
-"""Large graphs through the loaders of other packages: PyG's on a small archive, and a stand-in for ogb, which may be missing."""
+"""Large graphs through the loaders of other packages: the real ones on small files, and a stand-in for ogb."""
 
+import gzip
 import io
 import json
 import shutil
 import socket
 import sys
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +20,7 @@ from toys import Server
 
 from feddep.config.loading import validate
 from feddep.datasets import cached, package_loaders
+from feddep.datasets.canonical import canonical
 from feddep.datasets.fetching import MANIFEST, download, origin
 from feddep.datasets.parsing import parse
 from feddep.datasets.public_graphs import REGISTRY
@@ -215,3 +218,99 @@ def test_reddit_by_the_loader_of_pyg(tmp_path: Path, server: Server, monkeypatch
     assert len(server.sent) == 2
     assert parse("reddit", tmp_path / "reddit").fingerprint == GRAPH.fingerprint
     assert origin(tmp_path / "reddit") == "package torch_geometric"
+
+
+def npz(**arrays: np.ndarray) -> bytes:
+    """An archive of arrays as bytes."""
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def masks(kind: str) -> dict[str, np.ndarray]:
+    """Masks of a split that nobody reads, under the names of a release."""
+    return {f"{part}_{kind}": np.eye(3, 6)[row] for row, part in enumerate(("train", "val", "test"))}
+
+
+WORDS = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 1]], dtype=np.float32)
+"""Features of a release of words, of which no node has none."""
+
+
+def geom_gcn(server: Server, name: str, words: Callable[[np.ndarray], str], edges: str = "out1_graph_edges.txt") -> None:
+    """Serve the files of a graph of Geom-GCN."""
+    rows = [f"{node}\t{words(row)}\t{label}" for node, (row, label) in enumerate(zip(WORDS, LABELS, strict=True))]
+    pairs = [f"{first}\t{second}" for first, second in PAIRS]
+    for file, head, lines in (("out1_node_feature_label.txt", "node_id\tfeature\tlabel", rows), (edges, "a\tb", pairs)):
+        server.files[f"new_data/{name}/{file}"] = "".join(f"{line}\n" for line in [head, *lines]).encode()
+    for number in range(10):
+        server.files[f"splits/{name}_split_0.6_0.2_{number}.npz"] = npz(**masks("mask"))
+
+
+def each_value(row: np.ndarray) -> str:
+    return ",".join(f"{value:.0f}" for value in row)
+
+
+def present(row: np.ndarray) -> str:
+    return ",".join(map(str, np.flatnonzero(row)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [name for name, each in REGISTRY.items() if ":" in str(each.loader and each.loader.dataset)] + ["actor"]
+)
+def test_small_graphs_by_the_loaders_of_pyg(name: str, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real loaders, on files of the published form."""
+    from torch_geometric import datasets
+
+    loader = REGISTRY[name].loader
+    assert loader is not None
+    kind = loader.dataset.partition(":")[0]
+    features = FEATURES if kind == "HeterophilousGraphDataset" else WORDS
+    if kind == "HeterophilousGraphDataset":
+        wanted = {
+            "node_features": FEATURES,
+            "node_labels": LABELS,
+            "edges": PAIRS,
+            **{f"{k}s": v[None] for k, v in masks("mask").items()},
+        }
+        server.files[f"{name}.npz"] = npz(**wanted)
+    else:
+        geom_gcn(server, "film" if name == "actor" else name, present if name == "actor" else each_value)
+    address = "processed_url" if kind == "WikipediaNetwork" else "url"
+    published = getattr(getattr(datasets, kind), address)
+    assert published.startswith(REGISTRY[name].url.rstrip("/"))
+    monkeypatch.setattr(getattr(datasets, kind), address, server.url.rstrip("/"))
+    small(name, monkeypatch)
+    download(name, tmp_path / name)
+    assert parse(name, tmp_path / name).fingerprint == canonical(Graph.from_edges(PAIRS, features, LABELS, 3)).fingerprint
+    assert origin(tmp_path / name) == "package torch_geometric"
+
+
+def test_arxiv_by_the_loader_of_ogb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real loader, on a small folder in the raw layout that it has after the download."""
+    monkeypatch.setenv("OUTDATED_IGNORE", "1")
+    from ogb.nodeproppred import dataset as module
+
+    archive = tmp_path / "arxiv.zip"
+    raw: dict[str, np.ndarray] = {
+        **{"edge": PAIRS, "node-feat": FEATURES, "node-label": LABELS[:, None], "node_year": 2010 + LABELS[:, None]},
+        **{"num-node-list": np.array([[6]]), "num-edge-list": np.array([[len(PAIRS)]])},
+    }
+    with zipfile.ZipFile(archive, "w") as file:
+        for folder in ("arxiv/", "arxiv/raw/", "arxiv/processed/"):
+            file.writestr(folder, b"")
+        file.writestr("arxiv/RELEASE_v1.txt", b"")
+        for name, array in raw.items():
+            text = "".join(",".join(map(str, row)) + "\n" for row in array.tolist())
+            file.writestr(f"arxiv/raw/{name}.csv.gz", gzip.compress(text.encode()))
+
+    def downloaded(url: str, folder: str) -> str:
+        assert url == REGISTRY["ogbn_arxiv"].url
+        return str(shutil.copy(archive, Path(folder) / "arxiv.zip"))
+
+    monkeypatch.setattr(module, "decide_download", lambda url: True)
+    monkeypatch.setattr(module, "download_url", downloaded)
+    small("ogbn_arxiv", monkeypatch)
+    download("ogbn_arxiv", tmp_path / "ogbn_arxiv")
+    assert parse("ogbn_arxiv", tmp_path / "ogbn_arxiv").fingerprint == GRAPH.fingerprint
+    assert origin(tmp_path / "ogbn_arxiv") == "package ogb"

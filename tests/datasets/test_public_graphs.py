@@ -32,6 +32,20 @@ def test_importing_it_loads_no_heavy_library() -> None:
         # ogbn-products
         ("reddit", (232965, 114615892 // 2, 602, 41)),
         ("ogbn_products", (2449029, 123718280 // 2 - 128, 100, 47)),
+        # Hu et al. (2020); edges as PyG's to_undirected leaves them, halved
+        ("ogbn_arxiv", (169343, 2315598 // 2, 128, 40)),
+        # Platonov et al. (2023), without self-loops; features as PyG has them
+        ("roman_empire", (22662, 32927, 300, 18)),
+        ("amazon_ratings", (24492, 93050, 300, 5)),
+        ("minesweeper", (10000, 39402, 7, 2)),
+        ("tolokers", (11758, 519000, 10, 2)),
+        ("questions", (48921, 153540, 301, 2)),
+        ("cornell", (183, 277, 1703, 5)),
+        ("texas", (183, 279, 1703, 5)),
+        ("wisconsin", (251, 450, 1703, 5)),
+        ("actor", (7600, 26659, 932, 5)),
+        ("chameleon", (2277, 31371, 2325, 5)),
+        ("squirrel", (5201, 198353, 2089, 5)),
     ],
 )
 def test_sizes_are_those_of_the_papers(name: str, size: tuple[int, ...]) -> None:
@@ -46,7 +60,8 @@ def test_every_entry_can_be_fetched_and_verified(dataset: Dataset) -> None:
     checksums = [checksum for each in accepted for checksum in each]
     if dataset.loader is not None:
         assert dataset.loader.package in package_loaders._LOADERS
-        assert (dataset.large, dataset.fingerprint, checksums) == (True, None, [])
+        assert (dataset.large, dataset.fingerprint, checksums) == (dataset.nodes > 100_000, None, [])
+        assert list(dataset.release.files) == [f"{dataset.name}.{part}.npy" for part in ("edges", "features", "labels")]
         return
     assert re.fullmatch("https://.+/", dataset.url)
     assert dataset.fingerprint

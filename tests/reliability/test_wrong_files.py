@@ -221,6 +221,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     "step": [[*FEDDEP, "--stage", "prototypes", *PRETRAIN, "--output", "new/step.safetensors"]],
     "study": [["--config", "config.yaml", "--study", "course", "--output", "new/study"]],
     "tables": [["--config", "config.yaml", "--output", "new/tables"], ["--config", "recorded.yaml", "--output", "new/tables"]],
+    "verify": [["--config", "recorded.yaml", "--framework", "fedavg", "--work", "work"]],
     "vesper_privacy": [
         [
             *(
@@ -242,6 +243,7 @@ COMMANDS: dict[str, list[list[str]]] = {
             *("--output", "new/vesper.json"),
         ]
     ],
+    "workflow": [["--output", "new/copy"]],
 }
 """Right uses of every command: what lies in new/ is written, all else is read."""
 METRICS, DIVIDED, DESCRIBED = f"{TRAINED}/metrics.json", "out/partitions/mini/m3/seed0.json", "out/graphs/mini.json"
@@ -257,6 +259,7 @@ READ: dict[str, list[str]] = {
     "rekey": RECORDS,
     "study": [METRICS],
     "tables": [METRICS, DIVIDED, DESCRIBED, *RECORDS],
+    "verify": RECORDS[:1],
 }
 """What commands read beside what their flags name."""
 

@@ -1,0 +1,86 @@
+"""The wheel: what `pip install .` puts somewhere else is complete, without this repository on the path."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SOURCE = ("feddep", "workflow", "config", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+PROGRAM = """
+import sys
+from feddep import api
+from feddep.config.loading import load
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.reporting import published
+
+assert api.__file__.startswith(sys.argv[1]), api.__file__
+config = load("copy/config/config.yaml", "copy/config/demo.yaml")
+assert len(published.accuracy()) and "cora" in REGISTRY
+graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
+result = api.run(
+    "fedavg", graph, api.split(graph), api.partition(graph, 2, delta=5), setting={"rounds": 1, "hidden_channels": 8}, device="cpu"
+)
+print(len(config["seeds"]), result.accuracy["best"])
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel installs; it is built from a copy, as building writes into the source."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in SOURCE:
+        if (REPOSITORY / name).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(REPOSITORY / name, folder / "source" / name, symlinks=True, ignore=ignored)
+        else:
+            shutil.copy(REPOSITORY / name, folder / "source" / name)
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder, folder / "source"], check=True)
+    (wheel,) = folder.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(folder / "site")
+    shutil.rmtree(folder / "source")
+    return folder / "site"
+
+
+def run(installed: Path, folder: Path, *arguments: str) -> str:
+    """What Python prints with the wheel on its path, and the repository not."""
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = [sys.executable, *arguments]
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_file_of_the_package_is_in_the_wheel(installed: Path):
+    for name in ("feddep", "workflow", "config"):
+        target = installed / "feddep" if name == "feddep" else installed / "feddep" / "project" / name
+        files = [path for path in (REPOSITORY / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        assert len(files) > 4
+        for path in files:
+            assert (target / path.relative_to(REPOSITORY / name)).read_bytes() == path.read_bytes(), path
+
+
+def test_an_installed_package_does_its_work(installed: Path, tmp_path: Path):
+    assert "verify" in run(installed, tmp_path, "-m", "feddep", "--help")
+    assert (
+        run(installed, tmp_path, "-m", "feddep", "workflow", "--output", "copy")
+        == "run the benchmark there: cd copy && snakemake\n"
+    )
+    printed = run(installed, tmp_path, "-c", PROGRAM, str(installed))
+    assert re.fullmatch(r"3 0\.\d+\n", printed)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy"]
+
+
+@pytest.mark.dag
+def test_the_workflow_of_an_installed_package_runs(installed: Path, tmp_path: Path):
+    run(installed, tmp_path, "-m", "feddep", "workflow", "--output", "copy")
+    plan = ["-m", "snakemake", "--dry-run", "--configfile", "config/smoke.yaml"]
+    assert "classify" in run(installed, tmp_path / "copy", *plan)
