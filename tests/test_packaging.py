@@ -15,7 +15,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {"pytorch": "torch", "pytorch-geometric": "torch-geometric", "snakemake-minimal": "snakemake"}
-OPTIONAL = {"ogb"}  # imported only when a dataset is asked for that needs it
+OPTIONAL = {"cryptography", "flwr", "ogb"}  # imported only by federations of processes, and for datasets that need it
 IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 

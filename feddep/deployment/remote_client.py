@@ -1,0 +1,185 @@
+"""The clients as the server sees them: what it is given for each, a SuperNode computes."""
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from flwr.app import Message
+from flwr.common.constant import ErrorCode
+from flwr.serverapp import Grid
+
+from feddep.deployment import DeploymentError
+from feddep.deployment.client_state import Answer
+from feddep.deployment.messages import ROUND, pack, unpack
+from feddep.federation.boundary import Boundary, BoundaryError, Payload
+from feddep.federation.client import Client
+
+_LOST = (
+    ErrorCode.MESSAGE_UNAVAILABLE,
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE,
+    ErrorCode.NODE_UNAVAILABLE,
+    ErrorCode.CLIENT_APP_CRASHED,
+)
+"""Errors after which a message is sent again: nobody answered it."""
+
+
+class Courier:
+    """Takes the weights of a round to all SuperNodes and brings back their answers.
+
+    A SuperNode that does not answer in time, or whose connection is lost, gets the message again; clients answer the same
+    message the same way however often it comes.
+
+    Attributes:
+        round: number of rounds that have ended, −1 before the first weights.
+    """
+
+    def __init__(
+        self, grid: Grid, key: str, clients: int, rounds: int, patience: float, resend: float, poll: float = 0.5
+    ) -> None:
+        """Set up a courier.
+
+        Args:
+            grid: Flower's way to the SuperNodes.
+            key: content key of the run; clients that hold parts of another refuse to answer.
+            clients: number of clients M.
+            rounds: number of rounds.
+            patience: seconds to wait for all answers of a round.
+            resend: seconds after which a message without an answer is sent again.
+            poll: seconds between two looks for answers.
+        """
+        self.round = -1
+        self._grid = grid
+        self._key = key
+        self._clients = clients
+        self._rounds = rounds
+        self._patience = patience
+        self._resend = resend
+        self._poll = poll
+        self._numbers: dict[int, int] = {}  # of the clients, by SuperNode
+        self._weights: Payload = {}
+        self._answers: dict[int, Answer] = {}
+
+    def take(self, weights: Payload) -> None:
+        """Take the weights of the next round, which are the same for all clients."""
+        self.round += 1
+        self._weights, self._answers = weights, {}
+
+    def answer(self, client: int) -> Answer:
+        """The answer of a client in this round.
+
+        Raises:
+            DeploymentError: if a client does not answer in time, fails, or is not what it says.
+        """
+        if not self._answers:
+            self._answers = self._collect()
+        return self._answers[client]
+
+    def _collect(self) -> dict[int, Answer]:
+        content = {"key": self._key, "round": self.round, "last": self.round == self._rounds}
+        begun, sent, waiting, answers = time.monotonic(), dict[int, float](), set[str](), dict[int, Answer]()
+        while len(answers) < self._clients:
+            now = time.monotonic()
+            if now - begun > self._patience:
+                missing = sorted(set(range(self._clients)) - set(answers))
+                raise DeploymentError(
+                    f"of {self._clients} clients, {', '.join(map(str, missing))} did not answer in round {self.round} within "
+                    f"{self._patience:g} seconds; the run stops"
+                )
+            due = [
+                node
+                for node in self._grid.get_node_ids()
+                if self._numbers.get(node, -1) not in answers and now - sent.get(node, -math.inf) > self._resend
+            ]
+            messages = [Message(pack({"model": self._weights}, content), node, ROUND, ttl=self._patience) for node in due]
+            waiting |= set(self._grid.push_messages(messages))
+            sent |= dict.fromkeys(due, now)
+            for reply in self._grid.pull_messages(list(waiting)) if waiting else ():
+                waiting.discard(reply.metadata.reply_to_message_id)
+                if reply.has_error() and reply.error.code in _LOST:
+                    continue
+                client, answer = self._read(reply)
+                answers[client] = answer
+            time.sleep(self._poll)
+        return answers
+
+    def _read(self, reply: Message) -> tuple[int, Answer]:
+        node = reply.metadata.src_node_id
+        who = f"client {self._numbers[node]}" if node in self._numbers else f"the SuperNode {node}"
+        if reply.has_error():
+            raise DeploymentError(f"{who} failed in round {self.round}: {_sentence(reply.error.reason)}")
+        try:
+            answer, facts = unpack(reply.content)
+            client, number = int(facts["client"]), int(facts["round"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DeploymentError(f"{who} sent no answer in round {self.round}: {error}") from None
+        if number != self.round or not 0 <= client < self._clients:
+            raise DeploymentError(f"{who} answered as client {client} of round {number} in round {self.round}")
+        if self._others(node, client) or self._numbers.setdefault(node, client) != client:
+            raise DeploymentError(f"{who} answered as client {client}, which another SuperNode is")
+        return client, answer
+
+    def _others(self, node: int, client: int) -> bool:
+        """Whether another SuperNode that is online is this client; one that is gone may come back under another id."""
+        others = {other for other, number in self._numbers.items() if number == client and other != node}
+        gone = others - set(self._grid.get_node_ids())
+        for other in gone:
+            del self._numbers[other]
+        return bool(others - gone)
+
+
+def _sentence(reason: str) -> str:
+    """What an exception said, of Flower's ``<class 'X'>:<'SENTENCE'>``."""
+    found = re.fullmatch(r"<class '[\w.]+'>:<'(.*)'>", reason, re.DOTALL)
+    return found[1] if found else reason
+
+
+class RemoteClient(Client):
+    """A client of FedAvg whose data lie elsewhere.
+
+    What comes back crosses the server's boundary: a client may run other code than ours, so what it checked says nothing.
+    """
+
+    def __init__(self, number: int, courier: Courier, boundary: Boundary) -> None:
+        """Set up the server's view of client ``number``."""
+        self.number = number
+        self._courier = courier
+        self._boundary = boundary
+
+    def load(self, weights: Payload) -> None:
+        """Hand the server's weights to the courier, which takes them to all clients at once."""
+        received = self._boundary.cross(self.number, "down", "model", weights)
+        if self.number == 0:
+            self._courier.take(received)
+
+    def train(self) -> tuple[Payload, Payload]:
+        """The client's new weights and its report ``training``.
+
+        Raises:
+            DeploymentError: if it does not answer, or sends something else than was declared or numbers that are not finite.
+        """
+        return self._receive("model"), self._receive("training")
+
+    def validate(self) -> Payload:
+        """The client's report ``validation``.
+
+        Raises:
+            DeploymentError: as :meth:`train`.
+        """
+        return self._receive("validation")
+
+    def _receive(self, kind: str) -> Payload:
+        where = f"client {self.number} sent in round {self._courier.round}"
+        answer: Mapping[str, Any] = self._courier.answer(self.number)
+        try:
+            payload = self._boundary.cross(self.number, "up", kind, answer.get(kind, {}))
+        except BoundaryError as error:
+            raise DeploymentError(f"{where} what may not cross the boundary, and the run stops: {error}") from None
+        for name, tensor in payload.items():
+            if not torch.isfinite(tensor).all():
+                raise DeploymentError(f"{where} numbers that are not finite, in {name} of kind {kind}, and the run stops")
+            if kind != "model" and float(tensor) < 0:
+                raise DeploymentError(f"{where} {float(tensor):g} for {name} of kind {kind}, which cannot be negative")
+        return payload

@@ -1,0 +1,40 @@
+"""Small federations to test on: a task, its simulation, and folders for its participants."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from feddep.deployment import client_folders
+from feddep.deployment.client_folders import Federation
+from feddep.training.task import RunResult, Task
+from framework_tasks import run_on, task_of
+
+ROUNDS = 3
+KEY = "0" * 64
+PROCESSES = [pytest.mark.slow, pytest.mark.timeout(1200)]
+"""Marks of tests that start processes: a minute each on a machine that has nothing else to do."""
+
+
+def small_task(rounds: int = ROUNDS) -> Task:
+    """A task of FedAvg with three clients."""
+    task = task_of("fedavg")
+    return dataclasses.replace(task, setting=task.setting.replace(rounds=rounds))
+
+
+def federation_of(task: Task, framework: str = "fedavg") -> Federation:
+    """What the participants know of it."""
+    specification = {"framework": {"name": framework}, "setting": task.setting.model_dump(mode="json"), "seed": task.seed}
+    assert task.partition is not None
+    return Federation(KEY, specification, task.partition.num_clients, task.graph.num_features, task.graph.num_classes, 1)
+
+
+def cut(task: Task, directory: Path) -> Path:
+    """Write the participants' folders."""
+    client_folders.cut(task, federation_of(task), directory)
+    return directory
+
+
+def simulated(task: Task) -> RunResult:
+    """The same training in one process."""
+    return run_on(task, "fedavg")
