@@ -25,6 +25,9 @@ CLIENT_APP = "feddep.deployment.client_app:app"
 _START = 180
 """Seconds to wait for the SuperLink to listen."""
 
+_REST = 5
+"""Seconds after which a SuperNode that has ended is started again."""
+
 _APP = """\
 [project]
 name = "feddep-federation"
@@ -84,6 +87,7 @@ class LocalFederation:
         self.federation = Federation.load(self._server)
         self._tls = tls
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._ended: dict[int, float] = {}
         self._port = free_port()
         self.ports: list[CountingPort] = []
 
@@ -176,10 +180,11 @@ class LocalFederation:
         text = _APP.format(version=feddep.__version__, patience=float(patience), resend=float(resend), **quoted)
         write_text(self._server / "app" / "pyproject.toml", text)
         before = [(port.up, port.down) for port in self.ports]
-        with (self._server / "run.log").open("wb") as log:
-            command = ["flwr", "run", str(self._server / "app"), "federation", "--stream"]
-            subprocess.run(_command(command), env=self._environment(self._server), stdout=log, stderr=log, check=False)
-        self._wait_for_outcome()
+        run = self._start("run", self._server, ["flwr", "run", str(self._server / "app"), "federation", "--stream"])
+        while run.poll() is None:
+            time.sleep(0.5)
+            self._revive()
+        self._check_outcome()
         outcome = read_result(self._server / "outcome.json", self.federation.key)
         wire = [
             {"client": number, "up": port.up - up, "down": port.down - down}
@@ -187,7 +192,19 @@ class LocalFederation:
         ]
         return {**outcome, "wire": wire}
 
-    def _wait_for_outcome(self) -> None:
+    def _revive(self) -> None:
+        """Start SuperNodes that have ended again, a few seconds later, as a service manager does.
+
+        The SuperLink refuses a SuperNode that was killed until it has missed its heartbeat: it takes a minute or two.
+        """
+        for number in range(self.federation.clients):
+            process = self._processes.get(f"supernode{number}")
+            if process is not None and process.poll() is not None:
+                self._ended.setdefault(process.pid, time.monotonic())
+                if time.monotonic() - self._ended[process.pid] > _REST:
+                    self.start_supernode(number)
+
+    def _check_outcome(self) -> None:
         """Make sure that there is an outcome.
 
         Raises:
@@ -205,11 +222,7 @@ class LocalFederation:
     def kill_supernode(self, number: int) -> None:
         """Kill a SuperNode and all that it has started, without any warning."""
         self.signal_supernode(number, signal.SIGKILL)
-        self._processes.pop(f"supernode{number}").wait()
-
-    def supernode_ended(self, number: int) -> bool:
-        """Whether a SuperNode has ended of itself."""
-        return self._processes[f"supernode{number}"].poll() is not None
+        self._processes[f"supernode{number}"].wait()
 
     def stop(self) -> None:
         """End all processes, the SuperNodes first."""

@@ -58,7 +58,8 @@ class Courier:
         self._patience = patience
         self._resend = resend
         self._poll = poll
-        self._numbers: dict[int, int] = {}  # of the clients, by SuperNode
+        self._registered: dict[int, int] = {}  # numbers of clients by SuperNode: as registered with their keys,
+        self._claimed: dict[int, int] = {}  # or, where there are no keys, as SuperNodes say
         self._weights: Payload = {}
         self._answers: dict[int, Answer] = {}
 
@@ -90,24 +91,25 @@ class Courier:
                 )
             due = [
                 node
-                for node in self._grid.get_node_ids()
-                if self._numbers.get(node, -1) not in answers and now - sent.get(node, -math.inf) > self._resend
+                for node in self._online()
+                if self._number(node) not in answers and now - sent.get(node, -math.inf) > self._resend
             ]
             messages = [Message(pack({"model": self._weights}, content), node, ROUND, ttl=self._patience) for node in due]
             waiting |= set(self._grid.push_messages(messages))
             sent |= dict.fromkeys(due, now)
             for reply in self._grid.pull_messages(list(waiting)) if waiting else ():
                 waiting.discard(reply.metadata.reply_to_message_id)
-                if reply.has_error() and reply.error.code in _LOST:
-                    continue
-                client, answer = self._read(reply)
-                answers[client] = answer
-            time.sleep(self._poll)
+                if not (reply.has_error() and reply.error.code in _LOST):
+                    client, answer = self._read(reply)
+                    answers[client] = answer
+            if len(answers) < self._clients:
+                time.sleep(self._poll)
         return answers
 
     def _read(self, reply: Message) -> tuple[int, Answer]:
         node = reply.metadata.src_node_id
-        who = f"client {self._numbers[node]}" if node in self._numbers else f"the SuperNode {node}"
+        known = self._number(node)
+        who = f"the SuperNode {node}" if known is None else f"client {known}"
         if reply.has_error():
             raise DeploymentError(f"{who} failed in round {self.round}: {_sentence(reply.error.reason)}")
         try:
@@ -117,17 +119,22 @@ class Courier:
             raise DeploymentError(f"{who} sent no answer in round {self.round}: {error}") from None
         if number != self.round or not 0 <= client < self._clients:
             raise DeploymentError(f"{who} answered as client {client} of round {number} in round {self.round}")
-        if self._others(node, client) or self._numbers.setdefault(node, client) != client:
-            raise DeploymentError(f"{who} answered as client {client}, which another SuperNode is")
+        if known not in (None, client):
+            raise DeploymentError(f"{who} answered as client {client} in round {self.round}, and the run stops")
+        self._claimed[node] = client
         return client, answer
 
-    def _others(self, node: int, client: int) -> bool:
-        """Whether another SuperNode that is online is this client; one that is gone may come back under another id."""
-        others = {other for other, number in self._numbers.items() if number == client and other != node}
-        gone = others - set(self._grid.get_node_ids())
-        for other in gone:
-            del self._numbers[other]
-        return bool(others - gone)
+    def _online(self) -> list[int]:
+        """The SuperNodes that are connected; notes which client each is registered as."""
+        nodes = list(self._grid.get_nodes())
+        for node in nodes:
+            if found := re.fullmatch(r"client(\d+)", node.name):
+                self._registered[node.node_id] = int(found[1])
+        return [node.node_id for node in nodes]
+
+    def _number(self, node: int) -> int | None:
+        """The number of the client that a SuperNode is, if it is known."""
+        return self._registered.get(node, self._claimed.get(node))
 
 
 def _sentence(reason: str) -> str:
