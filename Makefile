@@ -46,7 +46,7 @@ FEDERATED := $(FEDERATION)/runs/feddep/cora/m3/fedavg/seed0
 
 federation: env ## train Cora by FedAvg with a process for each of 3 clients, on Flower; compare with the simulation
 	@$(PIP) --no-build-isolation --editable ".[federation]" $(BRIEFLY)
-	@$(SNAKEMAKE) --configfile config/federation.yaml $(FEDERATED)/metrics.json
+	@$(SNAKEMAKE) $(FEDERATED)/metrics.json --configfile config/federation.yaml
 	@rm -rf $(FEDERATION)/participants
 	@$(BIN)/python -m feddep cut --config config/config.yaml --config config/federation.yaml \
 	  --setting feddep --dataset cora --clients 3 --framework fedavg --seed 0 --graph $(FEDERATION)/graphs/cora.safetensors \
