@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.deployment import DeploymentError
+from feddep.deployment import deployed
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.setting import Setting
 from feddep.training.task import Part, Task
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_result, write_result
-
-FRAMEWORKS = ("fedavg",)
-"""The frameworks that can be trained by processes."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,7 @@ def cut(task: Task, federation: Federation, directory: Path) -> None:
         DeploymentError: if the framework cannot be trained by processes.
         PartitionError: if there is no partition, or a client has no validation nodes.
     """
-    framework = federation.specification["framework"]["name"]
-    if framework not in FRAMEWORKS:
-        raise DeploymentError(f"the framework {framework} cannot be trained by processes; allowed: {', '.join(FRAMEWORKS)}")
+    deployed.configured(federation.specification["framework"])
     federation.save(server_folder(directory))
     for number, (graph, split) in enumerate(task.subgraphs()):
         folder = client_folder(directory, number)

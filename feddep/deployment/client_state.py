@@ -6,13 +6,14 @@ gets the same answer twice, and a client that is started anew goes on with the v
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from feddep.deployment import DeploymentError
 from feddep.federation.boundary import Payload
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.client import REPORTS
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_arrays, write_arrays
 
@@ -22,25 +23,27 @@ Answer = dict[str, Payload]
 _CLIENT = "client"
 
 
-def save(folder: Path, run: str, number: int, client: Client, answer: Answer) -> None:
-    """Keep a client as round ``number`` of a run left it, with its answer; forget what is older than the round before."""
+def save(folder: Path, run: str, number: int, client: Any, answer: Answer) -> None:
+    """Keep a client as round ``number`` of a run left it, with its answer; forget what is older than the round before.
+
+    What is kept may be anything that can be pickled: before the first round, −1, there is no client yet.
+    """
     arrays = {f"{kind}/{name}": tensor.numpy() for kind, payload in answer.items() for name, tensor in payload.items()}
     arrays[_CLIENT] = np.frombuffer(pickle.dumps(client), dtype=np.uint8)
     write_arrays(_path(folder, number), arrays, _key(run, number))
     _path(folder, number - 2).unlink(missing_ok=True)
 
 
-def client_after(folder: Path, run: str, number: int) -> Client:
+def client_after(folder: Path, run: str, number: int) -> Any:
     """The client as round ``number`` left it.  The file is the client's own; what is unpickled came from no one else.
 
     Raises:
         DeploymentError: if there is no such state, or it is damaged or of another run.
     """
     try:
-        client: Client = pickle.loads(read_arrays(_path(folder, number), _key(run, number))[_CLIENT].tobytes())
+        return pickle.loads(read_arrays(_path(folder, number), _key(run, number))[_CLIENT].tobytes())
     except DataError as error:
         raise DeploymentError(f"the client cannot go on after round {number}: {error}") from None
-    return client
 
 
 def answer_of(folder: Path, run: str, number: int) -> Answer | None:

@@ -157,7 +157,7 @@ class LocalFederation:
         self._start(f"supernode{number}", folder, ["flower-supernode", *options])
 
     def run(
-        self, patience: float = 600, resend: float = 120, server_app: str = SERVER_APP, client_app: str = CLIENT_APP
+        self, patience: float = 3600, resend: float = 600, server_app: str = SERVER_APP, client_app: str = CLIENT_APP
     ) -> dict[str, Any]:
         """Train, and wait for the end.
 

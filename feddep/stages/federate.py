@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, metavar="FILE", help="weights of the simulated run, to compare with")
     parser.add_argument("--insecure", action="store_true", help="without TLS and without authentication of SuperNodes")
     parser.add_argument(
-        "--patience", type=flags.count, default=600, metavar="SECONDS", help="how long to wait for all clients (600)"
+        "--patience", type=flags.count, default=3600, metavar="SECONDS", help="how long to wait for all clients in a round (3600)"
     )
-    parser.add_argument("--resend", type=flags.count, default=120, metavar="SECONDS", help="when to ask a client again (120)")
+    parser.add_argument("--resend", type=flags.count, default=600, metavar="SECONDS", help="when to ask a client again (600)")
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -23,6 +23,7 @@ class InProcessGrid:
         lose: the client, round and error code of answers that are lost, each once.
         silent: clients that never answer.
         pushed: the client and round of each message.
+        kinds: the kinds of payloads in it.
     """
 
     def __init__(self, directory: Path, clients: int, change: Change | None = None, named: bool = False) -> None:
@@ -34,6 +35,7 @@ class InProcessGrid:
         self.lose: list[tuple[int, int, int]] = []
         self.silent: set[int] = set()
         self.pushed: list[tuple[int, int]] = []
+        self.kinds: dict[tuple[int, int], set[str]] = {}
         self.replies: dict[str, Message] = {}
 
     def get_nodes(self) -> Iterable[SimpleNamespace]:
@@ -45,6 +47,7 @@ class InProcessGrid:
             client = message.metadata.dst_node_id - 100
             number = int(message.content.config_records["facts"]["round"])  # type: ignore[arg-type]
             self.pushed.append((client, number))
+            self.kinds[client, number] = set(message.content.array_records)
             message.metadata.__dict__["_message_id"] = f"{len(self.pushed)}"
             ids.append(message.metadata.message_id)
             if client not in self.silent:

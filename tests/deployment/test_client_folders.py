@@ -44,6 +44,13 @@ def test_the_folder_of_another_client_is_refused(task, tmp_path):
 
 
 def test_other_frameworks_are_refused(task, tmp_path):
-    with pytest.raises(DeploymentError, match="the framework fedgnn cannot be trained by processes; allowed: fedavg"):
+    with pytest.raises(DeploymentError, match="the framework fedgnn cannot be trained by processes; allowed: fedavg, feddep"):
         client_folders.cut(task, federation_of(task, "fedgnn"), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_encoder_that_all_train_together_is_refused(task, tmp_path):
+    federation = federation_of(task, "feddep")
+    federation.specification["framework"]["encoder"] = "common"
+    with pytest.raises(DeploymentError, match="encoder is common; where processes train feddep, it must be own"):
+        client_folders.cut(task, federation, tmp_path)

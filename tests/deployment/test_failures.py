@@ -47,7 +47,7 @@ def test_a_supernode_that_is_killed_comes_back_and_nothing_changes(tmp_path):
     task = small_task()
     with started(cut(task, tmp_path)) as local:
         killed = after_round(tmp_path, 1, lambda: local.kill_supernode(1))
-        outcome = local.run(patience=900, resend=60)
+        outcome = local.run(patience=1000, resend=120)
         assert not killed.is_alive()
     assert_equal(task, outcome)
     assert (client_folder(tmp_path, 1) / "supernode.log").read_text().count("Starting Flower SuperNode") > 1
@@ -63,7 +63,7 @@ def test_a_straggler_is_waited_for(tmp_path):
 
     with started(cut(task, tmp_path), tls=False) as local:
         stalled = after_round(tmp_path, 1, stall)
-        outcome = local.run(resend=5)
+        outcome = local.run(resend=15)
         stalled.join(30)
     assert_equal(task, outcome)
 

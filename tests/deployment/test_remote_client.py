@@ -24,7 +24,7 @@ def task():
 
 
 def train(task, directory, grid, patience=60.0, resend=60.0):
-    return server_app.train(grid, federation_of(task), directory / "server", patience, resend)
+    return server_app.train(grid, federation_of(task, task.name), directory / "server", patience, resend)
 
 
 def changed(client, number, **payloads):
@@ -56,8 +56,10 @@ def assert_equal(task, result):
     assert result.ledger == expected.ledger
 
 
+@pytest.mark.parametrize("framework", ["fedavg", "feddep"])
 @pytest.mark.parametrize("named", [False, True])
-def test_the_numbers_are_those_of_the_simulation(task, tmp_path, named):
+def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, named):
+    task = small_task(framework=framework)
     assert_equal(task, train(task, tmp_path, InProcessGrid(cut(task, tmp_path), 3, named=named)))
 
 
@@ -140,3 +142,19 @@ def test_a_client_that_lost_its_state_says_so(task, tmp_path):
     )
     with pytest.raises(DeploymentError, match="client 2 failed in round 2: the client cannot go on after round 1: "):
         train(task, tmp_path, grid)
+
+
+def test_a_client_that_shares_something_wrong_stops_the_run(tmp_path):
+    task = small_task(framework="feddep")
+    grid = InProcessGrid(cut(task, tmp_path), 3, changed(2, -1, prototypes=each_tensor(lambda t: t[:, 1:])))
+    with pytest.raises(DeploymentError, match="client 2 sent before the first round what may not cross the boundary"):
+        train(task, tmp_path, grid)
+
+
+def test_prototypes_go_to_the_others_alone(tmp_path):
+    task = small_task(framework="feddep")
+    grid = InProcessGrid(cut(task, tmp_path), 3)
+    train(task, tmp_path, grid)
+    assert grid.kinds[1, 0] == {"model", "prototypes/0", "prototypes/2"}
+    assert grid.kinds[1, -1] == set()
+    assert grid.kinds[1, 1] == {"model"}
