@@ -143,6 +143,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     ],
     "classify": [[*FEDDEP, *PRETRAIN, *PROTOTYPES, "--metrics", "new/metrics.json", "--model", "new/model.safetensors"]],
     "config": [["--check", "--folder", "config"]],
+    "cut": [[*RUN, "--framework", "fedavg", "--output", "new/participants"]],
     "dpsgd": [
         [
             "--sigma",
@@ -322,7 +323,7 @@ def named_files(command: str, arguments: list[str]) -> list[str]:
 
 
 def test_every_flag_of_a_file_is_tried():
-    assert {command.name for command in commands()} == {*COMMANDS, "download"}
+    assert {command.name for command in commands()} == {*COMMANDS, "download", "federate"}
     elsewhere = {"prepare": {"--raw"}, "rekey": {"--work", "--before"}}  # below; and where it is read after training
     for command, uses in COMMANDS.items():
         assert file_flags(command) - elsewhere.get(command, set()) <= {argument for use in uses for argument in use}, command

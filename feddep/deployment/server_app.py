@@ -1,0 +1,85 @@
+"""The ServerApp: federated averaging on the clients that SuperNodes are, without any data.
+
+The run configuration has ``folder``, the server's folder, and ``patience`` and ``resend`` (:class:`Courier`).  The folder gets
+``round.safetensors``, the weights of the last round that ended; and at the end ``outcome.json`` and ``weights.safetensors``, the
+weights at the best round on validation, or ``failure.json`` with the sentence that says why there is none.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from feddep.deployment.client_folders import Federation
+from feddep.deployment.deployed import configured, new_boundary
+from feddep.deployment.remote_client import Courier, RemoteClient
+from feddep.federation.averaging import train_federated
+from feddep.federation.boundary import Boundary, Payload
+from feddep.training.task import OnGlobalGraph, RunResult
+from feddep.utils.errors import FeddepError
+from feddep.utils.storage import write_arrays, write_json, write_result
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Train, and write what came of it to the server's folder."""
+    config = context.run_config
+    folder = Path(str(config["folder"]))
+    try:
+        federation = Federation.load(folder)
+        result = train(grid, federation, folder, float(config["patience"]), float(config["resend"]))
+    except FeddepError as error:
+        write_json(folder / "failure.json", {"error": str(error)})
+        raise
+    history = result.histories[0]
+    save_weights(folder / "weights.safetensors", history.best_weights, federation.key)
+    write_result(
+        folder / "outcome.json",
+        {
+            "key": federation.key,
+            "specification": federation.specification,
+            "best_round": history.best_round,
+            "curve": {"loss": history.loss, "validation": history.validation},
+            "ledger": result.ledger,
+            "seconds": [round(second, 2) for second in history.seconds],
+        },
+    )
+
+
+def train(grid: Grid, federation: Federation, folder: Path, patience: float, resend: float) -> RunResult:
+    """FedAvg, as the simulation does it; the server has no test nodes, so the accuracies on them are NaN."""
+    torch.set_num_threads(federation.threads)
+    task = federation.server_task()
+    framework, parameters = configured(federation.specification["framework"])
+    model, boundary = framework.new_model(task, parameters), new_boundary(framework, parameters, task)
+    shared = framework.shared(task, parameters)
+    courier = Courier(grid, federation.key, federation.clients, task.setting.rounds, patience, resend, bool(shared))
+    clients = [RemoteClient(number, courier, boundary) for number in range(federation.clients)]
+    for kind in shared:
+        clients[0].enclosed = share(courier, clients, boundary, kind)
+
+    def keep(done: int) -> None:
+        save_weights(folder / "round.safetensors", model.state_dict(), f"{federation.key}/round{done}")
+
+    untested = OnGlobalGraph(math.nan, math.nan)
+    return train_federated(task, model, boundary, clients, lambda _: untested, keep)
+
+
+def share(courier: Courier, clients: Sequence[RemoteClient], boundary: Boundary, kind: str) -> dict[int, dict[str, Payload]]:
+    """Ask every client for what it shares, and address it to all others: the payload of client j under ``KIND/j``."""
+    courier.take({})
+    sent = [client.receive(kind) for client in clients]
+    return {
+        i: {f"{kind}/{j}": boundary.cross(i, "down", kind, payload) for j, payload in enumerate(sent) if j != i}
+        for i in range(len(clients))
+    }
+
+
+def save_weights(path: Path, weights: Payload, key: str) -> None:
+    """Write weights with the key of what they are."""
+    write_arrays(path, {name: tensor.numpy() for name, tensor in weights.items()}, key)

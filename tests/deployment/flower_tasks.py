@@ -1,0 +1,42 @@
+"""Small federations to test on: a task, its simulation, and folders for its participants."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from feddep.deployment import client_folders
+from feddep.deployment.client_folders import Federation
+from feddep.training.task import RunResult, Task
+from framework_tasks import run_on, task_of
+
+ROUNDS = 3
+OPTIONS: dict[str, dict[str, int]] = {"feddep": {"embedding": 8, "pretraining_epochs": 3}}
+KEY = "0" * 64
+PROCESSES = [pytest.mark.slow, pytest.mark.timeout(1200)]
+"""Marks of tests that start processes: a minute each on a machine that has nothing else to do."""
+
+
+def small_task(rounds: int = ROUNDS, framework: str = "fedavg") -> Task:
+    """A task with three clients."""
+    task = task_of(framework)
+    return dataclasses.replace(task, setting=task.setting.replace(rounds=rounds))
+
+
+def federation_of(task: Task, framework: str = "fedavg") -> Federation:
+    """What the participants know of it."""
+    named = {"name": framework, **OPTIONS.get(framework, {})}
+    specification = {"framework": named, "setting": task.setting.model_dump(mode="json"), "seed": task.seed}
+    assert task.partition is not None
+    return Federation(KEY, specification, task.partition.num_clients, task.graph.num_features, task.graph.num_classes, 1)
+
+
+def cut(task: Task, directory: Path) -> Path:
+    """Write the participants' folders; the framework is the one that the task is called by."""
+    client_folders.cut(task, federation_of(task, task.name), directory)
+    return directory
+
+
+def simulated(task: Task) -> RunResult:
+    """The same training in one process."""
+    return run_on(task, task.name, **OPTIONS.get(task.name, {}))

@@ -1,0 +1,32 @@
+"""FedAvg by processes: a SuperLink, three SuperNodes, and the numbers of the simulation."""
+
+import pytest
+from flower_tasks import KEY, PROCESSES, cut, simulated, small_task
+
+pytest.importorskip("flwr", reason="Flower is not installed")
+
+from feddep.deployment.client_folders import server_folder
+from feddep.deployment.processes import started
+from feddep.utils.storage import read_arrays
+
+pytestmark = PROCESSES
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_numbers_are_those_of_the_simulation(tmp_path, tls):
+    task = small_task()
+    expected = simulated(task)
+    history = expected.histories[0]
+    with started(cut(task, tmp_path), tls) as local:
+        outcome = local.run()
+    assert outcome["curve"] == {"loss": history.loss, "validation": history.validation}
+    assert outcome["ledger"] == expected.ledger
+    assert outcome["best_round"] == history.best_round
+    weights = read_arrays(server_folder(tmp_path) / "weights.safetensors", KEY)
+    assert all((weights[name] == tensor.numpy()).all() for name, tensor in history.best_weights.items())
+    for row in outcome["wire"]:
+        for direction in ("up", "down"):
+            counted = [
+                each["bytes"] for each in expected.ledger if (each["client"], each["direction"]) == (row["client"], direction)
+            ]
+            assert row[direction] > sum(counted)

@@ -1,0 +1,160 @@
+"""The server's side of a federation, with SuperNodes that are not there, fail or lie."""
+
+import math
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from flower_tasks import KEY, cut, federation_of, simulated, small_task
+
+pytest.importorskip("flwr", reason="Flower is not installed")
+
+from in_process_grid import InProcessGrid
+
+from feddep.deployment import DeploymentError, server_app
+from feddep.deployment.client_folders import client_folder
+from feddep.deployment.messages import pack, unpack
+from feddep.utils.storage import read_arrays
+
+
+@pytest.fixture
+def task():
+    return small_task()
+
+
+def train(task, directory, grid, patience=60.0, resend=60.0):
+    return server_app.train(grid, federation_of(task, task.name), directory / "server", patience, resend)
+
+
+def changed(client, number, **payloads):
+    """A change of what one client sends in one round."""
+
+    def change(which, when, content):
+        if (which, when) != (client, number):
+            return content
+        answer, facts = unpack(content)
+        for kind, make in payloads.items():
+            if kind == "facts":
+                facts = make(facts)
+            else:
+                answer[kind] = make(answer[kind])
+        return pack(answer, facts)
+
+    return change
+
+
+def each_tensor(make):
+    return lambda payload: {name: make(tensor) for name, tensor in payload.items()}
+
+
+def assert_equal(task, result):
+    expected = simulated(task)
+    ours, theirs = result.histories[0], expected.histories[0]
+    assert (ours.loss, ours.validation) == (theirs.loss, theirs.validation)
+    assert all(ours.best_weights[name].equal(tensor) for name, tensor in theirs.best_weights.items())
+    assert result.ledger == expected.ledger
+
+
+@pytest.mark.parametrize("framework", ["fedavg", "feddep"])
+@pytest.mark.parametrize("named", [False, True])
+def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, named):
+    task = small_task(framework=framework)
+    assert_equal(task, train(task, tmp_path, InProcessGrid(cut(task, tmp_path), 3, named=named)))
+
+
+@pytest.mark.parametrize("code", [3, 4, 5, 8])
+def test_a_lost_message_is_sent_again(task, tmp_path, code):
+    grid = InProcessGrid(cut(task, tmp_path), 3)
+    grid.lose = [(1, 1, code), (1, 1, code), (2, 3, code)]
+    assert_equal(task, train(task, tmp_path, grid, resend=0.1))
+    assert grid.pushed.count((1, 1)) > 2
+    assert grid.pushed.count((2, 3)) > 1
+
+
+def test_a_straggler_is_asked_again_and_then_stops_the_run(task, tmp_path):
+    grid = InProcessGrid(cut(task, tmp_path), 3)
+    grid.silent = {0, 2}
+    with pytest.raises(DeploymentError, match="of 3 clients, 0, 2 did not answer in round 0 within 2 seconds; the run stops"):
+        train(task, tmp_path, grid, patience=2, resend=0.1)
+    assert grid.pushed.count((0, 0)) > 1
+    assert grid.pushed.count((1, 0)) == 1
+
+
+WRONG = {
+    "NaN": ({"model": each_tensor(lambda t: t * math.nan)}, "numbers that are not finite, in convolution0.weight of kind model"),
+    "infinity": ({"training": each_tensor(lambda t: t / 0)}, "numbers that are not finite, in nodes of kind training"),
+    "shape": ({"model": each_tensor(lambda t: t[:-1])}, "what may not cross the boundary, and the run stops: .* may hold"),
+    "type": ({"model": each_tensor(lambda t: t.long())}, "what may not cross the boundary.* only floating-point"),
+    "nothing": ({"model": lambda _: {}}, "what may not cross the boundary"),
+    "more": ({"model": lambda payload: {**payload, "more": torch.ones(1)}}, "what may not cross the boundary"),
+    "negative": ({"training": each_tensor(lambda t: -t)}, "-[0-9.]+ for nodes of kind training, which cannot be negative"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_numbers_stop_the_run_and_reach_no_weight(task, tmp_path, wrong):
+    payloads, sentence = WRONG[wrong]
+    grid = InProcessGrid(cut(task, tmp_path), 3, changed(1, 1, **payloads))
+    with pytest.raises(DeploymentError, match=f"^client 1 sent in round 1 {sentence}"):
+        train(task, tmp_path, grid)
+    kept = read_arrays(tmp_path / "server" / "round.safetensors", f"{KEY}/round1")
+    expected = simulated(small_task(rounds=1)).histories[0].best_weights
+    assert all(np.array_equal(kept[name], tensor.numpy()) for name, tensor in expected.items())
+
+
+def test_a_client_that_is_not_what_it_says_stops_the_run(task, tmp_path):
+    grid = InProcessGrid(cut(task, tmp_path), 3, changed(1, 0, facts=lambda facts: {**facts, "client": 2}), named=True)
+    with pytest.raises(DeploymentError, match="client 1 answered as client 2 in round 0"):
+        train(task, tmp_path, grid)
+
+
+@pytest.mark.parametrize("facts", [{"client": 1, "round": 0}, {"client": 9, "round": 1}, {"client": -1, "round": 1}])
+def test_an_answer_of_another_round_or_client_stops_the_run(task, tmp_path, facts):
+    grid = InProcessGrid(cut(task, tmp_path), 3, changed(1, 1, facts=lambda _: facts))
+    with pytest.raises(
+        DeploymentError, match=f"client 1 answered as client {facts['client']} of round {facts['round']} in round 1"
+    ):
+        train(task, tmp_path, grid)
+
+
+def test_an_answer_without_facts_stops_the_run(task, tmp_path):
+    grid = InProcessGrid(cut(task, tmp_path), 3, changed(1, 1, facts=lambda _: {}))
+    with pytest.raises(DeploymentError, match="client 1 sent no answer in round 1"):
+        train(task, tmp_path, grid)
+
+
+def test_a_client_of_another_run_says_so(task, tmp_path):
+    grid = InProcessGrid(cut(task, tmp_path), 3)
+    federation = federation_of(task)
+    other = type(federation)(**{**vars(federation), "key": "f" * 64})
+    other.save(client_folder(tmp_path, 0))
+    with pytest.raises(
+        DeploymentError, match=r"failed in round 0: client 0 holds its part of the run ffffffffffff…, but the server"
+    ):
+        train(task, tmp_path, grid)
+
+
+def test_a_client_that_lost_its_state_says_so(task, tmp_path):
+    grid = InProcessGrid(cut(task, tmp_path), 3)
+    grid.change = lambda client, number, content: (
+        (shutil.rmtree(client_folder(tmp_path, 2) / "state") if (client, number) == (2, 1) else None) or content
+    )
+    with pytest.raises(DeploymentError, match="client 2 failed in round 2: the client cannot go on after round 1: "):
+        train(task, tmp_path, grid)
+
+
+def test_a_client_that_shares_something_wrong_stops_the_run(tmp_path):
+    task = small_task(framework="feddep")
+    grid = InProcessGrid(cut(task, tmp_path), 3, changed(2, -1, prototypes=each_tensor(lambda t: t[:, 1:])))
+    with pytest.raises(DeploymentError, match="client 2 sent before the first round what may not cross the boundary"):
+        train(task, tmp_path, grid)
+
+
+def test_prototypes_go_to_the_others_alone(tmp_path):
+    task = small_task(framework="feddep")
+    grid = InProcessGrid(cut(task, tmp_path), 3)
+    train(task, tmp_path, grid)
+    assert grid.kinds[1, 0] == {"model", "prototypes/0", "prototypes/2"}
+    assert grid.kinds[1, -1] == set()
+    assert grid.kinds[1, 1] == {"model"}
