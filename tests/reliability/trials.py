@@ -4,11 +4,11 @@ import os
 
 QUICK_AND_FULL: dict[str, tuple[int, int]] = {
     "configurations": (40, 1000),
-    "injections": (7066, 46676),
+    "injections": (7746, 49736),
     "kills": (1, 20),  # of each signal, to the process group and to the scheduler alone
     "mutations": (200, 2000),
     "races": (1, 5),
-    "wrong_files": (450, 1430),
+    "wrong_files": (450, 1537),
 }
 """Number of trials by name, in `make test` and in `make trials`."""
 
