@@ -55,7 +55,7 @@ def test_alone_each_owner_has_a_model_of_its_own():
 
 def test_an_evaluator_counts_several_sets_at_once():
     task = task_of("fedavg")
-    graph, split = task.subgraphs()[0]
+    _, split = task.subgraphs()[0]
     extended = with_halo(task.graph, task.partition.nodes(0), 1)
     evaluator, model = Evaluator(extended), fedavg.run(task).histories[0]
     trained = task.new_model()
