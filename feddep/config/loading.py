@@ -361,7 +361,7 @@ def _check_audit(config: Config) -> None:
     for key in ("membership", "canaries", "properties", "reconstruction"):
         for number, name in enumerate(config["audit"][key]):
             if name not in registry.frameworks():
-                known = ", ".join(registry.frameworks())
+                known = ", ".join(name for name, each in registry.frameworks().items() if each.partitioned)
                 raise ConfigError(f"audit.{key}.{number} is {show(name)}, no known framework; known are {known}")
 
 

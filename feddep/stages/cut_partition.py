@@ -14,7 +14,7 @@ HELP = "cut the data of a run into a folder for each client, to train it by proc
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
-    jobs.add_arguments(parser)
+    jobs.add_arguments(parser, steps=False)
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIRECTORY", help="where the folders of all participants go"
     )

@@ -22,8 +22,8 @@ from feddep.utils.errors import ConfigError
 from feddep.utils.storage import read_arrays, read_result
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say which run it is and where its inputs lie."""
+def add_arguments(parser: argparse.ArgumentParser, steps: bool = True) -> None:
+    """Add the flags that say which run it is and where its inputs lie, results of its ``steps`` among them."""
     flags.add_config(parser)
     parser.add_argument("--dataset", required=True, help="name of the dataset, or of a variant such as cora,labelled=0.05")
     parser.add_argument("--framework", required=True, help="name of the framework, or of a variant such as feddep,prototypes=3")
@@ -35,13 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to read")
     parser.add_argument("--split", type=Path, required=True, metavar="FILE", help="split to read")
     parser.add_argument("--partition", type=Path, metavar="FILE", help="partition to read; goes with --clients")
-    parser.add_argument(
-        "--step",
-        action="append",
-        default=[],
-        metavar="STAGE=FILE",
-        help="result of a step of the run, such as pretrain=FILE; a step without it is computed here",
-    )
+    parser.set_defaults(step=[])
+    if steps:
+        parser.add_argument(
+            "--step",
+            action="append",
+            default=[],
+            metavar="STAGE=FILE",
+            help="result of a step of the run, such as pretrain=FILE; a step without it is computed here",
+        )
     flags.add_key(parser)
 
 

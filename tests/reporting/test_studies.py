@@ -37,7 +37,7 @@ def test_every_kind_keeps_the_interface(kind: str) -> None:
 
 
 def test_the_kinds_that_there_are() -> None:
-    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "sweep", "tradeoff"]
+    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "sweep", "tradeoff", "tuned"]
 
 
 def test_options_that_differ_are_columns() -> None:
@@ -218,7 +218,8 @@ def test_a_missing_run_or_study_is_one_sentence(root: Path, capsys: pytest.Captu
 
 def test_an_unknown_kind_is_one_sentence() -> None:
     with pytest.raises(
-        ConfigError, match=r"studies\.mine\.kind is swep, .* known are curves, grid, headroom, paired, privacy, sweep, tradeoff$"
+        ConfigError,
+        match=r"studies\.mine\.kind is swep, .* known are curves, .*, paired, privacy, sweep, tradeoff, tuned$",
     ):
         studies.module_name("mine", "swep")
     with pytest.raises(ConfigError, match=r"studies\.yours is not in the configuration; there are made_up"):
