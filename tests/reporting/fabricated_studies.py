@@ -27,6 +27,7 @@ def finished(
     setting: str = "feddep",
     validation: float = 0.5,
     rounds: int = 4,
+    own: float | None = None,
     **provenance: Any,
 ) -> FinishedRun:
     """A run that is best at its last but one round, and 0.02 worse at the last."""
@@ -44,6 +45,8 @@ def finished(
         },
         "ledger": [{"client": client, "direction": "up", "kind": "model", "bytes": 1000} for client in range(clients or 0)],
     }
+    if own is not None:
+        result["own"] = {"best": own, "last": own}
     return FinishedRun(Run(setting, dataset, clients, framework, seed), result, {"seconds": 2.0, **provenance})
 
 

@@ -148,3 +148,13 @@ def test_without_options_the_axis_is_the_number_of_clients() -> None:
     assert [cell.strip() for cell in header.split("|")[1:-1]] == ["", "whole graph", "M=5", "M=10"]
     assert [cell.strip() for cell in first.split("|")[1:-1]] == ["Global", "0.9000", "", ""]
     assert [cell.strip() for cell in second.split("|")[1:-1]] == ["FedAvg", "", "0.8000", "0.8000"]
+
+
+def test_what_owners_classify_stands_beside_where_all_runs_measured_it() -> None:
+    runs = [finished("fedavg", seed, 0.8, own=0.6 + 0.1 * seed) for seed in range(2)]
+    measured = study(*runs)
+    table = sweep.tables(measured)["table"]
+    assert table["own_mean"].tolist() == pytest.approx([0.65])
+    assert "0.8000 ± 0.0000; own 0.6500" in sweep.markdown(measured, {"table": table})
+    some = sweep.tables(study(*runs, finished("fedavg", 2, 0.8)))["table"]
+    assert "own_mean" not in some

@@ -19,8 +19,9 @@ from feddep.reporting.undertrained import mark
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes.
 **Bold**: of the values in a column that a framework can have, the one that is best on validation nodes, which is what a user
-would choose; it need not be the best on test nodes. *FedDEP paper*, *FedSage paper*, where it has the same sweep: FedDEP's
-Table 3, FedSage's Tables 2 to 4 of Appendix D, as printed.
+would choose; it need not be the best on test nodes. *own*, where it was measured: the same test nodes, each classified by its
+owner on its own, possibly mended subgraph. *FedDEP paper*, *FedSage paper*, where it has the same sweep: FedDEP's Table 3,
+FedSage's Tables 2 to 4 of Appendix D, as printed.
 """
 
 
@@ -94,7 +95,8 @@ def _ours(line: dict[str, Any] | None) -> str:
     if line is None:
         return ""
     number = md.plus_minus(line["mean"], line["std"])
-    return (f"**{number}**" if line["chosen"] else number) + mark(line["undertrained"])
+    own = f"; own {line['own_mean']:.4f}" if line.get("own_mean") is not None else ""
+    return (f"**{number}**" if line["chosen"] else number) + own + mark(line["undertrained"])
 
 
 def _theirs(line: dict[str, Any] | None, paper: str) -> str:
