@@ -155,9 +155,9 @@ def summarise(study: Study) -> pd.DataFrame:
 
     Returns:
         setting, dataset, clients, framework and the study's options; and, named as in the main table, seeds; mean and std of
-        test accuracy at the round best on validation, last_mean and last_std after the last round; validation_mean; own_mean,
-        where all runs measured it: test accuracy with each node classified by its owner; undertrained, the share of such runs; bytes,
-        seconds and seconds_before, means over seeds.
+        test accuracy at the round best on validation, last_mean and last_std after the last round; validation_mean;
+        own_mean, where all runs measured it: test accuracy with each node classified by its owner; undertrained, the share
+        of such runs; bytes, seconds and seconds_before, means over seeds.
     """
     keys = [*KEYS, *study.options]
     groups = study.points.groupby(keys, sort=False, dropna=False)
