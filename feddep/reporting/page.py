@@ -27,6 +27,7 @@ _ALTERNATIVES = {
     "accuracy": "Test accuracy of each framework, ours beside the papers'.",
     "curves": "Test accuracy after each round, with the range over seeds.",
     "partitions": "Number of edges between clients, ours beside the papers'.",
+    "ranks": "Average ranks of frameworks over datasets; a bar joins those that cannot be told apart.",
 }
 
 
@@ -47,7 +48,8 @@ def html(results: Results, studies: Mapping[str, Path] | None = None) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     federated = results.accuracy["clients"].notna()
     origin = provenance_summary.summarise(results.config, results.finished)
-    figures = {name: _inline(name, drawing.svg(drawn), _alternative(name)) for name, drawn in results.figures().items()}
+    drawn = results.figures() | results.rank_figures()
+    figures = {name: _inline(name, drawing.svg(each), _alternative(name)) for name, each in drawn.items()}
     page = environment.from_string(template).render(
         overview=overview.sentences(results),
         significant=int((results.comparisons["p_holm"] < SIGNIFICANT).sum()),

@@ -85,7 +85,7 @@ def test_every_number_is_there(html: str) -> None:
     assert any(
         "15, 0.4 minutes of training in all, computed from 2025-01-01 12:00 UTC to 2025-01-03 12:00 UTC" in t for t in texts
     )
-    assert html.count("<svg") == 1 + 3  # the letters, and three figures
+    assert html.count("<svg") == 1 + 4  # the letters, and four figures
 
 
 def test_global_spans_the_columns(html: str) -> None:
@@ -177,7 +177,7 @@ def test_studies_are_shown_with_their_tables(results: Results, tmp_path: Path) -
     assert checker.texts.count("The depth of R & D") == 2  # contents and heading
     assert "0.5 < 1" in checker.texts
     assert html.count("<strong>2</strong>") == 2
-    assert html.count("<svg") == 1 + 5
+    assert html.count("<svg") == 1 + 6
 
 
 @pytest.mark.parametrize("damage", ["table.md", "figure.svg", "study.sha256"])
