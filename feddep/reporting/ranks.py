@@ -197,7 +197,7 @@ def figure(one: Ranking) -> Figure:
 def _diagram(ax: Axes, one: Ranking, names: dict[str, str]) -> None:
     import scikit_posthocs
 
-    scikit_posthocs.critical_difference_diagram(
+    found = scikit_posthocs.critical_difference_diagram(
         one.average.rename(names),
         one.pairs.rename(index=names, columns=names),
         alpha=SIGNIFICANT,
@@ -209,6 +209,10 @@ def _diagram(ax: Axes, one: Ranking, names: dict[str, str]) -> None:
         crossbar_props={"color": drawing.COLOURS[0]},
         text_h_margin=0.1,
     )
+    # The library draws a bar through the members of a set, in an order that differs from process to process.
+    for (bar,) in found["crossbars"]:
+        ends = min(bar.get_xdata()), max(bar.get_xdata())
+        bar.set_data(ends, [bar.get_ydata()[0]] * 2)
     last = float(len(names))
     ax.set_xticks(range(1, len(names) + 1))
     ax.spines["top"].set(visible=True, bounds=(1, last))
