@@ -125,7 +125,7 @@ def test_published_records_stand_in_for_training(copy: Workspace):
     record = copy.directory / "records" / "quick" / f"{FEDAVG}.json"
     write_result(record, {**read_result(record), "key": "0" * 64})
     shutil.rmtree(copy.output)
-    printed = copy.run("--dry-run", "--forcerun", "partition", "--", "tables")
+    printed = copy.run("tables", "--dry-run", "--forcerun", "partition")
     assert re.search(r"^classify +1$", printed, re.MULTILINE)
     assert len(re.findall(r"\n2 runs: 1 to train \(about [\d.]+ core-hours\), 1 from records\n", printed)) == 1
     assert "feddep: records stand in for 1 of 2 runs, for which --forcerun partition makes nothing" in printed
