@@ -8,7 +8,7 @@ QUICK_AND_FULL: dict[str, tuple[int, int]] = {
     "kills": (1, 20),  # of each signal, to the process group and to the scheduler alone
     "mutations": (200, 2000),
     "races": (1, 5),
-    "wrong_files": (450, 1537),
+    "wrong_files": (450, 1541),
 }
 """Number of trials by name, in `make test` and in `make trials`."""
 
