@@ -202,13 +202,13 @@ def _verify_one(work: tuple[Config, plan.Run, dict[str, Any], Path, Path | None]
     facts = {
         "old_key": record["key"],
         "key": key,
-        "equal": holds(result, _without_specification(record["result"])),
+        "equal": not differing(result, _without_specification(record["result"])),
         "partition_equal": partition_equal,
         "seconds": seconds,
     }
     former = before and before / "runs" / run.path / "metrics.json"
     if former and former.is_file():
-        facts["equal_before"] = holds(result, _without_specification(read_json(former)["result"]))
+        facts["equal_before"] = not differing(result, _without_specification(read_json(former)["result"]))
     write_result(done, facts)
     return Verified(run, **facts)
 
@@ -217,9 +217,14 @@ def _without_specification(result: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name != "specification"}
 
 
-def holds(found: Mapping[str, Any], recorded: Mapping[str, Any]) -> bool:
-    """Whether a result has all that was recorded, to the last bit; what is measured only now is left out of the comparison."""
-    return canonical_json({name: found.get(name) for name in recorded}) == canonical_json(recorded)
+MEASURED_LATER = frozenset({"global_validation", "own"})
+"""Parts of a result that older records do not have."""
+
+
+def differing(found: Mapping[str, Any], recorded: Mapping[str, Any]) -> list[str]:
+    """The parts of a result that differ in any bit from what was recorded, sorted; what older records lack is left out."""
+    parts = (found.keys() | recorded.keys()) - MEASURED_LATER.difference(recorded)
+    return sorted(part for part in parts if canonical_json(found.get(part)) != canonical_json(recorded.get(part)))
 
 
 def move(config: Config, matched: Mapping[plan.Run, dict[str, Any]]) -> None:

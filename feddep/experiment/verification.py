@@ -11,12 +11,9 @@ import numpy as np
 from feddep.config.loading import Config
 from feddep.experiment import plan, records, rekey
 from feddep.utils.errors import ConfigError, DataError
-from feddep.utils.storage import canonical_json
 
 CELL = ("setting", "dataset", "framework", "clients")
 """What tells one cell of a table from another; its runs differ in their seeds alone."""
-MEASURED_LATER = frozenset({"global_validation", "own"})
-"""Parts of a result that older records do not have."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +115,7 @@ def compare(config: Config, run: plan.Run, record: Mapping[str, Any], folder: Pa
     result, partition_equal = rekey.trained(config, run, folder)
     seconds = time.perf_counter() - start
     recorded = {name: value for name, value in record["result"].items() if name != "specification"}
-    parts = sorted((result.keys() | recorded.keys()) - MEASURED_LATER.difference(recorded))
-    differing = [part for part in parts if canonical_json(result.get(part)) != canonical_json(recorded.get(part))]
+    differing = rekey.differing(result, recorded)
     before, now = (_accuracies(run, each) for each in (recorded, result))
     difference = max(abs(before[which] - now[which]) for which in now)
     own = () if partition_equal else ("partition",)
