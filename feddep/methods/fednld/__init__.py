@@ -1,0 +1,78 @@
+"""FedNLD: classifiers that read the label distribution of the neighbours that a client lacks.  Ours; no paper has it.
+
+Each node v of a client has a distribution p_v over classes, predicted by classifiers that were trained by FedAvg on other
+training nodes (:mod:`feddep.methods.fednld.cross_fitting`).  For its missing neighbours' distributions stand those of similar
+nodes of the same client, or the answers of the clients that own the neighbours, each of which is private by randomised response
+(:mod:`feddep.methods.fednld.neighbours`).  A softmax regression, trained by FedAvg, reads p_v and these
+(:mod:`feddep.methods.fednld.fednld`).
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from feddep.methods.framework import ANY_ENCODER, Framework, Step
+from feddep.utils.parameters import Parameters, Positive, StepSize
+
+
+class CrossFittingParameters(Parameters):
+    """How the distributions p are predicted."""
+
+    folds: Annotated[int, Field(ge=1, le=10)] = 2
+    """folds K that each client's training nodes are divided into; a training node's p is that of the classifier whose training
+    left its fold out. 1: of a classifier that was trained on the node itself"""
+    pretraining_epochs: Positive = 2
+    """passes over the training nodes in a round for each that the setting has; with two folds, as many steps as FedAvg takes"""
+
+
+class FedNLDParameters(CrossFittingParameters):
+    """All choices of FedNLD."""
+
+    proxies: Annotated[int, Field(ge=0, le=1000)] = 10
+    """nodes of the same client, the most similar in features, whose distributions stand for missing neighbours'; 0: none"""
+    regression_epochs: Positive = 5
+    """full-batch steps of Adam that a client takes in a round of the regression's training"""
+    regression_learning_rate: StepSize = 0.03
+    """step size of Adam there"""
+
+
+class FedNLDAnswersParameters(FedNLDParameters):
+    """Those of FedNLD, and how private answers are."""
+
+    epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
+    """ε of the local differential privacy of an answer, which is drawn once for each node and is the same for all who ask; null:
+    the true answer"""
+
+
+CROSS_FITTING = Step(
+    "fednld.cross_fitting",
+    "pretrain",
+    "feddep.methods.fednld.cross_fitting:cross_fit",
+    CrossFittingParameters,
+    setting=(
+        *("optimizer", "learning_rate", "weight_decay", "batch_size", "fanout", "rounds", "local_epochs", "client_weights"),
+        *("encoder", "layers", "hidden_channels", "dropout"),
+    ),
+)
+
+
+def _steps(parameters: CrossFittingParameters) -> tuple[Step, ...]:
+    return (CROSS_FITTING,)
+
+
+def _framework(name: str, title: str, parameters: type[FedNLDParameters], *assumes: str) -> Framework:
+    function = f"feddep.methods.fednld.fednld:run_{name}"
+    return Framework(name, title, parameters, function, steps=_steps, assumes=assumes, encoders=ANY_ENCODER)
+
+
+FRAMEWORKS = (
+    _framework("fednld", "FedNLD", FedNLDParameters),
+    _framework("fednld_counts", "FedNLD, counts", FedNLDParameters, "numbers of missing neighbours known"),
+    _framework(
+        "fednld_answers",
+        "FedNLD, answers",
+        FedNLDAnswersParameters,
+        "cross-client edges known",
+        "noised predictions for nodes shared",
+    ),
+)

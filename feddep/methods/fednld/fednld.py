@@ -1,0 +1,117 @@
+"""FedNLD: a softmax regression, trained by FedAvg, on what is predicted for a node and estimated of its missing neighbours.
+
+It reads, side by side,
+
+    log p_v                     FedNLD, counts: and log(1 + c_v) · log p_v
+    q_v                         FedNLD, counts: and log(1 + c_v) · q_v
+    a_v, log(1 + c_v) · a_v     FedNLD, answers only,
+
+where p_v is v's cross-fitted distribution, q_v the mean over its proxies, c_v the number of its missing neighbours and a_v the
+mean of the answers for them.  It starts as the prediction itself, with the identity for log p_v and zero for all else.
+
+The global graph is classified as if one client held all of it: nobody lacks a neighbour, so c_v and a_v are zero.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from feddep.federation.averaging import train_federated
+from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.client import REPORTS, Client
+from feddep.federation.ledger import merged
+from feddep.graph.graph import Graph
+from feddep.methods.feddep.pretraining import without_edges
+from feddep.methods.fednld import FedNLDAnswersParameters, FedNLDParameters
+from feddep.methods.fednld.cross_fitting import NO_FOLD, classifiers, predict
+from feddep.methods.fednld.neighbours import answer_kinds, answers, lacking, proxies
+from feddep.methods.framework import StepResult
+from feddep.methods.shared.cross_edges import cross_edges
+from feddep.nn.encoders import MLP
+from feddep.training.evaluator import Evaluator
+from feddep.training.learner import Learner
+from feddep.training.task import RunResult, Task
+
+
+class SoftmaxRegression(MLP):
+    """One linear map of a node's inputs, of which the first are its predicted log-probabilities."""
+
+    def __init__(self, inputs: int, classes: int) -> None:
+        """Set up the map from ``inputs`` to ``classes`` numbers."""
+        super().__init__(inputs, 1, classes, 1, 0.0)
+
+    def start(self) -> "SoftmaxRegression":
+        """Set the weights to those of the prediction itself."""
+        (layer,) = self.layers
+        with torch.no_grad():
+            layer.weight.zero_()[: len(layer.bias)].fill_diagonal_(1)
+            layer.bias.zero_()
+        return self
+
+
+def run_fednld(task: Task, parameters: FedNLDParameters, steps: Mapping[str, StepResult]) -> RunResult:
+    """FedNLD where nothing is known of missing neighbours."""
+    return _train(task, parameters, *_inputs(task, parameters, steps["pretrain"]))
+
+
+def run_fednld_counts(task: Task, parameters: FedNLDParameters, steps: Mapping[str, StepResult]) -> RunResult:
+    """FedNLD where each client knows how many neighbours its nodes lack."""
+    own, whole = _inputs(task, parameters, steps["pretrain"])
+    scales = [np.log1p(lacking(each)) for each in cross_edges(task)]
+    own = [np.hstack([known, scale * known]) for known, scale in zip(own, scales, strict=True)]
+    return _train(task, parameters, own, np.hstack([whole, np.zeros_like(whole)]))
+
+
+def run_fednld_answers(task: Task, parameters: FedNLDAnswersParameters, steps: Mapping[str, StepResult]) -> RunResult:
+    """FedNLD where clients know their nodes' missing neighbours and ask their owners once."""
+    own, whole = _inputs(task, parameters, steps["pretrain"])
+    edges, classes = cross_edges(task), task.graph.num_classes
+    boundary = Boundary(answer_kinds(edges, classes))
+    told = answers(task, boundary, edges, steps["pretrain"].of_clients("predictions"), parameters.epsilon)
+    scales = [np.log1p(lacking(each)) for each in edges]
+    own = [np.hstack([known, a, scale * a]) for known, a, scale in zip(own, told, scales, strict=True)]
+    result = _train(task, parameters, own, np.hstack([whole, np.zeros((len(whole), 2 * classes), dtype=whole.dtype)]))
+    return dataclasses.replace(result, ledger=merged(boundary.ledger.rows(), result.ledger))
+
+
+def _inputs(task: Task, parameters: FedNLDParameters, step: StepResult) -> tuple[list[np.ndarray], np.ndarray]:
+    """[log p_v ‖ q_v] of each client's nodes, shape (n_i, 2C), without proxies (n_i, C), and of the global graph's, on it."""
+    assert task.partition is not None, "the step before, which asks for subgraphs, refuses a task without a partition"
+    fold = np.full(task.graph.num_nodes, NO_FOLD, dtype=np.int64)
+    for i, of_client in enumerate(step.of_clients("fold")):
+        fold[task.partition.nodes(i)] = of_client.numpy()
+    graphs = [task.graph, *(graph for graph, _ in task.subgraphs())]
+    predicted = [predict(task, task.graph, classifiers(step, parameters.folds), fold), *step.of_clients("predictions")]
+    found = []
+    for graph, tensor in zip(graphs, predicted, strict=True):
+        log_p = tensor.cpu().numpy()
+        q = [proxies(graph.features, np.exp(log_p), parameters.proxies)] if parameters.proxies else []
+        found.append(np.hstack([log_p, *q]))
+    return found[1:], found[0]
+
+
+def _train(task: Task, parameters: FedNLDParameters, own: Sequence[np.ndarray], whole: np.ndarray) -> RunResult:
+    """Train the regression on the inputs of the clients' nodes, and test it on those of the global graph's."""
+    most = max(len(task.split.train), 1)  # a batch is all that a client has
+    optimisation = {"optimizer": "adam", "learning_rate": parameters.regression_learning_rate, "weight_decay": 0.0}
+    setting = task.setting.replace(layers=1, batch_size=most, local_epochs=parameters.regression_epochs, **optimisation)
+    task = dataclasses.replace(task, setting=setting)
+    sizes = whole.shape[1], task.graph.num_classes
+    model = SoftmaxRegression(*sizes).start().to(task.device)
+    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    clients = []
+    for i, ((graph, split), inputs) in enumerate(zip(task.subgraphs(), own, strict=True)):
+        rows = with_inputs(graph, inputs)
+        learner = Learner(rows, split.train, task.setting, task.seed, f"client{i}", task.device)
+        copy, evaluator = SoftmaxRegression(*sizes).to(task.device), Evaluator(rows, task.device)
+        clients.append(Client(i, copy, learner, evaluator, split, task.setting, boundary))
+    tested = Evaluator(with_inputs(task.graph, whole), task.device)
+    return train_federated(task, model, boundary, clients, lambda trained: task.test(trained, tested))
+
+
+def with_inputs(graph: Graph, inputs: np.ndarray) -> Graph:
+    """The nodes of a graph with other features, shape (n, I), and without edges."""
+    return dataclasses.replace(without_edges(graph), features=sp.csr_matrix(inputs.astype(np.float32)))

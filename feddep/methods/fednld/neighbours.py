@@ -1,0 +1,100 @@
+"""What a client estimates of its missing neighbours' labels: from similar nodes of its own, or by asking who owns them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.preprocessing import normalize
+from torch import Tensor
+
+from feddep.federation.boundary import Boundary, Schema
+from feddep.methods.fedgnn.fedgnn import match, name_kinds
+from feddep.methods.shared.cross_edges import CrossEdges
+from feddep.privacy.randomised_response import randomised_response
+from feddep.training.task import Task
+from feddep.utils.seeding import generator
+
+_ROWS = 512
+"""Nodes whose similarities to all others are computed at once."""
+
+
+def proxies(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
+    """Mean distribution of the ``count`` nodes that are most similar to each node, itself excepted; shape (n, C).
+
+    Similarity is the cosine of features of which each is weighed by its inverse document frequency, 1 + ln((1 + n) / (1 + n_f))
+    where n_f nodes have it; means are weighed by it.  A node that resembles nobody gets zeros.
+
+    Args:
+        features: features of the n nodes, shape (n, F).
+        p: their distributions, shape (n, C).
+        count: number of proxies a node.
+    """
+    n = len(p)
+    having = np.bincount(features.indices, minlength=features.shape[1])
+    rows = normalize(features @ sp.diags_array(1 + np.log((1 + n) / (1 + having))))
+    columns, count = sp.csc_matrix(rows.T), min(count, n)
+    found = np.zeros_like(p)
+    for start in range(0, n, _ROWS):
+        block = np.arange(start, min(start + _ROWS, n))
+        cosines = (rows[block] @ columns).toarray()
+        cosines[np.arange(len(block)), block] = 0
+        nearest = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+        weights = np.take_along_axis(cosines, nearest, axis=1).clip(min=0)
+        total = weights.sum(axis=1, keepdims=True)
+        found[block] = np.einsum("bk,bkc->bc", weights / np.where(total > 0, total, 1), p[nearest])
+    return found
+
+
+def answers(
+    task: Task, boundary: Boundary, edges: Sequence[CrossEdges], predictions: Sequence[Tensor], epsilon: float | None
+) -> list[np.ndarray]:
+    """Mean answer over the missing neighbours of each client's nodes, shape (n_i, C), zeros for a node that lacks none.
+
+    Each client draws one answer for each of its nodes that has neighbours elsewhere: the most probable class, by randomised
+    response.  The server passes it on to all who ask for the node, by a name that it cannot read.
+
+    Args:
+        task: the task.
+        boundary: the clients' boundary.
+        edges: each client's edges to others.
+        predictions: log p of each client's nodes, shape (n_i, C).
+        epsilon: ε of an answer; none for the true one.
+    """
+    classes = task.graph.num_classes
+    sent = []
+    for i, (own, log_p) in enumerate(zip(edges, predictions, strict=True)):
+        likely = log_p[own.endpoints].argmax(dim=1).cpu().numpy()
+        if epsilon is not None:
+            likely = randomised_response(likely, classes, epsilon, generator(task.seed, f"client{i}", "answers"))
+        told = torch.eye(classes)[torch.from_numpy(likely)]
+        sent.append(boundary.cross(i, "up", answers_of(i), {"answers": told})["answers"] if len(told) else told)
+    found = []
+    for i, (own, rows) in enumerate(zip(edges, match(task, boundary, edges).deliver(sent), strict=True)):
+        received = boundary.cross(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
+        found.append((own.links @ received.numpy()) / np.maximum(lacking(own), 1))
+    return found
+
+
+def lacking(own: CrossEdges) -> np.ndarray:
+    """The number c_v of missing neighbours of each of a client's nodes, shape (n, 1)."""
+    return np.diff(own.links.indptr).astype(np.float32)[:, None]
+
+
+def answers_of(client: int) -> str:
+    """The kind of message that carries the answers for a client's own nodes to the server."""
+    return f"answers of client {client}"
+
+
+def answers_for(client: int) -> str:
+    """The kind of message that carries the answers that a client asked for."""
+    return f"answers for client {client}"
+
+
+def answer_kinds(edges: Sequence[CrossEdges], classes: int) -> dict[str, Schema]:
+    """The messages of asking and answering."""
+    kinds = name_kinds(edges)
+    for i, own in enumerate(edges):
+        kinds[answers_of(i)] = {"answers": (len(own.endpoints), classes)}
+        kinds[answers_for(i)] = {"answers": (len(own.outside), classes)}
+    return kinds
