@@ -17,5 +17,5 @@ def randomised_response(true: np.ndarray, classes: int, epsilon: float, random: 
     another were true.  So it is for everything that the true class was computed from.
     """
     lies = random.random(len(true)) >= keep_probability(epsilon, classes)
-    others = (true + random.integers(1, classes, size=len(true))) % classes
+    others = (true + random.integers(1, max(classes, 2), size=len(true))) % classes
     return np.where(lies, others, true)

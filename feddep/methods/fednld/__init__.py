@@ -73,6 +73,6 @@ FRAMEWORKS = (
         "FedNLD, answers",
         FedNLDAnswersParameters,
         "cross-client edges known",
-        "noised predictions for nodes shared",
+        "noised node embeddings shared",
     ),
 )

@@ -1,0 +1,140 @@
+"""FedNLD: cross-fitting leaves out what it says, proxies and answers are those of a slow reference, and nothing else is read."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divided import random_task, tasks
+from feddep.federation.boundary import Boundary
+from feddep.graph.split import Split
+from feddep.methods.fednld import CrossFittingParameters, cross_fitting, neighbours
+from feddep.methods.fednld.fednld import SoftmaxRegression
+from feddep.methods.shared.cross_edges import cross_edges
+from feddep.training.evaluator import Evaluator
+from feddep.utils.errors import ConfigError
+from framework_tasks import parameters_of, run_on, steps_of, task_of
+
+
+@given(st.integers(0, 30), st.integers(0, 20), st.integers(1, 5), st.integers(0, 5))
+def test_folds_are_of_equal_size_and_of_training_nodes_only(trained, others, folds, seed):
+    train = np.random.default_rng(seed).permutation(trained + others)[:trained]
+    fold = cross_fitting.divided(train, trained + others, folds, seed, 0)
+    assert set(np.flatnonzero(fold != cross_fitting.NO_FOLD)) == set(train)
+    sizes = np.bincount(fold[train], minlength=folds)
+    assert sizes.max() - sizes.min() <= 1
+    assert len(sizes) == folds
+
+
+def test_a_classifier_does_not_depend_on_the_labels_of_the_fold_that_it_predicts():
+    task = task_of("fednld")
+    before = steps_of("fednld", task, parameters_of("fednld"))["pretrain"]
+    labels = task.graph.labels.copy()
+    chosen = task.partition.nodes(0)[before.of_clients("fold")[0].numpy() == 1]
+    labels[chosen] = (labels[chosen] + 1) % task.graph.num_classes
+    changed = dataclasses.replace(task, graph=dataclasses.replace(task.graph, labels=labels))
+    after = steps_of("fednld", changed, parameters_of("fednld"))["pretrain"]
+    same, other = ({name for name in before.tensors if name.startswith(f"classifier{k}.")} for k in (1, 0))
+    assert same
+    assert all(torch.equal(before.tensors[name], after.tensors[name]) for name in same)
+    assert not all(torch.equal(before.tensors[name], after.tensors[name]) for name in other)
+
+
+def test_predictions_come_from_the_classifier_of_the_fold_and_else_from_all():
+    task = task_of("fednld")
+    step = steps_of("fednld", task, parameters_of("fednld", folds=3))["pretrain"]
+    (graph, _), fold, found = task.subgraphs()[1], step.of_clients("fold")[1].numpy(), step.of_clients("predictions")[1]
+    logits = []
+    for weights in cross_fitting.classifiers(step, 3):
+        model = task.new_model()
+        model.load_state_dict(weights)
+        logits.append(Evaluator(graph).logits(model))
+    for v in range(graph.num_nodes):
+        of = [logits[fold[v]][v].softmax(0)] if fold[v] >= 0 else [each[v].softmax(0) for each in logits]
+        product = torch.stack(of).prod(dim=0) ** (1 / len(of))
+        torch.testing.assert_close(found[v].exp(), (product / product.sum()).clamp_min(1e-4), rtol=1e-4, atol=1e-6)
+
+
+def test_too_few_training_nodes_are_a_clear_error():
+    task = random_task()
+    one = dataclasses.replace(task, split=Split(task.split.train[:1], task.split.val, task.split.test))
+    with pytest.raises(ConfigError, match=r"folds is 2, but without fold \d no training node is left; it must be lower"):
+        cross_fitting.cross_fit(one, CrossFittingParameters())
+
+
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 100))
+def test_proxies_are_the_most_similar_nodes(nodes, count, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.random((nodes, 8)) * (rng.random((nodes, 8)) < 0.6)
+    p = rng.dirichlet(np.ones(3), nodes)
+    found = neighbours.proxies(sp.csr_matrix(x), p, count)
+    idf = 1 + np.log((1 + nodes) / (1 + (x > 0).sum(axis=0)))
+    for v in range(nodes):
+        cosines = []
+        for u in range(nodes):
+            a, b = x[v] * idf, x[u] * idf
+            lengths = np.linalg.norm(a) * np.linalg.norm(b)
+            cosines.append(a @ b / lengths if u != v and lengths else 0.0)
+        order = sorted(range(nodes), key=lambda u: -cosines[u])[:count]
+        total = sum(cosines[u] for u in order)
+        expected = sum(cosines[u] * p[u] for u in order) / total if total else np.zeros(3)
+        np.testing.assert_allclose(found[v], expected, atol=1e-6)
+
+
+@given(tasks())
+def test_true_answers_are_the_mean_of_the_missing_neighbours_classes(task):
+    edges, classes = cross_edges(task), task.graph.num_classes
+    log_p = torch.randn(task.graph.num_nodes, classes, generator=torch.Generator().manual_seed(0)).log_softmax(1)
+    boundary = Boundary(neighbours.answer_kinds(edges, classes))
+    found = neighbours.answers(task, boundary, edges, [log_p[each.nodes] for each in edges], None)
+    likely = log_p.argmax(dim=1).numpy()
+    owner = task.partition.client
+    for own, rows in zip(edges, found, strict=True):
+        for v, row in zip(own.nodes, rows, strict=True):
+            lacking = [u for u in range(task.graph.num_nodes) if task.graph.adjacency[v, u] and owner[u] != owner[v]]
+            expected = np.bincount(likely[lacking], minlength=classes) / max(len(lacking), 1)
+            np.testing.assert_allclose(row, expected, atol=1e-6)
+
+
+def test_everybody_who_asks_for_a_node_gets_the_same_answer():
+    task = random_task(nodes=30, edges=120, clients=4)
+    edges, classes = cross_edges(task), task.graph.num_classes
+    heard: dict[int, set[tuple[float, ...]]] = {}
+
+    class Listening(Boundary):
+        def cross(self, client, direction, kind, payload):
+            if kind.startswith("answers for"):
+                for node, row in zip(edges[client].outside, payload["answers"].tolist(), strict=True):
+                    heard.setdefault(int(node), set()).add(tuple(row))
+            return super().cross(client, direction, kind, payload)
+
+    even = [torch.zeros(len(each.nodes), classes) for each in edges]
+    neighbours.answers(task, Listening(neighbours.answer_kinds(edges, classes)), edges, even, 0.5)
+    assert len(heard) > 10
+    assert all(len(answers) == 1 for answers in heard.values())
+    assert len(set.union(*heard.values())) > 1
+
+
+def test_the_regression_starts_as_the_prediction():
+    inputs = torch.randn(5, 8)
+    regression = SoftmaxRegression(8, 3).start()
+    torch.testing.assert_close(regression.full(inputs, None), inputs[:, :3])
+
+
+def test_what_is_sent_beside_weights_and_reports_are_names_and_answers():
+    task = task_of("fednld_answers")
+    kinds = {row["kind"] for row in run_on(task, "fednld_answers").ledger}
+    beside = {kind for kind in kinds if not kind.startswith(("encrypted names", "answers"))}
+    assert beside == {"model", "cross-fitted classifier", "training", "validation"}
+    assert {row["kind"] for row in run_on(task, "fednld").ledger} == beside
+
+
+def test_without_proxies_and_answers_it_reads_the_prediction_alone():
+    weights = run_on(task_of("fednld"), "fednld", proxies=0).weights()
+    assert weights["layer0.weight"].shape == (4, 4)
+    assert run_on(task_of("fednld_counts"), "fednld_counts").weights()["layer0.weight"].shape == (16, 4)
+    assert run_on(task_of("fednld_answers"), "fednld_answers").weights()["layer0.weight"].shape == (16, 4)
