@@ -21,6 +21,8 @@ MEASURED = ("quality", "label_shortcut", "neighbourhoods", "label_distributions"
 """Keys that name the runs on which more than accuracy is measured, on demand."""
 SOURCES = ("path", "synthetic")
 """Options of a dataset that say what graph it is, where it is none of the registry."""
+NEWER = ("isolated", "count_exponent")
+"""Options of a synthetic graph that older keys do not have: they are in a key where they are neither 0 nor null."""
 DEFAULT = "default"
 """What stands for all other datasets where a framework's parameter has a value for each."""
 PARTITION = {"partition": "method", **{f"partition_{option}": option for option in ("delta", "engine", "beta")}}
@@ -268,12 +270,12 @@ def _blocks(blocks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _dataset(options: dict[str, Any], partition: Mapping[str, Any]) -> dict[str, Any]:
     """A dataset's options with the partition that they leave open, and without what the keys of older results do not have.
 
-    These are a source that is null, and a share of 0 isolated nodes.
+    These are a source that is null, and of a synthetic graph a share of 0 isolated nodes and an exponent that is null.
     """
     kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
     kept |= {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
     if "synthetic" in kept:
-        kept["synthetic"] = {key: value for key, value in kept["synthetic"].items() if key != "isolated" or value}
+        kept["synthetic"] = {key: value for key, value in kept["synthetic"].items() if key not in NEWER or value}
     return kept
 
 

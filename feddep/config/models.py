@@ -153,6 +153,9 @@ class Synthetic(Parameters):
     """seed of the graph, apart from the seeds of the runs"""
     isolated: Share = 0.0
     """share of the nodes that have no neighbours; the degrees above are those of the others. *Not in the key* where it is 0"""
+    count_exponent: Annotated[float, Field(ge=1, le=100)] | None = None
+    """exponent α of the words' counts, which are at least k with probability k^−α: counts with a heavy tail; `null`: 1 for each
+    word of a node. *Not in the key* where it is `null`"""
 
 
 class Dataset(Parameters):

@@ -22,14 +22,16 @@ def planted_partition(
     signal: float,
     seed: int,
     isolated: float = 0.0,
+    count_exponent: float | None = None,
 ) -> Graph:
     """A planted-partition graph (Condon and Karp, 2001) of labelled nodes with bags of words as features.
 
     Nodes are assigned at random to communities of equal size (up to one node), and communities in turn to classes.  Every pair
     of nodes is joined independently, with one probability within a community and another between communities.  A word of
     a node comes with probability ``signal`` from the vocabulary of its class, an equal share of all words, else from the
-    rest; the words of a node are distinct.  Isolated nodes have a class at random and words like the others; what is said of
-    communities and pairs does not concern them.
+    rest; the words of a node are distinct.  Each is a feature of value 1, or with ``count_exponent`` α the number of times that
+    it occurs: a count with a heavy tail, at least k with probability k^−α, and ζ(α) on average.  Isolated nodes have a class at
+    random and words like the others; what is said of communities and pairs does not concern them.
 
     Args:
         nodes: number of nodes.
@@ -38,10 +40,11 @@ def planted_partition(
         features: number of words in the vocabulary of all classes.
         degree_within: expected number of neighbours in a node's own community.
         degree_between: expected number of neighbours in other communities.
-        words: number of words of a node, which are its features of value 1.
+        words: number of words of a node.
         signal: share of a node's words that come from its class, in expectation; 0 to 1.
         seed: of all random draws.
         isolated: share of nodes, drawn at random, that have no neighbours; from 0 to below 1.
+        count_exponent: exponent α of the words' counts, 1 to 100; the smaller, the heavier the tail.  If None, counts are 1.
 
     Raises:
         ConfigError: if a value is out of its range; the ranges depend on each other.
@@ -54,6 +57,8 @@ def planted_partition(
     _check("features", features, classes, None)
     _check("words", words, 1, features // classes)
     _check("signal", signal, 0, 1)
+    if count_exponent is not None:
+        _check("count_exponent", count_exponent, 1, 100)
     size = linked // communities
     _check("degree_within", degree_within, 0, size - 1)
     _check("degree_between", degree_between, 0, linked - size - 1)
@@ -68,7 +73,10 @@ def planted_partition(
     place = np.sort(random.choice(nodes, linked, replace=False))  # of the linked nodes in the whole graph
     labels = random.integers(classes, size=nodes)
     labels[place] = community % classes
-    return Graph.from_edges(place[edges], _bags_of_words(labels, classes, features, words, signal, seed), labels, classes)
+    bags = _bags_of_words(labels, classes, features, words, signal, seed)
+    if count_exponent is not None:  # a Pareto distribution, rounded down
+        bags.data = np.floor(1 + generator(seed, "counts").pareto(count_exponent, size=bags.nnz))
+    return Graph.from_edges(place[edges], bags, labels, classes)
 
 
 def _check(key: str, value: float, low: float, high: float | None) -> None:

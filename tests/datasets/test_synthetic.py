@@ -79,6 +79,30 @@ def test_a_share_of_the_nodes_may_be_isolated() -> None:
     assert set(np.diff(graph.features.indptr)) == {20}
 
 
+def test_counts_have_a_heavy_tail() -> None:
+    words, counts = planted_partition(**TINY), planted_partition(**TINY | {"count_exponent": 1.5})
+    assert counts.fingerprint != words.fingerprint
+    assert counts.fingerprint == planted_partition(**TINY | {"count_exponent": 1.5}).fingerprint
+    assert np.array_equal(counts.indices, words.indices)  # same edges and labels, and the same words occur
+    assert np.array_equal(counts.labels, words.labels)
+    assert np.array_equal(counts.features.indices, words.features.indices)
+    many = planted_partition(**TINY | {"nodes": 4000, "count_exponent": 1.5}).features.data
+    assert len(many) == 32000
+    assert np.array_equal(many, many.round())
+    assert [(many >= k).mean() for k in (1, 2, 4, 25)] == pytest.approx([1, 2**-1.5, 1 / 8, 1 / 125], rel=0.1)
+    assert many.max() > 200  # 11 of 32000 in expectation, where a Poisson distribution has none
+    light = planted_partition(**TINY | {"nodes": 4000, "count_exponent": 3.0}).features.data
+    assert light.mean() == pytest.approx(1.2021, abs=0.02)  # ζ(3)
+
+
+def test_the_graph_of_counts_is_fixed() -> None:
+    """As :func:`test_the_graph_is_fixed`."""
+    assert (
+        planted_partition(**TINY | {"count_exponent": 1.5}).fingerprint
+        == "a59f46053114a9e048ecabf7347d79bad0310a723d5f6c67bb78ec26d1c36b95"
+    )
+
+
 @pytest.mark.parametrize("signal", [0.0, 1.0])
 def test_signal_reaches_from_nothing_to_everything(signal: float) -> None:
     graph = planted_partition(**TINY | {"signal": signal})
@@ -132,6 +156,8 @@ def test_communities_can_be_found() -> None:
         ({"degree_within": 19.5}, "synthetic.degree_within is 19.5, allowed here is from 0 to 19"),
         ({"isolated": 1.0}, "synthetic.isolated is 1.0, allowed here is from 0 to 0.9833333333333333"),
         ({"isolated": 0.9}, "synthetic.degree_within is 6.0, allowed here is from 0 to 1"),
+        ({"count_exponent": 0.9}, "synthetic.count_exponent is 0.9, allowed here is from 1 to 100"),
+        ({"count_exponent": float("nan")}, "synthetic.count_exponent is nan, allowed here is from 1 to 100"),
         ({"degree_between": -1}, "synthetic.degree_between is -1, allowed here is from 0 to 219"),
     ],
 )

@@ -129,11 +129,12 @@ def test_the_options_of_a_synthetic_graph_enter(config: Config):
     assert keys.split_key(other, "tiny", 0) != keys.split_key(config, "tiny", 0)
 
 
-def test_a_graph_without_isolated_nodes_has_the_key_of_before_there_were_any(config: Config):
+def test_newer_options_of_a_synthetic_graph_leave_older_keys_alone(config: Config):
     before = "140bdbc8b95699c9fa4e2c120ea421456f685e4a5f49370fc9054567531a6664"
     assert keys.data_fingerprint(config, "tiny") == before
-    assert keys.data_fingerprint(altered("datasets.tiny.synthetic.isolated", 0), "tiny") == before
-    assert keys.data_fingerprint(altered("datasets.tiny.synthetic.isolated", 0.5), "tiny") != before
+    for option, without, some in (("isolated", 0, 0.5), ("count_exponent", None, 1.5)):
+        assert keys.data_fingerprint(altered(f"datasets.tiny.synthetic.{option}", without), "tiny") == before
+        assert keys.data_fingerprint(altered(f"datasets.tiny.synthetic.{option}", some), "tiny") != before
 
 
 def test_upstream_keys_depend_on_their_own_options_only(config: Config):
