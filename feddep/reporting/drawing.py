@@ -201,7 +201,7 @@ def heat_map(ax: Axes, values: np.ndarray, colours: str, limits: tuple[float, fl
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
             light = np.dot(mesh.to_rgba(value)[:3], _LUMINANCE) > 0.5
-            look = {"color": "black" if light else "white", "fontsize": 6, "ha": "center", "va": "center"}
+            look: Any = {"color": "black" if light else "white", "fontsize": 6, "ha": "center", "va": "center"}
             ax.text(column + 0.5, row + 0.5, format(value, form), **look)
     ax.set_ylim(len(values), 0)
     ax.grid(visible=False)

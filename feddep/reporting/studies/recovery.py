@@ -5,7 +5,6 @@ FedAvg whose clients know the true neighbours across their borders, and of the f
 settings, such as encoders, each framework has that of its own which does best on validation nodes.
 """
 
-from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -56,8 +55,10 @@ _COLUMNS = [
     "undertrained",
 ]
 _WIDTH = 8.0
-_CELLS_A_ROW = 24
+_MOST_CELLS = 24
 """Columns of a heat map of shares, so that numbers of five characters fit."""
+_SHARES = ("RdBu", (-1.0, 1.0), ".2f")
+"""Colours of shares, what they are clipped to, and their form."""
 _ENTRIES_A_ROW = 2
 """Datasets beside one another in the figure."""
 _LINE = 0.17
@@ -225,58 +226,68 @@ def _gain(line: dict[str, Any] | None, settings: dict[str, str]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """Above, a map of the headroom for each dataset and evaluation; below, the shares of the cells that have one."""
-    cells, strips = _titled(tables["cells"], study), _strips(_titled(tables["table"].dropna(subset="share"), study))
+    """A map of the headroom for each dataset and evaluation; below, the shares of the cells that have one.
+
+    These are a heat map for each evaluation, or of more than :data:`_MOST_CELLS` cells a map like the first for each framework.
+    """
+    cells, shares = _titled(tables["cells"], study), _titled(tables["table"].dropna(subset="share"), study)
+    cells["points"] = 100 * cells["headroom_mean"]
+    frameworks, found = sort_frameworks(shares["framework"]), shares.groupby("evaluation", sort=False)
+    many = found["place"].nunique().max() > _MOST_CELLS
     heights = [0.3 + (0.75 + _LINE * cells["variant"].nunique()) * -(-cells["entry"].nunique() // _ENTRIES_A_ROW)]
-    if strips:
-        labels = sum(0.055 * max(map(len, strip["place"])) for strip in strips)
-        heights.append(0.3 + labels + sum(0.35 + _LINE * strip["framework"].nunique() for strip in strips))
+    if many:
+        heights *= 1 + len(frameworks)
+    elif frameworks:
+        heights.append(0.3 + len(found) * (0.35 + _LINE * len(frameworks) + 0.055 * shares["place"].str.len().max()))
     with drawing.style():
         drawn = drawing.blank((_WIDTH, 0.4 + sum(heights)))
-        parts = drawn.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        _maps(parts[0], cells)
-        if strips:
-            _shares(parts[1], strips)
+        first, *others = drawn.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+        highest = max(cells["points"].max(), 100 * LEAST_HEADROOM)
+        first.suptitle("Headroom: accuracy of halo − FedAvg, percentage points (grey: not run)", fontsize=9)
+        _maps(first, cells, cells, "points", "Blues", (0.0, highest), ".1f")
+        if many:
+            for part, framework in zip(others, frameworks, strict=True):
+                grey = f"grey: not run, or headroom below {LEAST_HEADROOM:g}"
+                part.suptitle(f"Share of the headroom recovered by {framework_title(framework)} ({grey})", fontsize=9)
+                _maps(part, cells, shares[shares["framework"] == framework], "share", *_SHARES)
+        elif frameworks:
+            _shares(others[0], frameworks, [of for _, of in found])
         drawing.head(drawn, study.title)
     return drawn
 
 
-def _maps(part: SubFigure, cells: pd.DataFrame) -> None:
-    """A panel for each dataset and evaluation: a row a partition and share of labels, a column a number of clients."""
-    part.suptitle("Headroom: accuracy of halo − FedAvg, percentage points (grey: not run)", fontsize=9)
+def _maps(
+    part: SubFigure, cells: pd.DataFrame, table: pd.DataFrame, of: str, colours: str, limits: tuple[float, float], form: str
+) -> None:
+    """A panel for each dataset and evaluation of the cells: a row a partition and share of labels, a column an M."""
     panels = list(product(dict.fromkeys(cells["entry"]), EVALUATIONS))
     columns = min(len(panels), len(EVALUATIONS) * _ENTRIES_A_ROW)
     axes = part.subplots(-(-len(panels) // columns), columns, squeeze=False, sharex=True, sharey=True)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
     rows, numbers = list(dict.fromkeys(cells["variant"])), client_numbers(cells)
-    highest = 100 * max(cells["headroom_mean"].max(), LEAST_HEADROOM)
     for ax, (entry, evaluation) in zip(axes.flat, panels, strict=False):
-        of = cells[(cells["entry"] == entry) & (cells["evaluation"] == evaluation)]
-        values = 100 * _grid(of, "headroom_mean", ("variant", rows), ("clients", numbers))
-        drawing.heat_map(ax, values, "Blues", (0, highest), ".1f")
+        shown = table[(table["entry"] == entry) & (table["evaluation"] == evaluation)]
+        drawing.heat_map(ax, _grid(shown, of, ("variant", rows), ("clients", numbers)), colours, limits, form)
         ax.set_title(f"{dataset_title(entry)}\n{EVALUATIONS[evaluation]}", fontsize=8)
         ax.set_xticks(np.arange(len(numbers)) + 0.5, [str(m) for m in numbers])
         ax.set_yticks(np.arange(len(rows)) + 0.5, rows)
         ax.set_xlabel("M")
 
 
-def _shares(part: SubFigure, strips: list[pd.DataFrame]) -> None:
-    """A panel for each of :func:`_strips`: a row a framework, a column a cell; cells are equally wide in all."""
+def _shares(part: SubFigure, frameworks: list[str], tables: list[pd.DataFrame]) -> None:
+    """A panel for each evaluation: a row a framework, a column a cell; cells are equally wide in all."""
     part.suptitle("Share of the headroom that each framework recovers (grey: not run)", fontsize=9)
-    widest = max(strip["place"].nunique() for strip in strips)
-    sizes = [strip["framework"].nunique() for strip in strips]
-    for ax, strip in zip(part.subplots(len(strips), 1, squeeze=False, height_ratios=sizes)[:, 0], strips, strict=True):
-        frameworks, places = sort_frameworks(strip["framework"]), list(dict.fromkeys(strip["place"]))
-        values = _grid(strip, "share", ("framework", frameworks), ("place", places))
-        drawing.heat_map(ax, values, "RdBu", (-1, 1), ".2f")
-        ax.set_xlim(0, widest)
-        ax.set_title(EVALUATIONS[strip["evaluation"].iloc[0]], fontsize=8, loc="left")
+    for ax, table in zip(part.subplots(len(tables), 1, squeeze=False)[:, 0], tables, strict=True):
+        places = list(dict.fromkeys(table["place"]))
+        drawing.heat_map(ax, _grid(table, "share", ("framework", frameworks), ("place", places)), *_SHARES)
+        ax.set_xlim(0, max(of["place"].nunique() for of in tables))
+        ax.set_title(EVALUATIONS[table["evaluation"].iloc[0]], fontsize=8, loc="left")
         ax.set_xticks(np.arange(len(places)) + 0.5, places, rotation=90, fontsize=6)
         ax.set_yticks(np.arange(len(frameworks)) + 0.5, [framework_title(name) for name in frameworks])
 
 
-def _grid(table: pd.DataFrame, of: str, rows: tuple[str, Sequence], columns: tuple[str, Sequence]) -> np.ndarray:
+def _grid(table: pd.DataFrame, of: str, rows: tuple[str, list], columns: tuple[str, list]) -> np.ndarray:
     """A column's values by those of two others, shape (rows, columns)."""
     values = table.pivot_table(of, rows[0], columns[0], aggfunc="first")
     return values.reindex(index=rows[1], columns=columns[1]).to_numpy(dtype=float)
@@ -286,11 +297,9 @@ def _titled(table: pd.DataFrame, study: Study) -> pd.DataFrame:
     """With entry, the dataset without its changes; variant, ``random, 5 % labelled``; and place, ``Cora, random, M=5``."""
     named = {spelled: variants.read(spelled)[1] for spelled in dict.fromkeys(study.runs["dataset"])}
     # Where partitions differ, the column has that of the configuration too, for datasets whose entry has several of them.
-    partitions = study.runs["partition"] if "partition" in study.options else []
-    usual = [
-        had for spelled, had in zip(study.runs["dataset"], partitions, strict=False) if had and "partition" not in named[spelled]
-    ]
-    titles = {}
+    runs = study.runs if "partition" in study.options else study.runs.assign(partition=None)
+    usual = [line["partition"] for line in records(runs) if line["partition"] and "partition" not in named[line["dataset"]]]
+    titles: dict[str, str] = {}
     for spelled, changes in named.items():
         labelled, partition = changes.pop("labelled", None), changes.pop("partition", next(iter(usual), None))
         others = [f"{key.removeprefix('partition_')}={md.value(value)}" for key, value in changes.items()]
@@ -299,13 +308,3 @@ def _titled(table: pd.DataFrame, study: Study) -> pd.DataFrame:
     parts = zip(table["entry"].map(dataset_title), table["variant"], table["clients"], strict=True)
     table["place"] = [", ".join(filter(None, [entry, variant, f"M={m}"])) for entry, variant, m in parts]
     return table
-
-
-def _strips(shares: pd.DataFrame) -> list[pd.DataFrame]:
-    """The rows in parts of at most :data:`_CELLS_A_ROW` cells: an evaluation each, or of more cells a dataset each."""
-    parts = []
-    for _, of in shares.groupby("evaluation", sort=False):
-        for _, some in of.groupby("entry" if of["place"].nunique() > _CELLS_A_ROW else "evaluation", sort=False):
-            places = list(dict.fromkeys(some["place"]))
-            parts += [some[some["place"].isin(places[k : k + _CELLS_A_ROW])] for k in range(0, len(places), _CELLS_A_ROW)]
-    return parts
