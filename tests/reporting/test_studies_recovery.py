@@ -100,7 +100,7 @@ def test_validation_nodes_choose_the_encoder_of_each_evaluation() -> None:
     assert [line["headroom_mean"] for line in found.values()] == pytest.approx([0.06, 0.11])
     assert row(tables, "table", evaluation="global")["gain"] == pytest.approx(0.01)  # paired with the other encoder
     page = recovery.markdown(made, tables)
-    assert "| 0.8000 ± 0.0000 sage   |" in page
+    assert "| 0.8000 ± 0.0000 sage " in page
     assert "+0.0100 (0.17) closed" in page
 
 

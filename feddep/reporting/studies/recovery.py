@@ -57,7 +57,7 @@ _COLUMNS = [
 _WIDTH = 8.0
 _MOST_CELLS = 24
 """Columns of a heat map of shares, so that numbers of five characters fit."""
-_SHARES = ("RdBu", (-1.0, 1.0), ".2f")
+_SHARES = ("RdBu", (-1.0, 1.0), "z.2f")
 """Colours of shares, what they are clipped to, and their form."""
 _ENTRIES_A_ROW = 2
 """Datasets beside one another in the figure."""
@@ -91,7 +91,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         if m is None or REFERENCE not in chosen:
             continue
         reference, bound = chosen.pop(REFERENCE), chosen.pop(BOUND, here.iloc[:0])
-        cell = {"evaluation": evaluation, "dataset": dataset, **here[study.columns("dataset")].iloc[0].to_dict(), "clients": m}
+        options = {column: here[column].iloc[0] for column in study.columns("dataset")}
+        cell = {"evaluation": evaluation, "dataset": dataset, **options, "clients": m}
         headroom = comparisons.difference(bound, reference)
         headroom["mean"] = headroom["mean_difference"]
         cells.append(
@@ -173,7 +174,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     for evaluation, title in EVALUATIONS.items():
         summary, cells, table = (
             records(of[of["evaluation"] == evaluation]) if len(of) else []
-            for of in map(tables.get, ("summary", "cells", "table"))
+            for of in (tables[name] for name in ("summary", "cells", "table"))
         )
         lines = [
             [
@@ -199,11 +200,11 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 def _settings(study: Study) -> dict[str, str]:
     """What stands behind a number for the setting it is of: the encoder if nothing else differs; nothing if there is but one."""
-    first = study.runs.drop_duplicates("setting").set_index("setting", drop=False)
+    first = study.runs.drop_duplicates("setting")
     if len(first) == 1:
         return {}
     alone = study.columns("setting") == ["encoder"] and len(set(study.short["setting"].values())) == 1
-    return first["encoder"].to_dict() if alone else telling(first["setting"])
+    return dict(zip(first["setting"], first["encoder"], strict=True)) if alone else telling(first["setting"])
 
 
 def _levels(line: dict[str, Any], settings: dict[str, str]) -> list[str]:
@@ -244,7 +245,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         first, *others = drawn.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
         highest = max(cells["points"].max(), 100 * LEAST_HEADROOM)
         first.suptitle("Headroom: accuracy of halo − FedAvg, percentage points (grey: not run)", fontsize=9)
-        _maps(first, cells, cells, "points", "Blues", (0.0, highest), ".1f")
+        _maps(first, cells, cells, "points", "Blues", (0.0, highest), "z.1f")
         if many:
             for part, framework in zip(others, frameworks, strict=True):
                 grey = f"grey: not run, or headroom below {LEAST_HEADROOM:g}"
