@@ -242,7 +242,7 @@ class Study(Parameters):
 
     name: Name
     """name of its folder"""
-    kind: Literal["sweep", "curves", "grid", "paired", "headroom", "privacy", "tradeoff", "tuned"]
+    kind: Literal["sweep", "curves", "grid", "paired", "headroom", "recovery", "privacy", "tradeoff", "tuned"]
     """what is made of the runs, see below"""
     title: Title = ""
     """heading of its table and figure"""

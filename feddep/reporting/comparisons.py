@@ -73,6 +73,13 @@ def paired(ours: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     return both[[*PLACE, "seed", "difference", "undertrained"]]
 
 
+def difference(ours: pd.DataFrame, reference: pd.DataFrame) -> dict[str, float]:
+    """:func:`paired_t_test` of the differences that :func:`paired` gives; and undertrained, the share of these runs that are."""
+    pairs = paired(ours, reference)
+    test = paired_t_test(pairs["difference"].to_numpy(dtype=float))
+    return {**test, "undertrained": float(pairs["undertrained"].mean())}
+
+
 def paired_t_test(difference: np.ndarray) -> dict[str, float]:
     """Mean, sample standard deviation, 95 % t-interval and p of paired differences.
 

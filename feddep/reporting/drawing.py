@@ -36,6 +36,9 @@ _ROWS_A_COLUMN = 7
 """Of a forest plot; more are divided among two columns."""
 INK = "#333333"
 _RULE = "#eeeeee"
+_NONE = "#dddddd"
+_LUMINANCE = (0.2126, 0.7152, 0.0722)
+"""Of red, green and blue (ITU-R BT.709)."""
 
 # Okabe and Ito's palette, told apart by readers with any colour vision; shapes say the same once more.
 _LINES = {
@@ -70,10 +73,16 @@ def colour(number: int) -> str:
 
 
 def panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, np.ndarray]:
-    """A figure without pyplot's global state, and its axes, shape (rows, columns)."""
+    """A figure as :func:`blank` makes it, and its axes, shape (rows, columns)."""
+    figure = blank(size)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def blank(size: tuple[float, float]) -> Figure:
+    """A figure of so many inches, without pyplot's global state and without axes."""
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+    return figure
 
 
 def tiles(count: int, most: int, size: Callable[[int, int], tuple[float, float]]) -> tuple[Figure, np.ndarray]:
@@ -175,6 +184,29 @@ def forests(
         ax.set_ylim(length - 0.5, -0.5)
         ax.set_xlabel(label)
     return figure
+
+
+def heat_map(ax: Axes, values: np.ndarray, colours: str, limits: tuple[float, float], form: str) -> None:
+    """Numbers in cells of their colour, the first row above; grey where there is none.
+
+    Args:
+        ax: where to draw; the cell of row i and column j is centred at (j + 0.5, i + 0.5).
+        values: shape (rows, columns), NaN where there is none.
+        colours: name of matplotlib's colour map.
+        limits: the values of its first and last colour; what lies beyond them has these.
+        form: how a number is written.
+    """
+    scale = mpl.colormaps[colours].with_extremes(bad=_NONE)
+    mesh = ax.pcolormesh(np.ma.masked_invalid(values), cmap=scale, vmin=limits[0], vmax=limits[1], edgecolors="white")
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            light = np.dot(mesh.to_rgba(value)[:3], _LUMINANCE) > 0.5
+            look: Any = {"color": "black" if light else "white", "fontsize": 6, "ha": "center", "va": "center"}
+            ax.text(column + 0.5, row + 0.5, format(value, form), **look)
+    ax.set_ylim(len(values), 0)
+    ax.grid(visible=False)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
 
 
 def course(ax: Axes, shown: pd.DataFrame, quantity: str, styles: Mapping[str, tuple[str, str]]) -> None:

@@ -28,6 +28,7 @@ def finished(
     validation: float = 0.5,
     rounds: int = 4,
     own: float | None = None,
+    global_validation: float | None = None,
     **provenance: Any,
 ) -> FinishedRun:
     """A run that is best at its last but one round, and 0.02 worse at the last."""
@@ -45,8 +46,8 @@ def finished(
         },
         "ledger": [{"client": client, "direction": "up", "kind": "model", "bytes": 1000} for client in range(clients or 0)],
     }
-    if own is not None:
-        result["own"] = {"best": own, "last": own}
+    measured = {"own": own, "global_validation": global_validation}
+    result |= {name: {"best": value, "last": value} for name, value in measured.items() if value is not None}
     return FinishedRun(Run(setting, dataset, clients, framework, seed), result, {"seconds": 2.0, **provenance})
 
 

@@ -37,7 +37,7 @@ def test_every_kind_keeps_the_interface(kind: str) -> None:
 
 
 def test_the_kinds_that_there_are() -> None:
-    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "sweep", "tradeoff", "tuned"]
+    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "recovery", "sweep", "tradeoff", "tuned"]
 
 
 def test_options_that_differ_are_columns() -> None:
@@ -132,6 +132,7 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     "grid": [{**FEW, "frameworks": {"feddep": {"prototypes": [3, 5]}}}],
     "paired": [{**FEW, "frameworks": {"fedavg": {}, "global": {}}}],
     "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "frameworks": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
+    "recovery": [{**FEW, "frameworks": {"fedavg": {}, "halo": {}, "feddep": {}}}],
     "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "frameworks": {"fedavg": {}}}],
     "tradeoff": [{**FEW, "frameworks": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "accountant": "holds"}}}],
 }
@@ -150,6 +151,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rounds = keys.specification(config, run)["setting"]["rounds"]
         best = 0.7 + 0.001 * (7 * number % 13)
         given = {"dataset": run.dataset, "clients": run.clients, "setting": run.setting, "rounds": rounds, "validation": best}
+        given |= {"own": best, "global_validation": best}
         course = [0.5 * (number + 1) for number in range(rounds)]
         one = finished(run.framework, run.seed, best, **given, seconds_by_round=course, device="cpu")
         result = {**one.result, "specification": keys.specification(config, run)}
@@ -219,7 +221,7 @@ def test_a_missing_run_or_study_is_one_sentence(root: Path, capsys: pytest.Captu
 def test_an_unknown_kind_is_one_sentence() -> None:
     with pytest.raises(
         ConfigError,
-        match=r"studies\.mine\.kind is swep, .* known are curves, .*, paired, privacy, sweep, tradeoff, tuned$",
+        match=r"studies\.mine\.kind is swep, .* known are curves, .*, paired, privacy, recovery, sweep, tradeoff, tuned$",
     ):
         studies.module_name("mine", "swep")
     with pytest.raises(ConfigError, match=r"studies\.yours is not in the configuration; there are made_up"):

@@ -21,7 +21,12 @@ from feddep.utils.errors import ConfigError
 if TYPE_CHECKING:
     from feddep.config.loading import Config
 
-FURTHER_TABLES = {"curves": ("rounds",), "grid": ("main_effects",), "tuned": ("choices",)}
+FURTHER_TABLES = {
+    "curves": ("rounds",),
+    "grid": ("main_effects",),
+    "recovery": ("cells", "summary"),
+    "tuned": ("choices",),
+}
 """Tables that a kind has beside ``table``."""
 _SPREAD = ", mean ± sample standard deviation over the seeds"
 """What ``SHOWS`` says of accuracies; a single seed has no standard deviation."""
