@@ -99,7 +99,7 @@ def test_a_straggler_that_takes_too_long_stops_the_run(tmp_path):
         ("shape", "client 1 sent in round 1 what may not cross the boundary"),
         ("type", "client 1 sent in round 1 torch.float64 in convolution0.weight of kind model, not torch.float32"),
         ("raise", "client 1 failed in round 1: out of order"),
-        ("sleep", "of 3 clients, 1 did not answer in round 1 within 60 seconds; the run stops"),
+        ("sleep", "of 3 clients, 1 did not answer in round 1 within 120 seconds; the run stops"),
     ],
 )
 def test_a_client_that_sends_something_wrong_stops_the_run(tmp_path, monkeypatch, fault, sentence):
@@ -109,7 +109,7 @@ def test_a_client_that_sends_something_wrong_stops_the_run(tmp_path, monkeypatch
         started(cut(small_task(rounds=2), tmp_path), tls=False) as local,
         pytest.raises(DeploymentError, match=f"^{re.escape(sentence)}"),
     ):
-        local.run(patience=60, client_app="faulty_client_app:app")
+        local.run(patience=120 if fault == "sleep" else 3600, client_app="faulty_client_app:app")
     assert_stopped(tmp_path, simulated(small_task(rounds=1)).histories[0].best_weights, 1)
 
 
@@ -135,14 +135,14 @@ def test_supernodes_without_credentials_are_not_let_in(tmp_path):
 
 
 def test_the_command_fails_with_one_sentence_and_writes_nothing(tmp_path):
-    """After a run that ended, client 2 is given the folder of another: what is left is of no run."""
+    """In a folder in which a run has ended before, and what describes the federation to client 2 was changed since."""
     cut(small_task(rounds=1), tmp_path)
     server, output = server_folder(tmp_path), tmp_path / "federated.json"
     for name in ("round", "weights"):
         (server / f"{name}.safetensors").write_bytes(b"of the run before")
     described = client_folder(tmp_path, 2) / "federation.json"
     described.write_text(described.read_text().replace(KEY, "f" * 64))
-    options = ["--directory", str(tmp_path), "--output", str(output), "--insecure", "--patience", "120"]
+    options = ["--directory", str(tmp_path), "--output", str(output), "--insecure"]
     done = subprocess.run([sys.executable, "-m", "feddep", "federate", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
