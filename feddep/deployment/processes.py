@@ -173,7 +173,7 @@ class LocalFederation:
         Raises:
             DeploymentError: if training stopped, with the reason.
         """
-        for name in ("outcome.json", "failure.json"):
+        for name in ("outcome.json", "failure.json", "weights.safetensors", "round.safetensors"):  # of an earlier run
             (self._server / name).unlink(missing_ok=True)
         values = {"folder": str(self._server), "server_app": server_app, "client_app": client_app}
         quoted = {name: json.dumps(value) for name, value in values.items()}

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +24,9 @@ _LOST = (
     ErrorCode.CLIENT_APP_CRASHED,
 )
 """Errors after which a message is sent again: nobody answered it."""
+
+_MOST = 1e12
+"""The largest number that a report may hold: sums and products of such numbers stay finite, so a mean of weights does."""
 
 
 class Courier:
@@ -99,11 +102,7 @@ class Courier:
         while len(answers) < self._clients:
             now = time.monotonic()
             if now - begun > self._patience:
-                missing = sorted(set(range(self._clients)) - set(answers))
-                raise DeploymentError(
-                    f"of {self._clients} clients, {', '.join(map(str, missing))} did not answer {self.when} within "
-                    f"{self._patience:g} seconds; the run stops"
-                )
+                raise DeploymentError(self._missing(sorted(set(range(self._clients)) - set(answers))))
             due = [
                 node
                 for node in self._online()
@@ -122,6 +121,16 @@ class Courier:
             if len(answers) < self._clients:
                 time.sleep(self._poll)
         return answers
+
+    def _missing(self, clients: Sequence[int]) -> str:
+        """The sentence about clients that have not answered in time."""
+        named = ", ".join(map(str, clients))
+        sentence = f"of {self._clients} clients, {named} did not answer {self.when} within {self._patience:g} seconds"
+        connected = {self._number(node) for node in self._online()}
+        if None not in connected and (away := sorted(set(clients) - connected)):  # else one of the unknown may be it
+            named = ", ".join(map(str, away))
+            sentence += f"; no SuperNode is connected for {named}: it does not run, or its key is not registered"
+        return f"{sentence}; the run stops"
 
     def _read(self, reply: Message) -> tuple[int, Answer]:
         node = reply.metadata.src_node_id
@@ -217,9 +226,14 @@ class RemoteClient(Client):
             payload = self._boundary.cross(self.number, "up", kind, answer.get(kind, {}))
         except BoundaryError as error:
             raise DeploymentError(f"{where} what may not cross the boundary, and the run stops: {error}") from None
+        expected = torch.float64 if kind in REPORTS else torch.float32
         for name, tensor in payload.items():
             if not torch.isfinite(tensor).all():
                 raise DeploymentError(f"{where} numbers that are not finite, in {name} of kind {kind}, and the run stops")
-            if kind in REPORTS and float(tensor) < 0:
-                raise DeploymentError(f"{where} {float(tensor):g} for {name} of kind {kind}, which cannot be negative")
+            if tensor.dtype != expected:  # a finite number of a wider type may be infinite in the mean
+                raise DeploymentError(f"{where} {tensor.dtype} in {name} of kind {kind}, not {expected}, and the run stops")
+            if kind in REPORTS and not 0 <= float(tensor) <= _MOST:
+                raise DeploymentError(
+                    f"{where} {float(tensor):g} for {name} of kind {kind}, which must be between 0 and {_MOST:g}; the run stops"
+                )
         return payload

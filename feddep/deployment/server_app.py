@@ -33,7 +33,7 @@ def main(grid: Grid, context: Context) -> None:
     try:
         federation = Federation.load(folder)
         result = train(grid, federation, folder, float(config["patience"]), float(config["resend"]))
-    except FeddepError as error:
+    except (FeddepError, ValueError) as error:  # a ValueError: all clients say that they have no training nodes
         write_json(folder / "failure.json", {"error": str(error)})
         raise
     history = result.histories[0]

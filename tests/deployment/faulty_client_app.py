@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
@@ -10,7 +11,13 @@ from feddep.deployment.client_app import answer_round
 from feddep.deployment.messages import pack, unpack
 
 app = ClientApp()
-FAULTS = {"nan": lambda tensor: tensor * math.nan, "shape": lambda tensor: tensor[:-1]}
+FAULTS = {
+    "nan": lambda tensor: tensor * math.nan,
+    "shape": lambda tensor: tensor[:-1],
+    "type": lambda tensor: tensor.double() + 1e300,
+}
+SLEEP = 600
+"""Seconds, far more than a round may take in a test."""
 
 
 @app.train("round")
@@ -21,5 +28,8 @@ def answer(message: Message, context: Context) -> Message:
         return reply
     if os.environ["FAULT"] == "raise":
         raise ValueError("out of order")
+    if os.environ["FAULT"] == "sleep":
+        time.sleep(SLEEP)
+        return reply
     payloads["model"] = {name: FAULTS[os.environ["FAULT"]](tensor) for name, tensor in payloads["model"].items()}
     return Message(pack(payloads, facts), reply_to=message)

@@ -1,6 +1,9 @@
 """Processes that are killed, slow, wrong or not invited: the run goes on or stops with a sentence, and weights stay right."""
 
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -43,6 +46,14 @@ def assert_equal(task, outcome) -> None:
     assert outcome["curve"] == {"loss": history.loss, "validation": history.validation}
 
 
+def assert_stopped(directory: Path, weights, number: int) -> None:
+    """A run that stopped left no result, and the weights of its last round that ended."""
+    server = server_folder(directory)
+    kept = read_arrays(server / "round.safetensors", f"{KEY}/round{number}")
+    assert all(np.array_equal(kept[name], tensor.numpy()) for name, tensor in weights.items())
+    assert not [name for name in ("outcome.json", "weights.safetensors") if (server / name).exists()]
+
+
 def test_a_supernode_that_is_killed_comes_back_and_nothing_changes(tmp_path):
     task = small_task()
     with started(cut(task, tmp_path)) as local:
@@ -72,9 +83,13 @@ def test_a_straggler_that_takes_too_long_stops_the_run(tmp_path):
     task = small_task(rounds=2)
     with started(cut(task, tmp_path), tls=False) as local:
         after_round(tmp_path, 0, lambda: local.signal_supernode(2, signal.SIGSTOP))
-        with pytest.raises(DeploymentError, match=r"2 did not answer in round [01] within 120 seconds; the run stops"):
+        sentence = r"^of 3 clients, 2 did not answer in round [01] within 120 seconds; .*the run stops$"
+        with pytest.raises(DeploymentError, match=sentence) as stopped:
             local.run(patience=120)
-    read_arrays(server_folder(tmp_path) / "round.safetensors")  # whole, of a round that ended
+    if "round 0" in str(stopped.value):  # it was stopped before it had answered
+        assert_stopped(tmp_path, task.new_model().state_dict(), 0)
+    else:
+        assert_stopped(tmp_path, simulated(small_task(rounds=1)).histories[0].best_weights, 1)
 
 
 @pytest.mark.parametrize(
@@ -82,17 +97,20 @@ def test_a_straggler_that_takes_too_long_stops_the_run(tmp_path):
     [
         ("nan", "client 1 sent in round 1 numbers that are not finite"),
         ("shape", "client 1 sent in round 1 what may not cross the boundary"),
+        ("type", "client 1 sent in round 1 torch.float64 in convolution0.weight of kind model, not torch.float32"),
         ("raise", "client 1 failed in round 1: out of order"),
+        ("sleep", "of 3 clients, 1 did not answer in round 1 within 120 seconds; the run stops"),
     ],
 )
 def test_a_client_that_sends_something_wrong_stops_the_run(tmp_path, monkeypatch, fault, sentence):
     monkeypatch.setenv("FAULT", fault)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
-    with started(cut(small_task(rounds=2), tmp_path), tls=False) as local, pytest.raises(DeploymentError, match=f"^{sentence}"):
-        local.run(client_app="faulty_client_app:app")
-    kept = read_arrays(server_folder(tmp_path) / "round.safetensors", f"{KEY}/round1")
-    expected = simulated(small_task(rounds=1)).histories[0].best_weights
-    assert all(np.array_equal(kept[name], tensor.numpy()) for name, tensor in expected.items())
+    with (
+        started(cut(small_task(rounds=2), tmp_path), tls=False) as local,
+        pytest.raises(DeploymentError, match=f"^{re.escape(sentence)}"),
+    ):
+        local.run(patience=120 if fault == "sleep" else 3600, client_app="faulty_client_app:app")
+    assert_stopped(tmp_path, simulated(small_task(rounds=1)).histories[0].best_weights, 1)
 
 
 def test_supernodes_without_credentials_are_not_let_in(tmp_path):
@@ -104,7 +122,8 @@ def test_supernodes_without_credentials_are_not_let_in(tmp_path):
         make_node_key(client_folder(tmp_path, 2) / "node.key", tmp_path / "unknown.pub")
         for number in range(3):
             local.start_supernode(number)
-        with pytest.raises(DeploymentError, match="1, 2 did not answer in round 0 within 90 seconds; the run stops"):
+        sentence = "of 3 clients, 1, 2 did not answer in round 0 within 90 seconds; no SuperNode is connected for 1, 2: "
+        with pytest.raises(DeploymentError, match=f"^{sentence}it does not run, or its key is not registered; the run stops$"):
             local.run(patience=90)
     finally:
         local.stop()
@@ -112,3 +131,21 @@ def test_supernodes_without_credentials_are_not_let_in(tmp_path):
         said = (client_folder(tmp_path, number) / "supernode.log").read_text()
         assert "Failed to initialize the connection to the SuperLink" in said
         assert not (client_folder(tmp_path, number) / "state").exists()
+    assert_stopped(tmp_path, small_task(rounds=2).new_model().state_dict(), 0)
+
+
+def test_the_command_fails_with_one_sentence_and_writes_nothing(tmp_path):
+    """In a folder in which a run has ended before, and what describes the federation to client 2 was changed since."""
+    cut(small_task(rounds=1), tmp_path)
+    server, output = server_folder(tmp_path), tmp_path / "federated.json"
+    for name in ("round", "weights"):
+        (server / f"{name}.safetensors").write_bytes(b"of the run before")
+    described = client_folder(tmp_path, 2) / "federation.json"
+    described.write_text(described.read_text().replace(KEY, "f" * 64))
+    options = ["--directory", str(tmp_path), "--output", str(output), "--insecure"]
+    done = subprocess.run([sys.executable, "-m", "feddep", "federate", *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(r"feddep federate: client 2 failed in round 0: .*federation\.json .*\n", done.stderr)
+    assert not output.exists()
+    assert_stopped(tmp_path, small_task(rounds=1).new_model().state_dict(), 0)

@@ -1,4 +1,4 @@
-"""FedAvg by processes: a SuperLink, three SuperNodes, and the numbers of the simulation."""
+"""Training by processes: a SuperLink, three SuperNodes, and the numbers of the simulation."""
 
 import pytest
 from flower_tasks import KEY, PROCESSES, cut, simulated, small_task
@@ -12,9 +12,9 @@ from feddep.utils.storage import read_arrays
 pytestmark = PROCESSES
 
 
-@pytest.mark.parametrize("tls", [False, True])
-def test_the_numbers_are_those_of_the_simulation(tmp_path, tls):
-    task = small_task()
+@pytest.mark.parametrize(("framework", "tls"), [("fedavg", False), ("fedavg", True), ("feddep", True)])
+def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, tls):
+    task = small_task(framework=framework)
     expected = simulated(task)
     history = expected.histories[0]
     with started(cut(task, tmp_path), tls) as local:

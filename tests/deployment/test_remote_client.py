@@ -1,7 +1,9 @@
 """The server's side of a federation, with SuperNodes that are not there, fail or lie."""
 
+import itertools
 import math
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ pytest.importorskip("flwr", reason="Flower is not installed")
 
 from in_process_grid import InProcessGrid
 
-from feddep.deployment import DeploymentError, server_app
+from feddep.deployment import DeploymentError, remote_client, server_app
 from feddep.deployment.client_folders import client_folder
 from feddep.deployment.messages import pack, unpack
 from feddep.utils.storage import read_arrays
@@ -72,7 +74,14 @@ def test_a_lost_message_is_sent_again(task, tmp_path, code):
     assert grid.pushed.count((2, 3)) > 1
 
 
-def test_a_straggler_is_asked_again_and_then_stops_the_run(task, tmp_path):
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock of the courier that goes on a tenth of a second whenever it is read: no matter how fast the machine is."""
+    ticks = itertools.count()
+    monkeypatch.setattr(remote_client, "time", SimpleNamespace(monotonic=lambda: next(ticks) / 10, sleep=lambda seconds: None))
+
+
+def test_a_straggler_is_asked_again_and_then_stops_the_run(task, tmp_path, clock):
     grid = InProcessGrid(cut(task, tmp_path), 3)
     grid.silent = {0, 2}
     with pytest.raises(DeploymentError, match="of 3 clients, 0, 2 did not answer in round 0 within 2 seconds; the run stops"):
@@ -88,7 +97,13 @@ WRONG = {
     "type": ({"model": each_tensor(lambda t: t.long())}, "what may not cross the boundary.* only floating-point"),
     "nothing": ({"model": lambda _: {}}, "what may not cross the boundary"),
     "more": ({"model": lambda payload: {**payload, "more": torch.ones(1)}}, "what may not cross the boundary"),
-    "negative": ({"training": each_tensor(lambda t: -t)}, "-[0-9.]+ for nodes of kind training, which cannot be negative"),
+    "wider": (
+        {"model": each_tensor(lambda t: t.double() + 1e300)},
+        r"torch\.float64 in convolution0.weight of kind model, not tor",
+    ),
+    "narrower": ({"model": each_tensor(lambda t: t.half())}, r"torch\.float16 in convolution0.weight of kind model, not torch"),
+    "negative": ({"training": each_tensor(lambda t: -t)}, "-[0-9.]+ for nodes of kind training, which must be between 0 and 1e"),
+    "huge": ({"training": each_tensor(lambda t: t + 1e300)}, r"1e\+300 for nodes of kind training, which must be between 0 and"),
 }
 
 
@@ -101,6 +116,19 @@ def test_wrong_numbers_stop_the_run_and_reach_no_weight(task, tmp_path, wrong):
     kept = read_arrays(tmp_path / "server" / "round.safetensors", f"{KEY}/round1")
     expected = simulated(small_task(rounds=1)).histories[0].best_weights
     assert all(np.array_equal(kept[name], tensor.numpy()) for name, tensor in expected.items())
+
+
+def test_a_client_that_is_not_connected_is_named(task, tmp_path, clock):
+    grid = InProcessGrid(cut(task, tmp_path), 3, named=True)
+    grid.clients, grid.silent = [0, 2], {2}
+    sentence = (
+        "of 3 clients, 1, 2 did not answer in round 0 within 1 seconds; "
+        "no SuperNode is connected for 1: it does not run, or its key is not registered; the run stops"
+    )
+    with pytest.raises(DeploymentError, match=f"^{sentence}$"):
+        train(task, tmp_path, grid, patience=1)
+    kept = read_arrays(tmp_path / "server" / "round.safetensors", f"{KEY}/round0")
+    assert all(np.array_equal(kept[name], tensor.numpy()) for name, tensor in task.new_model().state_dict().items())
 
 
 def test_a_client_that_is_not_what_it_says_stops_the_run(task, tmp_path):
