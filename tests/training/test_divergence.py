@@ -31,9 +31,22 @@ def divergence(name: str, setting: dict[str, Any], **changes: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", sorted(set(registry.frameworks()) - {"scaffold"}))  # which allows no weight decay
+DIVERGING = {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2}
+CROSS_FITTED = {name for name in registry.frameworks() if name.startswith("fednld")}
+"""Which train their classifiers in a step."""
+
+
+@pytest.mark.parametrize("name", sorted(CROSS_FITTED))
+def test_a_cross_fitted_classifier_that_diverges(name: str):
+    sentence = divergence(name, DIVERGING)
+    assert sentence.startswith(
+        f"step fednld.cross_fitting of {name} diverged: the loss of the model of client0/fold0 in epoch 1 is"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(registry.frameworks()) - CROSS_FITTED - {"scaffold"}))  # which allows no weight decay
 def test_a_classifier_that_diverges(name: str):
-    sentence = divergence(name, {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2})
+    sentence = divergence(name, DIVERGING)
     assert re.match(rf"{name} diverged in round 1: the (loss of the model|weights of a layer) ", sentence)
     assert "; lower learning_rate" in sentence
 
