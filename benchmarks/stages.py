@@ -26,6 +26,7 @@ from feddep.graph.partition import Partition, louvain
 from feddep.graph.split import Split, random_split
 from feddep.methods import registry
 from feddep.methods.framework import StepResult
+from feddep.training.task import RunResult
 from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import write_json
 
@@ -34,8 +35,10 @@ CLIENTS, SEED = 5, 0
 FRAMEWORKS = ("fedavg", "feddep", "feddep_wo_proto")
 
 
-def seconds_of(specification: dict[str, Any], graph: Graph, partition: Partition, split: Split) -> dict[str, float]:
-    """Seconds of each stage of a run."""
+def seconds_of(
+    specification: dict[str, Any], graph: Graph, partition: Partition, split: Split
+) -> tuple[dict[str, float], RunResult]:
+    """Seconds of each stage of a run, and what came out."""
     task = build_task(specification, graph, split, partition, "")
     framework, parameters = registry.configured(specification["framework"])
     results: dict[str, StepResult] = {}
@@ -45,8 +48,8 @@ def seconds_of(specification: dict[str, Any], graph: Graph, partition: Partition
         results[step.stage] = step.run(task, parameters, results)
         seconds[step.stage] = time.perf_counter() - start
     start = time.perf_counter()
-    framework.run(dataclasses.replace(task, step_results=results), parameters)
-    return {**seconds, "classify": time.perf_counter() - start}
+    result = framework.run(dataclasses.replace(task, step_results=results), parameters)
+    return {**seconds, "classify": time.perf_counter() - start}, result
 
 
 def measure(arguments: argparse.Namespace) -> pd.DataFrame:
@@ -60,7 +63,7 @@ def measure(arguments: argparse.Namespace) -> pd.DataFrame:
         split = random_split(graph.num_nodes, config["split"], SEED)
         for framework in FRAMEWORKS:
             specification = keys.specification(config, plan.Run(setting, dataset, CLIENTS, framework, SEED))
-            seconds = seconds_of(specification, graph, partition, split)
+            seconds, _ = seconds_of(specification, graph, partition, split)
             ratio = seconds["generator"] / seconds["classify"] if "generator" in seconds else None
             rows.append({"dataset": dataset, "framework": framework, **seconds, "generator / classify": ratio})
     stages = ["pretrain", "prototypes", "generator", "classify"]

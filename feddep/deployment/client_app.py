@@ -15,11 +15,10 @@ from flwr.clientapp import ClientApp
 from feddep.deployment import DeploymentError, client_state
 from feddep.deployment.client_folders import Federation, read_part
 from feddep.deployment.client_state import Answer
-from feddep.deployment.deployed import Deployed, configured, new_boundary
+from feddep.deployment.deployed import Deployed, Member, Payloads, configured, kind_of, messages
 from feddep.deployment.messages import pack, unpack
-from feddep.federation.boundary import Payload
+from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.client import Client
-from feddep.training.task import Part, Task
 
 app = ClientApp()
 
@@ -62,9 +61,9 @@ class Participant:
 
 
 def _work(who: Participant, done: int, payloads: Mapping[str, Payload], train: bool) -> tuple[Any, Answer]:
-    """Do what a client does between two exchanges; returns what it keeps, and its answer."""
+    """Do what a client does between two messages; returns what it keeps, and its answer."""
     if done < 0:
-        return _prepare(who)
+        return _prepare(who, done, payloads)
     client = client_state.client_after(who.folder, who.run, done - 1) if done else _new_client(who, payloads)
     client.load(payloads["model"])
     answer: Answer = {}
@@ -75,30 +74,34 @@ def _work(who: Participant, done: int, payloads: Mapping[str, Payload], train: b
     return client, answer
 
 
-def _prepare(who: Participant) -> tuple[Any, Answer]:
-    """What a client does before the first round: it keeps its boundary and what it found, and shares a part of it."""
-    framework, parameters, part, task = _read(who)
-    assert framework.prepare is not None
-    boundary = new_boundary(framework, parameters, task)
-    kept, payload = framework.prepare(task, parameters, who.number, part)
-    (kind,) = framework.shared(task, parameters)
-    return (boundary, kept), {kind: boundary.cross(who.number, "up", kind, payload)}
+def _prepare(who: Participant, done: int, payloads: Mapping[str, Payload]) -> tuple[Any, Answer]:
+    """What a client does in an exchange before the first round: it keeps its boundary and what it found, and answers."""
+    framework, member = _member(who)
+    exchange = framework.exchanges(member.parameters, member.clients)[done]
+    boundary, kept, received = _between(who, framework, member, done, payloads)
+    kept, sent = exchange.work(member, kept, received)
+    return (boundary, kept), {kind: boundary.cross(who.number, "up", kind, payload) for kind, payload in sent.items()}
 
 
 def _new_client(who: Participant, payloads: Mapping[str, Payload]) -> Client:
-    framework, parameters, part, task = _read(who)
-    if framework.prepare is None:
-        return framework.new_client(task, parameters, who.number, part, new_boundary(framework, parameters, task), None, {})
-    boundary, kept = client_state.client_after(who.folder, who.run, -1)
-    (kind,) = framework.shared(task, parameters)
-    others = {}
-    for name, payload in payloads.items():
-        if name.startswith(f"{kind}/"):
-            others[int(name.partition("/")[2])] = boundary.cross(who.number, "down", kind, payload)["embeddings"]
-    return framework.new_client(task, parameters, who.number, part, boundary, kept, others)
+    framework, member = _member(who)
+    return framework.new_client(member, *_between(who, framework, member, 0, payloads))
 
 
-def _read(who: Participant) -> tuple[Deployed, Any, Part, Task]:
+def _between(
+    who: Participant, framework: Deployed, member: Member, done: int, payloads: Mapping[str, Payload]
+) -> tuple[Boundary, Any, Payloads]:
+    """A client's boundary, what it kept of the exchange before, if there was one, and what the server passes on of it."""
+    if done + len(framework.exchanges(member.parameters, member.clients)):
+        boundary, kept = client_state.client_after(who.folder, who.run, done - 1)
+    else:
+        boundary, kept = Boundary(messages(framework, member.parameters, member.task, who.federation.sizes)), None
+    passed_on = {name: payload for name, payload in payloads.items() if name != "model"}
+    received = {name: boundary.cross(who.number, "down", kind_of(name), payload) for name, payload in passed_on.items()}
+    return boundary, kept, received
+
+
+def _member(who: Participant) -> tuple[Deployed, Member]:
     framework, parameters = configured(who.federation.specification["framework"])
-    part = read_part(who.folder, who.federation, who.number)
-    return framework, parameters, part, who.federation.task(f"client{who.number}", *part)
+    task = who.federation.task(f"client{who.number}", *read_part(who.folder, who.federation, who.number))
+    return framework, Member(task, parameters, who.number, who.federation.clients)

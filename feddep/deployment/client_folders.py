@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Federation:
         features: number of node features F.
         classes: number of classes C.
         threads: threads of PyTorch in each process, which sums depend on.
+        sizes: numbers that the shapes of the framework's messages take from each client's subgraph; none for most.
     """
 
     key: str
@@ -40,6 +41,7 @@ class Federation:
     features: int
     classes: int
     threads: int
+    sizes: list[int] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
         """Write ``federation.json`` to a participant's folder."""
@@ -75,8 +77,10 @@ def cut(task: Task, federation: Federation, directory: Path) -> None:
     Raises:
         DeploymentError: if the framework cannot be trained by processes.
         PartitionError: if there is no partition, or a client has no validation nodes.
+        ConfigError: if a generator would have nothing to learn from.
     """
-    deployed.configured(federation.specification["framework"])
+    framework, parameters = deployed.configured(federation.specification["framework"])
+    federation = replace(federation, sizes=framework.sizes(task, parameters))
     federation.save(server_folder(directory))
     for number, (graph, split) in enumerate(task.subgraphs()):
         folder = client_folder(directory, number)

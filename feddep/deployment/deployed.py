@@ -2,13 +2,16 @@
 
 FedAvg's clients have nothing to do before the first round.  FedDEP's pretrain and cluster, and send their prototypes, once; with
 those of the others, which come with the first weights, they train their generators (pseudo-FL) and mend their subgraphs.
+FedSage+ has two exchanges for each federated epoch of its generators: clients send their embeddings and generators to all others;
+and the gradients that these answer with, which the server adds up (:mod:`feddep.methods.fedsage.cross_client`).
 """
 
+import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from feddep.deployment import DeploymentError
 from feddep.federation.boundary import Boundary, Payload, Schema, schema_of
@@ -18,29 +21,81 @@ from feddep.methods.basic import fedavg
 from feddep.methods.feddep import FedDEPParameters, mending, pretraining
 from feddep.methods.feddep.classifier import MendedEvaluator
 from feddep.methods.feddep.prototypes import Prototypes, find_prototypes
+from feddep.methods.fedsage import NeighGenParameters
+from feddep.methods.fedsage.cross_client import Respondent, gradients_for, is_of_features, request_of
+from feddep.methods.fedsage.mended_subgraph import MendedSubgraph
+from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, new_neighgen
 from feddep.methods.shared.impairing_clients import impair_client
+from feddep.nn.encoders import ENCODERS
 from feddep.nn.fused import MendedTable
 from feddep.training.learner import Learner
 from feddep.training.task import Part, Task
 
 PROTOTYPES = "prototypes"
 
+Payloads = dict[str, Payload]
+"""Payloads by kind; where they come from a single client j, by ``KIND/j`` (:func:`of_sender`)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A client as its framework sees it.
+
+    Attributes:
+        task: the task as this client sees it: the graph and split are its own.
+        parameters: the framework's.
+        number: the client's number i.
+        clients: number of clients M.
+    """
+
+    task: Task
+    parameters: Any
+    number: int
+    clients: int
+
+    @property
+    def part(self) -> Part:
+        """The client's subgraph and its share of the split."""
+        return self.task.graph, self.task.split
+
+    @property
+    def others(self) -> list[int]:
+        """The numbers of the other clients, ascending."""
+        return [number for number in range(self.clients) if number != self.number]
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchange:
+    """One message to each client before the first round, and their answers.
+
+    Attributes:
+        work: what a client does, from what it kept of the exchange before and what it received: what it keeps, and what it sends.
+        kinds: the kinds of payloads that client i of M sends.
+        pass_on: what the server makes of all clients' payloads; it goes to each with the next message.
+    """
+
+    work: Callable[[Member, Any, Payloads], tuple[Any, Payloads]]
+    kinds: Callable[[int, int], list[str]]
+    pass_on: Callable[[Boundary, Sequence[Payloads]], dict[int, Payloads]]
+
 
 @dataclasses.dataclass(frozen=True)
 class Deployed:
-    """A framework, as participants run it; every function is given the task as its participant sees it, and the parameters.
+    """A framework, as participants run it.
 
     Attributes:
-        new_model: the classifier with its initial weights.
-        new_client: a client, from its number, part and boundary, what it kept of its preparation, and what the others shared.
-        prepare: what a client does before the first round, from its number and its part: what it keeps and what it shares.
-        shared: the kind of message that a client shares before the first round, with its schema; at most one.
+        new_model: the classifier with its initial weights, from the task and the parameters.
+        new_client: a client, from its boundary, what it kept of the last exchange, and what came with the first weights.
+        exchanges: what is exchanged before the first round, from the parameters and the number of clients M.
+        messages: the kinds of messages in these exchanges, from the task, the parameters, and ``sizes``.
+        sizes: numbers that the shapes of these messages take from each client's subgraph.
     """
 
     new_model: Callable[[Task, Any], nn.Module]
-    new_client: Callable[[Task, Any, int, Part, Boundary, Any, Mapping[int, Tensor]], Client]
-    prepare: Callable[[Task, Any, int, Part], tuple[Any, Payload]] | None = None
-    shared: Callable[[Task, Any], dict[str, Schema]] = lambda task, parameters: {}
+    new_client: Callable[[Member, Boundary, Any, Payloads], Client]
+    exchanges: Callable[[Any, int], Sequence[Exchange]] = lambda parameters, clients: ()
+    messages: Callable[[Task, Any, Sequence[int]], dict[str, Schema]] = lambda task, parameters, sizes: {}
+    sizes: Callable[[Task, Any], list[int]] = lambda task, parameters: []
 
 
 def configured(options: Mapping[str, Any]) -> tuple[Deployed, Any]:
@@ -58,18 +113,40 @@ def configured(options: Mapping[str, Any]) -> tuple[Deployed, Any]:
     return _DEPLOYED[framework.name], parameters
 
 
-def new_boundary(framework: Deployed, parameters: Any, task: Task) -> Boundary:
-    """The boundary of a framework: the same messages are declared on both sides."""
-    return Boundary({"model": schema_of(framework.new_model(task, parameters)), **REPORTS, **framework.shared(task, parameters)})
+def messages(framework: Deployed, parameters: Any, task: Task, sizes: Sequence[int]) -> dict[str, Schema]:
+    """What may cross a client's boundary, by kind: the same is declared on both sides."""
+    model = schema_of(framework.new_model(task, parameters))
+    return {"model": model, **REPORTS, **framework.messages(task, parameters, sizes)}
 
 
-def _fedavg_client(
-    task: Task, parameters: Any, number: int, part: Part, boundary: Boundary, kept: Any, others: Mapping[int, Tensor]
-) -> Client:
-    return fedavg.new_client(task, number, part, boundary)
+def of_sender(kind: str, number: int) -> str:
+    """What a payload of client ``number`` is called where another receives it."""
+    return f"{kind}/{number}"
 
 
-def _prototypes_schema(task: Task, parameters: FedDEPParameters) -> dict[str, Schema]:
+def kind_of(name: str) -> str:
+    """The kind of a payload that :func:`of_sender` may have named."""
+    return name.partition("/")[0]
+
+
+def _relay(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]:
+    """Each client's payloads to all others."""
+    return {
+        i: {
+            of_sender(kind, j): boundary.cross(i, "down", kind, payload)
+            for j, payloads in enumerate(sent)
+            if j != i
+            for kind, payload in payloads.items()
+        }
+        for i in range(len(sent))
+    }
+
+
+def _fedavg_client(member: Member, boundary: Boundary, kept: Any, received: Payloads) -> Client:
+    return fedavg.new_client(member.task, member.number, member.part, boundary)
+
+
+def _prototypes_schema(task: Task, parameters: FedDEPParameters, sizes: Sequence[int]) -> dict[str, Schema]:
     return {PROTOTYPES: {"embeddings": (_prototypes(task, parameters), parameters.embedding)}}
 
 
@@ -77,28 +154,23 @@ def _prototypes(task: Task, parameters: FedDEPParameters) -> int:
     return parameters.prototypes or task.graph.num_classes
 
 
-def _prepare_feddep(task: Task, parameters: FedDEPParameters, number: int, part: Part) -> tuple[Prototypes, Payload]:
-    graph, split = part
+def _find_prototypes(member: Member, kept: None, received: Payloads) -> tuple[Prototypes, Payloads]:
+    task, parameters = member.task, member.parameters
+    graph, split = member.part
     pretrained = dataclasses.replace(task, setting=pretraining.setting_of(parameters, task.setting))
     learned_from = graph if parameters.depth else pretraining.without_edges(graph)
-    embeddings = pretraining.pretrain(pretrained, (learned_from, split), parameters, number)
-    found = find_prototypes(embeddings, _prototypes(task, parameters), parameters.clustering, task.seed, f"client{number}")
-    return found, {"embeddings": found.embeddings}
+    embeddings = pretraining.pretrain(pretrained, (learned_from, split), parameters, member.number)
+    count, name = _prototypes(task, parameters), f"client{member.number}"
+    found = find_prototypes(embeddings, count, parameters.clustering, task.seed, name)
+    return found, {PROTOTYPES: {"embeddings": found.embeddings}}
 
 
-def _feddep_client(
-    task: Task,
-    parameters: FedDEPParameters,
-    number: int,
-    part: Part,
-    boundary: Boundary,
-    kept: Prototypes,
-    others: Mapping[int, Tensor],
-) -> Client:
-    graph, split = part
-    shared = [{**others, number: kept.embeddings}[i] for i in range(len(others) + 1)]
-    impaired, search = impair_client(task, parameters, number, part), mending.nearest_of_others(shared, number)
-    mended, *_ = mending.mend(task, parameters, number, part, impaired, kept.of_nodes, search)
+def _feddep_client(member: Member, boundary: Boundary, kept: Prototypes, received: Payloads) -> Client:
+    task, parameters, number, (graph, split) = member.task, member.parameters, member.number, member.part
+    others = {j: received[of_sender(PROTOTYPES, j)]["embeddings"] for j in member.others}
+    shared = [{**others, number: kept.embeddings}[j] for j in range(member.clients)]
+    impaired, search = impair_client(task, parameters, number, member.part), mending.nearest_of_others(shared, number)
+    mended, *_ = mending.mend(task, parameters, number, member.part, impaired, kept.of_nodes, search)
     model = mending.new_classifier(task, parameters)
     table = MendedTable(graph.features, mended, graph.degrees)
     learner = Learner(graph, split.train, task.setting, task.seed, f"client{number}", task.device, table)
@@ -106,7 +178,104 @@ def _feddep_client(
     return Client(number, model, learner, evaluator, split, task.setting, boundary)
 
 
+def _asking_epochs(parameters: NeighGenParameters, clients: int) -> int:
+    """Epochs in which a client of FedSage+ asks the others: none without others."""
+    return parameters.generator_federated_epochs if clients > 1 else 0
+
+
+def _fedsage_exchanges(parameters: NeighGenParameters, clients: int) -> list[Exchange]:
+    requests = Exchange(_ask, lambda number, clients: [request_of(number)], _relay)
+    answers = Exchange(_answer, lambda number, clients: [gradients_for(i) for i in range(clients) if i != number], _add_up)
+    return [requests, answers] * _asking_epochs(parameters, clients)
+
+
+def _sampled(task: Task, parameters: NeighGenParameters) -> list[int]:
+    """Number of nodes that each client samples in an epoch, as its request has so many embeddings."""
+    impaired = [impair_client(task, parameters, i, part) for i, part in enumerate(task.subgraphs())]
+    return [min(parameters.generator_batch, len(each.kept)) for each in impaired]
+
+
+def _fedsage_messages(task: Task, parameters: NeighGenParameters, sizes: Sequence[int]) -> dict[str, Schema]:
+    weights = schema_of(new_neighgen(task, parameters, "server").generator)
+    kinds: dict[str, Schema] = {}
+    for i, sampled in enumerate(sizes):
+        kinds[request_of(i)] = {**weights, "embeddings": (sampled, parameters.embedding)}
+        kinds[gradients_for(i)] = {name: shape for name, shape in weights.items() if is_of_features(name)}
+    return kinds
+
+
+def _ask(member: Member, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads) -> tuple[Any, Payloads]:
+    """Take the step of the epoch before, begin the next, and ask the others for their gradients."""
+    respondent = (
+        Respondent(member.task, member.parameters, member.number, member.task.graph.features) if kept is None else kept[1]
+    )
+    trainer = _after_last_epoch(member, kept, received)
+    return (trainer, respondent), {request_of(member.number): _next_request(trainer)}
+
+
+def _after_last_epoch(member: Member, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads) -> NeighGenTrainer:
+    """The trainer of the client's NeighGen as the epoch before left it; of the first, as the local epochs did."""
+    if kept is not None:
+        trainer = kept[0]
+        trainer.step(lambda request: received[gradients_for(member.number)])
+        return trainer
+    task, parameters, number = member.task, member.parameters, member.number
+    impaired, neighgen = impair_client(task, parameters, number, member.part), new_neighgen(task, parameters, f"client{number}")
+    trainer = NeighGenTrainer(task, parameters, number, member.part, impaired, neighgen)
+    alone = parameters.generator_federated_epochs - _asking_epochs(parameters, member.clients)
+    for _ in range(parameters.generator_local_epochs + alone):
+        trainer.step()
+    return trainer
+
+
+def _next_request(trainer: NeighGenTrainer) -> Payload:
+    """What the next step asks of others.  The step is tried on a copy; it is taken, with the same draws, with their gradients."""
+    asked: Payload = {}
+
+    def note(request: Mapping[str, Any]) -> Payload:
+        asked.update({name: tensor.clone() for name, tensor in request.items()})
+        return {}
+
+    copy.deepcopy(trainer).step(note)
+    return asked
+
+
+def _answer(
+    member: Member, kept: tuple[NeighGenTrainer, Respondent], received: Payloads
+) -> tuple[tuple[NeighGenTrainer, Respondent], Payloads]:
+    """Answer the requests of all others with gradients."""
+    return kept, {gradients_for(i): kept[1].answer(i, received[of_sender(request_of(i), i)]) for i in member.others}
+
+
+def _add_up(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]:
+    """To each client the sum of the gradients that all others have sent for it, added in the order of their numbers."""
+    sums = {}
+    for i in range(len(sent)):
+        first, *more = (payloads[gradients_for(i)] for j, payloads in enumerate(sent) if j != i)
+        for gradients in more:
+            for name, gradient in gradients.items():
+                first[name].add_(gradient)
+        sums[i] = {gradients_for(i): boundary.cross(i, "down", gradients_for(i), first)}
+    return sums
+
+
+def _fedsage_client(
+    member: Member, boundary: Boundary, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads
+) -> Client:
+    task, number, (graph, split) = member.task, member.number, member.part
+    generated = _after_last_epoch(member, kept, received).mend()
+    mended = MendedSubgraph(graph, generated["owner"], generated["features"], ENCODERS[task.setting.encoder].aggregation)
+    learner = Learner(mended.graph, split.train, task.setting, task.seed, f"client{number}", task.device, mended.table)
+    return Client(number, task.new_model(), learner, mended, split, task.setting, boundary)
+
+
+def _plain_model(task: Task, parameters: Any) -> nn.Module:
+    return task.new_model()
+
+
+_FEDDEP = Exchange(_find_prototypes, lambda number, clients: [PROTOTYPES], _relay)
 _DEPLOYED = {
-    "fedavg": Deployed(lambda task, parameters: task.new_model(), _fedavg_client),
-    "feddep": Deployed(mending.new_classifier, _feddep_client, _prepare_feddep, _prototypes_schema),
+    "fedavg": Deployed(_plain_model, _fedavg_client),
+    "feddep": Deployed(mending.new_classifier, _feddep_client, lambda parameters, clients: [_FEDDEP], _prototypes_schema),
+    "fedsage_plus": Deployed(_plain_model, _fedsage_client, _fedsage_exchanges, _fedsage_messages, _sampled),
 }

@@ -4,7 +4,6 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from flwr.app import Message
@@ -14,7 +13,7 @@ from flwr.serverapp import Grid
 from feddep.deployment import DeploymentError
 from feddep.deployment.client_state import Answer
 from feddep.deployment.messages import ROUND, pack, unpack
-from feddep.federation.boundary import Boundary, BoundaryError, Payload
+from feddep.federation.boundary import Boundary, BoundaryError, Payload, Schema
 from feddep.federation.client import REPORTS, Client
 
 _LOST = (
@@ -36,7 +35,7 @@ class Courier:
     message the same way however often it comes.
 
     Attributes:
-        round: number of rounds that have ended when the message was sent; −1 where it came before the first weights.
+        round: number of rounds that have ended when the message was sent; −1 in the last exchange before the first weights.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class Courier:
         rounds: int,
         patience: float,
         resend: float,
-        prepared: bool = False,
+        exchanges: int = 0,
         poll: float = 0.5,
     ) -> None:
         """Set up a courier.
@@ -59,10 +58,11 @@ class Courier:
             rounds: number of rounds.
             patience: seconds to wait for all answers of a round.
             resend: seconds after which a message without an answer is sent again.
-            prepared: whether clients are asked for something before the first weights, in round −1.
+            exchanges: number of exchanges before the first weights.
             poll: seconds between two looks for answers.
         """
-        self.round = -2 if prepared else -1
+        self.round = -1 - exchanges
+        self._exchanges = exchanges
         self._grid = grid
         self._key = key
         self._clients = clients
@@ -84,7 +84,9 @@ class Courier:
     @property
     def when(self) -> str:
         """The time of the message, as a sentence names it."""
-        return f"in round {self.round}" if self.round >= 0 else "before the first round"
+        if self.round >= 0:
+            return f"in round {self.round}"
+        return f"in exchange {self.round + self._exchanges + 1} of {self._exchanges} before the first round"
 
     def answer(self, client: int) -> Answer:
         """The answer of a client in this round.
@@ -183,13 +185,14 @@ class RemoteClient(Client):
         enclosed: what goes to single clients, by their numbers, together with the next weights; read of client 0 alone.
     """
 
-    def __init__(self, number: int, courier: Courier, boundary: Boundary) -> None:
-        """Set up the server's view of client ``number``."""
+    def __init__(self, number: int, courier: Courier, boundary: Boundary, may_cross: Mapping[str, Schema]) -> None:
+        """Set up the server's view of client ``number``; ``may_cross`` is what its ``boundary`` declares."""
         self.number = number
         self.own_test = (0, 0)  # test nodes stay unknown to the server
         self.enclosed: Mapping[int, dict[str, Payload]] = {}
         self._courier = courier
         self._boundary = boundary
+        self._may_cross = may_cross
 
     def load(self, weights: Payload) -> None:
         """Hand the server's weights to the courier, which takes them to all clients at once."""
@@ -221,9 +224,18 @@ class RemoteClient(Client):
             DeploymentError: as :meth:`train`.
         """
         where = f"client {self.number} sent {self._courier.when}"
-        answer: Mapping[str, Any] = self._courier.answer(self.number)
+        sent = self._courier.answer(self.number).get(kind, {})
+        found = {name: tuple(tensor.shape) for name, tensor in sent.items()}
+        for name in sorted({*found, *self._may_cross[kind]}):
+            has, declared = found.get(name), self._may_cross[kind].get(name)
+            if has != declared:
+                wrong = "is missing" if has is None else f"must have the shape {declared} but has {has}"
+                wrong = "is not declared" if declared is None else wrong
+                raise DeploymentError(
+                    f"{where} what may not cross the boundary, and the run stops: {name} of kind {kind} {wrong}"
+                )
         try:
-            payload = self._boundary.cross(self.number, "up", kind, answer.get(kind, {}))
+            payload = self._boundary.cross(self.number, "up", kind, sent)
         except BoundaryError as error:
             raise DeploymentError(f"{where} what may not cross the boundary, and the run stops: {error}") from None
         expected = torch.float64 if kind in REPORTS else torch.float32

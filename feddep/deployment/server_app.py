@@ -6,7 +6,6 @@ weights at the best round on validation, or ``failure.json`` with the sentence t
 """
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -14,7 +13,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
 from feddep.deployment.client_folders import Federation
-from feddep.deployment.deployed import configured, new_boundary
+from feddep.deployment.deployed import configured, messages
 from feddep.deployment.remote_client import Courier, RemoteClient
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, Payload
@@ -56,28 +55,21 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float, res
     torch.set_num_threads(federation.threads)
     task = federation.server_task()
     framework, parameters = configured(federation.specification["framework"])
-    model, boundary = framework.new_model(task, parameters), new_boundary(framework, parameters, task)
-    shared = framework.shared(task, parameters)
-    courier = Courier(grid, federation.key, federation.clients, task.setting.rounds, patience, resend, bool(shared))
-    clients = [RemoteClient(number, courier, boundary) for number in range(federation.clients)]
-    for kind in shared:
-        clients[0].enclosed = share(courier, clients, boundary, kind)
+    may_cross = messages(framework, parameters, task, federation.sizes)
+    model, boundary = framework.new_model(task, parameters), Boundary(may_cross)
+    exchanges = framework.exchanges(parameters, federation.clients)
+    courier = Courier(grid, federation.key, federation.clients, task.setting.rounds, patience, resend, len(exchanges))
+    clients = [RemoteClient(number, courier, boundary, may_cross) for number in range(federation.clients)]
+    for exchange in exchanges:
+        courier.take({}, clients[0].enclosed)
+        sent = [{kind: client.receive(kind) for kind in exchange.kinds(client.number, len(clients))} for client in clients]
+        clients[0].enclosed = exchange.pass_on(boundary, sent)
 
     def keep(done: int) -> None:
         save_weights(folder / "round.safetensors", model.state_dict(), f"{federation.key}/round{done}")
 
     untested = OnGlobalGraph(math.nan, math.nan)
     return train_federated(task, model, boundary, clients, lambda _: untested, keep)
-
-
-def share(courier: Courier, clients: Sequence[RemoteClient], boundary: Boundary, kind: str) -> dict[int, dict[str, Payload]]:
-    """Ask every client for what it shares, and address it to all others: the payload of client j under ``KIND/j``."""
-    courier.take({})
-    sent = [client.receive(kind) for client in clients]
-    return {
-        i: {f"{kind}/{j}": boundary.cross(i, "down", kind, payload) for j, payload in enumerate(sent) if j != i}
-        for i in range(len(clients))
-    }
 
 
 def save_weights(path: Path, weights: Payload, key: str) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,18 @@ from feddep.training.task import RunResult, Task
 from framework_tasks import run_on, task_of
 
 ROUNDS = 3
-OPTIONS: dict[str, dict[str, int]] = {"feddep": {"embedding": 8, "pretraining_epochs": 3}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "feddep": {"embedding": 8, "pretraining_epochs": 3},
+    "fedsage_plus": {
+        "embedding": 8,
+        "generator_width": 8,
+        "generator_local_epochs": 1,
+        "generator_federated_epochs": 2,
+        "generator_batch": 66,  # more nodes than two of the clients keep
+        "hidden_from": "validation",
+        "hidden_share": 0.9,
+    },
+}
 KEY = "0" * 64
 PROCESSES = [pytest.mark.slow, pytest.mark.timeout(1200)]
 """Marks of tests that start processes: a minute each on a machine that has nothing else to do."""

@@ -44,7 +44,9 @@ def test_the_folder_of_another_client_is_refused(task, tmp_path):
 
 
 def test_other_frameworks_are_refused(task, tmp_path):
-    with pytest.raises(DeploymentError, match="the framework fedgnn cannot be trained by processes; allowed: fedavg, feddep"):
+    with pytest.raises(
+        DeploymentError, match="the framework fedgnn cannot be trained by processes; allowed: fedavg, feddep, fedsage_plus"
+    ):
         client_folders.cut(task, federation_of(task, "fedgnn"), tmp_path)
     assert not list(tmp_path.iterdir())
 

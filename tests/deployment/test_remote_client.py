@@ -1,5 +1,6 @@
 """The server's side of a federation, with SuperNodes that are not there, fail or lie."""
 
+import dataclasses
 import itertools
 import math
 import shutil
@@ -14,9 +15,11 @@ pytest.importorskip("flwr", reason="Flower is not installed")
 
 from in_process_grid import InProcessGrid
 
-from feddep.deployment import DeploymentError, remote_client, server_app
-from feddep.deployment.client_folders import client_folder
+from feddep.deployment import DeploymentError, client_state, remote_client, server_app
+from feddep.deployment.client_folders import Federation, client_folder, server_folder
 from feddep.deployment.messages import pack, unpack
+from feddep.graph.partition import louvain
+from feddep.methods.fedsage.cross_client import gradients_for, request_of
 from feddep.utils.storage import read_arrays
 
 
@@ -26,7 +29,8 @@ def task():
 
 
 def train(task, directory, grid, patience=60.0, resend=60.0):
-    return server_app.train(grid, federation_of(task, task.name), directory / "server", patience, resend)
+    server = server_folder(directory)
+    return server_app.train(grid, Federation.load(server), server, patience, resend)
 
 
 def changed(client, number, **payloads):
@@ -58,7 +62,7 @@ def assert_equal(task, result):
     assert result.ledger == expected.ledger
 
 
-@pytest.mark.parametrize("framework", ["fedavg", "feddep"])
+@pytest.mark.parametrize("framework", ["fedavg", "feddep", "fedsage_plus"])
 @pytest.mark.parametrize("named", [False, True])
 def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, named):
     task = small_task(framework=framework)
@@ -93,7 +97,10 @@ def test_a_straggler_is_asked_again_and_then_stops_the_run(task, tmp_path, clock
 WRONG = {
     "NaN": ({"model": each_tensor(lambda t: t * math.nan)}, "numbers that are not finite, in convolution0.weight of kind model"),
     "infinity": ({"training": each_tensor(lambda t: t / 0)}, "numbers that are not finite, in nodes of kind training"),
-    "shape": ({"model": each_tensor(lambda t: t[:-1])}, "what may not cross the boundary, and the run stops: .* may hold"),
+    "shape": (
+        {"model": each_tensor(lambda t: t[:-1])},
+        "what may not cross the boundary, and the run stops: convolution0.bias of kind model must have the",
+    ),
     "type": ({"model": each_tensor(lambda t: t.long())}, "what may not cross the boundary.* only floating-point"),
     "nothing": ({"model": lambda _: {}}, "what may not cross the boundary"),
     "more": ({"model": lambda payload: {**payload, "more": torch.ones(1)}}, "what may not cross the boundary"),
@@ -175,7 +182,9 @@ def test_a_client_that_lost_its_state_says_so(task, tmp_path):
 def test_a_client_that_shares_something_wrong_stops_the_run(tmp_path):
     task = small_task(framework="feddep")
     grid = InProcessGrid(cut(task, tmp_path), 3, changed(2, -1, prototypes=each_tensor(lambda t: t[:, 1:])))
-    with pytest.raises(DeploymentError, match="client 2 sent before the first round what may not cross the boundary"):
+    with pytest.raises(
+        DeploymentError, match="client 2 sent in exchange 1 of 1 before the first round what may not cross the boundary"
+    ):
         train(task, tmp_path, grid)
 
 
@@ -186,3 +195,80 @@ def test_prototypes_go_to_the_others_alone(tmp_path):
     assert grid.kinds[1, 0] == {"model", "prototypes/0", "prototypes/2"}
     assert grid.kinds[1, -1] == set()
     assert grid.kinds[1, 1] == {"model"}
+
+
+WRONG_EXCHANGES = [
+    (-4, request_of(1), "widen.0.weight", lambda t: t * math.nan, "numbers that are not finite, in widen.0.weight of kind {}"),
+    (-2, request_of(1), "embeddings", lambda t: t[1:], ".*the run stops: embeddings of kind {} must have the shape .* but has"),
+    (-3, gradients_for(2), "heads.1.bias", lambda t: t / 0, "numbers that are not finite, in heads.1.bias of kind {}"),
+    (
+        -1,
+        gradients_for(0),
+        "heads.4.weight",
+        lambda t: t[:, 1:],
+        ".*the run stops: heads.4.weight of kind {} must have the shape",
+    ),
+    (
+        -1,
+        gradients_for(0),
+        "heads.4.weight",
+        lambda t: t.double(),
+        "torch.float64 in heads.4.weight of kind {}, not torch.float32",
+    ),
+]
+
+
+@pytest.mark.parametrize(("exchange", "kind", "name", "make", "sentence"), WRONG_EXCHANGES)
+def test_something_wrong_in_an_exchange_of_fedsage_stops_the_run(tmp_path, exchange, kind, name, make, sentence):
+    task = small_task(framework="fedsage_plus")
+    spoil = changed(1, exchange, **{kind: lambda payload: {**payload, name: make(payload[name])}})
+    said = f"^client 1 sent in exchange {exchange + 5} of 4 before the first round {sentence.format(kind)}"
+    with pytest.raises(DeploymentError, match=said):
+        train(task, tmp_path, InProcessGrid(cut(task, tmp_path), 3, spoil))
+    assert not (server_folder(tmp_path) / "round.safetensors").exists()
+
+
+def test_exchanges_of_fedsage_that_are_lost_or_cut_short_change_nothing(tmp_path, monkeypatch):
+    """Clients 0 and 2 are asked twice for the same; client 1 is killed, twice, before it has kept what it did."""
+    task = small_task(framework="fedsage_plus")
+    grid = InProcessGrid(cut(task, tmp_path), 3, named=True)
+    grid.lose = [(0, -4, 8), (1, -3, 8), (1, -2, 8), (2, -1, 8)]
+    killed, save = [-3, -2], client_state.save
+
+    def save_unless_killed(folder, run, number, *kept):
+        if folder == client_folder(tmp_path, 1) and number in killed:
+            killed.remove(number)
+        else:
+            save(folder, run, number, *kept)
+
+    monkeypatch.setattr(client_state, "save", save_unless_killed)
+    assert_equal(task, train(task, tmp_path, grid, resend=0.1))
+    assert not killed
+    assert not grid.lose
+
+
+def test_what_fedsage_sends_reaches_its_receivers_alone(tmp_path):
+    task = small_task(framework="fedsage_plus")
+    grid = InProcessGrid(cut(task, tmp_path), 3)
+    train(task, tmp_path, grid)
+    assert [grid.kinds[1, exchange] for exchange in (-4, -3, -2, -1, 0, 1)] == [
+        set(),
+        {f"{request_of(0)}/0", f"{request_of(2)}/2"},
+        {gradients_for(1)},
+        {f"{request_of(0)}/0", f"{request_of(2)}/2"},
+        {"model", gradients_for(1)},
+        {"model"},
+    ]
+
+
+def test_a_single_client_of_fedsage_asks_nobody(tmp_path):
+    task = small_task(framework="fedsage_plus")
+    task = dataclasses.replace(task, partition=louvain(task.graph, 1, 0))
+    grid = InProcessGrid(cut(task, tmp_path), 1)
+    assert_equal(task, train(task, tmp_path, grid))
+    assert grid.pushed == [(0, 0), (0, 1), (0, 2), (0, 3)]
+
+
+def test_clients_of_fedsage_sample_as_many_nodes_as_they_have(tmp_path):
+    federation = Federation.load(server_folder(cut(small_task(framework="fedsage_plus"), tmp_path)))
+    assert federation.sizes == [65, 65, 66]

@@ -1,0 +1,204 @@
+"""Whole runs beside two peers: FedAvg as one writes it with PyTorch Geometric, and FedAvg, FedSage+ and FedDEP of OpenFGL.
+
+    pip install openfgl-lib munkres torch-scatter torch-sparse
+    python -m benchmarks.whole_runs --datasets cora citeseer --graphs results/graphs --output benchmarks/results
+
+5 clients of one Louvain partition, 50 rounds, two layers of width 128, batch 64, fan-out 5, one split; from graphs in memory to
+the last round, evaluation included; in turns in one process, on one thread.
+
+The plain peer trains what we train: as many steps, on batches of the same law, and it is evaluated as often.  OpenFGL has
+algorithms of its own: a local epoch of its FedAvg and FedSage+ is one step on all training nodes, its FedSage+ trains generators
+in 10 of the 50 rounds, and its FedDEP has the epochs of its own configuration.  It is as it is, with ``num_epochs`` 1; only its
+reader of datasets is replaced, so that it gets our partition and split.  Its FedDEP draws neighbours by compiled extensions
+(torch-scatter, torch-sparse); where there are none for the installed PyTorch, leave it out with ``--frameworks``.
+"""
+
+import contextlib
+import os
+import pickle
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from tqdm import tqdm
+
+from benchmarks.arguments import parser_of
+from benchmarks.plain import PlainSAGE, blocks_of
+from benchmarks.stages import CONFIG, seconds_of
+from feddep.config.loading import load
+from feddep.datasets import pyg
+from feddep.experiment import keys, plan
+from feddep.experiment.provenance import environment
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition, louvain
+from feddep.graph.sampling import sample_trees
+from feddep.graph.split import PARTS, Split, random_split
+from feddep.training.summary import summary
+from feddep.utils.csv_files import write_csv
+from feddep.utils.errors import DataError
+from feddep.utils.storage import write_json
+
+CLIENTS, ROUNDS, SEED, BATCH, HIDDEN, REPEATS = 5, 50, 0, 64, 128, 3
+FRAMEWORKS = ("fedavg", "fedsage_plus", "feddep")
+
+
+def ours(framework: str, dataset: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
+    """Seconds and test accuracy of our run: the steps before the first round, and the rounds."""
+    run = plan.Run(f"feddep,batch_size={BATCH},rounds={ROUNDS}", dataset, CLIENTS, framework, SEED)
+    specification = keys.specification(load(CONFIG), run)
+    seconds, result = seconds_of(specification, graph, partition, split)
+    return sum(seconds.values()), summary(result)["accuracy"]["best"]
+
+
+def plain(graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
+    """Seconds and test accuracy of FedAvg with PyG's ``SAGEConv`` on dense features, by SGD with learning rate 0.1, as ours."""
+    start = time.perf_counter()
+    whole, parts = pyg.to_data(graph, split), pyg.client_data(graph, partition, split)
+    subgraphs = [graph.subgraph(partition.nodes(i)) for i in range(CLIENTS)]
+    rng = np.random.default_rng(SEED)
+    torch.manual_seed(SEED)
+    model = PlainSAGE(graph.num_features, HIDDEN, graph.num_classes, 2, 0.5)
+    results = []
+    for _ in range(ROUNDS):
+        server = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        mean = {name: torch.zeros_like(tensor) for name, tensor in server.items()}
+        for data, subgraph in zip(parts, subgraphs, strict=True):
+            model.load_state_dict(server)
+            _train(model, data, subgraph, rng)
+            for name, tensor in model.state_dict().items():
+                mean[name] += tensor * (data.num_nodes / graph.num_nodes)
+        model.load_state_dict(mean)
+        validated = sum(_correct(model, data, data.val_mask) for data in parts)
+        results.append((validated, _correct(model, whole, whole.test_mask) / len(split.test)))
+    return time.perf_counter() - start, max(results)[1]
+
+
+def _train(model: PlainSAGE, data: Any, subgraph: Graph, rng: np.random.Generator) -> None:
+    """An epoch on the training nodes of a client."""
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    nodes = rng.permutation(data.train_mask.nonzero().ravel().numpy())
+    for batch in np.split(nodes, range(BATCH, len(nodes), BATCH)):
+        sources, blocks = blocks_of(sample_trees(subgraph, batch, (5, 5), rng))
+        optimizer.zero_grad()
+        cross_entropy(model(data.x[torch.from_numpy(sources)], blocks), data.y[torch.from_numpy(batch)]).backward()
+        optimizer.step()
+
+
+@torch.no_grad()
+def _correct(model: PlainSAGE, data: Any, mask: Tensor) -> int:
+    model.eval()
+    logits = model(data.x, [(data.edge_index, data.num_nodes)] * 2)
+    return int((logits.argmax(dim=1) == data.y)[mask].sum())
+
+
+def openfgl(framework: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
+    """Seconds and test accuracy of OpenFGL's run; the accuracy is of each client's own test nodes on its own subgraph.
+
+    Raises:
+        DataError: if OpenFGL is not installed.
+    """
+    try:
+        from openfgl import config  # type: ignore[import-not-found]
+        from openfgl.flcore import trainer  # type: ignore[import-not-found]
+    except ImportError as error:
+        raise DataError(f"OpenFGL cannot be imported ({error}); pip install openfgl-lib munkres") from error
+    options = {
+        "num_clients": CLIENTS,
+        "num_rounds": ROUNDS,
+        "num_epochs": 1,
+        "hid_dim": HIDDEN,
+        "fl_algorithm": framework,
+        "seed": SEED,
+    }
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    arguments = config.parser.parse_args([*words, "--dataset", "Cora", "--model", "graphsage", "--metrics", "accuracy"])
+    torch.manual_seed(SEED)
+    np.random.seed(SEED)  # noqa: NPY002 - OpenFGL draws from it
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        data = _for_openfgl(graph, partition, split, Path(folder))
+        start = time.perf_counter()
+        with patch.object(trainer, "FGLDataset", lambda _: data):
+            run = trainer.FGLTrainer(arguments)
+        run.train()
+        return time.perf_counter() - start, float(run.evaluation_result["best_test_accuracy"])
+
+
+def _for_openfgl(graph: Graph, partition: Partition, split: Split, folder: Path) -> SimpleNamespace:
+    """What OpenFGL's reader of datasets would have, with the files of its split."""
+    parts = pyg.client_data(graph, partition, split)
+    whole = pyg.to_data(graph, split)
+    whole.num_global_classes = graph.num_classes
+    splits = folder / "node_cls" / "default_split"
+    splits.mkdir(parents=True)
+    for i, data in enumerate(parts):
+        data.num_global_classes = graph.num_classes
+        data.global_map = dict(enumerate(data.n_id.tolist()))
+        for part in PARTS:
+            mask = data[f"{part}_mask"]
+            torch.save(mask, splits / f"{part}_{i}.pt")
+            (splits / f"glb_{part}_{i}.pkl").write_bytes(pickle.dumps(data.n_id[mask].tolist()))
+            del data[f"{part}_mask"]
+        del data.n_id
+    return SimpleNamespace(local_data=parts, global_data=whole, processed_dir=str(folder))
+
+
+def measure(dataset: str, path: Path, frameworks: Sequence[str]) -> list[dict[str, Any]]:
+    """A row a framework and peer: medians of seconds over ``REPEATS`` turns."""
+    graph = Graph.load(path)
+    config = load(CONFIG)
+    partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
+    split = random_split(graph.num_nodes, config["split"], SEED)
+    rows = []
+    for framework in frameworks:
+        runs: dict[str, Callable[[], tuple[float, float]]] = {
+            "ours": lambda: ours(framework, dataset, graph, partition, split),  # noqa: B023
+            "openfgl": lambda: openfgl(framework, graph, partition, split),  # noqa: B023
+        }
+        if framework == "fedavg":
+            runs["plain"] = lambda: plain(graph, partition, split)
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+        for _ in range(REPEATS):
+            for name, run in runs.items():
+                found[name].append(run())
+        seconds = {name: statistics.median(second for second, _ in results) for name, results in found.items()}
+        for name in runs:
+            if name != "ours":
+                rows.append(
+                    {
+                        **{"dataset": dataset, "framework": framework, "peer": name},
+                        **{"ours_s": seconds["ours"], "peer_s": seconds[name], "faster_by": seconds[name] / seconds["ours"]},
+                        **{"ours_accuracy": found["ours"][0][1], "peer_accuracy": found[name][0][1]},
+                    }
+                )
+    return rows
+
+
+def main() -> None:
+    """Measure, and write ``whole_runs.csv`` and its provenance."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    rows = []
+    for dataset in tqdm(arguments.datasets):
+        rows += measure(dataset, arguments.graphs / f"{dataset}.safetensors", arguments.frameworks)
+    table = pd.DataFrame(rows)
+    write_csv(arguments.output / "whole_runs.csv", table, digits=4)
+    write_json(arguments.output / "whole_runs.provenance.json", environment("cpu", arguments.threads))
+    print(table.to_string(index=False), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
