@@ -23,9 +23,11 @@ Each framework has the hyperparameters that did best on the validation nodes of 
 trials for each framework and dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
 mean ± sample standard deviation over seeds that the search has not seen; a framework on the whole graph stands beside every M.
 Differences are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of
-the table.
+the table. In the figure, an arrow stands for what is far below.
 """
 _POINT = ["setting", "framework"]
+FAR = 0.05
+"""How far below the reference, in accuracy, a framework is left out of the choice of the figure's axis."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -131,20 +133,37 @@ def _difference(line: dict[str, Any]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A row a place, a colour a framework: differences from the reference; filled where significant."""
+    """A panel a place, a row a framework: differences from the reference; filled where significant.
+
+    The axis holds all intervals of the frameworks that are nowhere :data:`FAR` below; others lie beyond its end, at an arrow.
+    """
     table = tables["table"]
-    table = table.assign(significant=table["p_holm"] < SIGNIFICANT)
     reference = table["reference"].iloc[0]
-    lines = [{**line, "place": place_title(line["dataset"], line["clients"])} for line in records(table)]
-    rows = list(dict.fromkeys(line["place"] for line in lines))
-    names = [name for name in sort_frameworks(table["framework"]) if name != reference]
-    found = {(line["framework"], line["place"]): line for line in lines}
-    colours = {name: drawing.colour(k) for k, name in enumerate(names)}
+    table = table[table["framework"] != reference].assign(significant=table["p_holm"] < SIGNIFICANT)
+    near = table[table.groupby("framework")["mean_difference"].transform("min") > -FAR]
+    low, high = near[["low", "mean_difference"]].min(axis=None), near[["high", "mean_difference"]].max(axis=None)
+    limits = (low - 0.05 * (high - low), high + 0.05 * (high - low))
+    names = sort_frameworks(table["framework"])
+    places = list(dict.fromkeys(zip(table["dataset"], table["clients"], strict=True)))
     with drawing.style():
-        drawn, axes = drawing.panels(1, 1, (6.4, 1.6 + len(rows) * (0.2 + 0.11 * len(names))))
-        drawing.forest(axes[0, 0], rows, {name: [found.get((name, row), {}) for row in rows] for name in names}, colours)
-        axes[0, 0].set_xlabel(f"test accuracy less that of {framework_title(reference)}, mean and 95 % interval")
-        handles = [drawing.sample(framework_title(n), color=colours[n], marker="o", linestyle="none") for n in names]
-        hollow = drawing.sample("not significant", color=drawing.INK, marker="o", markerfacecolor="white", linestyle="none")
-        drawing.head(drawn, study.title, [*handles, hollow], columns=3)
+        drawn, axes = drawing.panels(1, len(places), (2.0 + 1.7 * len(places), 1.4 + 0.22 * len(names)), sharex=True)
+        for ax, place in zip(axes[0], places, strict=True):
+            here = table[(table["dataset"] == place[0]) & (table["clients"] == place[1])]
+            points = {line["framework"]: line for line in records(here)}
+            titles = [framework_title(name) for name in names]
+            drawing.forest(ax, titles, {"": [points.get(name, {}) for name in names]}, {"": drawing.colour(0)})
+            for row, name in enumerate(names):
+                if points.get(name, {}).get("mean_difference", 0.0) < limits[0]:
+                    ax.plot(limits[0], row, color=drawing.colour(0), marker="<", clip_on=False)
+            ax.set_xlim(*limits)
+            ax.set_title(place_title(*place))
+            if ax is not axes[0, 0]:
+                ax.set_yticklabels([])
+        drawn.supxlabel(f"test accuracy less that of {framework_title(reference)}, mean and 95 % interval", fontsize="medium")
+        handles = [
+            drawing.sample("significant", color=drawing.colour(0), marker="o", linestyle="none"),
+            drawing.sample("not significant", color=drawing.colour(0), marker="o", markerfacecolor="white", linestyle="none"),
+            drawing.sample("far below", color=drawing.colour(0), marker="<", linestyle="none"),
+        ]
+        drawing.head(drawn, study.title, handles, columns=3)
     return drawn
