@@ -10,15 +10,19 @@ from typing import Any
 
 import torch
 from flwr.app import Context, Message
+from flwr.client.mod import secaggplus_mod
 from flwr.clientapp import ClientApp
+from flwr.compat.common.recorddict_compat import recorddict_to_fitins
 
 from feddep.deployment import DeploymentError, client_state
 from feddep.deployment.client_folders import Federation, read_part
 from feddep.deployment.client_state import Answer
 from feddep.deployment.deployed import Deployed, Member, Payloads, configured, kind_of, messages
 from feddep.deployment.messages import pack, unpack
+from feddep.deployment.secure_aggregation import masked_reply
 from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.client import Client
+from feddep.utils import seeding
 
 app = ClientApp()
 
@@ -27,20 +31,29 @@ app = ClientApp()
 def answer_round(message: Message, context: Context) -> Message:
     """Load the server's weights, validate them and, unless it is the last round, train from them."""
     payloads, facts = unpack(message.content)
-    folder, client = Path(str(context.node_config["folder"])), int(context.node_config["client"])
-    federation = Federation.load(folder)
-    if facts["key"] != federation.key:
-        raise DeploymentError(
-            f"client {client} holds its part of the run {federation.key[:12]}…, but the server trains {str(facts['key'])[:12]}…; "
-            "run feddep cut again"
-        )
-    run, number = f"{federation.key}/{context.run_id}", int(facts["round"])
-    answer = client_state.answer_of(folder, run, number)
+    who, number = _participant(context, facts), int(facts["round"])
+    answer = client_state.answer_of(who.folder, who.run, number)
     if answer is None:
-        torch.set_num_threads(federation.threads)
-        kept, answer = _work(Participant(folder, federation, client, run), number, payloads, train=not facts["last"])
-        client_state.save(folder, run, number, kept, answer)
-    return Message(pack(answer, {"client": client, "round": number}), reply_to=message)
+        torch.set_num_threads(who.federation.threads)
+        kept, answer = _work(who, number, payloads, train=not facts["last"])
+        client_state.save(who.folder, who.run, number, kept, answer)
+    if who.federation.secure_aggregation:
+        answer.pop("model", None)  # stays here until it is masked
+    return Message(pack(answer, {"client": who.number, "round": number}), reply_to=message)
+
+
+@app.train(mods=[secaggplus_mod])
+def give_weights(message: Message, context: Context) -> Message:
+    """The weights that this client keeps since the round's message, for Flower's mod to mask."""
+    facts = recorddict_to_fitins(message.content, keep_input=True).config
+    who, number = _participant(context, facts), int(facts["round"])
+    answer = client_state.answer_of(who.folder, who.run, number)
+    if not who.federation.secure_aggregation or answer is None:
+        raise DeploymentError(f"client {who.number} has nothing to mask in round {number}")
+    setting, seed = who.federation.specification["setting"], who.federation.specification["seed"]
+    nodes = int(answer["training"]["nodes"]) if setting["client_weights"] == "nodes" else 1
+    draws = seeding.generator(seed, f"client{who.number}", "secure aggregation", number)
+    return Message(masked_reply(answer["model"], nodes, draws), reply_to=message)
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,22 @@ class Participant:
     federation: Federation
     number: int
     run: str
+
+
+def _participant(context: Context, facts: Mapping[str, Any]) -> Participant:
+    """Who this SuperNode is.
+
+    Raises:
+        DeploymentError: if the server trains another run.
+    """
+    folder, client = Path(str(context.node_config["folder"])), int(context.node_config["client"])
+    federation = Federation.load(folder)
+    if facts["key"] != federation.key:
+        raise DeploymentError(
+            f"client {client} holds its part of the run {federation.key[:12]}…, but the server trains {str(facts['key'])[:12]}…; "
+            "run feddep cut again"
+        )
+    return Participant(folder, federation, client, f"{federation.key}/{context.run_id}")
 
 
 def _work(who: Participant, done: int, payloads: Mapping[str, Payload], train: bool) -> tuple[Any, Answer]:

@@ -32,6 +32,7 @@ class Federation:
         features: number of node features F.
         classes: number of classes C.
         threads: threads of PyTorch in each process, which sums depend on.
+        secure_aggregation: whether the server is to see no client's weights, but their mean alone.
         sizes: numbers that the shapes of the framework's messages take from each client's subgraph; none for most.
     """
 
@@ -41,6 +42,7 @@ class Federation:
     features: int
     classes: int
     threads: int
+    secure_aggregation: bool = False
     sizes: list[int] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
@@ -75,11 +77,13 @@ def cut(task: Task, federation: Federation, directory: Path) -> None:
     """Write a folder for the server and for each client of a task.
 
     Raises:
-        DeploymentError: if the framework cannot be trained by processes.
+        DeploymentError: if the framework cannot be trained by processes, or nothing can be hidden in a sum.
         PartitionError: if there is no partition, or a client has no validation nodes.
         ConfigError: if a generator would have nothing to learn from.
     """
     framework, parameters = deployed.configured(federation.specification["framework"])
+    if federation.secure_aggregation and federation.clients < 2:
+        raise deployed.DeploymentError("secure aggregation needs 2 clients or more, but there is 1")
     federation = replace(federation, sizes=framework.sizes(task, parameters))
     federation.save(server_folder(directory))
     for number, (graph, split) in enumerate(task.subgraphs()):

@@ -35,6 +35,7 @@ class Courier:
     message the same way however often it comes.
 
     Attributes:
+        patience: seconds to wait for all answers of a message.
         round: number of rounds that have ended when the message was sent; −1 in the last exchange before the first weights.
     """
 
@@ -67,7 +68,7 @@ class Courier:
         self._key = key
         self._clients = clients
         self._rounds = rounds
-        self._patience = patience
+        self.patience = patience
         self._resend = resend
         self._poll = poll
         self._registered: dict[int, int] = {}  # numbers of clients by SuperNode: as registered with their keys,
@@ -80,6 +81,11 @@ class Courier:
         """Take the next message: payloads by kind that are the same for all clients, and what is enclosed for each."""
         self.round += 1
         self._letter, self._enclosed, self._answers = letter, dict(enclosed or {}), {}
+
+    @property
+    def nodes(self) -> dict[int, int]:
+        """The SuperNode of each client, of those that are connected and known."""
+        return {number: node for node in self._online() if (number := self._number(node)) is not None}
 
     @property
     def when(self) -> str:
@@ -103,7 +109,7 @@ class Courier:
         begun, sent, waiting, answers = time.monotonic(), dict[int, float](), set[str](), dict[int, Answer]()
         while len(answers) < self._clients:
             now = time.monotonic()
-            if now - begun > self._patience:
+            if now - begun > self.patience:
                 raise DeploymentError(self._missing(sorted(set(range(self._clients)) - set(answers))))
             due = [
                 node
@@ -112,7 +118,7 @@ class Courier:
                 and now - sent.get(node, -math.inf) > self._resend
                 and not (self._enclosed and self._number(node) is None)  # nobody knows what to enclose
             ]
-            messages = [Message(pack(self._payloads(node), content), node, ROUND, ttl=self._patience) for node in due]
+            messages = [Message(pack(self._payloads(node), content), node, ROUND, ttl=self.patience) for node in due]
             waiting |= set(self._grid.push_messages(messages))
             sent |= dict.fromkeys(due, now)
             for reply in self._grid.pull_messages(list(waiting)) if waiting else ():
@@ -127,7 +133,7 @@ class Courier:
     def _missing(self, clients: Sequence[int]) -> str:
         """The sentence about clients that have not answered in time."""
         named = ", ".join(map(str, clients))
-        sentence = f"of {self._clients} clients, {named} did not answer {self.when} within {self._patience:g} seconds"
+        sentence = f"of {self._clients} clients, {named} did not answer {self.when} within {self.patience:g} seconds"
         connected = {self._number(node) for node in self._online()}
         if None not in connected and (away := sorted(set(clients) - connected)):  # else one of the unknown may be it
             named = ", ".join(map(str, away))
@@ -139,7 +145,7 @@ class Courier:
         known = self._number(node)
         who = f"the SuperNode {node}" if known is None else f"client {known}"
         if reply.has_error():
-            raise DeploymentError(f"{who} failed {self.when}: {_sentence(reply.error.reason)}")
+            raise DeploymentError(f"{who} failed {self.when}: {sentence_of(reply.error.reason)}")
         try:
             answer, facts = unpack(reply.content)
             client, number = int(facts["client"]), int(facts["round"])
@@ -170,7 +176,7 @@ class Courier:
         return self._registered.get(node, self._claimed.get(node))
 
 
-def _sentence(reason: str) -> str:
+def sentence_of(reason: str) -> str:
     """What an exception said, of Flower's ``<class 'X'>:<'SENTENCE'>``."""
     found = re.fullmatch(r"<class '[\w.]+'>:<'(.*)'>", reason, re.DOTALL)
     return found[1] if found else reason
@@ -182,6 +188,7 @@ class RemoteClient(Client):
     What comes back crosses the server's boundary: a client may run other code than ours, so what it checked says nothing.
 
     Attributes:
+        masked: whether its weights come masked, by secure aggregation; then :meth:`train` has the report alone.
         enclosed: what goes to single clients, by their numbers, together with the next weights; read of client 0 alone.
     """
 
@@ -189,6 +196,7 @@ class RemoteClient(Client):
         """Set up the server's view of client ``number``; ``may_cross`` is what its ``boundary`` declares."""
         self.number = number
         self.own_test = (0, 0)  # test nodes stay unknown to the server
+        self.masked = False
         self.enclosed: Mapping[int, dict[str, Payload]] = {}
         self._courier = courier
         self._boundary = boundary
@@ -207,7 +215,7 @@ class RemoteClient(Client):
         Raises:
             DeploymentError: if it does not answer, or sends something else than was declared or numbers that are not finite.
         """
-        return self.receive("model"), self.receive("training")
+        return {} if self.masked else self.receive("model"), self.receive("training")
 
     def validate(self) -> Payload:
         """The client's report ``validation``.

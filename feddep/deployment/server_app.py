@@ -6,6 +6,8 @@ weights at the best round on validation, or ``failure.json`` with the sentence t
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -15,8 +17,10 @@ from flwr.serverapp import Grid, ServerApp
 from feddep.deployment.client_folders import Federation
 from feddep.deployment.deployed import configured, messages
 from feddep.deployment.remote_client import Courier, RemoteClient
+from feddep.deployment.secure_aggregation import SecureServer
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, Payload
+from feddep.federation.server import Server
 from feddep.training.task import OnGlobalGraph, RunResult
 from feddep.utils.errors import FeddepError
 from feddep.utils.storage import write_arrays, write_json, write_result
@@ -31,7 +35,7 @@ def main(grid: Grid, context: Context) -> None:
     folder = Path(str(config["folder"]))
     try:
         federation = Federation.load(folder)
-        result = train(grid, federation, folder, float(config["patience"]), float(config["resend"]))
+        result = train(grid, federation, folder, float(config["patience"]), float(config["resend"]), context)
     except (FeddepError, ValueError) as error:  # a ValueError: all clients say that they have no training nodes
         write_json(folder / "failure.json", {"error": str(error)})
         raise
@@ -50,8 +54,13 @@ def main(grid: Grid, context: Context) -> None:
     )
 
 
-def train(grid: Grid, federation: Federation, folder: Path, patience: float, resend: float) -> RunResult:
-    """FedAvg, as the simulation does it; the server has no test nodes, so the accuracies on them are NaN."""
+def train(
+    grid: Grid, federation: Federation, folder: Path, patience: float, resend: float, context: Context | None = None
+) -> RunResult:
+    """FedAvg, as the simulation does it; the server has no test nodes, so the accuracies on them are NaN.
+
+    ``context`` is the ServerApp's, which secure aggregation needs.
+    """
     torch.set_num_threads(federation.threads)
     task = federation.server_task()
     framework, parameters = configured(federation.specification["framework"])
@@ -69,7 +78,13 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float, res
         save_weights(folder / "round.safetensors", model.state_dict(), f"{federation.key}/round{done}")
 
     untested = OnGlobalGraph(math.nan, math.nan)
-    return train_federated(task, model, boundary, clients, lambda _: untested, keep)
+    new_server: Callable[[Payload], Server] = Server
+    if federation.secure_aggregation:
+        facts, ledger = {"key": federation.key}, boundary.ledger
+        new_server = partial(SecureServer, grid=grid, context=context, courier=courier, facts=facts, ledger=ledger)
+        for client in clients:
+            client.masked = True
+    return train_federated(task, model, boundary, clients, lambda _: untested, keep, new_server)
 
 
 def save_weights(path: Path, weights: Payload, key: str) -> None:

@@ -18,6 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIRECTORY", help="where the folders of all participants go"
     )
+    parser.add_argument(
+        "--secure-aggregation", action="store_true", help="let the server see the mean of the clients' weights alone (SecAgg+)"
+    )
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -28,6 +31,12 @@ def main(arguments: argparse.Namespace) -> None:
     graph = job.task.graph
     clients = job.run.clients or 0
     federation = client_folders.Federation(
-        key, job.specification, clients, graph.num_features, graph.num_classes, job.config["threads"]
+        key,
+        job.specification,
+        clients,
+        graph.num_features,
+        graph.num_classes,
+        job.config["threads"],
+        arguments.secure_aggregation,
     )
     client_folders.cut(job.task, federation, arguments.output)

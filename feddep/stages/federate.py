@@ -34,7 +34,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Train, write the results, and say how they compare.
 
     Raises:
-        DeploymentError: if the federation cannot be started, stops, or its numbers are not those of the simulation.
+        DeploymentError: if the federation cannot be started, stops, or its numbers are not those of the simulation; with
+            secure aggregation they differ by rounding, and by how much is printed.
     """
     simulated = None if arguments.metrics is None else read_result(arguments.metrics)
     model = None if arguments.model is None else read_arrays(arguments.model)
@@ -46,6 +47,9 @@ def main(arguments: argparse.Namespace) -> None:
     write_result(arguments.output, {"key": outcome.pop("key"), "result": outcome, "provenance": provenance})
     print(_page(outcome, len(outcome["curve"]["loss"])))
     weights = read_arrays(server_folder(arguments.directory) / "weights.safetensors", local.federation.key)
+    if local.federation.secure_aggregation:
+        print(_rounding(outcome, weights, simulated, model))
+        return
     different = _differences(outcome, simulated, local.federation.key) + _different_weights(weights, model)
     if different:
         raise DeploymentError(f"the federation differs from the simulation in {', '.join(different)}")
@@ -72,6 +76,19 @@ def _different_weights(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray
     if theirs is None or (set(ours) == set(theirs) and all(np.array_equal(ours[name], theirs[name]) for name in ours)):
         return []
     return ["weights"]
+
+
+def _rounding(
+    outcome: dict[str, Any], weights: dict[str, np.ndarray], simulated: dict[str, Any] | None, model: dict[str, np.ndarray] | None
+) -> str:
+    """How far what secure aggregation has rounded is from the simulation."""
+    said = []
+    if simulated is not None:
+        pairs = zip(outcome["curve"]["validation"], simulated["result"]["curve"]["validation"], strict=True)
+        said.append(f"validation accuracy by up to {max(abs(ours - theirs) for ours, theirs in pairs):.4f} in a round")
+    if model is not None:
+        said.append(f"a weight by up to {max(float(np.abs(weights[name] - model[name]).max()) for name in model):.2e}")
+    return f"Differs from the simulation in {', '.join(said)}." if said else ""
 
 
 def _page(outcome: dict[str, Any], rounds: int) -> str:

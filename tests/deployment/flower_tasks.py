@@ -35,17 +35,17 @@ def small_task(rounds: int = ROUNDS, framework: str = "fedavg") -> Task:
     return dataclasses.replace(task, setting=task.setting.replace(rounds=rounds))
 
 
-def federation_of(task: Task, framework: str = "fedavg") -> Federation:
+def federation_of(task: Task, framework: str = "fedavg", secure: bool = False) -> Federation:
     """What the participants know of it."""
     named = {"name": framework, **OPTIONS.get(framework, {})}
     specification = {"framework": named, "setting": task.setting.model_dump(mode="json"), "seed": task.seed}
     assert task.partition is not None
-    return Federation(KEY, specification, task.partition.num_clients, task.graph.num_features, task.graph.num_classes, 1)
+    return Federation(KEY, specification, task.partition.num_clients, task.graph.num_features, task.graph.num_classes, 1, secure)
 
 
-def cut(task: Task, directory: Path) -> Path:
+def cut(task: Task, directory: Path, secure: bool = False) -> Path:
     """Write the participants' folders; the framework is the one that the task is called by."""
-    client_folders.cut(task, federation_of(task, task.name), directory)
+    client_folders.cut(task, federation_of(task, task.name, secure), directory)
     return directory
 
 

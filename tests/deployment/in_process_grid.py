@@ -1,5 +1,6 @@
 """A Flower grid without processes: what is pushed, the ClientApp answers at once."""
 
+import copy
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +38,7 @@ class InProcessGrid:
         self.pushed: list[tuple[int, int]] = []
         self.kinds: dict[tuple[int, int], set[str]] = {}
         self.replies: dict[str, Message] = {}
+        self.states = {i: RecordDict() for i in range(clients)}
 
     def get_nodes(self) -> Iterable[SimpleNamespace]:
         return [SimpleNamespace(node_id=100 + i, name=f"client{i}" if self.named else "") for i in self.clients]
@@ -45,7 +47,8 @@ class InProcessGrid:
         ids = []
         for message in messages:
             client = message.metadata.dst_node_id - 100
-            number = int(message.content.config_records["facts"]["round"])  # type: ignore[arg-type]
+            records = message.content.config_records
+            number = int(records["facts"]["round"]) if "facts" in records else int(message.metadata.group_id)  # type: ignore[arg-type]
             self.pushed.append((client, number))
             self.kinds[client, number] = set(message.content.array_records)
             message.metadata.__dict__["_message_id"] = f"{len(self.pushed)}"
@@ -57,9 +60,13 @@ class InProcessGrid:
     def pull_messages(self, ids: list[str]) -> list[Message]:
         return [self.replies.pop(each) for each in ids if each in self.replies]
 
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
+        return self.pull_messages(self.push_messages(messages))
+
     def _answer(self, client: int, number: int, message: Message) -> Message:
         folder = str(client_folder(self.directory, client))
-        context = Context(RUN, 100 + client, {"folder": folder, "client": client}, RecordDict(), {})
+        context = Context(RUN, 100 + client, {"folder": folder, "client": client}, self.states[client], {})
+        message.content = copy.deepcopy(message.content)  # as if it had been sent
         try:
             reply = app(message, context)
         except Exception as error:

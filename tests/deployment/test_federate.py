@@ -62,6 +62,23 @@ def test_what_differs_is_named(command, capsys, change, named):
     assert capsys.readouterr().err == f"feddep federate: the federation differs from the simulation in {named}\n"
 
 
+def test_rounding_by_secure_aggregation_is_told_and_no_failure(command, monkeypatch, capsys):
+    task = small_task()
+    command_started = federate.started
+
+    @contextmanager
+    def started(directory, tls):
+        with command_started(directory, tls) as local:
+            yield SimpleNamespace(federation=federation_of(task, secure=True), run=local.run)
+
+    monkeypatch.setattr(federate, "started", started)
+    write_arrays("model.safetensors", {"w": np.array([1, 1.25])}, KEY)
+    write_result("metrics.json", {"key": KEY, "result": {**RESULT, "curve": {"loss": [0.5, 0.25], "validation": [0.5, 0.5]}}})
+    assert main([*command, "--model", "model.safetensors"]) == 0
+    said = "Differs from the simulation in validation accuracy by up to 0.2500 in a round, a weight by up to 2.50e-01.\n"
+    assert capsys.readouterr().out.endswith(said)
+
+
 def test_other_weights_are_noticed(command, capsys):
     write_arrays("model.safetensors", {"w": np.array([1, np.nextafter(1, 2)])}, KEY)
     assert main([*command, "--model", "model.safetensors"]) == 1

@@ -1,5 +1,6 @@
 """Training by processes: a SuperLink, three SuperNodes, and the numbers of the simulation."""
 
+import numpy as np
 import pytest
 from flower_tasks import KEY, PROCESSES, cut, simulated, small_task
 
@@ -12,7 +13,7 @@ from feddep.utils.storage import read_arrays
 pytestmark = PROCESSES
 
 
-@pytest.mark.parametrize(("framework", "tls"), [("fedavg", False), ("fedavg", True), ("feddep", True)])
+@pytest.mark.parametrize(("framework", "tls"), [("fedavg", False), ("fedavg", True), ("feddep", True), ("fedsage_plus", True)])
 def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, tls):
     task = small_task(framework=framework)
     expected = simulated(task)
@@ -30,3 +31,13 @@ def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, tls):
                 each["bytes"] for each in expected.ledger if (each["client"], each["direction"]) == (row["client"], direction)
             ]
             assert row[direction] > sum(counted)
+
+
+def test_with_secure_aggregation_the_numbers_are_those_of_the_simulation_up_to_rounding(tmp_path):
+    task = small_task()
+    history = simulated(task).histories[0]
+    with started(cut(task, tmp_path, secure=True)) as local:
+        outcome = local.run()
+    assert outcome["curve"]["loss"] == pytest.approx(history.loss, abs=1e-4)
+    weights = read_arrays(server_folder(tmp_path) / "weights.safetensors", KEY)
+    assert all(np.allclose(weights[name], tensor.numpy(), rtol=0, atol=1e-4) for name, tensor in history.best_weights.items())
