@@ -135,7 +135,10 @@ def test_supernodes_without_credentials_are_not_let_in(tmp_path):
 
 
 def test_the_command_fails_with_one_sentence_and_writes_nothing(tmp_path):
-    """In a folder in which a run has ended before, and what describes the federation to client 2 was changed since."""
+    """In a folder in which a run has ended before, and what describes the federation to client 2 was changed since.
+
+    Without authentication the server cannot tell which client a SuperNode is that has never answered; the file's name does.
+    """
     cut(small_task(rounds=1), tmp_path)
     server, output = server_folder(tmp_path), tmp_path / "federated.json"
     for name in ("round", "weights"):
@@ -146,6 +149,6 @@ def test_the_command_fails_with_one_sentence_and_writes_nothing(tmp_path):
     done = subprocess.run([sys.executable, "-m", "feddep", "federate", *options], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert re.fullmatch(r"feddep federate: client 2 failed in round 0: .*federation\.json .*\n", done.stderr)
+    assert re.fullmatch(r"feddep federate: the SuperNode \d+ failed in round 0: .*/client2/federation\.json .*\n", done.stderr)
     assert not output.exists()
     assert_stopped(tmp_path, small_task(rounds=1).new_model().state_dict(), 0)
