@@ -68,7 +68,7 @@ def test_the_readme_is_short_and_begins_with_what_there_is_to_do():
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) < 90
     first = "\n".join(lines[:16])
-    assert "](results/figures/accuracy_feddep.png)" in first
+    assert "](results/studies/tuned/figure.png)" in first
     assert "make demo" in first
     assert "make test" in first
 

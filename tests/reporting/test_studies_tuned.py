@@ -79,7 +79,28 @@ def test_a_run_without_a_trial_is_an_error():
         tuned.tables(made(*TRIALS, *finals(), finished("halo", 0, 0.5)))
 
 
-def test_the_figure_has_a_row_a_place():
-    study_of = made(*TRIALS, *finals())
-    axes = tuned.figure(study_of, tuned.tables(study_of)).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["Cora, M=5"]
+def test_the_figure_has_a_panel_a_place_and_an_arrow_for_what_is_far_below():
+    local = [finished("local", 9, 0.3, setting=setting) for setting in (SLOW, FAST)]
+    local += [finished("local", seed, 0.1 + 0.01 * seed, setting=SLOW) for seed in range(3)]
+    study_of = made(*TRIALS, *local, *finals())
+    (axes,) = tuned.figure(study_of, tuned.tables(study_of)).axes
+    assert axes.get_title() == "Cora, M=5"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["Local", "FedDEP"]
+    low, high = axes.get_xlim()
+    assert -tuned.FAR < low < 0.02 < 0.04 < high < 0.1
+    drawn = {tuple(line.get_xydata()[0]): line.get_marker() for line in axes.lines if len(line.get_xydata()) == 1}
+    assert drawn[low, 0] == "<"
+    assert [place for place, marker in drawn.items() if marker == "o" and place[1] == 1] == [(pytest.approx(0.03), 1)]
+
+
+def test_the_figure_is_drawn_where_all_are_far_below():
+    trials = [*TRIALS[:2], *(finished("local", 9, 0.3, setting=setting) for setting in (SLOW, FAST))]
+    runs = [
+        run
+        for seed in range(3)
+        for run in (finished("fedavg", seed, 0.5, setting=FAST), finished("local", seed, 0.1, setting=SLOW))
+    ]
+    study_of = made(*trials, *runs)
+    (axes,) = tuned.figure(study_of, tuned.tables(study_of)).axes
+    low, high = axes.get_xlim()
+    assert low < -0.4 < high

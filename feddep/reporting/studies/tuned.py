@@ -141,8 +141,10 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     reference = table["reference"].iloc[0]
     table = table[table["framework"] != reference].assign(significant=table["p_holm"] < SIGNIFICANT)
     near = table[table.groupby("framework")["mean_difference"].transform("min") > -FAR]
+    near = table if near.empty else near
     low, high = near[["low", "mean_difference"]].min(axis=None), near[["high", "mean_difference"]].max(axis=None)
-    limits = (low - 0.05 * (high - low), high + 0.05 * (high - low))
+    margin = 0.05 * (high - low) or FAR
+    limits = (low - margin, high + margin)
     names = sort_frameworks(table["framework"])
     places = list(dict.fromkeys(zip(table["dataset"], table["clients"], strict=True)))
     with drawing.style():
