@@ -28,8 +28,13 @@ def check_finite(what: str, loss: float, weights: Iterable[Tensor] = (), remedy:
     """
     if not math.isfinite(loss):
         raise DivergenceError(f"the loss of {what} is {loss}", remedy)
-    if not all(bool(torch.isfinite(each).all()) for each in weights):
+    if not all(_finite(each) for each in weights):
         raise DivergenceError(f"{what} has numbers that are not finite", remedy)
+
+
+def _finite(numbers: Tensor) -> bool:
+    """Whether all are; their sum, where it is finite, tells so in a fraction of the time."""
+    return math.isfinite(float(numbers.detach().sum())) or bool(torch.isfinite(numbers).all())
 
 
 @contextmanager

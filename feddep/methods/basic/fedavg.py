@@ -33,13 +33,21 @@ def train_on(
     return train_federated(task, model, boundary, clients, new_server=new_server)
 
 
-def new_client(task: Task, number: int, part: Part, boundary: Boundary, client: NewClient = Client, model: Any = None) -> Client:
+def new_client(
+    task: Task,
+    number: int,
+    part: Part,
+    boundary: Boundary,
+    client: NewClient = Client,
+    model: Any = None,
+    stream: str | None = None,
+) -> Client:
     """A client that trains and validates a ``model``, by default a new one, on its subgraph as it is.
 
-    Its random streams bear its number.
+    Its random streams bear the name ``stream``, by default its number.
     """
     graph, split = part
     model = task.new_model() if model is None else model
-    learner = Learner(graph, split.train, task.setting, task.seed, f"client{number}", task.device)
+    learner = Learner(graph, split.train, task.setting, task.seed, stream or f"client{number}", task.device)
     evaluator = Evaluator(graph, task.device, model.aggregation)
     return client(number, model, learner, evaluator, split, task.setting, boundary)

@@ -22,20 +22,17 @@ Here a client is a subgraph, and what it lacks are neighbours of its nodes at ot
 Embeddings, and the loss and the numbers of correct answers that clients report, are neither clipped nor noised.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Schema, schema_of
+from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.split import Split
 from feddep.methods.fedgnn import FedGNNParameters
-from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
+from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
 from feddep.methods.shared.noisy_client import NoisyClient
-from feddep.methods.shared.routing import Router, embedding_kinds, exchange
+from feddep.methods.shared.routing import embedding_kinds, exchange, match, name_kinds
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.learner import Learner
 from feddep.training.task import RunResult, Task
@@ -79,27 +76,3 @@ def new_client(
     privacy = Privacy(parameters.sigma * share, parameters.clip)
     noise = seeding.torch_generator(seed, f"client{number}", "noise", device=device)
     return NoisyClient(number, model, Learner(*trains_on), *rest, privacy=privacy, noise=noise)
-
-
-def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router:
-    """Let the third party find out whose embeddings go to whom, from names that it cannot read.
-
-    A node's name is a random number, the same at every client: it stands for a deterministic encryption under a key that all
-    clients have and the third party has not.
-    """
-    names = torch.from_numpy(seeding.generator(task.seed, "names").random(task.graph.num_nodes))
-    received = []
-    for i, own in enumerate(edges):
-        sent = {"own": names[own.nodes[own.endpoints]], "elsewhere": names[own.outside]}
-        received.append(boundary.cross(i, "up", names_of(i), sent) if len(own.outside) else sent)
-    return Router([each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received])
-
-
-def names_of(client: int) -> str:
-    """The kind of message with the names of a client's nodes that have neighbours elsewhere, and of those neighbours."""
-    return f"encrypted names from client {client}"
-
-
-def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, Schema]:
-    """What the messages with names hold."""
-    return {names_of(i): {"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)} for i, own in enumerate(edges)}

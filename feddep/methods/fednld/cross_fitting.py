@@ -8,6 +8,7 @@ distribution is as uncertain as a test node's, and who learns to read distributi
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
+from feddep.methods.basic.fedavg import new_client
 from feddep.methods.fednld import CrossFittingParameters
 from feddep.methods.framework import StepResult, by_client
 from feddep.training.evaluator import Evaluator
-from feddep.training.learner import Learner
 from feddep.training.task import Part, Task
 from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
@@ -79,12 +80,8 @@ def left_out(split: Split, fold: np.ndarray, k: int, folds: int) -> Split:
 
 def train(task: Task, parts: Sequence[Part], k: int, boundary: Boundary) -> Payload:
     """The weights of the k-th classifier, trained by FedAvg on ``parts``, at its best round on the clients' validation nodes."""
-    server, clients = Server(task.new_model().state_dict()), []
-    for i, (graph, split) in enumerate(parts):
-        model = task.new_model()
-        learner = Learner(graph, split.train, task.setting, task.seed, f"client{i}/fold{k}", task.device)
-        evaluator = Evaluator(graph, task.device, model.aggregation)
-        clients.append(Client(i, model, learner, evaluator, split, task.setting, boundary, KIND))
+    server, client = Server(task.new_model().state_dict()), partial(Client, kind=KIND)
+    clients = [new_client(task, i, part, boundary, client, stream=f"client{i}/fold{k}") for i, part in enumerate(parts)]
     best, weights = -1.0, server.weights
     rounds = track(range(task.setting.rounds), f"{task.name}: cross-fitting without fold {k}")
     for _, validation in federated_averaging(server, clients, rounds, client_weights=task.setting.client_weights):

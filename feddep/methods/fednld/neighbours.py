@@ -9,8 +9,8 @@ from sklearn.preprocessing import normalize
 from torch import Tensor
 
 from feddep.federation.boundary import Boundary, Schema
-from feddep.methods.fedgnn.fedgnn import match, name_kinds
 from feddep.methods.shared.cross_edges import CrossEdges
+from feddep.methods.shared.routing import match, name_kinds
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.task import Task
 from feddep.utils.seeding import generator

@@ -10,6 +10,8 @@ from feddep.federation.boundary import Boundary, Direction, Schema
 from feddep.methods.shared.cross_edges import CrossEdges
 from feddep.methods.shared.expansion import ExpandedSubgraph
 from feddep.nn.sage import GraphSAGE
+from feddep.training.task import Task
+from feddep.utils.seeding import generator
 
 
 class Router:
@@ -42,6 +44,30 @@ class Router:
         """The rows that each client asked for, from the rows that each client published."""
         table = torch.cat(list(embeddings))
         return [table[torch.from_numpy(rows).to(table.device)] for rows in self._rows]
+
+
+def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router:
+    """Let the third party find out whose embeddings go to whom, from names that it cannot read.
+
+    A node's name is a random number, the same at every client: it stands for a deterministic encryption under a key that all
+    clients have and the third party has not.
+    """
+    names = torch.from_numpy(generator(task.seed, "names").random(task.graph.num_nodes))
+    received = []
+    for i, own in enumerate(edges):
+        sent = {"own": names[own.nodes[own.endpoints]], "elsewhere": names[own.outside]}
+        received.append(boundary.cross(i, "up", names_of(i), sent) if len(own.outside) else sent)
+    return Router([each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received])
+
+
+def names_of(client: int) -> str:
+    """The kind of message with the names of a client's nodes that have neighbours elsewhere, and of those neighbours."""
+    return f"encrypted names from client {client}"
+
+
+def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, Schema]:
+    """What the messages with names hold."""
+    return {names_of(i): {"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)} for i, own in enumerate(edges)}
 
 
 def upward(client: int, level: int) -> str:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from feddep.federation.boundary import Boundary
-from feddep.methods.fedgnn import fedgnn
+from feddep.methods.shared import routing
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph
 from feddep.methods.shared.noisy_client import NoisyClient
@@ -33,7 +33,7 @@ def test_it_counts_names_once_and_embeddings_for_each_convolution_in_every_round
     expected = {}
     for i, edges in enumerate(cross_edges(task)):
         own, elsewhere = len(edges.endpoints), len(edges.outside)
-        expected[i, "up", fedgnn.names_of(i)] = (1, 8 * (own + elsewhere))
+        expected[i, "up", routing.names_of(i)] = (1, 8 * (own + elsewhere))
         for level in range(2):
             expected[i, "up", upward(i, level)] = (times, times * own * width)
             expected[i, "down", downward(i, level)] = (times, times * elsewhere * width)
@@ -56,14 +56,14 @@ def test_the_third_party_matches_names_that_say_nothing_of_the_nodes(monkeypatch
         return cross(self, client, direction, kind, payload)
 
     monkeypatch.setattr(Boundary, "cross", recording)
-    boundary = Boundary(fedgnn.name_kinds(all_edges))
-    router = fedgnn.match(task, boundary, all_edges)
+    boundary = Boundary(routing.name_kinds(all_edges))
+    router = routing.match(task, boundary, all_edges)
     # Everybody gets the rows of exactly the nodes that the global graph joins to theirs.
     ids = [torch.from_numpy(edges.nodes[edges.endpoints]).unsqueeze(1) for edges in all_edges]
     for edges, rows in zip(all_edges, router.deliver(ids), strict=True):
         np.testing.assert_array_equal(rows.squeeze(1), edges.outside)
     for i, edges in enumerate(all_edges):
-        own = messages[fedgnn.names_of(i)]["own"].numpy()
+        own = messages[routing.names_of(i)]["own"].numpy()
         assert ((own >= 0) & (own < 1)).all()
         ranks = np.argsort(np.argsort(own))
         assert abs(np.corrcoef(ranks, edges.endpoints)[0, 1]) < 0.5  # an order that told of ids would give 1
