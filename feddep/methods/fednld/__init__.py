@@ -2,7 +2,7 @@
 
 Each node v of a client has a distribution p_v over classes, predicted by classifiers that were trained by FedAvg on other
 training nodes (:mod:`feddep.methods.fednld.cross_fitting`).  For its missing neighbours' distributions stand those of similar
-nodes of the same client, or the answers of the clients that own the neighbours, each of which is private by randomised response
+nodes of the same client, or the answers of the clients that own the neighbours, which are private by randomised response
 (:mod:`feddep.methods.fednld.neighbours`).  A softmax regression, trained by FedAvg, reads p_v and these
 (:mod:`feddep.methods.fednld.fednld`).
 """
@@ -39,9 +39,11 @@ class FedNLDParameters(CrossFittingParameters):
 class FedNLDAnswersParameters(FedNLDParameters):
     """Those of FedNLD, and how private answers are."""
 
+    exchanges: Annotated[int, Field(ge=1, le=10)] = 1
+    """answers that each node's owner gives; each but the first is what the regression predicts that has read those before it"""
     epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
-    """ε of the local differential privacy of an answer, which is drawn once for each node and is the same for all who ask; null:
-    the true answer"""
+    """ε of the local differential privacy of a node's answers together, which are drawn once for each node and are the same for
+    all who ask; null: the true answers"""
 
 
 CROSS_FITTING = Step(

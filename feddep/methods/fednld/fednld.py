@@ -8,6 +8,8 @@ It reads, side by side,
 
 where p_v is v's cross-fitted distribution, q_v the mean over its proxies, c_v the number of its missing neighbours and a_v the
 mean of the answers for them.  It starts as the prediction itself, with the identity for log p_v and zero for all else.
+Where owners answer more than once, a regression is trained after each exchange, on the answers of all so far; what it predicts
+is what is answered in the next.  The last one is the run's classifier.
 
 The global graph is classified as if one client held all of it: nobody lacks a neighbour, so c_v and a_v are zero.
 """
@@ -18,6 +20,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, schema_of
@@ -27,7 +30,7 @@ from feddep.graph.graph import Graph
 from feddep.methods.feddep.pretraining import without_edges
 from feddep.methods.fednld import FedNLDAnswersParameters, FedNLDParameters
 from feddep.methods.fednld.cross_fitting import NO_FOLD, classifiers, predict
-from feddep.methods.fednld.neighbours import answer_kinds, answers, lacking, proxies
+from feddep.methods.fednld.neighbours import Answers, answer_kinds, lacking, proxies
 from feddep.methods.framework import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import MLP
@@ -66,15 +69,29 @@ def run_fednld_counts(task: Task, parameters: FedNLDParameters, steps: Mapping[s
 
 
 def run_fednld_answers(task: Task, parameters: FedNLDAnswersParameters, steps: Mapping[str, StepResult]) -> RunResult:
-    """FedNLD where clients know their nodes' missing neighbours and ask their owners once."""
+    """FedNLD where clients know their nodes' missing neighbours and ask their owners."""
     own, whole = _inputs(task, parameters, steps["pretrain"])
     edges, classes = cross_edges(task), task.graph.num_classes
     boundary = Boundary(answer_kinds(edges, classes))
-    told = answers(task, boundary, edges, steps["pretrain"].of_clients("predictions"), parameters.epsilon)
-    scales = [np.log1p(lacking(each)) for each in edges]
-    own = [np.hstack([known, a, scale * a]) for known, a, scale in zip(own, told, scales, strict=True)]
-    result = _train(task, parameters, own, np.hstack([whole, np.zeros((len(whole), 2 * classes), dtype=whole.dtype)]))
-    return dataclasses.replace(result, ledger=merged(boundary.ledger.rows(), result.ledger))
+    epsilon = None if parameters.epsilon is None else parameters.epsilon / parameters.exchanges
+    owners, scales = Answers(task, boundary, edges, epsilon), [np.log1p(lacking(each)) for each in edges]
+    predictions, trained = steps["pretrain"].of_clients("predictions"), []
+    for _ in range(parameters.exchanges):
+        told = owners.ask(predictions)
+        own = [np.hstack([known, a, scale * a]) for known, a, scale in zip(own, told, scales, strict=True)]
+        whole = np.hstack([whole, np.zeros((len(whole), 2 * classes), dtype=whole.dtype)])
+        trained.append(_train(task, parameters, own, whole))
+        predictions = _predicted(task, trained[-1].weights(), own)
+    return dataclasses.replace(trained[-1], ledger=merged(boundary.ledger.rows(), *(each.ledger for each in trained)))
+
+
+@torch.no_grad()
+def _predicted(task: Task, weights: Mapping[str, Tensor], own: Sequence[np.ndarray]) -> list[Tensor]:
+    """Log-probabilities of each client's nodes by a regression on their inputs, shape (n_i, C)."""
+    regression = SoftmaxRegression(own[0].shape[1], task.graph.num_classes).to(task.device)
+    regression.load_state_dict(weights)
+    graphs = [with_inputs(graph, inputs) for (graph, _), inputs in zip(task.subgraphs(), own, strict=True)]
+    return [Evaluator(graph, task.device).logits(regression).log_softmax(dim=1) for graph in graphs]
 
 
 def _inputs(task: Task, parameters: FedNLDParameters, step: StepResult) -> tuple[list[np.ndarray], np.ndarray]:

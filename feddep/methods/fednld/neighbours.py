@@ -46,34 +46,43 @@ def proxies(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def answers(
-    task: Task, boundary: Boundary, edges: Sequence[CrossEdges], predictions: Sequence[Tensor], epsilon: float | None
-) -> list[np.ndarray]:
-    """Mean answer over the missing neighbours of each client's nodes, shape (n_i, C), zeros for a node that lacks none.
+class Answers:
+    """What the owners of missing neighbours answer, by way of the server, to who holds the other ends of their edges."""
 
-    Each client draws one answer for each of its nodes that has neighbours elsewhere: the most probable class, by randomised
-    response.  The server passes it on to all who ask for the node, by a name that it cannot read.
+    def __init__(self, task: Task, boundary: Boundary, edges: Sequence[CrossEdges], epsilon: float | None) -> None:
+        """Match the names of the nodes that have neighbours elsewhere.
 
-    Args:
-        task: the task.
-        boundary: the clients' boundary.
-        edges: each client's edges to others.
-        predictions: log p of each client's nodes, shape (n_i, C).
-        epsilon: ε of an answer; none for the true one.
-    """
-    classes = task.graph.num_classes
-    sent = []
-    for i, (own, log_p) in enumerate(zip(edges, predictions, strict=True)):
-        likely = log_p[own.endpoints].argmax(dim=1).cpu().numpy()
-        if epsilon is not None:
-            likely = randomised_response(likely, classes, epsilon, generator(task.seed, f"client{i}", "answers"))
-        told = torch.eye(classes)[torch.from_numpy(likely)]
-        sent.append(boundary.cross(i, "up", answers_of(i), {"answers": told})["answers"] if len(told) else told)
-    found = []
-    for i, (own, rows) in enumerate(zip(edges, match(task, boundary, edges).deliver(sent), strict=True)):
-        received = boundary.cross(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
-        found.append((own.links @ received.numpy()) / np.maximum(lacking(own), 1))
-    return found
+        Args:
+            task: the task.
+            boundary: the clients' boundary.
+            edges: each client's edges to others.
+            epsilon: ε of an answer; none for true ones.
+        """
+        self.boundary, self.edges, self.epsilon, self.classes = boundary, edges, epsilon, task.graph.num_classes
+        self._random = [generator(task.seed, f"client{i}", "answers") for i in range(len(edges))]
+        self._routing = match(task, boundary, edges)
+
+    def ask(self, predictions: Sequence[Tensor]) -> list[np.ndarray]:
+        """Mean answer over the missing neighbours of each client's nodes, shape (n_i, C), zeros for a node that lacks none.
+
+        Each client draws one answer for each of its nodes that has neighbours elsewhere: the most probable class, by randomised
+        response.  The server passes it on to all who ask for the node, by a name that it cannot read.
+
+        Args:
+            predictions: log p of each client's nodes, shape (n_i, C).
+        """
+        sent = []
+        for i, (own, log_p) in enumerate(zip(self.edges, predictions, strict=True)):
+            likely = log_p[own.endpoints].argmax(dim=1).cpu().numpy()
+            if self.epsilon is not None:
+                likely = randomised_response(likely, self.classes, self.epsilon, self._random[i])
+            told = torch.eye(self.classes)[torch.from_numpy(likely)]
+            sent.append(self.boundary.cross(i, "up", answers_of(i), {"answers": told})["answers"] if len(told) else told)
+        found = []
+        for i, (own, rows) in enumerate(zip(self.edges, self._routing.deliver(sent), strict=True)):
+            received = self.boundary.cross(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
+            found.append((own.links @ received.numpy()) / np.maximum(lacking(own), 1))
+        return found
 
 
 def lacking(own: CrossEdges) -> np.ndarray:

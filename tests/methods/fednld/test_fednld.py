@@ -90,7 +90,7 @@ def test_true_answers_are_the_mean_of_the_missing_neighbours_classes(task):
     edges, classes = cross_edges(task), task.graph.num_classes
     log_p = torch.randn(task.graph.num_nodes, classes, generator=torch.Generator().manual_seed(0)).log_softmax(1)
     boundary = Boundary(neighbours.answer_kinds(edges, classes))
-    found = neighbours.answers(task, boundary, edges, [log_p[each.nodes] for each in edges], None)
+    found = neighbours.Answers(task, boundary, edges, None).ask([log_p[each.nodes] for each in edges])
     likely = log_p.argmax(dim=1).numpy()
     owner = task.partition.client
     for own, rows in zip(edges, found, strict=True):
@@ -113,7 +113,7 @@ def test_everybody_who_asks_for_a_node_gets_the_same_answer():
             return super().cross(client, direction, kind, payload)
 
     even = [torch.zeros(len(each.nodes), classes) for each in edges]
-    neighbours.answers(task, Listening(neighbours.answer_kinds(edges, classes)), edges, even, 0.5)
+    neighbours.Answers(task, Listening(neighbours.answer_kinds(edges, classes)), edges, 0.5).ask(even)
     assert len(heard) > 10
     assert all(len(answers) == 1 for answers in heard.values())
     assert len(set.union(*heard.values())) > 1
@@ -138,3 +138,38 @@ def test_without_proxies_and_answers_it_reads_the_prediction_alone():
     assert weights["layer0.weight"].shape == (4, 4)
     assert run_on(task_of("fednld_counts"), "fednld_counts").weights()["layer0.weight"].shape == (16, 4)
     assert run_on(task_of("fednld_answers"), "fednld_answers").weights()["layer0.weight"].shape == (16, 4)
+
+
+def test_each_exchange_answers_what_the_regression_before_it_predicts(monkeypatch):
+    asked, budgets = [], []
+    ask = neighbours.Answers.ask
+
+    def listen(owners, predictions):
+        asked.append(predictions)
+        budgets.append(owners.epsilon)
+        return ask(owners, predictions)
+
+    monkeypatch.setattr(neighbours.Answers, "ask", listen)
+    task = task_of("fednld_answers")
+    result = run_on(task, "fednld_answers", exchanges=3, epsilon=6.0, proxies=0)
+    assert budgets == [2.0, 2.0, 2.0]
+    first, second, third = asked
+    step = steps_of("fednld_answers", task, parameters_of("fednld_answers", proxies=0))["pretrain"]
+    assert all(torch.equal(a, b) for a, b in zip(first, step.of_clients("predictions"), strict=True))
+    for before, after in ((first, second), (second, third)):
+        assert not all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+        assert all(torch.allclose(each.exp().sum(dim=1), torch.ones(len(each))) for each in after)
+    classes = task.graph.num_classes
+    assert result.weights()["layer0.weight"].shape == (7 * classes, classes)
+
+
+def test_answers_cross_once_an_exchange_and_names_once():
+    task = task_of("fednld_answers")
+    once, thrice = (run_on(task, "fednld_answers", exchanges=k).ledger for k in (1, 3))
+    sent = [{(row["client"], row["direction"], row["kind"]): row["bytes"] for row in ledger} for ledger in (once, thrice)]
+    assert sent[0].keys() == sent[1].keys()
+    for place, size in sent[0].items():
+        if place[2].startswith("answers"):
+            assert sent[1][place] == 3 * size
+        if place[2].startswith("encrypted names"):
+            assert sent[1][place] == size
