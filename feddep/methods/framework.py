@@ -7,8 +7,9 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from feddep.training.setting import EncoderName
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
@@ -88,7 +89,7 @@ class Step:
             return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
 
 
-ANY_ENCODER = ("sage", "closed", "gcn", "gat", "mlp")
+ANY_ENCODER: tuple[str, ...] = get_args(EncoderName)
 """For a framework that trains whatever classifier the setting names."""
 
 
