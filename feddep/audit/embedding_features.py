@@ -8,7 +8,6 @@ each pair of nodes as if joined to each other only, and as if isolated, and meas
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from feddep.audit.pairs import Pairs
 from feddep.audit.updates import Convolution, convolutions, cosines
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import PretrainingParameters
-from feddep.methods.feddep.pretraining import embeddings_of, setting_of, train_gnn, without_edges
+from feddep.methods.feddep.pretraining import embeddings_of, prepared, train_gnn
 from feddep.methods.framework import StepResult, by_client
 from feddep.nn.embedding import EmbeddingGNN
 from feddep.training.task import Task
@@ -153,8 +152,7 @@ def embed_pairs(encoder: EmbeddingGNN, graph: Graph, nodes: np.ndarray, joined: 
 
 def train_encoders(task: Task, parameters: PretrainingParameters) -> tuple[list[EmbeddingGNN], StepResult]:
     """Every client's own encoder, and the step's result, the same as :func:`feddep.methods.feddep.pretraining.embed` gives."""
-    task = replace(task, setting=setting_of(parameters, task.setting))
-    clients = [(graph if parameters.depth else without_edges(graph), split) for graph, split in task.subgraphs()]
+    task, clients = prepared(task, task.subgraphs(), parameters)
     encoders = [train_gnn(task, client, parameters, f"client{i}") for i, client in enumerate(clients)]
     embeddings = [embeddings_of(encoder, graph, task.device) for encoder, (graph, _) in zip(encoders, clients, strict=True)]
     return encoders, StepResult(by_client(embeddings=embeddings))

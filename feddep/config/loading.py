@@ -1,6 +1,5 @@
 """Reading a configuration: validated, completed with defaults, every mistake named in one sentence."""
 
-import difflib
 import functools
 import json
 import math
@@ -394,10 +393,6 @@ def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict
 
 def _framework_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a framework, ``given`` over the defaults; a parameter may have a value by dataset."""
-    known = registry.frameworks()
-    if name not in known:
-        nearest = ", ".join(difflib.get_close_matches(name, known, cutoff=0))
-        raise ConfigError(f"frameworks.{name} is not a known framework; of the {len(known)} that are, the nearest are {nearest}")
     model, path = registry.find(name).parameters, ("frameworks", name)
     by_dataset = {key: value for key, value in given.items() if isinstance(value, Mapping)}
     alike = {key: value for key, value in given.items() if key not in by_dataset}

@@ -6,7 +6,6 @@ FedSage+ has two exchanges for each federated epoch of its generators: clients s
 and the gradients that these answer with, which the server adds up (:mod:`feddep.methods.fedsage.cross_client`).
 """
 
-import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,17 +17,14 @@ from feddep.federation.boundary import Boundary, Payload, Schema, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.methods import registry
 from feddep.methods.basic import fedavg
-from feddep.methods.feddep import FedDEPParameters, mending, pretraining
-from feddep.methods.feddep.classifier import MendedEvaluator
+from feddep.methods.feddep import FedDEPParameters, classifier, mending, pretraining
+from feddep.methods.feddep.generation import nearest_in
 from feddep.methods.feddep.prototypes import Prototypes, find_prototypes
-from feddep.methods.fedsage import NeighGenParameters
-from feddep.methods.fedsage.cross_client import Respondent, gradients_for, is_of_features, request_of
-from feddep.methods.fedsage.mended_subgraph import MendedSubgraph
-from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, new_neighgen
+from feddep.methods.fedsage import NeighGenParameters, cross_client, fedsage_plus
+from feddep.methods.fedsage.cross_client import Respondent, gradients_for, request_of, summed
+from feddep.methods.fedsage.mended_subgraph import mended_subgraph
+from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, batch_size, new_neighgen
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.nn.encoders import ENCODERS
-from feddep.nn.fused import MendedTable
-from feddep.training.learner import Learner
 from feddep.training.task import Part, Task
 
 PROTOTYPES = "prototypes"
@@ -156,26 +152,19 @@ def _prototypes(task: Task, parameters: FedDEPParameters) -> int:
 
 def _find_prototypes(member: Member, kept: None, received: Payloads) -> tuple[Prototypes, Payloads]:
     task, parameters = member.task, member.parameters
-    graph, split = member.part
-    pretrained = dataclasses.replace(task, setting=pretraining.setting_of(parameters, task.setting))
-    learned_from = graph if parameters.depth else pretraining.without_edges(graph)
-    embeddings = pretraining.pretrain(pretrained, (learned_from, split), parameters, member.number)
+    pretrained, [part] = pretraining.prepared(task, [member.part], parameters)
+    embeddings = pretraining.pretrain(pretrained, part, parameters, member.number)
     count, name = _prototypes(task, parameters), f"client{member.number}"
     found = find_prototypes(embeddings, count, parameters.clustering, task.seed, name)
     return found, {PROTOTYPES: {"embeddings": found.embeddings}}
 
 
 def _feddep_client(member: Member, boundary: Boundary, kept: Prototypes, received: Payloads) -> Client:
-    task, parameters, number, (graph, split) = member.task, member.parameters, member.number, member.part
-    others = {j: received[of_sender(PROTOTYPES, j)]["embeddings"] for j in member.others}
-    shared = [{**others, number: kept.embeddings}[j] for j in range(member.clients)]
-    impaired, search = impair_client(task, parameters, number, member.part), mending.nearest_of_others(shared, number)
-    mended, *_ = mending.mend(task, parameters, number, member.part, impaired, kept.of_nodes, search)
-    model = mending.new_classifier(task, parameters)
-    table = MendedTable(graph.features, mended, graph.degrees)
-    learner = Learner(graph, split.train, task.setting, task.seed, f"client{number}", task.device, table)
-    evaluator = MendedEvaluator(graph, model, mended, task.device)
-    return Client(number, model, learner, evaluator, split, task.setting, boundary)
+    task, parameters, number, part = member.task, member.parameters, member.number, member.part
+    search = nearest_in([received[of_sender(PROTOTYPES, j)]["embeddings"] for j in member.others])
+    impaired = impair_client(task, parameters, number, part)
+    mended, *_ = mending.mend(task, parameters, number, part, impaired, kept.of_nodes, search)
+    return classifier.new_client(task, parameters, number, part, mended, boundary)
 
 
 def _asking_epochs(parameters: NeighGenParameters, clients: int) -> int:
@@ -190,34 +179,24 @@ def _fedsage_exchanges(parameters: NeighGenParameters, clients: int) -> list[Exc
 
 
 def _sampled(task: Task, parameters: NeighGenParameters) -> list[int]:
-    """Number of nodes that each client samples in an epoch, as its request has so many embeddings."""
-    impaired = [impair_client(task, parameters, i, part) for i, part in enumerate(task.subgraphs())]
-    return [min(parameters.generator_batch, len(each.kept)) for each in impaired]
-
-
-def _fedsage_messages(task: Task, parameters: NeighGenParameters, sizes: Sequence[int]) -> dict[str, Schema]:
-    weights = schema_of(new_neighgen(task, parameters, "server").generator)
-    kinds: dict[str, Schema] = {}
-    for i, sampled in enumerate(sizes):
-        kinds[request_of(i)] = {**weights, "embeddings": (sampled, parameters.embedding)}
-        kinds[gradients_for(i)] = {name: shape for name, shape in weights.items() if is_of_features(name)}
-    return kinds
+    """Number of nodes that each client samples in an epoch."""
+    return [batch_size(parameters, impair_client(task, parameters, i, part)) for i, part in enumerate(task.subgraphs())]
 
 
 def _ask(member: Member, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads) -> tuple[Any, Payloads]:
-    """Take the step of the epoch before, begin the next, and ask the others for their gradients."""
+    """Finish the epoch before, begin the next, and ask the others for their gradients."""
     respondent = (
         Respondent(member.task, member.parameters, member.number, member.task.graph.features) if kept is None else kept[1]
     )
     trainer = _after_last_epoch(member, kept, received)
-    return (trainer, respondent), {request_of(member.number): _next_request(trainer)}
+    return (trainer, respondent), {request_of(member.number): trainer.begin()}
 
 
 def _after_last_epoch(member: Member, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads) -> NeighGenTrainer:
     """The trainer of the client's NeighGen as the epoch before left it; of the first, as the local epochs did."""
     if kept is not None:
         trainer = kept[0]
-        trainer.step(lambda request: received[gradients_for(member.number)])
+        trainer.finish(received[gradients_for(member.number)])
         return trainer
     task, parameters, number = member.task, member.parameters, member.number
     impaired, neighgen = impair_client(task, parameters, number, member.part), new_neighgen(task, parameters, f"client{number}")
@@ -226,18 +205,6 @@ def _after_last_epoch(member: Member, kept: tuple[NeighGenTrainer, Respondent] |
     for _ in range(parameters.generator_local_epochs + alone):
         trainer.step()
     return trainer
-
-
-def _next_request(trainer: NeighGenTrainer) -> Payload:
-    """What the next step asks of others.  The step is tried on a copy; it is taken, with the same draws, with their gradients."""
-    asked: Payload = {}
-
-    def note(request: Mapping[str, Any]) -> Payload:
-        asked.update({name: tensor.clone() for name, tensor in request.items()})
-        return {}
-
-    copy.deepcopy(trainer).step(note)
-    return asked
 
 
 def _answer(
@@ -249,24 +216,22 @@ def _answer(
 
 def _add_up(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]:
     """To each client the sum of the gradients that all others have sent for it, added in the order of their numbers."""
-    sums = {}
-    for i in range(len(sent)):
-        first, *more = (payloads[gradients_for(i)] for j, payloads in enumerate(sent) if j != i)
-        for gradients in more:
-            for name, gradient in gradients.items():
-                first[name].add_(gradient)
-        sums[i] = {gradients_for(i): boundary.cross(i, "down", gradients_for(i), first)}
-    return sums
+
+    def sum_for(i: int) -> Payloads:
+        kind = gradients_for(i)
+        total = summed(payloads[kind] for j, payloads in enumerate(sent) if j != i)
+        return {kind: boundary.cross(i, "down", kind, total)}
+
+    return {i: sum_for(i) for i in range(len(sent))}
 
 
 def _fedsage_client(
     member: Member, boundary: Boundary, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads
 ) -> Client:
-    task, number, (graph, split) = member.task, member.number, member.part
+    graph, split = member.part
     generated = _after_last_epoch(member, kept, received).mend()
-    mended = MendedSubgraph(graph, generated["owner"], generated["features"], ENCODERS[task.setting.encoder].aggregation)
-    learner = Learner(mended.graph, split.train, task.setting, task.seed, f"client{number}", task.device, mended.table)
-    return Client(number, task.new_model(), learner, mended, split, task.setting, boundary)
+    mended = mended_subgraph(member.task, graph, generated["owner"], generated["features"])
+    return fedsage_plus.new_client(member.task, member.number, mended, split, boundary)
 
 
 def _plain_model(task: Task, parameters: Any) -> nn.Module:
@@ -277,5 +242,5 @@ _FEDDEP = Exchange(_find_prototypes, lambda number, clients: [PROTOTYPES], _rela
 _DEPLOYED = {
     "fedavg": Deployed(_plain_model, _fedavg_client),
     "feddep": Deployed(mending.new_classifier, _feddep_client, lambda parameters, clients: [_FEDDEP], _prototypes_schema),
-    "fedsage_plus": Deployed(_plain_model, _fedsage_client, _fedsage_exchanges, _fedsage_messages, _sampled),
+    "fedsage_plus": Deployed(_plain_model, _fedsage_client, _fedsage_exchanges, cross_client.messages, _sampled),
 }

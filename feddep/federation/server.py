@@ -5,17 +5,18 @@ from collections.abc import Sequence
 import torch
 
 from feddep.federation.boundary import Payload
+from feddep.utils.errors import PartitionError
 
 
 def weighted_mean(payloads: Sequence[Payload], weights: Sequence[float]) -> Payload:
     """Σ wᵢ pᵢ / Σ wᵢ for each tensor of the payloads (FedAvg: McMahan et al., 2017, Algorithm 1).
 
     Raises:
-        ValueError: if the weights do not add up to a positive number.
+        PartitionError: if the weights do not add up to a positive number.
     """
     total = float(sum(weights))
     if total <= 0:
-        raise ValueError(f"the weights {list(weights)} add up to {total}; some client needs training nodes")
+        raise PartitionError(f"the weights {list(weights)} add up to {total}; some client needs training nodes")
     mean = {name: torch.zeros_like(tensor) for name, tensor in payloads[0].items()}
     for payload, weight in zip(payloads, weights, strict=True):
         for name, tensor in payload.items():

@@ -84,10 +84,14 @@ def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition
         PartitionError: if the graph has too few nodes for so many clients and this delta.
     """
     _check(graph.num_nodes, clients, delta)  # before the Louvain method, which takes its time
-    communities = find_communities(graph, seed)
-    partition = deal(communities, clients, delta)
+    return along_communities(graph, find_communities(graph, seed), clients, delta)
+
+
+def along_communities(graph: Graph, communities: np.ndarray, clients: int, delta: int) -> Partition:
+    """Divide a graph by :func:`deal`; the facts have the number of communities and their modularity, too."""
+    dealt = deal(communities, clients, delta)
     found = {"communities": int(communities.max()) + 1, "modularity": modularity(graph, communities)}
-    return Partition(partition.client, clients, {**found, **partition.facts})
+    return Partition(dealt.client, clients, {**found, **dealt.facts})
 
 
 def find_communities(graph: Graph, seed: int) -> np.ndarray:

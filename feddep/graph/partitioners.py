@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition, deal, louvain, modularity
+from feddep.graph.partition import Partition, along_communities, louvain
 from feddep.utils.errors import PartitionError
 from feddep.utils.seeding import derive_seed, generator
 
@@ -55,14 +55,9 @@ def divide(
         raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be divided among 1 to {n} clients")
     facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
     if method == "louvain":
-        communities = igraph_communities(graph, seed)
-        dealt = deal(communities, clients, delta)
-        found: dict[str, Any] = {
-            "engine": engine,
-            "communities": int(communities.max()) + 1,
-            "modularity": modularity(graph, communities),
-        }
-        return Partition(dealt.client, clients, {**facts, **found, **dealt.facts})
+        found = along_communities(graph, igraph_communities(graph, seed), clients, delta)
+        facts["engine"] = engine
+        return Partition(found.client, clients, {**facts, **found.facts})
     if method == "dirichlet":
         owner = with_label_skew(graph, clients, seed, beta)
     else:

@@ -7,8 +7,9 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from feddep.training.setting import EncoderName
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
@@ -44,6 +45,11 @@ def by_client(**tensors: "Sequence[Tensor]") -> "dict[str, Tensor]":
     return {f"client{i}.{name}": tensor for name, sequence in tensors.items() for i, tensor in enumerate(sequence)}
 
 
+def _lower(*parameters: str) -> str:
+    """What may help where training with the setting's optimiser diverges."""
+    return f"lower {', '.join(['learning_rate', *parameters])} or weight_decay"
+
+
 @dataclass(frozen=True)
 class Step:
     """A computation whose result is cached, and all that the result depends on.
@@ -77,11 +83,13 @@ class Step:
 
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
         inputs = {stage: results[stage] for stage in self.needs}
-        with divergence_named(f"step {self.name} of {task.name}", task, "other features may help (key datasets.NAME.features)"):
+        features = "other features may help (key datasets.NAME.features)"
+        remedy = _lower() if "learning_rate" in self.setting else features
+        with divergence_named(f"step {self.name} of {task.name}", task, remedy):
             return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
 
 
-ANY_ENCODER = ("sage", "closed", "gcn", "gat", "mlp")
+ANY_ENCODER: tuple[str, ...] = get_args(EncoderName)
 """For a framework that trains whatever classifier the setting names."""
 
 
@@ -143,7 +151,7 @@ class Framework:
 
         results = run_steps(task, parameters, self.steps(parameters))
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
-        with divergence_named(self.name, task, f"lower {', '.join(['learning_rate', *own])} or weight_decay"):
+        with divergence_named(self.name, task, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)
         ledger = merged(*(step.ledger for step in results.values()), result.ledger)
         return dataclasses.replace(result, ledger=ledger)

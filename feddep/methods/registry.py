@@ -1,5 +1,6 @@
 """All frameworks, collected from the methods: each is a package in this folder whose ``__init__.py`` has ``FRAMEWORKS``."""
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Mapping
@@ -28,11 +29,12 @@ def find(name: str) -> Framework:
     """The framework of that name.
 
     Raises:
-        ConfigError: if there is none.
+        ConfigError: if there is none; the sentence has the nearest names.
     """
     known = frameworks()
     if name not in known:
-        raise ConfigError(f"frameworks.{name} is not a known framework; known are {', '.join(known)}")
+        nearest = ", ".join(difflib.get_close_matches(name, known, cutoff=0))
+        raise ConfigError(f"frameworks.{name} is not a known framework; of the {len(known)} that are, the nearest are {nearest}")
     return known[name]
 
 

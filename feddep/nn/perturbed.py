@@ -15,8 +15,8 @@ from feddep.nn.sparse import SparseMatrix
 from feddep.utils.errors import DivergenceError
 
 Aggregation = Literal["gin", "gcn"]
-_ROWS = 2**14
-"""Most rows of a layer that are computed at a time; a mini-batch has fewer."""
+ROWS = 2**14
+"""Most nodes that are encoded, passed through a layer or decoded at a time where nothing is learned; a mini-batch has fewer."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class PerturbedMessagePassing(nn.Module):
         if self.design.order == "noise_first":
             hidden = hidden.detach()
         size = blocks.sizes[blocks.hops - layer]
-        pieces = (slice(start, min(start + _ROWS, size)) for start in range(0, size, _ROWS))
+        pieces = (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
         return stacked((self._rows(hidden, blocks, degrees, layer, rows, weight, generator) for rows in pieces), size)
 
     def _rows(

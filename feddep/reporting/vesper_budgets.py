@@ -12,7 +12,7 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.graph.split import PARTS
 from feddep.methods import registry, vesper
 from feddep.methods.vesper import PerturbedParameters, VerticalParameters
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale, public_facts
+from feddep.methods.vesper.noise_budget import AGGREGATIONS, delta_of, noise_scale, public_facts
 from feddep.methods.vesper.promises import promised_epsilon
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
@@ -95,7 +95,7 @@ def _sizes(dataset: Mapping[str, Any], delta: float | None) -> tuple[int, int]:
 @functools.cache
 def _budget(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> Budget:
     """The same from public sizes; kept, as seeds and much that differs between runs change nothing."""
-    delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
+    delta = delta_of(parameters, edges)
     epsilon, theta = parameters.epsilon, noise_for_run(nodes, edges, setting, parameters, aggregation)
 
     def spent(accountant: str) -> float | None:
@@ -112,9 +112,8 @@ def noise_for_run(nodes: int, edges: int, setting: Setting, parameters: Perturbe
     """What :func:`feddep.methods.vesper.noise_budget.noise_scale` finds, faster for many budgets by the paper's account."""
     if parameters.epsilon is None or parameters.accountant != PAPER:
         return noise_scale(nodes, edges, setting, parameters, aggregation)
-    delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
     search = _Shared(public_facts(nodes, setting, parameters, aggregation), parameters.epsilon)
-    return noise_for(search, parameters.epsilon, delta, edges)
+    return noise_for(search, parameters.epsilon, delta_of(parameters, edges), edges)
 
 
 class _Shared:

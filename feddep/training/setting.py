@@ -7,6 +7,9 @@ from pydantic import Field
 
 from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
 
+EncoderName = Literal["sage", "closed", "gcn", "gat", "mlp"]
+"""The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has their classes."""
+
 
 class Setting(Parameters):
     """Model and optimisation, the same for every framework of a table."""
@@ -28,7 +31,7 @@ class Setting(Parameters):
     client_weights: Literal["nodes", "equal"] = "nodes"
     """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al., 2017), or `equal`, 1/M, as in
     FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
-    encoder: Literal["sage", "closed", "gcn", "gat", "mlp"] = "sage"
+    encoder: EncoderName = "sage"
     """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `closed`, those of FedDEP's own
     classifier, in which a node counts among its neighbours, `gcn`, `gat`, or `mlp`, which sees no edges"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2

@@ -24,7 +24,7 @@ class DataError(FeddepError):
 
 
 class PartitionError(FeddepError):
-    """A graph cannot be split to the number of clients that was asked for."""
+    """A graph cannot be split to the number of clients that was asked for, or clients lack nodes to train or validate on."""
 
 
 class WorkflowEndedError(FeddepError):

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.federation.server import Server, weighted_mean
+from feddep.utils.errors import PartitionError
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=6).filter(sum), st.integers(0, 2**16))
@@ -21,7 +22,7 @@ def test_equal_weights_stay_as_they_are_and_clients_without_nodes_do_not_count()
 
 
 def test_no_training_nodes_at_all_is_an_error():
-    with pytest.raises(ValueError, match="needs training nodes"):
+    with pytest.raises(PartitionError, match="needs training nodes"):
         weighted_mean([{"w": torch.zeros(1)}], [0])
 
 

@@ -124,5 +124,6 @@ def test_a_client_without_validation_nodes_is_a_clear_error():
 
 def test_names():
     assert {"global", "local", "fedavg"} <= set(NAMES)
-    with pytest.raises(ConfigError, match=r"frameworks\.fedquick is not a known framework; known are .*fedavg"):
-        registry.find("fedquick")
+    nearest = rf"frameworks\.fedavgg is not a known framework; of the {len(NAMES)} that are, the nearest are .*\bfedavg\b"
+    with pytest.raises(ConfigError, match=nearest):
+        registry.find("fedavgg")

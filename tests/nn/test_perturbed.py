@@ -194,7 +194,7 @@ def test_rows_have_length_one_and_the_layers_can_be_computed_in_pieces(design, m
     found = extractor(encodings, blocks, blocks.degrees)
     lengths = torch.cat(found).norm(dim=1)
     assert ((lengths - 1).abs() < 1e-5).logical_or(lengths == 0).all()
-    monkeypatch.setattr(perturbed, "_ROWS", 7)
+    monkeypatch.setattr(perturbed, "ROWS", 7)
     for gradient in (True, False):
         with torch.set_grad_enabled(gradient):
             in_pieces = extractor(iter(encodings.split(4)), blocks, blocks.degrees)

@@ -42,6 +42,7 @@ def test_a_cross_fitted_classifier_that_diverges(name: str):
     assert sentence.startswith(
         f"step fednld.cross_fitting of {name} diverged: the loss of the model of client0/fold0 in epoch 1 is"
     )
+    assert sentence.endswith("; lower learning_rate or weight_decay")
 
 
 @pytest.mark.parametrize("name", sorted(set(registry.frameworks()) - CROSS_FITTED - {"scaffold"}))  # which allows no weight decay

@@ -35,7 +35,7 @@ from feddep.nn.fused import MendedTable
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner
-from feddep.training.task import OnGlobalGraph, RunResult, Task
+from feddep.training.task import OnGlobalGraph, Part, RunResult, Task
 
 
 class MendedEvaluator(Evaluator):
@@ -86,18 +86,30 @@ def train_classifier(
         mended: z̄_v of each client's nodes, shape (n_i, d_z).
         learner: what clients train with; is called like :class:`feddep.training.learner.Learner`.
     """
-    setting, seed, device = task.setting, task.seed, task.device
     model: Any = mending.new_classifier(task, parameters)
     boundary = Boundary({"model": schema_of(model), **REPORTS})
-    clients = []
-    for i, ((graph, split), z) in enumerate(zip(task.subgraphs(), mended, strict=True)):
-        table = MendedTable(graph.features, z.to(device), graph.degrees)
-        learns = learner(graph, split.train, setting, seed, f"client{i}", device, table)
-        evaluator = MendedEvaluator(graph, model, z, device)
-        own = mending.new_classifier(task, parameters)
-        clients.append(Client(i, own, learns, evaluator, split, setting, boundary))
+    parts = enumerate(zip(task.subgraphs(), mended, strict=True))
+    clients = [new_client(task, parameters, i, part, z, boundary, learner) for i, (part, z) in parts]
     test = global_accuracy(task, model, of_global_graph(task, parameters, mended))
     return train_federated(task, model, boundary, clients, test)
+
+
+def new_client(
+    task: Task,
+    parameters: FedDEPParameters,
+    number: int,
+    part: Part,
+    mended: Tensor,
+    boundary: Boundary,
+    learner: Callable[..., Learner] = Learner,
+) -> Client:
+    """A client that trains and validates a new classifier on its mended subgraph; ``mended`` is z̄ of its nodes, (n_i, d_z)."""
+    graph, split = part
+    model: Any = mending.new_classifier(task, parameters)
+    table = MendedTable(graph.features, mended.to(task.device), graph.degrees)
+    learns = learner(graph, split.train, task.setting, task.seed, f"client{number}", task.device, table)
+    evaluator = MendedEvaluator(graph, model, mended, task.device)
+    return Client(number, model, learns, evaluator, split, task.setting, boundary)
 
 
 def global_accuracy(task: Task, model: FusedClassifier, embeddings: Tensor | None = None) -> Callable[[Any], OnGlobalGraph]:

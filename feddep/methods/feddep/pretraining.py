@@ -39,17 +39,22 @@ OPTIMISATION: dict[str, dict[str, str | float]] = {
 
 def embed(task: Task, parameters: PretrainingParameters, results: Any = None) -> StepResult:
     """Z_i of each client i, ``client0.embeddings`` …, shape (n_i, d_z); nothing is sent, unless the encoder is common."""
-    task = dataclasses.replace(task, setting=setting_of(parameters, task.setting))
-    clients = [(graph if parameters.depth else without_edges(graph), split) for graph, split in task.subgraphs()]
+    task, clients = prepared(task, task.subgraphs(), parameters)
     if parameters.encoder == "common":
         return pretrain_together(task, clients, parameters)
     return StepResult(by_client(embeddings=[pretrain(task, client, parameters, i) for i, client in enumerate(clients)]))
 
 
-def pretrain(task: Task, client: Part, parameters: PretrainingParameters, number: int) -> Tensor:
-    """Train client ``number``'s GNN on its subgraph, for L = 0 without its edges; embeddings of all its nodes, (n, d_z).
+def prepared(task: Task, clients: Sequence[Part], parameters: PretrainingParameters) -> tuple[Task, list[Part]]:
+    """What GNNs are trained on: the task with the setting of pretraining, and clients' subgraphs, for L = 0 without edges."""
+    task = dataclasses.replace(task, setting=setting_of(parameters, task.setting))
+    return task, [(graph if parameters.depth else without_edges(graph), split) for graph, split in clients]
 
-    ``task`` has the setting of pretraining (:func:`setting_of`).
+
+def pretrain(task: Task, client: Part, parameters: PretrainingParameters, number: int) -> Tensor:
+    """Train client ``number``'s GNN; embeddings of all nodes of its subgraph, (n, d_z).
+
+    ``task`` and ``client`` are as :func:`prepared` gives them.
     """
     return embeddings_of(train_gnn(task, client, parameters, f"client{number}"), client[0], task.device)
 

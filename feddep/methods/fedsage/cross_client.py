@@ -22,7 +22,7 @@ noise and dropout of fGen notwithstanding.  The server can compute this for each
 M = 2.  Where r neighbours use a slot, its gradient is a mixture of r nodes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,7 +35,7 @@ from feddep.federation.boundary import Boundary, Payload, Schema, numbers, schem
 from feddep.federation.client import REPORTS
 from feddep.federation.server import Server
 from feddep.methods.fedsage import NeighGenParameters
-from feddep.methods.fedsage.neighgen_training import Nearest, NeighGenTrainer, distance, new_neighgen
+from feddep.methods.fedsage.neighgen_training import Nearest, NeighGenTrainer, batch_size, distance, new_neighgen
 from feddep.methods.framework import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.neighgen import NeighbourGenerator
@@ -96,6 +96,15 @@ class Respondent:
         return self._draws[asker]
 
 
+def summed(answers: Iterable[Payload]) -> Payload:
+    """The sum of other clients' gradients, added in their order to the first's, which is overwritten."""
+    total: Payload = {}
+    for answer in answers:
+        for name, gradient in answer.items():
+            total[name] = total[name].add_(gradient) if name in total else gradient
+    return total
+
+
 def ask_others(boundary: Boundary, client: int, others: Mapping[int, Respondent], request: Mapping[str, Tensor]) -> Payload:
     """One epoch of Algorithm 1 for client i: its request goes to every other client, the sum of their answers comes back.
 
@@ -103,13 +112,13 @@ def ask_others(boundary: Boundary, client: int, others: Mapping[int, Respondent]
     """
     if not others:
         return {}
-    total: Payload = {}
     relayed = boundary.cross(client, "up", request_of(client), request)
-    for number, other in others.items():
-        answer = other.answer(client, boundary.cross(number, "down", request_of(client), relayed))
-        for name, gradient in boundary.cross(number, "up", gradients_for(client), answer).items():
-            total[name] = total[name].add_(gradient) if name in total else gradient
-    return boundary.cross(client, "down", gradients_for(client), total)
+
+    def answer(number: int) -> Payload:
+        found = others[number].answer(client, boundary.cross(number, "down", request_of(client), relayed))
+        return boundary.cross(number, "up", gradients_for(client), found)
+
+    return boundary.cross(client, "down", gradients_for(client), summed(map(answer, others)))
 
 
 def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepResult:
@@ -123,7 +132,7 @@ def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepRe
     clients = task.subgraphs()
     impaired = [impair_client(task, how, i, client) for i, client in enumerate(clients)]
     respondents = {i: Respondent(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
-    boundary = Boundary(_messages(task, how, [len(each.kept) for each in impaired]))
+    boundary = Boundary(messages(task, how, [batch_size(how, each) for each in impaired]))
     mended: list[dict[str, Tensor]] = []
     for i, client in enumerate(clients):
         trainer = NeighGenTrainer(task, how, i, client, impaired[i], new_neighgen(task, how, f"client{i}"))
@@ -173,12 +182,12 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
     return StepResult(_by_client(mended), boundary.ledger.rows())
 
 
-def _messages(task: Task, how: NeighGenParameters, remaining: Sequence[int]) -> dict[str, Schema]:
-    """What may cross, given the number of nodes of each client's impaired subgraph."""
+def messages(task: Task, how: NeighGenParameters, sampled: Sequence[int]) -> dict[str, Schema]:
+    """What may cross, given the number of nodes that each client samples in an epoch (:func:`batch_size`)."""
     weights = schema_of(_without_weights(task, how))
     kinds: dict[str, Schema] = {}
-    for i, nodes in enumerate(remaining):
-        kinds[request_of(i)] = {**weights, "embeddings": (min(how.generator_batch, nodes), how.embedding)}
+    for i, nodes in enumerate(sampled):
+        kinds[request_of(i)] = {**weights, "embeddings": (nodes, how.embedding)}
         kinds[gradients_for(i)] = {name: shape for name, shape in weights.items() if is_of_features(name)}
     return kinds
 

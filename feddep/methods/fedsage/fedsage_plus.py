@@ -13,8 +13,9 @@ from typing import Any
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
+from feddep.graph.split import Split
 from feddep.methods.basic.alone import train_each
-from feddep.methods.fedsage.mended_subgraph import mended_subgraphs
+from feddep.methods.fedsage.mended_subgraph import MendedSubgraph, mended_subgraphs
 from feddep.methods.framework import StepResult
 from feddep.training.learner import Learner
 from feddep.training.standalone import StandaloneTrainer
@@ -23,14 +24,17 @@ from feddep.training.task import RunResult, Task
 
 def run(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResult:
     """FedSage+: FedSage, which is FedAvg of a GraphSAGE, on the mended subgraphs."""
-    setting, seed, device = task.setting, task.seed, task.device
     model = task.new_model()
     boundary = Boundary({"model": schema_of(model), **REPORTS})
-    clients = []
-    for i, (mended, split) in enumerate(mended_subgraphs(task, steps["generator"])):
-        learner = Learner(mended.graph, split.train, setting, seed, f"client{i}", device, mended.table)
-        clients.append(Client(i, task.new_model(), learner, mended, split, setting, boundary))
+    parts = enumerate(mended_subgraphs(task, steps["generator"]))
+    clients = [new_client(task, i, mended, split, boundary) for i, (mended, split) in parts]
     return train_federated(task, model, boundary, clients)
+
+
+def new_client(task: Task, number: int, mended: MendedSubgraph, split: Split, boundary: Boundary) -> Client:
+    """A client that trains and validates a new classifier on its mended subgraph."""
+    learner = Learner(mended.graph, split.train, task.setting, task.seed, f"client{number}", task.device, mended.table)
+    return Client(number, task.new_model(), learner, mended, split, task.setting, boundary)
 
 
 def run_alone(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResult:

@@ -211,9 +211,13 @@ class MendedSubgraph(Evaluator):
         return self._field.logits(model, self._generated)
 
 
+def mended_subgraph(task: Task, graph: Graph, owner: Tensor, features: Tensor) -> MendedSubgraph:
+    """A client's subgraph, mended for the task's encoder and device; the other arguments are those of :class:`MendedSubgraph`."""
+    return MendedSubgraph(graph, owner, features.to(task.device), ENCODERS[task.setting.encoder].aggregation)
+
+
 def mended_subgraphs(task: Task, generator: StepResult) -> Iterator[tuple[MendedSubgraph, Split]]:
     """Each client's mended subgraph and its split, from what the step ``generator`` has made."""
     generated = (generator.of_clients(name) for name in ("owner", "features"))
-    aggregation = ENCODERS[task.setting.encoder].aggregation
     for (graph, split), owner, features in zip(task.subgraphs(), *generated, strict=True):
-        yield MendedSubgraph(graph, owner, features.to(task.device), aggregation), split
+        yield mended_subgraph(task, graph, owner, features), split

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, smooth_l1_loss
 
+from feddep.federation.boundary import Payload
 from feddep.graph.halo import within
 from feddep.graph.impairing import Impaired
 from feddep.graph.split import Split
@@ -48,6 +49,11 @@ def new_neighgen(task: Task, how: NeighGenParameters, *stream: str) -> NeighGen:
     neighgen = NeighGen(features, hidden, how.embedding, layers, how.max_generated, how.generator_width, dropout)
     neighgen.reset_parameters(task.torch_generator(*stream, "neighgen", "weights"))
     return neighgen.to(task.device)
+
+
+def batch_size(how: NeighGenParameters, impaired: Impaired) -> int:
+    """|V_i^t|, the number of nodes that a client samples in an epoch, and of the embeddings in its request."""
+    return min(how.generator_batch, len(impaired.kept))
 
 
 def distance(features: Tensor, targets: Tensor, nodes: int, slots: int, scale: str) -> Tensor:
@@ -167,10 +173,12 @@ class NeighGenTrainer:
         self.classifier = task.new_sage()
         self.model = nn.ModuleDict({"neighgen": neighgen, "classifier": self.classifier})
         """All that is trained with the loss L_i (Equation 5)."""
-        self.batch = min(how.generator_batch, len(impaired.kept))
+        self.batch = batch_size(how, impaired)
         """Number of nodes sampled in an epoch, |V_i^t|."""
         self._name = name
         self._epochs = 0
+        self._loss = 0.0
+        self._gradients: list[Tensor | None] = []
         self._how = how
         self._hops = task.setting.layers - 1
         self._whole = graph
@@ -190,9 +198,21 @@ class NeighGenTrainer:
         self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](self.model.parameters(), lr=rate, weight_decay=decay)
 
     def step(self, ask: Ask | None = None) -> float:
-        """One epoch t: sample V_i^t and take one step; returns the loss L_i, without what other clients compute.
+        """One epoch t, :meth:`begin` and :meth:`finish`; returns the loss L_i, without what other clients compute.
 
         ``ask`` asks the other clients for their gradients; without it, NeighGen is trained on the client alone.
+        """
+        request = self.begin()
+        return self.finish({} if ask is None else ask(request))
+
+    def begin(self) -> Payload:
+        """Sample V_i^t and compute the gradient of L_i, without the terms of other clients.
+
+        Returns:
+            What these are asked with: the weights of H^g_i, not copied, and the embeddings Z_i^t as ``embeddings``.
+
+        Raises:
+            DivergenceError: if the loss is not finite.
         """
         how = self._how
         self.neighgen.train()
@@ -206,17 +226,26 @@ class NeighGenTrainer:
         if how.task_weight:
             loss = loss + how.task_weight * self._task_loss(generated, near, nodes)
         loss.backward()
-        if ask is not None:
-            request = {**self.neighgen.generator.state_dict(), "embeddings": z[self._tensor(places)].detach()}
-            weight = how.feature_weight * how.cross_weight
-            for key, gradient in ask(request).items():
-                parameter = self.neighgen.generator.get_parameter(key)
-                own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-                parameter.grad = own.add_(gradient, alpha=weight)
-        self._optimizer.step()
+        self._loss = float(loss.detach())
+        self._gradients = [parameter.grad for parameter in self.model.parameters()]
         self._epochs += 1
-        self._check(float(loss.detach()))
-        return float(loss.detach())
+        self._check(self._loss)
+        return {**self.neighgen.generator.state_dict(), "embeddings": z[self._tensor(places)].detach()}
+
+    def finish(self, of_others: Mapping[str, Tensor]) -> float:
+        """Take the step that :meth:`begin` has begun, with the sum of other clients' gradients; returns the loss L_i.
+
+        A trainer may be pickled in between.
+        """
+        for parameter, own in zip(self.model.parameters(), self._gradients, strict=True):
+            parameter.grad = own  # which is lost where a parameter is pickled
+        weight = self._how.feature_weight * self._how.cross_weight
+        for key, gradient in of_others.items():
+            parameter = self.neighgen.generator.get_parameter(key)
+            own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            parameter.grad = own.add_(gradient, alpha=weight)
+        self._optimizer.step()
+        return self._loss
 
     def _task_loss(self, generated: Generated, near: np.ndarray, nodes: np.ndarray) -> Tensor:
         """L^c, the mean cross-entropy of those of ``nodes`` that are training nodes; zero where there are none."""

@@ -14,15 +14,13 @@ from feddep.graph.blocks import BlockSampler
 from feddep.graph.graph import Graph
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.nn.perceptron import Perceptron, feature_rows
-from feddep.nn.perturbed import PerturbedMessagePassing, stacked
+from feddep.nn.perturbed import ROWS, PerturbedMessagePassing, stacked
 from feddep.training.learner import new_optimizer
 from feddep.training.setting import Setting
 from feddep.utils import seeding
 
 GRAPH_PARTY = 0
 """The number of party A on the ledger: what it sends goes up, what it gets comes down."""
-_ROWS = 2**14
-"""Most nodes that are encoded at a time where nothing is learned."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,7 @@ class GraphParty:
         return iter([self._encodings[torch.from_numpy(nodes).to(self._device)]])
 
     def _computed(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Iterator[Tensor]:
-        for part in [nodes] if torch.is_grad_enabled() else np.array_split(nodes, math.ceil(len(nodes) / _ROWS)):
+        for part in [nodes] if torch.is_grad_enabled() else np.array_split(nodes, math.ceil(len(nodes) / ROWS)):
             yield self._encoder(feature_rows(self._features, part, self._device), dropout)
 
     def _protect_gradient(self, clipping: Clipping) -> None:

@@ -9,12 +9,10 @@ from torch.nn.functional import cross_entropy
 
 from feddep.federation.boundary import Payload
 from feddep.methods.vesper.root_batches import RootBatches
+from feddep.nn.perturbed import ROWS
 from feddep.training.learner import new_optimizer
 from feddep.training.setting import Setting
 from feddep.utils import seeding
-
-_ROWS = 2**14
-"""Most nodes that are decoded at a time where nothing is learned."""
 
 
 class LabelParty:
@@ -74,7 +72,7 @@ class LabelParty:
         """Share of ``nodes`` that get their true class, from their embeddings or from those that were kept."""
         chosen = torch.from_numpy(nodes).to(self._labels.device)
         values = self._rows(chosen) if received is None else received["values"]
-        pairs = zip(values.split(_ROWS), self._labels[chosen].split(_ROWS), strict=True)
+        pairs = zip(values.split(ROWS), self._labels[chosen].split(ROWS), strict=True)
         correct = sum(int((self._decoder(rows).argmax(dim=1) == labels).sum()) for rows, labels in pairs)
         return correct / len(nodes)
 

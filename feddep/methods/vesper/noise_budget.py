@@ -26,9 +26,13 @@ def noise_scale(nodes: int, edges: int, setting: Setting, parameters: PerturbedP
     """
     if parameters.epsilon is None:
         return parameters.theta
-    delta = 1 / (edges + 1) if parameters.delta is None else parameters.delta
     accountant = accountant_named(parameters.accountant, public_facts(nodes, setting, parameters, aggregation))
-    return noise_for(accountant, parameters.epsilon, delta, edges)
+    return noise_for(accountant, parameters.epsilon, delta_of(parameters, edges), edges)
+
+
+def delta_of(parameters: PerturbedParameters, edges: int) -> float:
+    """δ: ``delta``, or if it is not given 1/(|E| + 1)."""
+    return 1 / (edges + 1) if parameters.delta is None else parameters.delta
 
 
 def public_facts(nodes: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
