@@ -1,8 +1,9 @@
 """Moving records to new keys: after a change that renames options or code but not numbers.
 
-A random sample of the runs is trained anew, every framework, dataset and setting at least once.  If each gives the result of its
-record, all records are written under the keys, specifications and code fingerprints of today.  A record of another machine may
-differ in the last bits; its run is then compared with what the code before the change gives on this machine.
+A random sample of the runs whose key or code is another than their record's is trained anew, every framework, dataset and setting
+among these at least once.  If each gives the result of its record, all records are written under the keys, specifications and
+code fingerprints of today.  A record of another machine may differ in the last bits; its run is then compared with what the code
+before the change gives on this machine.
 """
 
 import math
@@ -87,6 +88,15 @@ def find_records(config: Config, renames: Mapping[str, Any]) -> dict[plan.Run, d
             raise DataError(f"no record in {directory} has the specification of {run.path}; train it, or name what was renamed")
         matched[run] = candidates.get(f"{run.path}.json") or next(iter(candidates.values()))
     return matched
+
+
+def outdated(config: Config, matched: Mapping[plan.Run, dict[str, Any]]) -> list[plan.Run]:
+    """The runs whose record has another key than theirs of today, or was made by other code."""
+    return [
+        run
+        for run, record in matched.items()
+        if (record["key"], record["provenance"]["code"]) != (keys.run_key(config, run), records.run_fingerprint(config, run))
+    ]
 
 
 def draw_sample(runs: Sequence[plan.Run], share: float, seed: int) -> list[plan.Run]:
@@ -252,14 +262,14 @@ def move(config: Config, matched: Mapping[plan.Run, dict[str, Any]]) -> None:
 
 
 def write_log(path: Path, runs: int, verified: Sequence[Verified], seed: int) -> None:
-    """Write what was verified, Markdown, a line a run."""
+    """Write what was verified, of how many outdated runs; Markdown, a line a run."""
     made = environment()
     before = sum(each.equal_before and not each.equal for each in verified)
     commit = f"{made['git']['commit']}{' with changes' if made['git']['dirty'] else ''}"
     lines = [
         "# Records moved to new keys\n",
-        f"{len(verified)} of {runs} runs, drawn at random with seed {seed}, were trained anew at commit {commit}, "
-        f"{made['time']}, {made['platform']}, Python {made['python']}, PyTorch {made['packages']['torch']}: "
+        f"{len(verified)} of the {runs} runs whose key or code had changed, drawn at random with seed {seed}, were trained anew "
+        f"at commit {commit}, {made['time']}, {made['platform']}, Python {made['python']}, PyTorch {made['packages']['torch']}: "
         f"{sum(each.equal for each in verified)} gave the result of their record to the last bit, "
         f"{before} that of the code before the change on this machine, and "
         f"{sum(each.partition_equal for each in verified)} their partition's statistics.\n",

@@ -14,7 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
     flags.add_config(parser)
     parser.add_argument("--renames", type=Path, metavar="FILE", help="what options and frameworks were called before, YAML")
-    parser.add_argument("--share", type=float, default=0.03, help="share of all runs to train anew (default: 0.03)")
+    parser.add_argument(
+        "--share", type=float, default=0.03, help="share of the runs with another key or code to train anew (default: 0.03)"
+    )
     parser.add_argument("--seed", type=flags.seed, default=0, help="seed of the sample (default: 0)")
     parser.add_argument("--jobs", type=flags.count, default=1, metavar="N", help="number of processes (default: 1)")
     parser.add_argument(
@@ -41,17 +43,21 @@ def main(arguments: argparse.Namespace) -> None:
     config = flags.config_of(arguments)
     renames = _renames(arguments.renames) if arguments.renames else {}
     matched = rekey.find_records(config, renames)
-    sample = {run: matched[run] for run in rekey.draw_sample(list(matched), arguments.share, arguments.seed)}
+    outdated = rekey.outdated(config, matched)
+    sample = {run: matched[run] for run in rekey.draw_sample(outdated, arguments.share, arguments.seed)}
     mirror = flags.mirror_of(config)
     verified = rekey.verify(config, sample, arguments.work, mirror, arguments.jobs, arguments.before)
-    rekey.write_log(arguments.log, len(matched), verified, arguments.seed)
+    rekey.write_log(arguments.log, len(outdated), verified, arguments.seed)
     different = [each.run.path for each in verified if not each.passed]
     if different:
         raise DataError(
             f"{len(different)} runs have other results than their records, the first is {different[0]}: see {arguments.log}"
         )
     rekey.move(config, matched)
-    print(f"{len(verified)} runs gave their records' results; {len(matched)} records have today's keys")
+    print(
+        f"{len(verified)} runs gave their records' results; all {len(matched)} records have today's keys, "
+        f"{len(outdated)} of them had others, or other code"
+    )
 
 
 def _renames(path: Path) -> dict[str, Any]:

@@ -71,7 +71,22 @@ def test_records_are_moved_once_all_runs_give_their_results(tmp_path: Path) -> N
         assert record["result"]["specification"] == keys.specification(published.config, run)
         assert record["provenance"]["code"] == records.run_fingerprint(published.config, run)
     assert not (published.records / "quick/mini/m2/gone").exists()
-    assert "2 of 2 runs" in (tmp_path / "log.md").read_text()
+    assert "2 of the 2 runs" in (tmp_path / "log.md").read_text()
+
+
+def test_only_outdated_records_are_trained_anew(tmp_path: Path) -> None:
+    published = Published(tmp_path)
+    assert published.move() == 0
+    published.lower_accuracy()  # were it trained anew, this would be found
+    other = next(run for run in plan.all_runs(published.config) if run != RUN)
+    record = published.record(other)
+    record["provenance"]["code"] = "before"
+    write_result(published.records / f"{other.path}.json", record)
+    assert published.move() == 0
+    assert "1 of the 1 runs" in (tmp_path / "log.md").read_text()
+    assert published.record(other)["provenance"]["code"] == records.run_fingerprint(published.config, other)
+    assert published.move() == 0
+    assert "0 of the 0 runs" in (tmp_path / "log.md").read_text()
 
 
 def test_another_result_leaves_all_records_as_they_were(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
