@@ -4,7 +4,7 @@ import os
 
 QUICK_AND_FULL: dict[str, tuple[int, int]] = {
     "configurations": (60, 1000),
-    "injections": (7746, 51181),
+    "injections": (7746, 51351),
     "kills": (1, 20),  # of each signal, to the process group and to the scheduler alone
     "mutations": (200, 2000),
     "races": (1, 5),

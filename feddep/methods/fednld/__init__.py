@@ -41,6 +41,10 @@ class FedNLDAnswersParameters(FedNLDParameters):
 
     exchanges: Annotated[int, Field(ge=1, le=10)] = 1
     """answers that each node's owner gives; each but the first is what the regression predicts that has read those before it"""
+    levels: Annotated[int, Field(ge=1, le=3)] = 1
+    """an answer is the nearest distribution whose probabilities are multiples of 1 / levels; 1: the most probable class"""
+    separate: bool = False
+    """weights of their own for nodes without answers, learned from all training nodes, answers left out"""
     epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
     """ε of the local differential privacy of a node's answers together, which are drawn once for each node and are the same for
     all who ask; null: the true answers"""

@@ -8,6 +8,8 @@ It reads, side by side,
 
 where p_v is v's cross-fitted distribution, q_v the mean over its proxies, c_v the number of its missing neighbours and a_v the
 mean of the answers for them.  It starts as the prediction itself, with the identity for log p_v and zero for all else.
+With ``separate``, nodes that lack no neighbour, and so have no answers, have weights of their own for log p_v and q_v; each
+training node is learned from twice, with its answers and without.
 Where owners answer more than once, a regression is trained after each exchange, on the answers of all so far; what it predicts
 is what is answered in the next.  The last one is the run's classifier.
 
@@ -46,12 +48,14 @@ class SoftmaxRegression(MLP):
         """Set up the map from ``inputs`` to ``classes`` numbers."""
         super().__init__(inputs, 1, classes, 1, 0.0)
 
-    def start(self) -> "SoftmaxRegression":
-        """Set the weights to those of the prediction itself."""
+    def start(self, *places: int) -> "SoftmaxRegression":
+        """Set the weights to those of the prediction itself, which is at the inputs from 0 and from each of ``places`` on."""
         (layer,) = self.layers
         with torch.no_grad():
-            layer.weight.zero_()[: len(layer.bias)].fill_diagonal_(1)
+            layer.weight.zero_()
             layer.bias.zero_()
+            for place in (0, *places):
+                layer.weight[place : place + len(layer.bias)].fill_diagonal_(1)
         return self
 
 
@@ -74,14 +78,15 @@ def run_fednld_answers(task: Task, parameters: FedNLDAnswersParameters, steps: M
     edges, classes = cross_edges(task), task.graph.num_classes
     boundary = Boundary(answer_kinds(edges, classes))
     epsilon = None if parameters.epsilon is None else parameters.epsilon / parameters.exchanges
-    owners, scales = Answers(task, boundary, edges, epsilon), [np.log1p(lacking(each)) for each in edges]
+    owners, scales = Answers(task, boundary, edges, epsilon, parameters.levels), [np.log1p(lacking(each)) for each in edges]
+    apart = whole.shape[1] if parameters.separate else None
     predictions, trained = steps["pretrain"].of_clients("predictions"), []
     for _ in range(parameters.exchanges):
         told = owners.ask(predictions)
         own = [np.hstack([known, a, scale * a]) for known, a, scale in zip(own, told, scales, strict=True)]
         whole = np.hstack([whole, np.zeros((len(whole), 2 * classes), dtype=whole.dtype)])
-        trained.append(_train(task, parameters, own, whole))
-        predictions = _predicted(task, trained[-1].weights(), own)
+        trained.append(_train(task, parameters, own, whole, apart))
+        predictions = _predicted(task, trained[-1].weights(), [separated(each, apart) for each in own])
     return dataclasses.replace(trained[-1], ledger=merged(boundary.ledger.rows(), *(each.ledger for each in trained)))
 
 
@@ -110,23 +115,51 @@ def _inputs(task: Task, parameters: FedNLDParameters, step: StepResult) -> tuple
     return found[1:], found[0]
 
 
-def _train(task: Task, parameters: FedNLDParameters, own: Sequence[np.ndarray], whole: np.ndarray) -> RunResult:
-    """Train the regression on the inputs of the clients' nodes, and test it on those of the global graph's."""
-    most = max(len(task.split.train), 1)  # a batch is all that a client has
+def separated(inputs: np.ndarray, known: int | None) -> np.ndarray:
+    """Inputs in columns, and so with weights, for nodes without answers, [x ‖ 0], and with, [0 ‖ x, answers, 1].
+
+    Args:
+        inputs: what is read of n nodes, shape (n, I).
+        known: number of columns before the answers; none leaves the inputs as they are.
+    """
+    if known is None:
+        return inputs
+    answered = inputs[:, known:].any(axis=1, keepdims=True)
+    return np.hstack([np.where(answered, 0, inputs[:, :known]), np.where(answered, inputs, 0), answered])
+
+
+def _learned(graph: Graph, train: np.ndarray, inputs: np.ndarray, apart: int | None) -> tuple[Graph, np.ndarray]:
+    """The nodes that a client learns from and their ids among them; where weights are apart, its training nodes twice."""
+    if apart is None:
+        return with_inputs(graph, inputs), train
+    known = np.where(np.arange(inputs.shape[1]) < apart, inputs[train], 0)
+    rows = separated(np.vstack([inputs[train], known]), apart)
+    return with_inputs(without_edges(graph).subgraph(np.tile(train, 2)), rows), np.arange(len(rows))
+
+
+def _train(
+    task: Task, parameters: FedNLDParameters, own: Sequence[np.ndarray], whole: np.ndarray, apart: int | None = None
+) -> RunResult:
+    """Train the regression on the inputs of the clients' nodes, and test it on those of the global graph's.
+
+    Where nodes without answers have weights of their own, ``apart`` is the number of columns that these are for.
+    """
+    most = max(2 * len(task.split.train), 1)  # a batch is all that a client has
     optimisation = {"optimizer": "adam", "learning_rate": parameters.regression_learning_rate, "weight_decay": 0.0}
     setting = task.setting.replace(layers=1, batch_size=most, local_epochs=parameters.regression_epochs, **optimisation)
     task = dataclasses.replace(task, setting=setting)
-    sizes = whole.shape[1], task.graph.num_classes
-    model = SoftmaxRegression(*sizes).start().to(task.device)
+    tested = with_inputs(task.graph, separated(whole, apart))
+    sizes = tested.num_features, task.graph.num_classes
+    model = SoftmaxRegression(*sizes).start(apart or 0).to(task.device)
     boundary = Boundary({"model": schema_of(model), **REPORTS})
     clients = []
     for i, ((graph, split), inputs) in enumerate(zip(task.subgraphs(), own, strict=True)):
-        rows = with_inputs(graph, inputs)
-        learner = Learner(rows, split.train, task.setting, task.seed, f"client{i}", task.device)
+        learner = Learner(*_learned(graph, split.train, inputs, apart), task.setting, task.seed, f"client{i}", task.device)
+        rows = with_inputs(graph, separated(inputs, apart))
         copy, evaluator = SoftmaxRegression(*sizes).to(task.device), Evaluator(rows, task.device)
         clients.append(Client(i, copy, learner, evaluator, split, task.setting, boundary))
-    tested = Evaluator(with_inputs(task.graph, whole), task.device)
-    return train_federated(task, model, boundary, clients, lambda trained: task.test(trained, tested))
+    evaluator = Evaluator(tested, task.device)
+    return train_federated(task, model, boundary, clients, lambda trained: task.test(trained, evaluator))
 
 
 def with_inputs(graph: Graph, inputs: np.ndarray) -> Graph:

@@ -1,10 +1,12 @@
 """What a client estimates of its missing neighbours' labels: from similar nodes of its own, or by asking who owns them."""
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.spatial import KDTree
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
@@ -46,10 +48,21 @@ def proxies(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
+def rounded(levels: int, classes: int) -> np.ndarray:
+    """All distributions over C classes whose probabilities are multiples of 1 / ``levels``, float32, shape (K, C).
+
+    K is the binomial coefficient of levels + C − 1 and levels; with one level these are the classes.
+    """
+    chosen = np.array(list(combinations_with_replacement(range(classes), levels)))
+    return np.eye(classes, dtype=np.float32)[chosen].mean(axis=1)
+
+
 class Answers:
     """What the owners of missing neighbours answer, by way of the server, to who holds the other ends of their edges."""
 
-    def __init__(self, task: Task, boundary: Boundary, edges: Sequence[CrossEdges], epsilon: float | None) -> None:
+    def __init__(
+        self, task: Task, boundary: Boundary, edges: Sequence[CrossEdges], epsilon: float | None, levels: int = 1
+    ) -> None:
         """Match the names of the nodes that have neighbours elsewhere.
 
         Args:
@@ -57,26 +70,29 @@ class Answers:
             boundary: the clients' boundary.
             edges: each client's edges to others.
             epsilon: ε of an answer; none for true ones.
+            levels: what probabilities are rounded to, see :func:`rounded`.
         """
-        self.boundary, self.edges, self.epsilon, self.classes = boundary, edges, epsilon, task.graph.num_classes
+        self.boundary, self.edges, self.epsilon = boundary, edges, epsilon
+        self._possible = rounded(levels, task.graph.num_classes)
+        self._nearest = KDTree(self._possible)
         self._random = [generator(task.seed, f"client{i}", "answers") for i in range(len(edges))]
         self._routing = match(task, boundary, edges)
 
     def ask(self, predictions: Sequence[Tensor]) -> list[np.ndarray]:
         """Mean answer over the missing neighbours of each client's nodes, shape (n_i, C), zeros for a node that lacks none.
 
-        Each client draws one answer for each of its nodes that has neighbours elsewhere: the most probable class, by randomised
-        response.  The server passes it on to all who ask for the node, by a name that it cannot read.
+        Each client draws one answer for each of its nodes that has neighbours elsewhere: the nearest rounded distribution, by
+        randomised response among them all.  The server passes it on to all who ask for the node, by a name that it cannot read.
 
         Args:
             predictions: log p of each client's nodes, shape (n_i, C).
         """
         sent = []
         for i, (own, log_p) in enumerate(zip(self.edges, predictions, strict=True)):
-            likely = log_p[own.endpoints].argmax(dim=1).cpu().numpy()
+            _, told = self._nearest.query(log_p[own.endpoints].exp().cpu().numpy())
             if self.epsilon is not None:
-                likely = randomised_response(likely, self.classes, self.epsilon, self._random[i])
-            told = torch.eye(self.classes)[torch.from_numpy(likely)]
+                told = randomised_response(told, len(self._possible), self.epsilon, self._random[i])
+            told = torch.from_numpy(self._possible[told])
             sent.append(self.boundary.cross(i, "up", answers_of(i), {"answers": told})["answers"] if len(told) else told)
         found = []
         for i, (own, rows) in enumerate(zip(self.edges, self._routing.deliver(sent), strict=True)):

@@ -1,6 +1,7 @@
 """FedNLD: cross-fitting leaves out what it says, proxies and answers are those of a slow reference, and nothing else is read."""
 
 import dataclasses
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.graph.split import Split
-from feddep.methods.fednld import CrossFittingParameters, cross_fitting, neighbours
+from feddep.methods.fednld import CrossFittingParameters, cross_fitting, fednld, neighbours
 from feddep.methods.fednld.fednld import SoftmaxRegression
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.training.evaluator import Evaluator
@@ -85,18 +86,29 @@ def test_proxies_are_the_most_similar_nodes(nodes, count, seed):
         np.testing.assert_allclose(found[v], expected, atol=1e-6)
 
 
-@given(tasks())
-def test_true_answers_are_the_mean_of_the_missing_neighbours_classes(task):
+@given(st.integers(1, 4), st.integers(1, 6))
+def test_rounded_distributions_are_all_that_multiples_make(levels, classes):
+    found = np.rint(neighbours.rounded(levels, classes) * levels).astype(int).tolist()
+    assert sorted(map(tuple, found)) == [each for each in product(range(levels + 1), repeat=classes) if sum(each) == levels]
+
+
+def test_with_one_level_an_answer_is_the_class_of_its_number():
+    assert np.array_equal(neighbours.rounded(1, 5), np.eye(5))
+
+
+@given(tasks(), st.integers(1, 3))
+def test_true_answers_are_the_mean_of_the_missing_neighbours_rounded_distributions(task, levels):
     edges, classes = cross_edges(task), task.graph.num_classes
     log_p = torch.randn(task.graph.num_nodes, classes, generator=torch.Generator().manual_seed(0)).log_softmax(1)
     boundary = Boundary(neighbours.answer_kinds(edges, classes))
-    found = neighbours.Answers(task, boundary, edges, None).ask([log_p[each.nodes] for each in edges])
-    likely = log_p.argmax(dim=1).numpy()
+    found = neighbours.Answers(task, boundary, edges, None, levels).ask([log_p[each.nodes] for each in edges])
+    multiples = np.array([each for each in product(range(levels + 1), repeat=classes) if sum(each) == levels]) / levels
+    distances = ((log_p.exp().numpy()[:, None] - multiples) ** 2).sum(axis=2)
     owner = task.partition.client
     for own, rows in zip(edges, found, strict=True):
         for v, row in zip(own.nodes, rows, strict=True):
             lacking = [u for u in range(task.graph.num_nodes) if task.graph.adjacency[v, u] and owner[u] != owner[v]]
-            expected = np.bincount(likely[lacking], minlength=classes) / max(len(lacking), 1)
+            expected = multiples[distances[lacking].argmin(axis=1)].sum(axis=0) / max(len(lacking), 1)
             np.testing.assert_allclose(row, expected, atol=1e-6)
 
 
@@ -173,3 +185,44 @@ def test_answers_cross_once_an_exchange_and_names_once():
             assert sent[1][place] == 3 * size
         if place[2].startswith("encrypted names"):
             assert sent[1][place] == size
+
+
+@given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(0, 100))
+def test_weights_of_nodes_without_answers_and_with_are_apart(nodes, known, answers, seed):
+    rng = np.random.default_rng(seed)
+    inputs = rng.standard_normal((nodes, known + answers))
+    inputs[rng.random(nodes) < 0.5, known:] = 0
+    found = fednld.separated(inputs, known)
+    without, with_answers = rng.standard_normal((known, 3)), rng.standard_normal((known + answers + 1, 3))
+    for row, x in zip(found @ np.vstack([without, with_answers]), inputs, strict=True):
+        expected = np.append(x, 1) @ with_answers if x[known:].any() else x[:known] @ without
+        np.testing.assert_allclose(row, expected, atol=1e-12)
+    assert fednld.separated(inputs, None) is inputs
+
+
+def test_apart_weights_without_answers_are_those_of_fednld():
+    """They learn from the same nodes, and the bias alone is shared, so that they are nearly the same when each learns alone."""
+    task = task_of("fednld_answers")
+    alone = run_on(task, "fednld").weights()["layer0.weight"]
+    apart = run_on(task, "fednld_answers", separate=True).weights()["layer0.weight"]
+    classes, known = task.graph.num_classes, len(alone)
+    assert apart.shape == (2 * known + 1 + 2 * classes, classes)
+    start = torch.zeros(known, classes)
+    start[:classes] = torch.eye(classes)
+    learned = (alone - start).flatten(), (apart[:known] - start).flatten()
+    assert torch.corrcoef(torch.stack(learned))[0, 1] > 0.9
+
+
+def test_a_node_that_lacks_nobody_is_classified_without_regard_to_the_weights_of_answers():
+    task = random_task(nodes=30, edges=60, clients=3)
+    inputs = np.random.default_rng(0).standard_normal((30, 9)).astype(np.float32)
+    inputs[::2, 4:] = 0
+    rows = fednld.with_inputs(task.graph, fednld.separated(inputs, 4))
+    regression = SoftmaxRegression(rows.num_features, 4).start(4)
+    before = Evaluator(rows).logits(regression)
+    torch.testing.assert_close(before, torch.from_numpy(inputs[:, :4]))
+    with torch.no_grad():
+        regression.layers[0].weight[4:] = 1.5
+    after = Evaluator(rows).logits(regression)
+    assert torch.equal(before[::2], after[::2])
+    assert not torch.isclose(before[1::2], after[1::2]).any(dim=1).any()
