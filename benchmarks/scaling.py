@@ -3,8 +3,9 @@
     python -m benchmarks.scaling --output benchmarks/results --sizes 10000 100000 1000000
 
 Each graph is synthetic, with five times as many edges as nodes and 100 nodes a community; it is divided among 10 clients along
-communities that igraph finds, and FedAvg is trained for 2 rounds.  Every stage is one call of Snakemake: CPU time and memory are
-those of the call with its planning and all its processes (memory: of the largest), seconds those of the job alone.
+communities that igraph finds. FedAvg and FedDEP are trained for 2 rounds, FedDEP's local GNNs for 2 epochs.  Every stage is one
+call of Snakemake: CPU time and memory are those of the call with its planning and all its processes (memory: of the largest),
+seconds those of the job alone.
 """
 
 import argparse
@@ -25,15 +26,29 @@ from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import read_result, write_json
 
 CLIENTS, ROUNDS = 10, 2
-RUN = f"few/large/m{CLIENTS}/fedavg/seed0"
-STAGES = {
-    "prepare": "graphs/large.json",
-    "split": "splits/large/seed0.safetensors",
-    "partition": f"partitions/large/m{CLIENTS}/seed0.json",
-    "classify": f"runs/{RUN}/metrics.json",
-    "tables": "tables/accuracy.md",
-}
-"""What each stage is asked for, in the order of the DAG."""
+RUNS = {name: f"few/large/m{CLIENTS}/{name.lower()}/seed0" for name in ("FedAvg", "FedDEP")}
+STEPS = ("pretrain", "prototypes", "generator")
+
+
+def stages(output: Path, config: Path) -> dict[str, tuple[Path, str]]:
+    """What each stage is asked for, in the order of the DAG, and the pattern of its benchmark file."""
+    command = [*snakemake(_metrics(output, "FedDEP"), config), "--summary"]
+    planned = subprocess.run(command, capture_output=True, text=True, check=True)
+    files = [Path(line.partition("\t")[0]) for line in planned.stdout.splitlines()]
+    steps = {step: next(file for file in files if file.match(f"steps/{step}/large/*/*/seed0.json")) for step in STEPS}
+    return {
+        "prepare": (output / "graphs/large.json", "prepare/*.tsv"),
+        "split": (output / "splits/large/seed0.safetensors", "split/**/*.tsv"),
+        "partition": (output / f"partitions/large/m{CLIENTS}/seed0.json", "partition/**/*.tsv"),
+        "FedAvg": (_metrics(output, "FedAvg"), f"classify/{RUNS['FedAvg']}.tsv"),
+        **{step: (file, f"steps/{step}/**/*.tsv") for step, file in steps.items()},
+        "FedDEP": (_metrics(output, "FedDEP"), f"classify/{RUNS['FedDEP']}.tsv"),
+        "tables": (output / "tables/accuracy.md", "tables*"),
+    }
+
+
+def _metrics(output: Path, framework: str) -> Path:
+    return output / "runs" / RUNS[framework] / "metrics.json"
 
 
 def configuration(nodes: int, output: Path) -> dict[str, Any]:
@@ -47,16 +62,20 @@ def configuration(nodes: int, output: Path) -> dict[str, Any]:
         "seeds": [0],
         "partition": {"engine": "igraph"},
         "settings": {"few": {"rounds": ROUNDS, "batch_size": 512}},
-        "frameworks": {"fedavg": {}},
-        "tables": [{"setting": "few"}],
+        "tables": [{"setting": "few", "datasets": ["large"], "frameworks": ["fedavg", "feddep"]}],
+        "frameworks": {"feddep": {"pretraining_epochs": ROUNDS}},
         "studies": [],
     }
 
 
-def measured(target: str, config: Path) -> tuple[float, float]:
+def snakemake(target: Path, config: Path) -> list[str]:
+    """A call of Snakemake on one core."""
+    return [sys.executable, "-m", "snakemake", str(target), "--cores", "1", "--configfile", str(config), "--quiet", "all"]
+
+
+def measured(target: Path, config: Path) -> tuple[float, float]:
     """CPU seconds and peak memory in MiB of the largest process of a call of Snakemake that makes a file."""
-    command = [sys.executable, "-m", "snakemake", target, "--cores", "1", "--configfile", str(config), "--quiet", "all"]
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(snakemake(target, config))
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"{target} was not made")
@@ -68,10 +87,10 @@ def measure(nodes: int, folder: Path) -> list[dict[str, Any]]:
     output, config = folder / str(nodes), folder / f"{nodes}.json"
     write_json(config, configuration(nodes, output))
     rows = []
-    for stage, file in STAGES.items():
-        cpu, memory = measured(str(output / file), config)
-        edges = read_result(output / STAGES["prepare"])["statistics"]["edges"]
-        (found,) = (output / "benchmarks").glob(f"{stage}*" if stage == "tables" else f"{stage}/**/*.tsv")
+    for stage, (file, pattern) in stages(output, config).items():
+        cpu, memory = measured(file, config)
+        edges = read_result(output / "graphs/large.json")["statistics"]["edges"]
+        (found,) = (output / "benchmarks").glob(pattern)
         seconds = float(pd.read_csv(found, sep="\t")["s"].iloc[0])
         rows.append({"nodes": nodes, "edges": edges, "stage": stage, "seconds": seconds, "cpu_seconds": cpu, "peak_mib": memory})
         print(rows[-1], file=sys.stderr)
@@ -79,20 +98,20 @@ def measure(nodes: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def plot(table: pd.DataFrame) -> Figure:
-    """CPU time and peak memory of each stage over the number of nodes, on logarithmic axes, with a rule in proportion to it."""
+    """Seconds and peak memory of the stages that grow, over the number of nodes, on logarithmic axes; and a linear rule."""
+    table = table[~table["stage"].isin(["split", "tables"])]
     with drawing.style():
         figure, ((left, right),) = drawing.panels(1, 2, (6.4, 2.9))
         for k, (stage, rows) in enumerate(table.groupby("stage", sort=False)):
             look: dict[str, Any] = {"color": drawing.colour(k), "marker": drawing.MARKERS[k], "markersize": 4, "label": stage}
-            left.plot(rows["nodes"], rows["cpu_seconds"], **look)
+            left.plot(rows["nodes"], rows["seconds"], **look)
             right.plot(rows["nodes"], rows["peak_mib"], **look)
         ends = table["nodes"].agg(["min", "max"]).to_numpy()
-        left.plot(
-            ends, table["cpu_seconds"].max() * ends / ends[-1], color=drawing.INK, linewidth=0.8, linestyle=":", label="linear"
-        )
-        for ax, what in ((left, "CPU time, s"), (right, "peak memory, MiB")):
+        rule = table["seconds"].max() * ends / ends[-1]
+        left.plot(ends, rule, color=drawing.INK, linewidth=0.8, linestyle=":", label="linear")
+        for ax, what in ((left, "time of the job, s"), (right, "peak memory, MiB")):
             ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel=what)
-        left.legend()
+        drawing.legend(figure, left.get_legend_handles_labels()[0], 4)
     return figure
 
 
