@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pooch
 
-from feddep.datasets.formats import node_table, npz
+from feddep.datasets.formats import npz
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError, one_line
 
@@ -51,6 +51,8 @@ def read(path: str | Path) -> Graph:
 
         with _naming(path):
             return _checked(pyg.load(path))
+    from feddep.datasets.formats import node_table  # likewise, with pandas
+
     nodes, edges = (next(file for part, file in files.items() if part.startswith(name)) for name in ("nodes", "edges"))
     with _naming(nodes):
         ids, features, labels, classes = node_table.read_nodes(nodes)
