@@ -45,7 +45,7 @@ def damaged(output: str | Path, expected: Mapping[Path, str]) -> Iterator[tuple[
 
     Args:
         output: the folder of results.
-        expected: the keys that files must have (:func:`expected_keys`); others may have any.
+        expected: the keys that files must have (:func:`expected_keys`), and those of the lists of pages; others may have any.
 
     Yields:
         A file, and one sentence that says what is wrong with it.  Of pages it is their list of checksums, and of raw files their
@@ -57,7 +57,7 @@ def damaged(output: str | Path, expected: Mapping[Path, str]) -> Iterator[tuple[
         except DataError as error:
             yield path, str(error)
     for path in _files(output, PAGES, (".sha256",)):
-        if problem := find_mismatch(path):
+        if problem := find_mismatch(path, expected.get(path)):
             yield path, problem
     for path in _files(output, ("raw",), (fetching.MANIFEST,)):
         if problem := fetching.damage(path):

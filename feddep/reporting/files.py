@@ -13,7 +13,7 @@ from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import atomic_path, write_json, write_text
 
 
-def write(directory: Path, contents: Mapping[str, Any], page: str) -> None:
+def write(directory: Path, contents: Mapping[str, Any], page: str, key: str | None = None) -> None:
     """Write each content to its name below a directory, and the list of their checksums.
 
     Args:
@@ -21,9 +21,10 @@ def write(directory: Path, contents: Mapping[str, Any], page: str) -> None:
         contents: a text; a table, as CSV with six significant digits; a figure, under a name without suffix, as SVG and PNG;
             or anything else, as JSON.
         page: path of the list below the directory, without its suffix ``.sha256``.
+        key: content key of what is shown (:func:`feddep.reporting.page_keys.shown_keys`), which the list keeps.
     """
     written = [path for name, content in contents.items() for path in _write_one(directory / name, content)]
-    write_list(directory / f"{page}.sha256", written)
+    write_list(directory / f"{page}.sha256", written, key)
 
 
 def _write_one(path: Path, content: Any) -> list[Path]:

@@ -17,8 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write reproduction.csv, reproduction.md and reproduction.sha256."""
-    from feddep.reporting import agreement, files
+    from feddep.reporting import agreement, files, page_keys
 
-    table = agreement.compare(flags.config_of(arguments))
+    config = flags.config_of(arguments)
+    table = agreement.compare(config)
     contents = {"reproduction.csv": table, "reproduction.md": agreement.markdown(table)}
-    files.write(arguments.output, contents, "reproduction")
+    files.write(arguments.output, contents, "reproduction", page_keys.shown_in_agreement(config))

@@ -17,8 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write accuracy, curves and ranks of each setting, and partitions, each as SVG and PNG."""
-    from feddep.reporting import files
+    from feddep.reporting import files, page_keys
     from feddep.reporting.results import collect
 
     results = collect(flags.config_of(arguments))
-    files.write(arguments.output, results.figures() | results.rank_figures(), "figures")
+    figures = results.figures() | results.rank_figures()
+    files.write(arguments.output, figures, "figures", page_keys.shown_in_tables(results.config))

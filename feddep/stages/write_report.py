@@ -25,11 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write report.html, and print the main table if asked to."""
-    from feddep.reporting import files, page
+    from feddep.reporting import files, page, page_keys
     from feddep.reporting.results import collect
 
     results, studies = collect(flags.config_of(arguments)), flags.named_files("study", arguments.study)
-    files.write(arguments.output, {"report.html": page.html(results, studies)}, "report")
+    files.write(
+        arguments.output, {"report.html": page.html(results, studies)}, "report", page_keys.shown_in_tables(results.config)
+    )
     if arguments.print:
         output = Path(results.config["output"])
         drawn = [output / "figures" / f"accuracy_{table.setting}.png" for table in results.main_tables]

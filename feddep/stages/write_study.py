@@ -23,7 +23,8 @@ def main(arguments: argparse.Namespace) -> None:
     Raises:
         ConfigError: if there is no such study, or its kind has no such further table.
     """
-    from feddep.reporting import files, studies
+    from feddep.reporting import files, page_keys, studies
 
-    contents = studies.contents(flags.config_of(arguments), arguments.study, arguments.table)
-    files.write(arguments.output, contents, arguments.table or "study")
+    config = flags.config_of(arguments)
+    contents = studies.contents(config, arguments.study, arguments.table)
+    files.write(arguments.output, contents, arguments.table or "study", page_keys.shown_in_study(config, arguments.study))

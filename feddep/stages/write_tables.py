@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the tables as CSV, all but comparisons also as Markdown, accuracy as LaTeX, provenance.json and tables.sha256."""
-    from feddep.reporting import files
+    from feddep.reporting import files, page_keys
     from feddep.reporting.results import collect
 
-    files.write(arguments.output, collect(flags.config_of(arguments)).tables(), "tables")
+    config = flags.config_of(arguments)
+    files.write(arguments.output, collect(config).tables(), "tables", page_keys.shown_in_tables(config))

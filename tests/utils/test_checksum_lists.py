@@ -39,6 +39,15 @@ def test_a_changed_or_missing_file_is_named(listed: Path):
     assert "names a file that is gone" in (find_mismatch(listed) or "")
 
 
+def test_a_list_of_another_key_is_told(listed: Path):
+    assert "something else" in (find_mismatch(listed, "ab12") or ""), "it has no key"
+    write_list(listed, [listed.parent / "a.csv"], "ab12")
+    assert listed.read_text().splitlines()[-1] == "# 1 files, key ab12"
+    assert find_mismatch(listed) is None
+    assert find_mismatch(listed, "ab12") is None
+    assert "something else" in (find_mismatch(listed, "cd34") or "")
+
+
 def test_no_list_that_is_cut_off_passes(listed: Path):
     content = listed.read_bytes()
     for length in range(len(content)):

@@ -121,6 +121,13 @@ def test_published_records_stand_in_for_training(copy: Workspace):
     assert not (copy.output / "graphs" / "mini.safetensors").exists()
     assert copy.jobs("tables") == {}
 
+    # Pages that came with the clone are made again where they show something else, although nothing remembers their making.
+    shutil.rmtree(copy.directory / ".snakemake")
+    assert copy.jobs("tables") == {}
+    copy.configure(tables=[{**CONFIG["tables"][0], "frameworks": ["fedavg"]}])
+    assert copy.jobs("tables") == {"tables": 1}
+    copy.configure()
+
     # Where one run is trained again, so is made what it needs.
     record = copy.directory / "records" / "quick" / f"{FEDAVG}.json"
     write_result(record, {**read_result(record), "key": "0" * 64})

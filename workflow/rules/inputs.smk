@@ -1,5 +1,7 @@
 """What rules read, and the flags that tell their stages so."""
 
+from itertools import islice
+
 from feddep.config.loading import SOURCES, entry, main_tables
 from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
@@ -18,6 +20,7 @@ RECORDED = {str(artifact.record) for artifact in RUNS.values() if artifact.sourc
 BEFORE_RECORDS = {"download", "prepare", "split", "partition", "step", "classify"}  # the rules that records stand in for
 STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}
 RANKS = [f"{OUTPUT}/figures/ranks_{setting}.svg" for setting in main_tables(config)]
+TOLD = 5  # of so many damaged files each is named
 AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
 
 
@@ -41,9 +44,13 @@ def remake_damaged():
 
     Called by input functions, as the DAG that learns of it is not there before.
     """
-    for file, sentence in integrity.damaged(OUTPUT, integrity.expected_keys(config, UNPUBLISHED, STEPS.values())):
+    expected = integrity.expected_keys(config, UNPUBLISHED, STEPS.values()) | page_keys.shown_keys(config)
+    found = dict(integrity.damaged(OUTPUT, expected))
+    workflow.dag.forcefiles.update(map(str, found))
+    for sentence in islice(found.values(), TOLD):
         print(f"feddep: {sentence}; made again where it is needed", file=sys.stderr)
-        workflow.dag.forcefiles.add(str(file))
+    if len(found) > TOLD:
+        print(f"feddep: and so are {len(found) - TOLD} more", file=sys.stderr)
     explain_forced()
 
 
