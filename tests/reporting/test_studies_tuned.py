@@ -49,8 +49,19 @@ def test_differences_are_paired_across_settings():
     assert row["mean"] == pytest.approx(0.5 + np.mean(DIFFERENCES))
     assert np.isnan(table.iloc[0]["mean_difference"])
     page = tuned.markdown(study_of, tuned.tables(study_of))
-    assert "2 trials for each framework and dataset" in page
+    assert "Trials for each framework: 2 on Cora." in page
     assert "+0.0300" in page
+
+
+def test_another_dataset_may_have_another_number_of_trials():
+    more = [finished(spelled, 9, 0.5, setting=FAST, dataset="pubmed") for spelled in ("fedavg", "feddep")]
+    study_of = made(*TRIALS, *more, *finals())
+    tables = tuned.tables(study_of)
+    assert tables["choices"].set_index(["framework", "dataset"])["trials"].to_dict() == {
+        **{("fedavg", "cora"): 2, ("feddep", "cora"): 2},
+        **{("fedavg", "pubmed"): 1, ("feddep", "pubmed"): 1},
+    }
+    assert "Trials for each framework: 2 on Cora; 1 on PubMed." in tuned.markdown(study_of, tables)
 
 
 def test_the_whole_graph_stands_beside_every_number_of_clients():

@@ -20,7 +20,7 @@ from feddep.utils.errors import DataError
 
 SHOWS = """\
 Each framework has the hyperparameters that did best on the validation nodes of a seed that is in no table, among equally many
-trials for each framework and dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
+trials for each framework on a dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
 mean ± sample standard deviation over seeds that the search has not seen; a framework on the whole graph stands beside every M.
 Differences are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of
 the table. In the figure, an arrow stands for what is far below.
@@ -71,7 +71,7 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
             }
         )
     table = pd.DataFrame(rows)
-    if table.empty or table["trials"].nunique() > 1:
+    if table.empty or (table.groupby("dataset")["trials"].nunique() > 1).any():
         counted = ", ".join(f"{row['framework']} on {row['dataset']}: {row['trials']}" for row in rows)
         raise DataError(f"studies.{name} has unequal numbers of trials ({counted or 'none'}) with its search_seeds")
     order = sort_frameworks(table["framework"]), sort_datasets(table["dataset"])
@@ -118,8 +118,10 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         for row in records(choices)
     ]
     reference = framework_title(table["reference"].iloc[0])
+    trials = choices.groupby("trials", sort=False)["dataset"].unique()
+    counted = "; ".join(f"{number} on {', '.join(map(dataset_title, datasets))}" for number, datasets in trials.items())
     return (
-        f"{choices['trials'].iloc[0]} trials for each framework and dataset.\n\n## Accuracy\n\n{md.table(header, levels)}\n"
+        f"Trials for each framework: {counted}.\n\n## Accuracy\n\n{md.table(header, levels)}\n"
         f"## Difference from {reference}\n\n{md.table(header, gaps)}\n## What was chosen\n\n"
         + md.table(["framework", "dataset", "setting", "framework as spelled", "validation", "median of trials"], chosen)
     )
