@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from trials import number_of
 
+from feddep.config.loading import load
 from feddep.experiment import integrity, records
 from feddep.graph.split import Split
+from feddep.reporting import page_keys
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_json, read_result, write_json, write_result
 from workspace import CONFIG, FEDAVG, FEDDEP, Workspace, metrics
@@ -59,6 +61,14 @@ def kinds(workspace: Workspace) -> dict[tuple[str, str], list[Path]]:
     return dict(found)
 
 
+def damaged(workspace: Workspace) -> list[tuple[Path, str]]:
+    """What a plan finds, which knows what pages are to show."""
+    config = load(workspace.directory / "config" / "config.yaml", workspace.directory / "config.yaml")
+    shown = {workspace.directory / path: key for path, key in page_keys.shown_keys(config).items()}
+    assert all(path.is_file() for path in shown)
+    return list(integrity.damaged(workspace.output, shown))
+
+
 def flip(path: Path, draw: random.Random) -> str:
     """Flip a random bit of a file; returns where."""
     content = bytearray(path.read_bytes())
@@ -73,7 +83,7 @@ def test_no_flipped_bit_passes_unnoticed(copy: Workspace) -> None:
     copy.run("publish")
     published = sorted((copy.directory / "records").rglob("*.json"))
     files = {**kinds(copy), ("records", ".json"): published}
-    assert list(integrity.damaged(copy.output, {})) == []
+    assert damaged(copy) == []
     draw = random.Random(0)
     for kind in islice(cycle(files), number_of("mutations")):
         path = draw.choice(files[kind])
@@ -83,7 +93,7 @@ def test_no_flipped_bit_passes_unnoticed(copy: Workspace) -> None:
             with pytest.raises(DataError, match=re.escape(str(path))):
                 records.read(path)
         else:
-            (found,) = integrity.damaged(copy.output, {})
+            (found,) = damaged(copy)
             assert found[0] in (path, *path.parent.glob("*.sha256")), flipped
         path.write_bytes(before)
 
@@ -112,12 +122,12 @@ def test_what_is_damaged_is_made_again(copy: Workspace) -> None:
     content["result"]["accuracy"]["best"] = 0.99
     write_json(edited, content)
     truncated.write_bytes(truncated.read_bytes()[:1000])
-    noticed = list(integrity.damaged(copy.output, {}))
+    noticed = damaged(copy)
     planned = copy.jobs(*TARGETS)
     printed = copy.run(*TARGETS)
     assert printed.count("made again where it is needed") == len(noticed) >= 15
     assert {"prepare", "split", "partition", "step", "classify", "tables", "figures", "report", "study"} <= set(planned)
-    assert list(integrity.damaged(copy.output, {})) == []
+    assert damaged(copy) == []
     assert results(copy) == before
     assert copy.jobs(*TARGETS) == {}
 

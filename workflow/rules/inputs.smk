@@ -1,7 +1,5 @@
 """What rules read, and the flags that tell their stages so."""
 
-from itertools import islice
-
 from feddep.config.loading import SOURCES, entry, main_tables
 from feddep.experiment import integrity
 from feddep.experiment.fingerprint import code_fingerprint
@@ -20,7 +18,6 @@ RECORDED = {str(artifact.record) for artifact in RUNS.values() if artifact.sourc
 BEFORE_RECORDS = {"download", "prepare", "split", "partition", "step", "classify"}  # the rules that records stand in for
 STEPS = {str(job.file): job for run in UNPUBLISHED for job in step_jobs(config, run)}
 RANKS = [f"{OUTPUT}/figures/ranks_{setting}.svg" for setting in main_tables(config)]
-TOLD = 5  # of so many damaged files each is named
 AUDITED = {part: config["audit"][part] for part in ("membership", "canaries", "properties", "reconstruction")}
 
 
@@ -47,10 +44,8 @@ def remake_damaged():
     expected = integrity.expected_keys(config, UNPUBLISHED, STEPS.values()) | page_keys.shown_keys(config)
     found = dict(integrity.damaged(OUTPUT, expected))
     workflow.dag.forcefiles.update(map(str, found))
-    for sentence in islice(found.values(), TOLD):
+    for sentence in found.values():
         print(f"feddep: {sentence}; made again where it is needed", file=sys.stderr)
-    if len(found) > TOLD:
-        print(f"feddep: and so are {len(found) - TOLD} more", file=sys.stderr)
     explain_forced()
 
 
