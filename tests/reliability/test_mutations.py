@@ -61,12 +61,12 @@ def kinds(workspace: Workspace) -> dict[tuple[str, str], list[Path]]:
     return dict(found)
 
 
-def damaged(workspace: Workspace) -> list[tuple[Path, str]]:
-    """What a plan finds, which knows what pages are to show."""
+def shown_keys(workspace: Workspace) -> dict[Path, str]:
+    """What a plan knows of pages: the key of what each is to show, by its list of checksums."""
     config = load(workspace.directory / "config" / "config.yaml", workspace.directory / "config.yaml")
     shown = {workspace.directory / path: key for path, key in page_keys.shown_keys(config).items()}
     assert all(path.is_file() for path in shown)
-    return list(integrity.damaged(workspace.output, shown))
+    return shown
 
 
 def flip(path: Path, draw: random.Random) -> str:
@@ -83,7 +83,8 @@ def test_no_flipped_bit_passes_unnoticed(copy: Workspace) -> None:
     copy.run("publish")
     published = sorted((copy.directory / "records").rglob("*.json"))
     files = {**kinds(copy), ("records", ".json"): published}
-    assert damaged(copy) == []
+    shown = shown_keys(copy)
+    assert list(integrity.damaged(copy.output, shown)) == []
     draw = random.Random(0)
     for kind in islice(cycle(files), number_of("mutations")):
         path = draw.choice(files[kind])
@@ -93,7 +94,7 @@ def test_no_flipped_bit_passes_unnoticed(copy: Workspace) -> None:
             with pytest.raises(DataError, match=re.escape(str(path))):
                 records.read(path)
         else:
-            (found,) = damaged(copy)
+            (found,) = integrity.damaged(copy.output, shown)
             assert found[0] in (path, *path.parent.glob("*.sha256")), flipped
         path.write_bytes(before)
 
@@ -113,7 +114,7 @@ def results(workspace: Workspace) -> dict[str, Any]:
 
 def test_what_is_damaged_is_made_again(copy: Workspace) -> None:
     """Every kind of file at once; the same command makes them again."""
-    before, draw = results(copy), random.Random(1)
+    before, shown, draw = results(copy), shown_keys(copy), random.Random(1)
     files = kinds(copy)
     edited, truncated = copy.directory / metrics(FEDAVG), copy.output / "runs" / "quick" / RUN / "model.safetensors"
     for path in [path for kind in files.values() for path in draw.sample(kind, 1) if path not in (edited, truncated)]:
@@ -122,12 +123,12 @@ def test_what_is_damaged_is_made_again(copy: Workspace) -> None:
     content["result"]["accuracy"]["best"] = 0.99
     write_json(edited, content)
     truncated.write_bytes(truncated.read_bytes()[:1000])
-    noticed = damaged(copy)
+    noticed = list(integrity.damaged(copy.output, shown))
     planned = copy.jobs(*TARGETS)
     printed = copy.run(*TARGETS)
     assert printed.count("made again where it is needed") == len(noticed) >= 15
     assert {"prepare", "split", "partition", "step", "classify", "tables", "figures", "report", "study"} <= set(planned)
-    assert damaged(copy) == []
+    assert list(integrity.damaged(copy.output, shown)) == []
     assert results(copy) == before
     assert copy.jobs(*TARGETS) == {}
 

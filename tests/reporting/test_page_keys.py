@@ -1,23 +1,19 @@
 """What pages are known by: the same as long as they show the same, and that of the configuration where git keeps them."""
 
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 from feddep.config.loading import load, validate
 from feddep.reporting import page_keys
 from feddep.utils.checksum_lists import find_mismatch
+from workspace import CONFIG as MINI
+from workspace import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-RUNS = [{"frameworks": {"fedavg": {}}}]
+RUNS: list[dict[str, Any]] = [{"frameworks": {"fedavg": {}}}]
 CONFIG: dict[str, Any] = {
-    "output": "out",
-    "datasets": {"mini": {"synthetic": {"nodes": 60}}},
-    "clients": [2],
-    "seeds": [0],
-    "settings": {"quick": {"rounds": 2}},
+    **MINI,
     "frameworks": {"global": {}, "fedavg": {}},
-    "tables": [{"setting": "quick", "datasets": ["mini"], "frameworks": ["global"]}],
+    "tables": [{**MINI["tables"][0], "frameworks": ["global"]}],
     "studies": [{"name": "course", "kind": "curves", "runs": RUNS}, {"name": "alone", "kind": "sweep", "runs": RUNS}],
 }
 

@@ -42,10 +42,9 @@ def remake_damaged():
     Called by input functions, as the DAG that learns of it is not there before.
     """
     expected = integrity.expected_keys(config, UNPUBLISHED, STEPS.values()) | page_keys.shown_keys(config)
-    found = dict(integrity.damaged(OUTPUT, expected))
-    workflow.dag.forcefiles.update(map(str, found))
-    for sentence in found.values():
+    for file, sentence in integrity.damaged(OUTPUT, expected):
         print(f"feddep: {sentence}; made again where it is needed", file=sys.stderr)
+        workflow.dag.forcefiles.add(str(file))
     explain_forced()
 
 
