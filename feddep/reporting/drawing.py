@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from feddep.reporting.labels import framework_title, sort_frameworks
+from feddep.reporting.undertrained import MARK, mostly
 
 _STYLE: Any = {
     "svg.hashsalt": "feddep",  # else equal shapes in an SVG get ids at random
@@ -106,6 +107,12 @@ def sample(label: str, **style: Any) -> Line2D:
     return Line2D([], [], markersize=5, label=label, **style)
 
 
+def undertrained_sample(points: Iterable[Mapping[str, Any]]) -> list[Line2D]:
+    """The entry of a legend for the mark of :func:`forest`, or none where no point has it."""
+    marked = any(mostly(point.get("undertrained")) for point in points)
+    return [sample("most runs undertrained", color=INK, marker=r"$\ddag$", linestyle="none")] if marked else []
+
+
 def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """A colour and dash of its own for each framework or spelled variant; a row of the papers has the same in every figure."""
     further = [name for name in names if name not in _LINES]
@@ -152,7 +159,7 @@ def forest(ax: Axes, rows: Sequence[str], series: Mapping[str, Sequence[Mapping[
         ax: where to draw.
         rows: what the rows are called, from above.
         series: a colour's points, one a row: mean_difference, low and high, each of which may be missing or None; a point is
-            hollow if it has ``significant`` and that is not true.
+            hollow if it has ``significant`` and that is not true, and marked if ``undertrained``, a share of its runs, is most.
         colours: of each of the series.
     """
     ax.axvline(0.0, color=INK, linewidth=0.8, zorder=1)
@@ -166,6 +173,9 @@ def forest(ax: Axes, rows: Sequence[str], series: Mapping[str, Sequence[Mapping[
                 ax.hlines(place, point["low"], point["high"], color=shade, linewidth=1.2)
             face = shade if point.get("significant", True) else "white"
             ax.plot(point["mean_difference"], place, color=shade, marker="o", markersize=4.5, markerfacecolor=face)
+            if mostly(point.get("undertrained")):
+                look: Any = {"ha": "center", "va": "bottom", "fontsize": 6, "color": shade}
+                ax.annotate(MARK, (point["mean_difference"], place), (0, 2), textcoords="offset points", **look)
     ax.set_yticks(range(len(rows)), rows)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     lanes(ax, len(rows))

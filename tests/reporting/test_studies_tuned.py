@@ -72,6 +72,22 @@ def test_the_whole_graph_stands_beside_every_number_of_clients():
     assert table.loc["global", "mean_difference"] == pytest.approx(0.1)
 
 
+def test_undertrained_rows_are_marked():
+    again = [finished("halo", 9, 0.5, setting=setting) for setting in (SLOW, FAST)]
+    late = [finished("halo", seed, 0.5, setting=SLOW, rounds=40) for seed in range(3)]  # best at round 39 of 40
+    study_of = made(*TRIALS, *again, *finals(), *late)
+    tables = tuned.tables(study_of)
+    assert tables["table"].set_index("framework")["undertrained_runs"].to_dict() == {"fedavg": 0.0, "feddep": 0.0, "halo": 1.0}
+    accuracies, differences = tuned.markdown(study_of, tables).split("## Difference")
+    for part in (accuracies, differences):
+        assert [line.split()[1] for line in part.splitlines() if "‡" in line] == ["Halo"]
+    trained = tables["table"].assign(undertrained=0.0)
+    for table, expected in ((tables["table"], True), (trained, False)):
+        drawn = tuned.figure(study_of, {**tables, "table": table})
+        assert ("‡" in [text.get_text() for text in drawn.axes[0].texts]) == expected
+        assert ("most runs undertrained" in [text.get_text() for text in drawn.legends[0].get_texts()]) == expected
+
+
 def test_unequal_numbers_of_trials_are_an_error():
     with pytest.raises(
         DataError, match=r"studies\.made_up has unequal numbers of trials \(fedavg on cora: 2, feddep on cora: 1\)"

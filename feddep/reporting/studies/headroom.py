@@ -10,7 +10,7 @@ With R the setting's rounds, each cell (setting, dataset, M) asks for runs of
 What is missing leaves its columns empty.
 """
 
-from itertools import product
+from itertools import chain, product
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -151,10 +151,11 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     rows = [_cell_title(line, table["setting"].nunique() > 1) for line in lines]
     names = _present(table, DIFFERENCES)
     colours = dict(zip(DIFFERENCES, ("#000000", *drawing.COLOURS), strict=False))
-    parts = {"mean_difference": "mean", "low": "low", "high": "high"}
+    parts = {"mean_difference": "mean", "low": "low", "high": "high", "undertrained": "undertrained"}
     series = {name: [{key: line[f"{name}_{part}"] for key, part in parts.items()} for line in lines] for name in names}
     with drawing.style():
         drawn = drawing.forests(rows, series, colours, "difference of test accuracy, mean and 95 % interval")
         handles = [drawing.sample(DIFFERENCES[name][2], color=colours[name], marker="o", linestyle="none") for name in names]
+        handles += drawing.undertrained_sample(chain(*series.values()))
         drawing.head(drawn, study.title, handles, columns=3)
     return drawn

@@ -122,5 +122,6 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         if not table["significant"].fillna(False).all():
             look = {"color": drawing.INK, "marker": "o", "markerfacecolor": "white", "linestyle": "none"}
             handles.append(drawing.sample("not significant", **look))
+        handles += drawing.undertrained_sample(lines)
         drawing.head(drawn, study.title, handles, columns=3)
     return drawn

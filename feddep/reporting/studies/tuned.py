@@ -16,6 +16,7 @@ from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets, sort_frameworks
 from feddep.reporting.main_table import SIGNIFICANT
 from feddep.reporting.study_data import Study
+from feddep.reporting.undertrained import mark
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -26,6 +27,8 @@ Differences are paired by seed; brackets: 95 % t-interval; `*`: significant at 5
 the table. In the figure, an arrow stands for what is far below.
 """
 _POINT = ["setting", "framework"]
+_COLUMNS = ["dataset", "clients", "framework", "reference", "mean", "std", "undertrained_runs"]
+_COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", "undertrained"]
 FAR = 0.05
 """How far below the reference, in accuracy, a framework is left out of the choice of the figure's axis."""
 
@@ -34,8 +37,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: a row a framework, dataset and number of clients; ``choices``: a row a framework and dataset.
 
     Returns:
-        In ``table``: dataset, clients, framework, reference; mean and std of test accuracy; seeds, mean_difference, low, high, p
-        and p_holm of the differences from the reference, see :func:`feddep.reporting.comparisons.paired_t_test`.
+        In ``table``: dataset, clients, framework, reference; mean and std of test accuracy; undertrained_runs, the share of these
+        runs that are; seeds, mean_difference, low, high, p and p_holm of the differences from the reference, see
+        :func:`feddep.reporting.comparisons.paired_t_test`; undertrained, the greater of the two rows' shares.
         In ``choices``: framework, dataset, trials, chosen_setting and chosen_framework as they are spelled, validation (its mean
         over the search's runs) and median_validation, that of all trials.
 
@@ -87,14 +91,15 @@ def _compared(runs: pd.DataFrame, reference: str) -> pd.DataFrame:
         for clients in sorted(baseline.loc[baseline["dataset"] == dataset, "clients"].unique()):
             for framework in sort_frameworks(here["framework"]):
                 of = here[(here["framework"] == framework) & (here["clients"].isna() | (here["clients"] == clients))]
-                pairs = comparisons.paired(of, baseline[baseline["clients"] == clients])["difference"].to_numpy(dtype=float)
-                test = {} if framework == reference else comparisons.paired_t_test(pairs)
+                beside = baseline[baseline["clients"] == clients]
+                test = {} if framework == reference else comparisons.difference(of, beside)
                 where = {"dataset": dataset, "clients": clients, "framework": framework, "reference": reference}
-                rows.append({**where, "mean": of["best"].mean(), "std": of["best"].std(ddof=1), **test})
-    columns = ["dataset", "clients", "framework", "reference", "mean", "std", "seeds", "mean_difference", "low", "high", "p"]
-    table = pd.DataFrame(rows).reindex(columns=columns)
+                level = {"mean": of["best"].mean(), "std": of["best"].std(ddof=1), "undertrained_runs": of["undertrained"].mean()}
+                late = max(level["undertrained_runs"], beside["undertrained"].mean())
+                rows.append({**where, **test, **level, "undertrained": late})
+    table = pd.DataFrame(rows)
     table["p_holm"] = comparisons.holm(table["p"].to_numpy(dtype=float))
-    return table.astype({"clients": "Int64", "seeds": "Int64"})
+    return table[_COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
@@ -107,7 +112,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     levels, gaps = [], []
     for name in names:
         lines = [found.get((name, *place), {}) for place in places]
-        levels.append([framework_title(name), *(md.plus_minus(line.get("mean"), line.get("std")) for line in lines)])
+        levels.append([framework_title(name), *(_level(line) for line in lines)])
         if name != table["reference"].iloc[0]:
             gaps.append([framework_title(name), *(_difference(line) for line in lines)])
     chosen = [
@@ -127,11 +132,15 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     )
 
 
+def _level(line: dict[str, Any]) -> str:
+    return md.plus_minus(line.get("mean"), line.get("std")) + mark(line.get("undertrained_runs"))
+
+
 def _difference(line: dict[str, Any]) -> str:
     if line.get("mean_difference") is None:
         return md.number(None, "")
     star = " \\*" if line["p_holm"] is not None and line["p_holm"] < SIGNIFICANT else ""
-    return md.interval(line["mean_difference"], line["low"], line["high"]) + star
+    return md.interval(line["mean_difference"], line["low"], line["high"]) + star + mark(line["undertrained"])
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
@@ -169,5 +178,6 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             drawing.sample("not significant", color=drawing.colour(0), marker="o", markerfacecolor="white", linestyle="none"),
             drawing.sample("far below", color=drawing.colour(0), marker="<", linestyle="none"),
         ]
-        drawing.head(drawn, study.title, handles, columns=3)
+        handles += drawing.undertrained_sample(records(table))
+        drawing.head(drawn, study.title, handles, columns=4)
     return drawn
