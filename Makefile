@@ -64,7 +64,7 @@ retrain: env ## train every run of the benchmark anew, in results/retrained
 publish: env ## copy the finished results to the records that git keeps
 	@$(SNAKEMAKE) publish --configfile $(CONFIG)
 
-check: lint ## check style and types, run the unit tests: a minute or two
+check: lint ## check style and types, run the unit tests: a few minutes
 	@$(PYTEST) -m "not dag and not data and not slow"
 
 test: lint ## check style and types, run every test
