@@ -11,6 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from sklearn.preprocessing import normalize
 
 from feddep.experiment.plan import Run
 from feddep.graph.graph import Graph
@@ -32,6 +33,8 @@ ALL, MISSING = "all", "missing"
 """Which nodes are averaged over: all, or those that miss a neighbour, which alone mending can help."""
 NEIGHBOURHOODS = ("local", "mended", "empty", "counted")
 """Which neighbourhoods are compared with the true ones, see :func:`neighbourhood_distances`."""
+NORMS = {"local_l1": "l1", "local_l2": "l2"}
+"""The neighbourhoods at the client once more, with each node's features divided by this norm of them."""
 _ROWS = 512
 """Neighbourhoods of so many nodes are compared at once."""
 _NOTES = """\
@@ -40,8 +43,8 @@ _NOTES = """\
 generator gains that only predicts a number, and the same with the true number of missing neighbours (*counted*). Mean ± standard
 deviation over nodes, both averaged over seeds. *mended / local*: below 1, mending brings neighbourhoods nearer to the true ones.
 A node that misses no neighbour has local distance 0, so that mending can help only the nodes that miss one. *FedSage paper*: its
-Table 1 of Appendix D. It does not say how features are scaled; on the Planetoid graphs its distances are probably of features
-normalised by rows. So compare its ratios.
+Table 1 of Appendix D. It does not say how features are scaled, so compare its ratios. The rows *ℓ1* and *ℓ2* have the local
+distance with each node's features divided by their sum or their Euclidean norm.
 """
 _COUNTS = """\
 *Number*: mean of |ñ_v − n_v| over nodes, for the number n_v of neighbours that a node misses and dGen's ñ_v, rounded; beside it
@@ -74,15 +77,17 @@ def distances(graph: Graph, partition: Partition, generated: StepResult) -> list
     """How far neighbourhoods are from the true ones, before and after mending (Table 1).
 
     Returns:
-        A row for each of :data:`ALL` and :data:`MISSING` and each of :data:`NEIGHBOURHOODS`: nodes, neighbourhood, count (of
-        nodes), mean and std of the distance over these nodes; std is the sample standard deviation, NaN for a single node.
+        A row for each of :data:`ALL` and :data:`MISSING` and each of :data:`NEIGHBOURHOODS` and :data:`NORMS`: nodes,
+        neighbourhood, count (of nodes), mean and std of the distance over these nodes; std is the sample standard deviation, NaN
+        for a single node.
     """
     found = neighbourhood_distances(graph, partition, generated)
+    found |= {name: local_distances(graph, partition, normalize(graph.features, norm)) for name, norm in NORMS.items()}
     chosen = {ALL: np.full(graph.num_nodes, True), MISSING: _missing(graph, partition) > 0}
     rows = []
     for nodes, which in chosen.items():
-        for neighbourhood in NEIGHBOURHOODS:
-            of_nodes = found[neighbourhood][which].astype(np.float64)
+        for neighbourhood, of_all in found.items():
+            of_nodes = of_all[which].astype(np.float64)
             mean = float(of_nodes.mean()) if len(of_nodes) else np.nan
             std = float(of_nodes.std(ddof=1)) if len(of_nodes) > 1 else np.nan
             rows.append({"nodes": nodes, "neighbourhood": neighbourhood, "count": len(of_nodes), "mean": mean, "std": std})
@@ -164,6 +169,14 @@ def neighbourhood_distances(graph: Graph, partition: Partition, generated: StepR
             for name, mean in means.items():
                 distances[name][chosen] = np.linalg.norm(mean - goal, axis=1)
     return distances
+
+
+def local_distances(graph: Graph, partition: Partition, features: sp.csr_matrix) -> np.ndarray:
+    """The distance ``local`` of :func:`neighbourhood_distances` for other features of the nodes; float32, shape (n,)."""
+    true = mean_adjacency(graph)
+    inside = sp.coo_matrix(true)
+    inside.data = np.where(partition.client[inside.row] == partition.client[inside.col], inside.data, 0)
+    return sp.linalg.norm((normalize(inside.tocsr(), "l1") - true) @ features, axis=1)
 
 
 def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
@@ -251,6 +264,9 @@ def _distances(block: pd.DataFrame) -> str:
             lines.append([*name, title, OURS, *_cells(rows, "")])
             if nodes == ALL and rows["local"]["paper_fedsage_mean"] is not None:
                 lines.append(["", "", "", published.PAPERS["fedsage"], *_cells(rows, "paper_fedsage_")])
+                for key, norm in NORMS.items():
+                    local = md.plus_minus(rows[key]["mean"], rows[key]["std"])
+                    lines.append(["", "", "", f"{OURS}, ℓ{norm[1:]}", local, "", "", "", ""])
             name = ["", ""]
     return md.table(["M", "", "nodes", "", "local", "mended", "zeros", "counted", "mended / local"], lines)
 

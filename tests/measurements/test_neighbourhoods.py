@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from small import of_run, small_task
 
 from feddep.experiment.plan import Run
@@ -35,7 +36,8 @@ def case() -> tuple[Task, StepResult, dict[str, Any]]:
 def test_distances_are_averaged_over_all_nodes_and_over_those_that_miss_a_neighbour(case):
     task, made, tables = case
     rows = {(row["nodes"], row["neighbourhood"]): row for row in tables["distances"]}
-    assert list(rows) == [(nodes, name) for nodes in ("all", "missing") for name in neighbourhoods.NEIGHBOURHOODS]
+    names = [*neighbourhoods.NEIGHBOURHOODS, *neighbourhoods.NORMS]
+    assert list(rows) == [(nodes, name) for nodes in ("all", "missing") for name in names]
     missing = np.diff(missing_neighbours(task.graph, task.partition).indptr) > 0
     mended = neighbourhood_distances(task.graph, task.partition, made)["mended"]
     assert rows["all", "mended"]["mean"] == pytest.approx(mended.mean())
@@ -80,6 +82,19 @@ def test_zeros_in_the_true_number_dilute_what_is_at_hand(case):
     assert counted[np.diff(lost.indptr) == 0].max() < 1e-6
 
 
+def test_local_distances_of_other_features(case):
+    """With the graph's own features they are those of Table 1; scaled ones grow in proportion."""
+    task, made, tables = case
+    graph, local = task.graph, neighbourhood_distances(task.graph, task.partition, made)["local"]
+    assert neighbourhoods.local_distances(graph, task.partition, graph.features) == pytest.approx(local, abs=1e-5)
+    assert neighbourhoods.local_distances(graph, task.partition, 3 * graph.features) == pytest.approx(3 * local, abs=3e-5)
+    means = {row["neighbourhood"]: row["mean"] for row in tables["distances"] if row["nodes"] == "all"}
+    dense = graph.features.toarray()
+    by_sum = sp.csr_matrix(dense / np.maximum(np.abs(dense).sum(axis=1, keepdims=True), 1e-12))
+    assert means["local_l1"] == pytest.approx(neighbourhoods.local_distances(graph, task.partition, by_sum).mean(), rel=1e-4)
+    assert 0 < means["local_l1"] < means["local_l2"] < np.sqrt(2)
+
+
 @pytest.mark.parametrize("clients", [None, 3])
 def test_without_generated_features_there_is_nothing_to_compare(clients):
     with pytest.raises(ConfigError, match="fedavg generates no features of neighbours"):
@@ -98,6 +113,7 @@ def tables() -> dict[str, pd.DataFrame]:
     distances, counts = [], []
     for run in (Run("quick", "cora", 3, name, seed) for name in ("fedsage_plus", "fedsage_plus_shared") for seed in (0, 1)):
         mean = {"local": 0.4 + 0.2 * run.seed, "mended": 0.2 + 0.1 * run.seed, "empty": 0.3, "counted": 0.25}
+        mean |= {"local_l1": 0.02, "local_l2": 0.07}
         distances += [
             {**of_run(run), "nodes": nodes, "neighbourhood": name, "count": 4, "mean": mean[name] * factor, "std": 0.1}
             for nodes, factor in (("all", 1), ("missing", 4))
@@ -157,8 +173,9 @@ def test_the_page(tables):
     text = page["tables/neighbourhoods.md"]
     assert "0.0168 ± 0.0182" in text
     assert "0.738" in text  # 0.0124 / 0.0168
+    assert re.search(r"\| ours, ℓ1 +\| 0.0200 ± 0.1000 +\| +\|", text)
     assert re.search(r"\| 25.0% +\| 0.375 +\| 0.500 +\| 0.500 +\| 0.000 +\| 0.724 +\| 1.000 +\|", text)
-    assert len(page["tables/neighbourhoods.csv"]) == 2 * 2 * 4
+    assert len(page["tables/neighbourhoods.csv"]) == 2 * 2 * 6
     assert len(page["tables/missing_neighbours.csv"]) == 2
 
 
