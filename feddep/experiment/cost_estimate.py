@@ -38,7 +38,7 @@ class Estimate:
     unknown: int
 
     def __str__(self) -> str:
-        """One sentence, such as ``528 runs: 12 to train (about 0.40 core-hours), 516 from records``."""
+        """One sentence, such as ``564 runs: 12 to train (about 0.40 core-hours), 552 from records``."""
         steps = f", with {_many(self.steps, 'step')}" if self.steps else ""
         time = f" ({self.time}{steps})" if self.to_train or self.steps else ""
         finished = self.runs - self.to_train - self.recorded
