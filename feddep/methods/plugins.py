@@ -130,7 +130,10 @@ def _use_file(file: str, key: str) -> None:
 
 def _execute(plugin: Plugin, content: bytes) -> ModuleType:
     """A file as a module; what is executed is ``content``, which the digest is of."""
-    tree = ast.parse(content, plugin.place.name)
+    try:
+        tree = ast.parse(content, plugin.place.name)
+    except ValueError as error:  # what Python before 3.11.4 says of a null byte
+        raise SyntaxError(str(error)) from None
     for name in _imported_from_beside(tree, plugin.place.parent):
         raise ImportError(f"{name} lies beside it, and would be in no key: put all in one file, or make a distribution")
     module = ModuleType(plugin.module)
@@ -162,7 +165,8 @@ def _imported(title: str, imported: Callable[[], Any]) -> Any:
     try:
         return imported()
     except SyntaxError as error:
-        raise ConfigError(f"{title} is not valid Python: {one_line(str(error.msg))} in line {error.lineno}") from None
+        line = "" if error.lineno is None else f" in line {error.lineno}"
+        raise ConfigError(f"{title} is not valid Python: {one_line(str(error.msg))}{line}") from None
     except (Exception, SystemExit) as error:
         raise ConfigError(f"{title} cannot be imported ({_told(error)})") from None
 

@@ -142,7 +142,7 @@ WRONG = {
     "FRAMEWORKS = ('mine',)": "has FRAMEWORKS of type tuple, which is not that",
     "def": "is not valid Python: invalid syntax in line 1",
     "a = 1\n  b = 2": "is not valid Python: unexpected indent in line 2",
-    "\x00": "is not valid Python",
+    "\x00": "is not valid Python: source code string cannot contain null bytes",
     "import nosuchmodule": "cannot be imported (ModuleNotFoundError: No module named 'nosuchmodule')",
     "raise SystemExit(3)": "cannot be imported (SystemExit: 3)",
     "1 / 0": "cannot be imported (ZeroDivisionError: division by zero)",
