@@ -174,9 +174,8 @@ def neighbourhood_distances(graph: Graph, partition: Partition, generated: StepR
 def local_distances(graph: Graph, partition: Partition, features: sp.csr_matrix) -> np.ndarray:
     """The distance ``local`` of :func:`neighbourhood_distances` for other features of the nodes; float32, shape (n,)."""
     true = mean_adjacency(graph)
-    inside = sp.coo_matrix(true)
-    inside.data = np.where(partition.client[inside.row] == partition.client[inside.col], inside.data, 0)
-    return sp.linalg.norm((normalize(inside.tocsr(), "l1") - true) @ features, axis=1)
+    inside = true - true.multiply(missing_neighbours(graph, partition).sign())
+    return sp.linalg.norm((normalize(inside, "l1") - true) @ features, axis=1)
 
 
 def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
