@@ -5,7 +5,7 @@ generated neighbour, the nearest that every other client has, the distances to w
 counted wherever it is carried out, at the client itself or at the others.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.graph.impairing import Impaired
 from feddep.measurements.flops import FlopCounter
 from feddep.methods.feddep import FedDEPParameters, GeneratorParameters, mending, without_prototypes
-from feddep.methods.feddep.generation import Generated, Search, generator_loss
+from feddep.methods.feddep.generation import Generated, Search, Targets, generator_loss
 from feddep.methods.fedsage import NeighGenParameters, cross_client
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, new_neighgen
 from feddep.methods.framework import StepResult
@@ -129,7 +129,7 @@ def _dgen(
     return Work(len(impaired.kept), updates, slots, generated, operations, counter.total)
 
 
-def operations_of_distances(points: Tensor, chosen: Tensor, found: Tensor, how: GeneratorParameters) -> int:
+def operations_of_distances(points: Tensor, chosen: Tensor, found: Sequence[Targets | Tensor], how: GeneratorParameters) -> int:
     """Operations of the cross-client term of the loss, the search aside, and of its gradient in what was generated.
 
     The loss is computed with and without the term; the difference is what the term costs.
@@ -137,7 +137,7 @@ def operations_of_distances(points: Tensor, chosen: Tensor, found: Tensor, how: 
     Args:
         points: generated embeddings, shape (n, S, d_z).
         chosen: which of them count, shape (n, S).
-        found: what is nearest to each, shape (M − 1, n, S, d_z).
+        found: what is nearest to each, shape (n, S, d_z), of each of M − 1 others.
         how: weights and scale.
     """
 
@@ -148,7 +148,8 @@ def operations_of_distances(points: Tensor, chosen: Tensor, found: Tensor, how: 
         generated = Generated(count, embeddings, chosen)
         weighted = how.replace(intra_weight=0.0, cross_weight=cross_weight)
         with torch.enable_grad(), FlopCounter() as counter:
-            generator_loss(generated, chosen.sum(dim=1), nobody, embeddings, lambda *_: found, weighted).backward()
+            loss, _ = generator_loss(generated, chosen.sum(dim=1), nobody, embeddings, lambda *_: found, weighted)
+            loss.backward()
         return counter.total
 
     return operations(how.cross_weight) - operations(0.0)

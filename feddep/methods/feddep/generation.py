@@ -8,10 +8,13 @@
 The minimum over an empty N̄_i(v) is left out.
 
 A minimum has the gradient of the distance to whatever attains it.  So each term is a distance to the nearest target, and
-the targets are looked up beforehand, by one search for all nodes at once.
+the targets are looked up beforehand, by one search for all nodes at once.  Distances and their gradients are computed a block of
+nodes at a time, so that no more than the numbers of the targets is kept of each term.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,37 +32,54 @@ from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS
 from feddep.utils import seeding
 
-Search = Callable[[Tensor, Tensor], Tensor]
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """A target for each of n · S embeddings: the rows of ``candidates``, shape (k, d_z), that ``numbers``, (n, S), names.
+
+    ``targets[nodes]`` are those of some nodes, shape (…, S, d_z), as of a tensor that holds them all.
+    """
+
+    candidates: Tensor
+    numbers: Tensor
+
+    def __getitem__(self, nodes: slice | Tensor) -> Tensor:
+        return self.candidates[self.numbers[nodes]]
+
+
+Search = Callable[[Tensor, Tensor], Sequence[Targets | Tensor]]
 """Finds what is nearest to each generated embedding among what each other client has.
 
-Takes embeddings, shape (n, S, d_z), and which of them count, shape (n, S); returns the nearest, shape (M − 1, n, S, d_z).
+Takes embeddings, shape (n, S, d_z), and which of them count, shape (n, S); returns the nearest that each of the M − 1 others has.
 """
 
 _BLOCK = 2**24
 """At most so many distances are held at once."""
 
+_NUMBERS = 2**18
+"""About so many coordinates of embeddings are worked on at once, which a processor's cache holds."""
 
-def nearest(points: Tensor, candidates: Tensor) -> Tensor:
+
+def nearest(points: Tensor, candidates: Tensor) -> Targets:
     """The one of ``candidates``, shape (k, d), at least one, that is nearest to each of ``points``, shape (…, d); detached."""
-    flat = points.detach().reshape(-1, points.shape[-1])
+    flat, candidates = points.detach().reshape(-1, points.shape[-1]), candidates.detach()
     rows = max(1, _BLOCK // len(candidates))
     squares = candidates.square().sum(dim=1)  # ‖p − c‖² without ‖p‖², which is the same for all c
     found = [(squares - 2 * (block @ candidates.T)).argmin(dim=1) for block in flat.split(rows)]
-    return candidates.detach()[torch.cat(found)].view(points.shape)
+    return Targets(candidates, torch.cat(found).view(points.shape[:-1]))
 
 
 def nearest_in(others: Sequence[Tensor]) -> Search:
     """A search in what is at hand: the prototypes Z'_j that the other clients have shared before (pseudo-FL)."""
 
-    def search(embeddings: Tensor, chosen: Tensor) -> Tensor:
-        if not others:
-            return embeddings.new_zeros(0, *embeddings.shape)
-        return torch.stack([nearest(embeddings, candidates) for candidates in others])
+    def search(embeddings: Tensor, chosen: Tensor) -> Sequence[Targets]:
+        return [nearest(embeddings, candidates) for candidates in others]
 
     return search
 
 
-def nearest_hidden(embeddings: Tensor, pairs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+@torch.no_grad()
+def nearest_hidden(embeddings: Tensor, pairs: Tensor, targets: Tensor) -> tuple[Targets, Tensor]:
     """For each generated embedding of v, shape (n, S, d_z), the nearest z'_u among v's hidden neighbours u.
 
     Args:
@@ -68,37 +88,92 @@ def nearest_hidden(embeddings: Tensor, pairs: Tensor, targets: Tensor) -> tuple[
         targets: z'_u for all nodes u of the client's subgraph, shape (N, d_z).
 
     Returns:
-        The nearest targets, shape (n, S, d_z), and which nodes have any, bool, shape (n,); both detached.
+        The nearest targets, any for a node without hidden neighbours, and which nodes have some, bool, shape (n,); both detached.
     """
-    with torch.no_grad():
-        v, u = pairs.unbind(dim=1)
-        count, slots = embeddings.shape[:2]
-        row = v.unsqueeze(1).expand(-1, slots)
-        distances = (embeddings[v] - targets[u].unsqueeze(1)).square().sum(dim=2)
-        least = distances.new_full((count, slots), torch.inf).scatter_reduce(0, row, distances, "amin")
-        # Of equally near ones the first: positions of pairs are made to compete as distances did.
-        position = torch.arange(len(v), device=v.device).unsqueeze(1).expand(-1, slots)
-        position = torch.where(distances == least[v], position, len(v))
-        first = position.new_full((count, slots), len(v)).scatter_reduce(0, row, position, "amin")
-        has = torch.isfinite(least[:, 0])
-        found = torch.zeros_like(embeddings)
-        found[has] = targets[u[first[has]]]
-        return found, has
+    v, u = pairs.unbind(dim=1)
+    count, slots, width = embeddings.shape
+    row = v.unsqueeze(1).expand(-1, slots)
+    distances = embeddings.new_empty(len(v), slots)
+    for some in _blocks(len(v), slots * width):
+        distances[some] = (embeddings[v[some]] - targets[u[some]].unsqueeze(1)).square().sum(dim=2)
+    least = distances.new_full((count, slots), torch.inf).scatter_reduce(0, row, distances, "amin")
+    # Of equally near ones the first: positions of pairs are made to compete as distances did.
+    position = torch.arange(len(v), device=v.device).unsqueeze(1).expand(-1, slots)
+    position = torch.where(distances == least[v], position, len(v))
+    first = position.new_full((count, slots), len(v)).scatter_reduce(0, row, position, "amin")
+    has = torch.isfinite(least[:, 0])
+    numbers = torch.zeros_like(first)
+    numbers[has] = u[first[has]]
+    return Targets(targets.detach(), numbers), has
 
 
-def distance(embeddings: Tensor, found: Tensor, counted: Tensor, scale: str) -> Tensor:
+def _blocks(rows: int, numbers: int) -> Iterator[slice]:
+    """Rows a block at a time, each of so many numbers."""
+    step = max(1, _NUMBERS // numbers)
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+class _SquaredDistances(torch.autograd.Function):
+    """Squared distances of embeddings z, shape (n, S, d_z), to the targets of each term: gives z again, then an (n, S) a term.
+
+    Nothing but z and the targets is kept for the gradient.  It adds up in the order in which it would without blocks: what comes
+    from whatever else reads z, then the terms from the last to the first.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, embeddings: Tensor, terms: Sequence[Targets | Tensor]) -> tuple[Tensor, ...]:
+        ctx.terms = terms
+        ctx.save_for_backward(embeddings)
+        ctx.set_materialize_grads(False)
+        rows, slots, width = embeddings.shape
+        distances = [embeddings.new_empty(rows, slots) for _ in terms]
+        for nodes in _blocks(rows, slots * width):
+            for term, of_term in zip(terms, distances, strict=True):
+                of_term[nodes] = (embeddings[nodes] - term[nodes]).square().sum(dim=2)
+        return embeddings.view_as(embeddings), *distances
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, None]:
+        (embeddings,) = ctx.saved_tensors
+        rest, *of_terms = gradients
+        terms = [(term, each) for term, each in zip(ctx.terms, of_terms, strict=True) if each is not None]
+        if not terms:
+            return rest, None
+        total = torch.empty_like(embeddings)
+        for nodes in _blocks(len(total), total[0].numel()):
+            z = embeddings[nodes]
+            parts = [] if rest is None else [rest[nodes]]
+            parts += [(2 * (z - term[nodes])).mul_(each[nodes].unsqueeze(2)) for term, each in reversed(terms)]
+            total[nodes] = parts[0]
+            for part in parts[1:]:
+                total[nodes] += part
+        return total, None
+
+
+def squared_distances(embeddings: Tensor, terms: Sequence[Targets | Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Embeddings, shape (n, S, d_z), and their squared distances to the targets of each term, shape (n, S) a term.
+
+    Whatever else reads the embeddings shall read those that are returned, so that their gradient is added up in one place.
+    """
+    if not terms or not len(embeddings):
+        return embeddings, [embeddings.new_zeros(embeddings.shape[:2]) for _ in terms]
+    same, *distances = _SquaredDistances.apply(embeddings, terms)
+    return same, distances
+
+
+def mean_distance(squares: Tensor, counted: Tensor, scale: str, width: int) -> Tensor:
     """1/n Σ_v Σ_p ‖z̃^p_v − nearest‖² over the slots that count; with ``scale`` "authors" divided by S · d_z as well.
 
-    Embeddings and the nearest target of each have the shape (n, S, d_z), ``counted`` is bool of shape (n, S).
+    Takes squared distances and which of them count, shape (n, S) each, and the ``width`` d_z of embeddings.
     """
-    nodes, slots, width = embeddings.shape
-    total = ((embeddings - found).square().sum(dim=2) * counted).sum() / max(nodes, 1)
+    nodes, slots = squares.shape
+    total = (squares * counted).sum() / max(nodes, 1)
     return total if scale == "paper" else total / (slots * width)
 
 
 def generator_loss(
     generated: Generated, missing: Tensor, pairs: Tensor, targets: Tensor, search: Search, how: GeneratorParameters
-) -> Tensor:
+) -> tuple[Tensor, Generated]:
     """L^n_i of the module's docstring.
 
     Args:
@@ -108,16 +183,22 @@ def generator_loss(
         targets: z'_u of the nodes of the client's own subgraph, shape (N, d_z).
         search: finds the nearest that each other client has.
         how: weights of the terms, and how distances are measured.
+
+    Returns:
+        The loss, and what was generated, for whatever else reads it (:func:`squared_distances`).
     """
     embeddings, chosen = generated.embeddings, generated.chosen
     loss = how.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
+    terms: list[tuple[float, Targets | Tensor, Tensor]] = []
     if how.intra_weight:
         found, has = nearest_hidden(embeddings, pairs, targets)
-        loss = loss + how.intra_weight * distance(embeddings, found, chosen & has.unsqueeze(1), how.scale)
+        terms.append((how.intra_weight, found, chosen & has.unsqueeze(1)))
     if how.cross_weight:
-        for found in search(embeddings.detach(), chosen):
-            loss = loss + how.cross_weight * distance(embeddings, found, chosen, how.scale)
-    return loss
+        terms += [(how.cross_weight, found, chosen) for found in search(embeddings.detach(), chosen)]
+    embeddings, squares = squared_distances(embeddings, [found for _, found, _ in terms])
+    for (weight, _, counted), of_term in zip(terms, squares, strict=True):
+        loss = loss + weight * mean_distance(of_term, counted, how.scale, embeddings.shape[2])
+    return loss, dataclasses.replace(generated, embeddings=embeddings)
 
 
 class Generator:
@@ -161,7 +242,7 @@ class Generator:
             optimizer.zero_grad()
             generated = self._dgen(x, mean, how.bernoulli_rate, self._draws)
             self._check(f"in epoch {len(losses) + 1}", 0.0, [generated.embeddings, generated.count])
-            loss = generator_loss(generated, missing, pairs, targets, search, how)
+            loss, generated = generator_loss(generated, missing, pairs, targets, search, how)
             if how.task_weight and len(labelled):
                 logits = classifier.full(x, aggregate, generated.mean(how.slots))
                 loss = loss + how.task_weight * cross_entropy(logits[labelled], labels)

@@ -12,7 +12,6 @@ at most S/ñ times the O(M ñ_v d_z) numbers a node and step of the paper's Tabl
 
 from collections.abc import Mapping, Sequence
 
-import torch
 from torch import Tensor
 
 from feddep.federation.boundary import Boundary, Schema
@@ -55,10 +54,10 @@ def asking(boundary: Boundary, client: int, embeddings: Sequence[Tensor]) -> Sea
 
     def answer(other: int, question: Tensor) -> Tensor:
         """What client ``other`` computes: the gradient of min ‖z̃ − z_u‖² over its nodes; zero for an empty slot."""
-        gradient = 2 * (question - nearest(question, embeddings[other]))
+        gradient = 2 * (question - nearest(question, embeddings[other])[:])
         return gradient * question.any(dim=2, keepdim=True)
 
-    def search(points: Tensor, chosen: Tensor) -> Tensor:
+    def search(points: Tensor, chosen: Tensor) -> Sequence[Tensor]:
         sent = {"embeddings": points * chosen.unsqueeze(2)}
         relayed = boundary.cross(client, "up", generated(client), sent)
         found = []
@@ -69,6 +68,6 @@ def asking(boundary: Boundary, client: int, embeddings: Sequence[Tensor]) -> Sea
                 returned = boundary.cross(other, "up", gradients(client), reply)
                 gradient = boundary.cross(client, "down", gradients(client), returned)["gradients"]
                 found.append(points - gradient / 2)
-        return torch.stack(found) if found else points.new_zeros(0, *points.shape)
+        return found
 
     return search

@@ -16,11 +16,13 @@ from feddep.graph.split import random_split
 from feddep.methods.feddep import GeneratorParameters
 from feddep.methods.feddep.generation import (
     Generator,
-    distance,
+    Targets,
     generator_loss,
+    mean_distance,
     nearest,
     nearest_hidden,
     nearest_in,
+    squared_distances,
 )
 from feddep.nn.dgen import DGen, Generated
 from feddep.nn.encoders import fused_classifier
@@ -73,7 +75,7 @@ def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross):
     weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0)
     generated, missing, pairs, targets, prototypes = case
     inputs = (generated.count, generated.embeddings)
-    ours = generator_loss(generated, missing, pairs, targets, nearest_in(prototypes), weights)
+    ours, _ = generator_loss(generated, missing, pairs, targets, nearest_in(prototypes), weights)
     theirs = by_hand(case, weights)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     gradients = [
@@ -88,12 +90,37 @@ def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross):
 @given(cases())
 def test_the_authors_scale_averages_over_slots_and_coordinates(case):
     generated, *_ = case
-    found = torch.zeros_like(generated.embeddings)
     counted = torch.ones_like(generated.chosen)
-    expected = torch.nn.functional.mse_loss(generated.embeddings, found)
-    torch.testing.assert_close(distance(generated.embeddings, found, counted, "authors"), expected)
-    summed = distance(generated.embeddings, found, counted, "paper")
-    torch.testing.assert_close(summed, expected * SLOTS * WIDTH)
+    expected = torch.nn.functional.mse_loss(generated.embeddings, torch.zeros_like(generated.embeddings))
+    squares = generated.embeddings.square().sum(dim=2)
+    torch.testing.assert_close(mean_distance(squares, counted, "authors", WIDTH), expected)
+    torch.testing.assert_close(mean_distance(squares, counted, "paper", WIDTH), expected * SLOTS * WIDTH)
+
+
+@given(cases(), st.integers(1, 50), st.booleans())
+def test_blocks_change_no_bit_of_distances_and_their_gradients(case, numbers, elsewhere):
+    """A block at a time and all at once, by PyTorch's own gradients, with and without another reader of the embeddings."""
+    generated, _, _, targets, prototypes = case
+    rng = torch.Generator().manual_seed(0)
+    shape = generated.chosen.shape
+    found: list[Targets | torch.Tensor] = [nearest(generated.embeddings, each) for each in (targets, *prototypes)]
+    found.append(torch.rand(*shape, WIDTH, generator=rng))
+    factors, weights = torch.rand(len(found), *shape, generator=rng), torch.rand(*shape, WIDTH, generator=rng)
+
+    def gradient(embeddings: torch.Tensor, squares: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        loss = torch.zeros(())
+        for factor, of_term in zip(factors, squares, strict=True):
+            loss = loss + (factor * of_term).sum()
+        if elsewhere:
+            loss = loss + (embeddings * weights).sum(dim=1).exp().sum()
+        return loss, torch.autograd.grad(loss, generated.embeddings)[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("feddep.methods.feddep.generation._NUMBERS", numbers)
+        ours = gradient(*squared_distances(generated.embeddings, found))
+    dense = [(generated.embeddings - each[:]).square().sum(dim=2) for each in found]
+    for our, their in zip(ours, gradient(generated.embeddings, dense), strict=True):
+        assert torch.equal(our, their)
 
 
 @given(cases())
@@ -104,17 +131,17 @@ def test_a_hidden_neighbour_s_target_is_one_of_its_own(case):
     for v in range(len(missing)):
         own = {tuple(targets[u].tolist()) for w, u in pairs.tolist() if w == v}
         for p in range(SLOTS):
-            assert tuple(found[v, p].tolist()) in (own or {(0.0,) * WIDTH})
-    assert not found.requires_grad
+            assert not own or tuple(found[:][v, p].tolist()) in own
+    assert not found[:].requires_grad
 
 
 def test_the_nearest_is_found_whatever_the_block_size(monkeypatch):
     generator = torch.Generator().manual_seed(0)
     points, candidates = torch.randn(7, 5, 3, generator=generator), torch.randn(11, 3, generator=generator)
     expected = candidates[torch.cdist(points.view(-1, 3), candidates).argmin(dim=1)].view(points.shape)
-    assert torch.equal(nearest(points, candidates), expected)
+    assert torch.equal(nearest(points, candidates)[:], expected)
     monkeypatch.setattr("feddep.methods.feddep.generation._BLOCK", 20)
-    assert torch.equal(nearest(points, candidates), expected)
+    assert torch.equal(nearest(points, candidates)[:], expected)
 
 
 GRAPH = planted_partition(160, 4, 8, 32, 6.0, 1.0, 8, 0.8, 0)
