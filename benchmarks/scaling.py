@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmarks.workflow import snakemake
 from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
 from feddep.reporting.files import write_figure
@@ -66,11 +67,6 @@ def configuration(nodes: int, output: Path) -> dict[str, Any]:
         "frameworks": {"feddep": {"pretraining_epochs": ROUNDS}},
         "studies": [],
     }
-
-
-def snakemake(target: Path, config: Path) -> list[str]:
-    """A call of Snakemake on one core."""
-    return [sys.executable, "-m", "snakemake", str(target), "--cores", "1", "--configfile", str(config), "--quiet", "all"]
 
 
 def measured(target: Path, config: Path) -> tuple[float, float]:

@@ -25,6 +25,7 @@ from torch.nn.functional import cross_entropy
 from tqdm import tqdm
 
 from benchmarks.arguments import parser_of
+from benchmarks.memory import growth
 from benchmarks.plain import PlainSAGE, blocks_of
 from feddep.experiment.provenance import environment
 from feddep.graph.graph import Graph
@@ -119,16 +120,7 @@ def measure_memory(path: Path, name: str) -> None:
     """Print the growth of this process's resident set, in MiB."""
     torch.set_num_threads(1)
     graph = Graph.load(path)
-    Path("/proc/self/clear_refs").write_text("5")  # Linux: forget the peak of the imports
-    before = _resident_megabytes("VmRSS")
-    IMPLEMENTATIONS[name](graph)[1](np.arange(BATCH * STEPS) % graph.num_nodes)
-    print(json.dumps(_resident_megabytes("VmHWM") - before))
-
-
-def _resident_megabytes(field: str) -> float:
-    """Resident set of this process, now (VmRSS) or at its peak (VmHWM), in MiB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+    print(json.dumps(growth(lambda: IMPLEMENTATIONS[name](graph)[1](np.arange(BATCH * STEPS) % graph.num_nodes))))
 
 
 def main() -> None:
