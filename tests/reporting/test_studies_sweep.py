@@ -158,3 +158,14 @@ def test_what_owners_classify_stands_beside_where_all_runs_measured_it() -> None
     assert "0.8000 ± 0.0000; own 0.6500" in sweep.markdown(measured, {"table": table})
     some = sweep.tables(study(*runs, finished("fedavg", 2, 0.8)))["table"]
     assert "own_mean" not in some
+
+
+def test_what_all_variants_share_stands_below_the_table_and_not_in_each_line() -> None:
+    shared = "scale=authors"
+    runs = [finished("fedavg", 0, 0.8)]
+    runs += [finished(f"feddep,{shared},prototypes={count}", 0, 0.8) for count in (3, 15)]
+    page = sweep.markdown(study(*runs), sweep.tables(study(*runs)))
+    assert page.count("scale") == 1
+    assert "\nFedDEP: `scale=authors`.\n" in page
+    other = study(*runs, finished("feddep,scale=paper,prototypes=3", 0, 0.8))
+    assert "FedDEP: " not in sweep.markdown(other, sweep.tables(other))

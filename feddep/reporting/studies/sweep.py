@@ -81,14 +81,24 @@ def _block(study: Study, block: pd.DataFrame) -> str:
     columns = sorted({line["clients"] for line in records(block)}, key=lambda clients: clients or 0)
     header = ["", *options, *([""] if papers else []), *("whole graph" if m is None else f"M={m}" for m in columns)]
     lines = []
+    short = telling(block["framework"])
     for _, points in block.groupby(["framework", *options], sort=False, dropna=False):
         cells = {line["clients"]: line for line in records(points)}
         first = next(iter(cells.values()))
-        name = [framework_title(first["framework"]), *md.values(first, options)]
+        name = [framework_title(short[first["framework"]]), *md.values(first, options)]
         lines.append([*name, *([OURS] if papers else []), *(_ours(cells.get(m)) for m in columns)])
         for paper in _papers(points):
             lines.append([*([""] * len(name)), published.PAPERS[paper], *(_theirs(cells.get(m), paper) for m in columns)])
-    return md.table(header, lines)
+    return md.table(header, lines) + _what_variants_share(short)
+
+
+def _what_variants_share(short: dict[str, str]) -> str:
+    """A line a framework whose variants all have changes that the table leaves out."""
+    shared = {}
+    for spelled, told in short.items():
+        (name, changes), (_, different) = variants.read(spelled), variants.read(told)
+        shared[name] = ", ".join(f"`{key}={md.value(value)}`" for key, value in changes.items() if key not in different)
+    return "".join(f"\n{framework_title(name)}: {changes}.\n" for name, changes in shared.items() if changes)
 
 
 def _ours(line: dict[str, Any] | None) -> str:
