@@ -131,3 +131,22 @@ def test_the_figure_is_drawn_where_all_are_far_below():
     (axes,) = tuned.figure(study_of, tuned.tables(study_of)).axes
     low, high = axes.get_xlim()
     assert low < -0.4 < high
+
+
+def test_a_difference_is_marked_where_the_reference_was_still_rising_on_the_same_dataset():
+    more = [finished(spelled, 9, 0.5, setting=FAST, dataset="citeseer") for spelled in ("fedavg", "feddep")]
+    on_another = [
+        finished(spelled, seed, 0.5, setting=FAST, dataset="citeseer") for seed in range(3) for spelled in ("fedavg", "feddep")
+    ]
+    trials = [each for each in TRIALS if each.run.setting == FAST or each.run.framework == "feddep,depth=1"]
+    rising = [
+        dataclasses.replace(each, result={**each.result, "best_round": 4}) if each.run.framework == "fedavg" else each
+        for each in finals()
+    ]
+    table = tuned.tables(made(*trials, *more, *rising, *on_another))["table"].set_index(["dataset", "framework"])
+    assert table["undertrained"].to_dict() == {
+        ("cora", "fedavg"): 1,
+        ("cora", "feddep"): 1,
+        ("citeseer", "fedavg"): 0,
+        ("citeseer", "feddep"): 0,
+    }

@@ -91,7 +91,7 @@ def _compared(runs: pd.DataFrame, reference: str) -> pd.DataFrame:
         for clients in sorted(baseline.loc[baseline["dataset"] == dataset, "clients"].unique()):
             for framework in sort_frameworks(here["framework"]):
                 of = here[(here["framework"] == framework) & (here["clients"].isna() | (here["clients"] == clients))]
-                beside = baseline[baseline["clients"] == clients]
+                beside = baseline[(baseline["dataset"] == dataset) & (baseline["clients"] == clients)]
                 test = {} if framework == reference else comparisons.difference(of, beside)
                 where = {"dataset": dataset, "clients": clients, "framework": framework, "reference": reference}
                 level = {"mean": of["best"].mean(), "std": of["best"].std(ddof=1), "undertrained_runs": of["undertrained"].mean()}
