@@ -1,0 +1,99 @@
+"""Time and peak memory of the main table from nothing: every job of the workflow, by dataset and stage.
+
+    python -m benchmarks.main_table --clients 5 --seeds 0
+
+All rows of the first table in config/config.yaml, for the given numbers of clients and seeds, without any record, in one call of
+Snakemake.  Seconds and peak memory are those that each rule's benchmark file has; a row ``wall`` has the time of the whole call.
+The clock is right only where nothing else runs.
+"""
+
+import argparse
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.workflow import snakemake
+from feddep.config.loading import load
+from feddep.experiment.provenance import environment
+from feddep.utils.csv_files import write_csv
+from feddep.utils.storage import write_json
+
+CONFIG = Path(__file__).parent.parent / "config" / "config.yaml"
+STAGES = ["download", "prepare", "split", "partition", "pretrain", "prototypes", "generator", "classify", "tables"]
+"""In the order of the DAG."""
+
+
+def configuration(output: Path, datasets: list[str], clients: list[int], seeds: list[int]) -> dict[str, Any]:
+    """What is changed in config/config.yaml."""
+    table = {**load(CONFIG)["tables"][0], "datasets": datasets}
+    return {
+        **{"output": str(output), "records": {"use": False}, "clients": clients, "seeds": seeds, "tables": [table]},
+        **{"studies": [], "quality": [], "label_shortcut": [], "neighbourhoods": [], "label_distributions": []},
+        **{"degree_histograms": [], "vertical_attacks": []},
+    }
+
+
+def jobs(output: Path, datasets: list[str]) -> pd.DataFrame:
+    """A row a finished job: dataset, stage, framework (of classifiers), seconds and peak memory in MiB."""
+    rows = []
+    for path in sorted((output / "benchmarks").rglob("*.tsv")):
+        parts = path.relative_to(output / "benchmarks").with_suffix("").parts
+        measured = pd.read_csv(path, sep="\t").iloc[0]
+        rows.append(
+            {
+                "dataset": next((part for part in parts if part in datasets), "all"),
+                "stage": parts[1] if parts[0] == "steps" else parts[0],
+                "framework": parts[-2] if parts[0] == "classify" else "",
+                "seconds": float(measured["s"]),
+                "peak_mib": float(measured["max_rss"]),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def summary(done: pd.DataFrame, wall: float) -> pd.DataFrame:
+    """A row a dataset, stage and framework: number of jobs, their seconds together, and the peak memory of the largest."""
+    groups = done.groupby(["dataset", "stage", "framework"], sort=False)
+    table = groups.agg(jobs=("seconds", "size"), seconds=("seconds", "sum"), peak_mib=("peak_mib", "max")).reset_index()
+    table = table.sort_values("stage", key=lambda stage: stage.map(STAGES.index), kind="stable")
+    whole = {
+        "dataset": "all",
+        "stage": "wall",
+        "framework": "",
+        "jobs": len(done),
+        "seconds": wall,
+        "peak_mib": done["peak_mib"].max(),
+    }
+    return pd.concat([table, pd.DataFrame([whole])], ignore_index=True)
+
+
+def main() -> None:
+    """Measure and write ``main_table.csv`` and its provenance."""
+    config = load(CONFIG)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
+    parser.add_argument("--datasets", nargs="+", default=config["tables"][0]["datasets"])
+    parser.add_argument("--clients", type=int, nargs="+", default=config["clients"], help="numbers of clients")
+    parser.add_argument("--seeds", type=int, nargs="+", default=config["seeds"])
+    parser.add_argument("--cores", type=int, default=os.cpu_count(), help="jobs at a time")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        output, changes = Path(folder, "results"), Path(folder, "config.json")
+        write_json(changes, configuration(output, arguments.datasets, arguments.clients, arguments.seeds))
+        start = time.perf_counter()
+        subprocess.run(snakemake(output / "tables/accuracy.md", changes, arguments.cores), check=True)
+        wall = time.perf_counter() - start
+        table = summary(jobs(output, arguments.datasets), wall)
+    write_csv(arguments.output / "main_table.csv", table, digits=4)
+    asked = {"clients": arguments.clients, "seeds": arguments.seeds, "cores": arguments.cores}
+    write_json(arguments.output / "main_table.provenance.json", {**environment("cpu", 1), **asked})
+    print(table.to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
