@@ -20,6 +20,7 @@ from feddep.stages import flags
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 from feddep.utils.storage import read_arrays, read_result
+from feddep.utils.torch_startup import leave_out_compiler
 
 
 def add_arguments(parser: argparse.ArgumentParser, steps: bool = True) -> None:
@@ -92,6 +93,7 @@ def read(arguments: argparse.Namespace) -> Job:
         raise ConfigError("--clients and --partition go together, and one is given without the other")
     specification = keys.specification(config, run)
     torch.set_num_threads(config["threads"])
+    leave_out_compiler()
     device = choose_device(config["device"])
     steps = _read_steps(config, run, flags.named_files("step", arguments.step), device)
     graph = load_graph(config, run.dataset, arguments.graph)

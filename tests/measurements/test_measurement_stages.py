@@ -105,6 +105,12 @@ def test_the_table_of_measurements_is_cheap() -> None:
     assert json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) == []
 
 
+def test_a_job_that_trains_does_not_load_the_compiler(flags: list[str], tmp_path: Path) -> None:
+    command = ["measure", "--measurement=quality", "--framework=feddep", *flags, f"--output={tmp_path / 'out.json'}"]
+    code = f"import sys, feddep.cli\nassert not feddep.cli.main({command})\nprint('torch._dynamo' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.endswith("False\n")
+
+
 def test_a_measurement_under_a_foreign_key_is_refused(flags: list[str], tmp_path: Path, capsys) -> None:
     command = ["measure", "--measurement=quality", "--framework=feddep", f"--key={'0' * 64}", *flags]
     assert main([*command, f"--output={tmp_path / 'out.json'}"]) == 1
