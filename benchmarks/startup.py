@@ -58,9 +58,10 @@ def main() -> None:
         print(json.dumps(growth(lambda: first_step(arguments.job == "without"))))
         return
     turns = [{job: measured(job) for job in JOBS} for _ in range(TURNS + 1)][1:]  # the first warms up
-    rows = [
-        {"compiler": job, **{what: statistics.median(turn[job][what] for turn in turns) for what in ("seconds", "mib")}} for job in JOBS
-    ]
+    rows = []
+    for job in JOBS:
+        medians = {what: statistics.median(turn[job][what] for turn in turns) for what in ("seconds", "mib")}
+        rows.append({"compiler": job, **medians})
     write_csv(arguments.output / "startup.csv", pd.DataFrame(rows), digits=4)
     write_json(arguments.output / "startup.provenance.json", environment("cpu", 1))
     print(pd.DataFrame(rows).to_string(index=False))
