@@ -120,6 +120,21 @@ def test_the_figure_has_a_panel_a_place_and_an_arrow_for_what_is_far_below():
     assert [place for place, marker in drawn.items() if marker == "o" and place[1] == 1] == [(pytest.approx(0.03), 1)]
 
 
+def test_the_figure_has_six_panels_in_a_row_and_names_at_the_left_of_each():
+    runs = [
+        finished(spelled, seed, best, setting=setting, clients=clients)
+        for clients in range(2, 9)
+        for seed in range(2)
+        for spelled, best, setting in (("fedavg", 0.5, FAST), ("feddep,depth=1", 0.51 + 0.01 * seed, SLOW))
+    ]
+    study_of = made(*TRIALS, *runs)
+    panels = [axes for axes in tuned.figure(study_of, tuned.tables(study_of)).axes if axes.axison]
+    assert [axes.get_title() for axes in panels] == [f"Cora, M={clients}" for clients in range(2, 9)]
+    assert [axes.get_subplotspec().rowspan.start for axes in panels] == [0] * 6 + [1]
+    named = [[label.get_text() for label in axes.get_yticklabels()] for axes in panels]
+    assert [any(names) for names in named] == [True] + [False] * 5 + [True]
+
+
 def test_the_figure_is_drawn_where_all_are_far_below():
     trials = [*TRIALS[:2], *(finished("local", 9, 0.3, setting=setting) for setting in (SLOW, FAST))]
     runs = [

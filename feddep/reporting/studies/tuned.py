@@ -159,8 +159,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     names = sort_frameworks(table["framework"])
     places = list(dict.fromkeys(zip(table["dataset"], table["clients"], strict=True)))
     with drawing.style():
-        drawn, axes = drawing.panels(1, len(places), (2.0 + 1.7 * len(places), 1.4 + 0.22 * len(names)), sharex=True)
-        for ax, place in zip(axes[0], places, strict=True):
+        height = 0.4 + 0.22 * len(names)
+        drawn, axes = drawing.tiles(len(places), 6, lambda rows, columns: (2.0 + 1.7 * columns, 1.0 + height * rows))
+        for ax, place in zip(axes.flat, places, strict=False):  # what is over is blank
             here = table[(table["dataset"] == place[0]) & (table["clients"] == place[1])]
             points = {line["framework"]: line for line in records(here)}
             titles = [framework_title(name) for name in names]
@@ -170,7 +171,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
                     ax.plot(limits[0], row, color=drawing.colour(0), marker="<", clip_on=False)
             ax.set_xlim(*limits)
             ax.set_title(place_title(*place))
-            if ax is not axes[0, 0]:
+            if ax not in axes[:, 0]:
                 ax.set_yticklabels([])
         drawn.supxlabel(f"test accuracy less that of {framework_title(reference)}, mean and 95 % interval", fontsize="medium")
         handles = [
