@@ -24,5 +24,20 @@ def test_optimisers_do_without_the_compiler_and_step_the_same(name: str) -> None
     assert spared == plain.replace("True", "False")
 
 
+def test_a_differentiable_optimiser_stays_one() -> None:
+    program = """
+import torch
+from feddep.utils.torch_startup import leave_out_compiler
+leave_out_compiler()
+parameter = torch.ones(3, requires_grad=True).clone()
+parameter.retain_grad()
+optimizer = torch.optim.SGD([parameter], lr=0.1, differentiable=True)
+parameter.square().sum().backward(create_graph=True)
+optimizer.step()
+print(parameter.grad_fn.name())
+"""
+    assert _printed(program) == "AddBackward0\n"
+
+
 def _printed(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
