@@ -4,10 +4,12 @@
 
 All rows of the first table in config/config.yaml, for the given numbers of clients and seeds, without any record, in one call of
 Snakemake.  Seconds and peak memory are those that each rule's benchmark file has; a row ``wall`` has the time of the whole call.
-The clock is right only where nothing else runs.
+The clock is right only where nothing else runs.  With ``--work DIR`` the same command goes on after a crash, and ``wall`` is the
+time of all calls together.
 """
 
 import argparse
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -21,7 +23,7 @@ from benchmarks.workflow import snakemake
 from feddep.config.loading import load
 from feddep.experiment.provenance import environment
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
+from feddep.utils.storage import read_json, write_json
 
 CONFIG = Path(__file__).parent.parent / "config" / "config.yaml"
 STAGES = ["download", "prepare", "split", "partition", "pretrain", "prototypes", "generator", "classify", "tables"]
@@ -72,6 +74,28 @@ def summary(done: pd.DataFrame, wall: float) -> pd.DataFrame:
     return pd.concat([table, pd.DataFrame([whole])], ignore_index=True)
 
 
+def timed(command: list[str], clock: Path, every: float = 10.0) -> float:
+    """Run a command; the seconds of it and of all its calls before, which a file has.
+
+    The file is written every so many seconds, so that a call that is killed counts up to then.
+
+    Raises:
+        subprocess.CalledProcessError: the command failed; its seconds are in the file all the same.
+
+    """
+    before = read_json(clock)["seconds"] if clock.exists() else 0.0
+    start = time.perf_counter()
+    with subprocess.Popen(command) as process:
+        while process.returncode is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=every)
+            seconds = before + time.perf_counter() - start
+            write_json(clock, {"seconds": seconds})
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return seconds
+
+
 def main() -> None:
     """Measure and write ``main_table.csv`` and its provenance."""
     config = load(CONFIG)
@@ -81,13 +105,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=config["clients"], help="numbers of clients")
     parser.add_argument("--seeds", type=int, nargs="+", default=config["seeds"])
     parser.add_argument("--cores", type=int, default=os.cpu_count(), help="jobs at a time")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="folder of all that is made, which is kept")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        output, changes = Path(folder, "results"), Path(folder, "config.json")
+    with contextlib.ExitStack() as stack:
+        work = arguments.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        output, changes = work / "results", work / "config.json"
         write_json(changes, configuration(output, arguments.datasets, arguments.clients, arguments.seeds))
-        start = time.perf_counter()
-        subprocess.run(snakemake(output / "tables/accuracy.md", changes, arguments.cores), check=True)
-        wall = time.perf_counter() - start
+        wall = timed(snakemake(output / "tables/accuracy.md", changes, arguments.cores), work / "clock.json")
         table = summary(jobs(output, arguments.datasets), wall)
     write_csv(arguments.output / "main_table.csv", table, digits=4)
     asked = {"clients": arguments.clients, "seeds": arguments.seeds, "cores": arguments.cores}
