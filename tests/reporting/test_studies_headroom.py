@@ -13,12 +13,15 @@ T_95_TWO_DEGREES = 4.302652729911275
 R = 10
 
 
-def ingredients(clients: int = 5, dataset: str = "cora") -> dict[str, list[FinishedRun]]:
-    """Three seeds of each; all but Global's accuracies are the same for each seed. Global: 0.89, 0.90, 0.91."""
+def ingredients(clients: int = 5, dataset: str = "cora", own_rounds: int = R) -> dict[str, list[FinishedRun]]:
+    """Three seeds of each; all but Global's accuracies are the same for each seed. Global: 0.89, 0.90, 0.91.
+
+    own_rounds: the setting's, which its spelling leaves out.
+    """
     few, many = R // clients, R * clients
 
     def of(name: str, accuracy: float, rounds: int, m: int | None = clients, spread: float = 0.0) -> list[FinishedRun]:
-        setting = "feddep" if rounds == R else f"feddep,rounds={rounds}"
+        setting = "feddep" if rounds == own_rounds else f"feddep,rounds={rounds}"
         given = {"dataset": dataset, "clients": m, "setting": setting, "rounds": rounds}
         return [finished(name, seed, accuracy + spread * (seed - 1), **given) for seed in range(3)]
 
@@ -52,6 +55,13 @@ def test_every_difference() -> None:
     assert [row["gap_low"], row["gap_high"]] == pytest.approx([0.10 - half, 0.10 + half])
     assert row["gap_seeds"] == 3
     assert math.isnan(row["neighbours_low"])  # all its differences are equal
+
+
+def test_other_rounds_than_the_settings_are_those_of_most_frameworks() -> None:
+    usual = headroom.tables(study(*flat(ingredients())))["table"]
+    others = headroom.tables(study(*flat(ingredients(own_rounds=R + 1))))["table"]
+    assert others["rounds"].tolist() == [R]
+    assert others.equals(usual)
 
 
 @pytest.mark.parametrize("missing", headroom.INGREDIENTS)

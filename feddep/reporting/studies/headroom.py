@@ -1,6 +1,7 @@
 """Kind ``headroom``: what does FedAvg lose to Global, and how much of it could neighbours across borders win back?
 
-With R the setting's rounds, each cell (setting, dataset, M) asks for runs of
+With R the setting's rounds, or where no run has these the rounds that most frameworks have, each cell (setting, dataset, M) asks
+for runs of
 
 * ``global`` at R rounds, and at R / M rounds: as many sequential steps as FedAvg takes, whose clients work side by side;
 * ``halo``: FedAvg whose clients know the true neighbours across their borders;
@@ -66,8 +67,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         DataError: if no run has a number of clients.
     """
     runs = study.runs.assign(setting=[without(spelled, ["rounds"]) for spelled in study.runs["setting"]])
-    runs["usual"] = runs["setting"] == study.runs["setting"]
     runs["name"] = [variants.base(spelled) for spelled in runs["framework"]]
+    runs["usual"] = runs["setting"] == study.runs["setting"]
+    for _, of_setting in runs.groupby("setting"):
+        if not of_setting["usual"].any():
+            frameworks = of_setting.groupby("trained_rounds")["name"].nunique()
+            runs.loc[of_setting.index, "usual"] = of_setting["trained_rounds"] == frameworks.idxmax()
     settings, datasets = dict.fromkeys(runs["setting"]), sort_datasets(runs["dataset"])
     rows = []
     for setting, dataset, m in product(settings, datasets, client_numbers(runs)):
@@ -148,7 +153,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A row a cell; the differences beside one another, each with its interval."""
     table = tables["table"]
     lines = records(table)
-    rows = [_cell_title(line, table["setting"].nunique() > 1) for line in lines]
+    rows = [_cell_title(line, bool(table.duplicated(["dataset", "clients"]).any())) for line in lines]
     names = _present(table, DIFFERENCES)
     colours = dict(zip(DIFFERENCES, ("#000000", *drawing.COLOURS), strict=False))
     parts = {"mean_difference": "mean", "low": "low", "high": "high", "undertrained": "undertrained"}
