@@ -4,13 +4,15 @@
 
 All rows of the first table in config/config.yaml, for the given numbers of clients and seeds, without any record, in one call of
 Snakemake.  Seconds and peak memory are those that each rule's benchmark file has; a row ``wall`` has the time of the whole call.
-The clock is right only where nothing else runs.  With ``--work DIR`` the same command goes on after a crash, and ``wall`` is the
-time of all calls together.
+Beside them ``costs.csv``, the workflow's table of costs: what each framework sends, and its seconds of each stage without those
+of starting a process.  The clock is right only where nothing else runs.  With ``--work DIR`` the same command goes on after a
+crash, and ``wall`` is the time of all calls together.
 """
 
 import argparse
 import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -97,7 +99,7 @@ def timed(command: list[str], clock: Path, every: float = 10.0) -> float:
 
 
 def main() -> None:
-    """Measure and write ``main_table.csv`` and its provenance."""
+    """Measure, and write ``main_table.csv``, ``costs.csv`` and their provenance."""
     config = load(CONFIG)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
@@ -113,6 +115,8 @@ def main() -> None:
         write_json(changes, configuration(output, arguments.datasets, arguments.clients, arguments.seeds))
         wall = timed(snakemake(output / "tables/accuracy.md", changes, arguments.cores), work / "clock.json")
         table = summary(jobs(output, arguments.datasets), wall)
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(output / "tables/costs.csv", arguments.output / "costs.csv")
     write_csv(arguments.output / "main_table.csv", table, digits=4)
     asked = {"clients": arguments.clients, "seeds": arguments.seeds, "cores": arguments.cores}
     write_json(arguments.output / "main_table.provenance.json", {**environment("cpu", 1), **asked})
