@@ -8,7 +8,6 @@ before the change gives on this machine.
 
 import math
 import multiprocessing
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +16,14 @@ from typing import Any
 import numpy as np
 
 from feddep.config import variants
-from feddep.config.loading import Config, entry
-from feddep.datasets import cached, own_files
-from feddep.datasets.synthetic import planted_partition
-from feddep.experiment import keys, plan, records
+from feddep.config.loading import Config
+from feddep.experiment import keys, plan, records, retraining
 from feddep.experiment.migration import migrated
 from feddep.experiment.provenance import environment
-from feddep.experiment.tasks import build_task
-from feddep.graph.graph import Graph
-from feddep.graph.partition import statistics
-from feddep.graph.partitioners import divide
-from feddep.graph.split import random_split
-from feddep.methods import plugins, registry
-from feddep.methods.framework import Framework
-from feddep.training.task import Task
+from feddep.methods import plugins
 from feddep.utils.errors import DataError
 from feddep.utils.progress import track
-from feddep.utils.storage import canonical_json, read_json, read_result, write_result, write_text
+from feddep.utils.storage import read_json, write_result, write_text
 
 
 @dataclass(frozen=True)
@@ -132,67 +122,16 @@ def verify(
     Args:
         config: the configuration.
         sample: the runs with their records.
-        folder: where raw files are downloaded to, and where what is verified is kept, so that an interrupted call goes on.
+        folder: where raw files are downloaded to, and where what is trained is kept, so that an interrupted call goes on.
         mirror: a folder or URL of raw files.
         jobs: number of processes.
         before: a results folder with the runs that the code before the change made on this machine.
     """
     for dataset in {variants.base(run.dataset) for run in sample}:
-        fetch_graph(config, dataset, folder, mirror)
+        retraining.fetch_graph(config, dataset, folder, mirror)
     work = [(config, run, record, folder, before) for run, record in sample.items()]
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=4) as pool:
         return list(track(pool.imap_unordered(_verify_one, work), "runs trained anew", total=len(work)))
-
-
-def fetch_graph(config: Config, dataset: str, folder: Path, mirror: str | None = None) -> Graph:
-    """The graph of a dataset of the configuration without the workflow; a public one is downloaded once, to ``folder``."""
-    options = entry(config, "datasets", dataset)
-    if "path" in options:
-        return own_files.read(options["path"])
-    return planted_partition(**options["synthetic"]) if "synthetic" in options else cached.load(dataset, folder, mirror)
-
-
-def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framework, Any]:
-    """The task of a run without the workflow, with the framework and its parameters.
-
-    Args:
-        config: the configuration.
-        run: the run.
-        folder: where public graphs are kept.
-    """
-    specification, graph = keys.specification(config, run), fetch_graph(config, variants.base(run.dataset), folder)
-    split = random_split(graph.num_nodes, config["split"], run.seed)
-    options = keys.partition_options(config, run.dataset)
-    partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
-    return build_task(specification, graph, split, partition, run.path), *registry.configured(specification["framework"])
-
-
-def trained(config: Config, run: plan.Run, folder: Path) -> tuple[dict[str, Any], bool]:
-    """Train a run with all its steps, in this process.
-
-    Args:
-        config: the configuration.
-        run: the run.
-        folder: where public graphs are kept.
-
-    Returns:
-        The result (:func:`feddep.training.summary.summary`), and whether the statistics of its partition are the published ones,
-        where there are any.
-    """
-    from feddep.training.summary import summary
-
-    task, framework, parameters = prepared(config, run, folder)
-    return summary(framework.run(task, parameters)), _partition_equal(config, run, task)
-
-
-def _partition_equal(config: Config, run: plan.Run, task: Task) -> bool:
-    if run.partition is None or task.partition is None:
-        return True
-    published = Path(config["records"]["directory"], "partitions", f"{run.partition.path}.json")
-    if not published.is_file():
-        return True
-    of_partition = {"dataset": run.partition.dataset, "seed": run.seed, **statistics(task.graph, task.partition)}
-    return canonical_json(of_partition) == canonical_json(records.read(published)["statistics"])
 
 
 def _verify_one(work: tuple[Config, plan.Run, dict[str, Any], Path, Path | None]) -> Verified:
@@ -201,40 +140,18 @@ def _verify_one(work: tuple[Config, plan.Run, dict[str, Any], Path, Path | None]
     config, run, record, folder, before = work
     config = Config(config)
     plugins.use(config.get("plugins", ()))  # this is another process than the one that read the configuration
-    key = keys.run_key(config, run)
-    done = folder / "verified" / keys.digest({"key": key, "code": records.run_fingerprint(config, run)})
-    if done.is_file() and (kept := Verified(run, **read_result(done))).passed:
-        return kept
     torch.set_num_threads(1)
-    start = time.perf_counter()
-    result, partition_equal = trained(config, run, folder)
-    seconds = round(time.perf_counter() - start, 1)
-    facts = {
-        "old_key": record["key"],
-        "key": key,
-        "equal": not differing(result, _without_specification(record["result"])),
-        "partition_equal": partition_equal,
-        "seconds": seconds,
-    }
+    found = retraining.retrain(config, run, folder, folder / "trained")
     former = before and before / "runs" / run.path / "metrics.json"
-    if former and former.is_file():
-        facts["equal_before"] = not differing(result, _without_specification(read_json(former)["result"]))
-    write_result(done, facts)
-    return Verified(run, **facts)
-
-
-def _without_specification(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name != "specification"}
-
-
-MEASURED_LATER = frozenset({"global_validation", "own"})
-"""Parts of a result that older records do not have."""
-
-
-def differing(found: Mapping[str, Any], recorded: Mapping[str, Any]) -> list[str]:
-    """The parts of a result that differ in any bit from what was recorded, sorted; what older records lack is left out."""
-    parts = (found.keys() | recorded.keys()) - MEASURED_LATER.difference(recorded)
-    return sorted(part for part in parts if canonical_json(found.get(part)) != canonical_json(recorded.get(part)))
+    return Verified(
+        run,
+        old_key=record["key"],
+        key=keys.run_key(config, run),
+        equal=not found.differing(record["result"]),
+        partition_equal=found.partition_equal(config, run),
+        seconds=found.seconds,
+        equal_before=bool(former and former.is_file() and not found.differing(read_json(former)["result"])),
+    )
 
 
 def move(config: Config, matched: Mapping[plan.Run, dict[str, Any]]) -> None:

@@ -1,6 +1,5 @@
 """Numbers of published tables, computed again: runs are trained anew and compared with their records."""
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from feddep.config.loading import Config
-from feddep.experiment import plan, records, rekey
+from feddep.experiment import plan, records, retraining
 from feddep.utils.errors import ConfigError, DataError
 
 CELL = ("setting", "dataset", "framework", "clients")
@@ -26,6 +25,7 @@ class Comparison:
         difference: the larger of the two differences of accuracy, at that round and after the last.
         differing: parts of the result that differ in any bit, such as ``curve``.
         seconds: time of preparing its data and of the training with all its steps.
+        kept: whether an earlier call trained it.
     """
 
     run: plan.Run
@@ -34,6 +34,7 @@ class Comparison:
     difference: float
     differing: tuple[str, ...]
     seconds: float
+    kept: bool
 
     def passed(self, tolerance: float) -> bool:
         """Whether nothing but rounding can have changed the numbers.
@@ -99,7 +100,7 @@ def _seconds(record: Mapping[str, Any]) -> float:
     return float(made.get("seconds", 0)) + sum(made.get("seconds_before", {}).values())
 
 
-def compare(config: Config, run: plan.Run, record: Mapping[str, Any], folder: Path) -> Comparison:
+def compare(config: Config, run: plan.Run, record: Mapping[str, Any], folder: Path, kept: Path | None = None) -> Comparison:
     """Train a run with all its steps in this process, and compare the result with its record.
 
     Args:
@@ -107,19 +108,16 @@ def compare(config: Config, run: plan.Run, record: Mapping[str, Any], folder: Pa
         run: the run.
         record: its record.
         folder: where public graphs are kept.
+        kept: where what is trained is kept, as for :func:`feddep.experiment.retraining.retrain`.
 
     Raises:
         DataError: if the record holds no result of a run, or no source has the raw files of the graph.
     """
-    start = time.perf_counter()
-    result, partition_equal = rekey.trained(config, run, folder)
-    seconds = time.perf_counter() - start
-    recorded = {name: value for name, value in record["result"].items() if name != "specification"}
-    differing = rekey.differing(result, recorded)
-    before, now = (_accuracies(run, each) for each in (recorded, result))
+    trained = retraining.retrain(config, run, folder, kept)
+    differing = (*trained.differing(record["result"]), *(() if trained.partition_equal(config, run) else ("partition",)))
+    before, now = (_accuracies(run, each) for each in (record["result"], trained.result))
     difference = max(abs(before[which] - now[which]) for which in now)
-    own = () if partition_equal else ("partition",)
-    return Comparison(run, before["best"], now["best"], difference, (*differing, *own), seconds)
+    return Comparison(run, before["best"], now["best"], difference, differing, trained.seconds, trained.kept)
 
 
 def _accuracies(run: plan.Run, result: Mapping[str, Any]) -> dict[str, float]:

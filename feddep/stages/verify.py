@@ -2,6 +2,7 @@
 
 import argparse
 import secrets
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,12 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: 0.01)",
     )
     parser.add_argument(
-        "--work", type=Path, default=Path("results/verify"), metavar="DIR", help="folder that public graphs are kept in"
+        "--work",
+        type=Path,
+        default=Path("results/verify"),
+        metavar="DIR",
+        help="folder of public graphs, and of what an interrupted call has trained (default: results/verify)",
     )
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Draw, train, compare, and print a line a seed.
+
+    After an interruption the same flags go on with the same draw, and train what is left.
 
     Raises:
         ConfigError: if there is no such cell or study.
@@ -53,14 +60,17 @@ def main(arguments: argparse.Namespace) -> None:
     import torch
 
     from feddep.config import variants
-    from feddep.experiment import rekey, verification
+    from feddep.experiment import keys, retraining, verification
     from feddep.utils.errors import DataError
     from feddep.utils.progress import track
+    from feddep.utils.storage import write_json
 
     config = flags.config_of(arguments)
-    seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
     wanted = {name: value for name in verification.CELL if (value := getattr(arguments, name)) is not None}
     limit = float("inf") if arguments.max_seconds is None else arguments.max_seconds
+    asked = {"study": arguments.study, "seed": arguments.seed, "max_seconds": arguments.max_seconds, **wanted}
+    unfinished = arguments.work / "unfinished" / keys.digest(asked)
+    seed = _seed_of_draw(unfinished / "draw.json", arguments.seed)
     cell = verification.draw(config, _runs(config, arguments.study), wanted, seed, limit)
     first = next(iter(cell))
     of = f"table {arguments.table}" if arguments.study is None else f"study {arguments.study}"
@@ -68,8 +78,14 @@ def main(arguments: argparse.Namespace) -> None:
     _say_what_changed(config, cell)
 
     torch.set_num_threads(config["threads"])
-    rekey.fetch_graph(config, variants.base(first.dataset), arguments.work, flags.mirror_of(config))
-    found = [verification.compare(config, run, cell[run], arguments.work) for run in track(cell, "runs trained anew")]
+    retraining.fetch_graph(config, variants.base(first.dataset), arguments.work, flags.mirror_of(config))
+    if (unfinished / "draw.json").is_file():
+        print("going on with an interrupted call; to draw anew, name another --seed")
+    write_json(unfinished / "draw.json", {"seed": seed})
+    found = [verification.compare(config, run, cell[run], arguments.work, unfinished) for run in track(cell, "runs trained anew")]
+    shutil.rmtree(unfinished)
+    if kept := sum(each.kept for each in found):
+        print(f"{kept} of {len(found)} runs were trained by an interrupted call")
     _print(found)
     table = Path(config["output"], "tables", "accuracy.csv")
     if arguments.study is None and table.is_file():
@@ -84,6 +100,15 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"the number came back within {arguments.tolerance:g}, and not to the last bit, as another processor rounds")
     else:
         print("the number came back, equal to the last bit")
+
+
+def _seed_of_draw(interrupted: Path, asked: int | None) -> int:
+    """The seed that was asked for; else that of an interrupted call, which a file has; else a new one."""
+    from feddep.utils.storage import read_json
+
+    if asked is not None:
+        return asked
+    return int(read_json(interrupted)["seed"]) if interrupted.is_file() else secrets.randbelow(2**31)
 
 
 def _runs(config: "Config", study: str | None) -> "list[Run]":

@@ -8,7 +8,7 @@ import yaml
 
 from feddep.__main__ import main
 from feddep.config.loading import Config, validate
-from feddep.experiment import keys, plan, records, rekey
+from feddep.experiment import keys, plan, records, retraining
 from feddep.training.summary import summary
 from feddep.utils.storage import read_result, write_json, write_result
 
@@ -44,7 +44,7 @@ class Published:
             write_result(self.records / f"{run.path}.json", {"key": "before", "result": result, "provenance": {"code": "before"}})
 
     def train(self, run: plan.Run) -> dict[str, Any]:
-        task, framework, parameters = rekey.prepared(self.config, run, self.root / "trained")
+        task, framework, parameters = retraining.prepared(self.config, run, self.root / "trained")
         return summary(framework.run(task, parameters))
 
     def record(self, run: plan.Run = RUN) -> dict[str, Any]:

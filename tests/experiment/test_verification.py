@@ -11,7 +11,7 @@ import yaml
 
 from feddep.__main__ import main
 from feddep.config.loading import Config, validate
-from feddep.experiment import keys, plan, records, rekey, verification
+from feddep.experiment import keys, plan, records, retraining, verification
 from feddep.graph.graph import Graph
 from feddep.reporting import files
 from feddep.utils.errors import ConfigError, DataError
@@ -39,7 +39,7 @@ class Published:
         (root / "config.yaml").write_text(yaml.safe_dump(raw))
         self.config: Config = validate(raw)
         for number, run in enumerate(plan.all_runs(self.config)):
-            result, _ = rekey.trained(self.config, run, root / "work")
+            result = retraining.retrain(self.config, run, root / "work").result
             provenance = {"code": records.run_fingerprint(self.config, run), "device": "cpu", "seconds": 10.0 * number}
             content = {"key": keys.run_key(self.config, run), "result": result, "provenance": provenance}
             write_result(self.path(run), content)
@@ -111,6 +111,35 @@ def test_rounding_is_tolerated_and_said(published: Published, capsys: pytest.Cap
     assert "came back within 0.01, and not to the last bit" in capsys.readouterr().out
     assert published.verify("--framework", "fedavg", "--tolerance", "0.0001") == 1
     assert published.verify("--framework", "fedavg", "--tolerance", "0") == 1
+
+
+def test_an_interrupted_call_goes_on(
+    published: Published, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command has the same draw, and trains what is left; one that ended is not taken for trained."""
+    prepared, trained = retraining.prepared, []
+
+    def interrupted(config: Config, run: plan.Run, folder: Path) -> Any:
+        trained.append(run)
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        return prepared(config, run, folder)
+
+    monkeypatch.setattr(retraining, "prepared", interrupted)
+    assert published.verify() == 130
+    captured = capsys.readouterr()
+    assert "run it again to go on" in captured.err
+    assert published.verify() == 0
+    again = capsys.readouterr().out
+    assert again.splitlines()[0] == captured.out.splitlines()[0]
+    assert "going on with an interrupted call" in again
+    assert "1 of 2 runs were trained by an interrupted call" in again
+    assert again.endswith("the number came back, equal to the last bit\n")
+    assert [run.seed for run in trained] == [0, 1, 1]
+    assert list((published.root / "work" / "unfinished").iterdir()) == []
+    assert published.verify() == 0
+    assert "interrupted" not in capsys.readouterr().out
+    assert len(trained) == 5
 
 
 def test_another_partition_is_caught(published: Published, tmp_path: Path) -> None:

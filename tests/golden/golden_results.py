@@ -16,7 +16,7 @@ import torch
 
 from feddep import training
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment.rekey import differing
+from feddep.experiment.retraining import differing
 from feddep.graph import partition, scaling, split
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
