@@ -83,6 +83,12 @@ def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framewo
     return build_task(specification, graph, split, partition, run.path), *registry.configured(specification["framework"])
 
 
+def _identity(config: Config, run: plan.Run) -> str:
+    """Digest of all that a result depends on: the run's key, the code and the packages."""
+    made_by = {"code": records.run_fingerprint(config, run), "packages": environment()["packages"]}
+    return keys.digest({"key": keys.run_key(config, run), **made_by})
+
+
 def retrain(config: Config, run: plan.Run, folder: Path, kept: Path | None = None) -> Retrained:
     """Train a run with all its steps, in this process.
 
@@ -95,8 +101,7 @@ def retrain(config: Config, run: plan.Run, folder: Path, kept: Path | None = Non
     """
     from feddep.training.summary import summary
 
-    made_by = {"key": keys.run_key(config, run), "code": records.run_fingerprint(config, run)}
-    done = kept and kept / keys.digest({**made_by, "packages": environment()["packages"]})
+    done = kept and kept / _identity(config, run)
     if done and done.is_file():
         return Retrained(**read_result(done), kept=True)
     start = time.perf_counter()

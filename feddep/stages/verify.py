@@ -63,14 +63,18 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.experiment import keys, retraining, verification
     from feddep.utils.errors import DataError
     from feddep.utils.progress import track
-    from feddep.utils.storage import write_json
+    from feddep.utils.storage import read_result, write_result
 
     config = flags.config_of(arguments)
     wanted = {name: value for name in verification.CELL if (value := getattr(arguments, name)) is not None}
     limit = float("inf") if arguments.max_seconds is None else arguments.max_seconds
     asked = {"study": arguments.study, "seed": arguments.seed, "max_seconds": arguments.max_seconds, **wanted}
     unfinished = arguments.work / "unfinished" / keys.digest(asked)
-    seed = _seed_of_draw(unfinished / "draw.json", arguments.seed)
+    draw = unfinished / "draw.json"
+    if interrupted := draw.is_file():
+        seed = read_result(draw)["seed"]
+    else:
+        seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
     cell = verification.draw(config, _runs(config, arguments.study), wanted, seed, limit)
     first = next(iter(cell))
     of = f"table {arguments.table}" if arguments.study is None else f"study {arguments.study}"
@@ -79,9 +83,9 @@ def main(arguments: argparse.Namespace) -> None:
 
     torch.set_num_threads(config["threads"])
     retraining.fetch_graph(config, variants.base(first.dataset), arguments.work, flags.mirror_of(config))
-    if (unfinished / "draw.json").is_file():
+    if interrupted:
         print("going on with an interrupted call; to draw anew, name another --seed")
-    write_json(unfinished / "draw.json", {"seed": seed})
+    write_result(draw, {"seed": seed})
     found = [verification.compare(config, run, cell[run], arguments.work, unfinished) for run in track(cell, "runs trained anew")]
     shutil.rmtree(unfinished)
     if kept := sum(each.kept for each in found):
@@ -100,15 +104,6 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"the number came back within {arguments.tolerance:g}, and not to the last bit, as another processor rounds")
     else:
         print("the number came back, equal to the last bit")
-
-
-def _seed_of_draw(interrupted: Path, asked: int | None) -> int:
-    """The seed that was asked for; else that of an interrupted call, which a file has; else a new one."""
-    from feddep.utils.storage import read_json
-
-    if asked is not None:
-        return asked
-    return int(read_json(interrupted)["seed"]) if interrupted.is_file() else secrets.randbelow(2**31)
 
 
 def _runs(config: "Config", study: str | None) -> "list[Run]":
