@@ -6,7 +6,8 @@
 5 clients of one Louvain partition, 50 rounds, two layers of width 128, batch 64, fan-out 5, one split; from graphs in memory to
 the last round, evaluation included; in turns in one process, on one thread.
 
-The plain peer trains what we train: as many steps, on batches of the same law, and it is evaluated as often.  OpenFGL has
+Peers get the features as our runs scale them.  The plain one trains what we train: as many steps, on batches of the same law,
+from initial weights of the same law, and it is evaluated as often.  OpenFGL has
 algorithms of its own: a local epoch of its FedAvg and FedSage+ is one step on all training nodes, its FedSage+ trains generators
 in 10 of the 50 rounds, and its FedDEP has the epochs of its own configuration.  It is as it is, with ``num_epochs`` 1; only its
 reader of datasets is replaced, so that it gets our partition and split.  Its FedDEP draws neighbours by compiled extensions
@@ -14,6 +15,7 @@ reader of datasets is replaced, so that it gets our partition and split.  Its Fe
 """
 
 import contextlib
+import dataclasses
 import os
 import pickle
 import statistics
@@ -40,6 +42,7 @@ from feddep.config.loading import load
 from feddep.datasets import pyg
 from feddep.experiment import keys, plan
 from feddep.experiment.provenance import environment
+from feddep.graph import scaling
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, louvain
 from feddep.graph.sampling import sample_trees
@@ -49,7 +52,7 @@ from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import DataError
 from feddep.utils.storage import write_json
 
-CLIENTS, ROUNDS, SEED, BATCH, HIDDEN, REPEATS = 5, 50, 0, 64, 128, 3
+CLIENTS, ROUNDS, SEED, BATCH, HIDDEN = 5, 50, 0, 64, 128
 FRAMEWORKS = ("fedavg", "fedsage_plus", "feddep")
 
 
@@ -154,22 +157,24 @@ def _for_openfgl(graph: Graph, partition: Partition, split: Split, folder: Path)
     return SimpleNamespace(local_data=parts, global_data=whole, processed_dir=str(folder))
 
 
-def measure(dataset: str, path: Path, frameworks: Sequence[str]) -> list[dict[str, Any]]:
-    """A row a framework and peer: medians of seconds over ``REPEATS`` turns."""
+def measure(dataset: str, path: Path, frameworks: Sequence[str], turns: int) -> list[dict[str, Any]]:
+    """A row a framework and peer: medians of seconds over ``turns`` turns."""
     graph = Graph.load(path)
     config = load(CONFIG)
     partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
     split = random_split(graph.num_nodes, config["split"], SEED)
+    # Ours scales the features of its task itself.
+    scaled = dataclasses.replace(graph, features=scaling.scale(graph.features, config["datasets"][dataset]["features"]))
     rows = []
     for framework in frameworks:
         runs: dict[str, Callable[[], tuple[float, float]]] = {
             "ours": lambda: ours(framework, dataset, graph, partition, split),  # noqa: B023
-            "openfgl": lambda: openfgl(framework, graph, partition, split),  # noqa: B023
+            "openfgl": lambda: openfgl(framework, scaled, partition, split),  # noqa: B023
         }
         if framework == "fedavg":
-            runs["plain"] = lambda: plain(graph, partition, split)
+            runs["plain"] = lambda: plain(scaled, partition, split)
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
-        for _ in range(REPEATS):
+        for _ in range(turns):
             for name, run in runs.items():
                 found[name].append(run())
         seconds = {name: statistics.median(second for second, _ in results) for name, results in found.items()}
@@ -189,11 +194,12 @@ def main() -> None:
     """Measure, and write ``whole_runs.csv`` and its provenance."""
     parser = parser_of(__doc__)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    parser.add_argument("--turns", type=int, default=3, help="times that each is run")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     rows = []
     for dataset in tqdm(arguments.datasets):
-        rows += measure(dataset, arguments.graphs / f"{dataset}.safetensors", arguments.frameworks)
+        rows += measure(dataset, arguments.graphs / f"{dataset}.safetensors", arguments.frameworks, arguments.turns)
     table = pd.DataFrame(rows)
     write_csv(arguments.output / "whole_runs.csv", table, digits=4)
     write_json(arguments.output / "whole_runs.provenance.json", environment("cpu", arguments.threads))

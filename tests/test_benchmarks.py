@@ -7,8 +7,11 @@ import sys
 
 import pytest
 
+from benchmarks import whole_runs
 from benchmarks.main_table import timed
+from feddep.graph import scaling
 from feddep.utils.storage import read_json
+from graphs import random_graph
 
 
 def test_seconds_of_calls_that_failed_count(tmp_path):
@@ -36,3 +39,18 @@ def test_a_call_that_is_killed_counts_up_to_then(tmp_path):
         os.killpg(call.pid, signal.SIGKILL)
         call.wait()
     assert 0.2 < read_json(clock)["seconds"] < 60
+
+
+def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):
+    graph = random_graph(40, 80)
+    graph.save(tmp_path / "graph.safetensors")
+    read = {}
+    for name in ("ours", "plain", "openfgl"):
+        monkeypatch.setattr(whole_runs, name, lambda *arguments, name=name: read.update({name: arguments}) or (1.0, 0.5))
+    whole_runs.measure("msacademic", tmp_path / "graph.safetensors", ["fedavg"], turns=1)
+    of_peers = [next(each for each in read[name] if isinstance(each, type(graph))) for name in ("plain", "openfgl")]
+    wanted = scaling.scale(graph.features, "minmax")
+    assert (wanted != graph.features).nnz > 0
+    assert [(each.features != wanted).nnz for each in of_peers] == [0, 0]
+    # Ours is given the file's, and scales them where it puts its task together.
+    assert next(each for each in read["ours"] if isinstance(each, type(graph))).fingerprint == graph.fingerprint
