@@ -7,15 +7,17 @@
 the last round, evaluation included; in turns in one process, on one thread.
 
 Peers get the features as our runs scale them.  The plain one trains what we train: as many steps, on batches of the same law,
-from initial weights of the same law, and it is evaluated as often.  OpenFGL has
-algorithms of its own: a local epoch of its FedAvg and FedSage+ is one step on all training nodes, its FedSage+ trains generators
-in 10 of the 50 rounds, and its FedDEP has the epochs of its own configuration.  It is as it is, with ``num_epochs`` 1; only its
-reader of datasets is replaced, so that it gets our partition and split.  Its FedDEP draws neighbours by compiled extensions
-(torch-scatter, torch-sparse); where there are none for the installed PyTorch, leave it out with ``--frameworks``.
+from initial weights of the same law, and it is evaluated as often.  OpenFGL has algorithms of its own: a local epoch of its FedAvg
+and FedSage+ is one step on all training nodes, its FedSage+ trains generators in 10 of the 50 rounds, and its FedDEP has the
+epochs of its own configuration.  It is as it is, with ``num_epochs`` 1, as many epochs as ours, and for FedAvg also with as many
+as our epoch has steps (``openfgl_steps``); only its reader of datasets is replaced, so that it gets our partition and split.  Its
+FedDEP draws neighbours by compiled extensions (torch-scatter, torch-sparse); where there are none for the installed PyTorch, leave
+it out with ``--frameworks``.
 """
 
 import contextlib
 import dataclasses
+import math
 import os
 import pickle
 import statistics
@@ -54,6 +56,8 @@ from feddep.utils.storage import write_json
 
 CLIENTS, ROUNDS, SEED, BATCH, HIDDEN = 5, 50, 0, 64, 128
 FRAMEWORKS = ("fedavg", "fedsage_plus", "feddep")
+PEERS = ("openfgl", "openfgl_steps", "plain")
+"""The last two are peers of FedAvg alone."""
 
 
 def ours(framework: str, dataset: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
@@ -106,8 +110,10 @@ def _correct(model: PlainSAGE, data: Any, mask: Tensor) -> int:
     return int((logits.argmax(dim=1) == data.y)[mask].sum())
 
 
-def openfgl(framework: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
+def openfgl(framework: str, graph: Graph, partition: Partition, split: Split, epochs: int = 1) -> tuple[float, float]:
     """Seconds and test accuracy of OpenFGL's run; the accuracy is of each client's own test nodes on its own subgraph.
+
+    An epoch is one step.
 
     Raises:
         DataError: if OpenFGL is not installed.
@@ -120,7 +126,7 @@ def openfgl(framework: str, graph: Graph, partition: Partition, split: Split) ->
     options = {
         "num_clients": CLIENTS,
         "num_rounds": ROUNDS,
-        "num_epochs": 1,
+        "num_epochs": epochs,
         "hid_dim": HIDDEN,
         "fl_algorithm": framework,
         "seed": SEED,
@@ -157,7 +163,7 @@ def _for_openfgl(graph: Graph, partition: Partition, split: Split, folder: Path)
     return SimpleNamespace(local_data=parts, global_data=whole, processed_dir=str(folder))
 
 
-def measure(dataset: str, path: Path, frameworks: Sequence[str], turns: int) -> list[dict[str, Any]]:
+def measure(dataset: str, path: Path, frameworks: Sequence[str], peers: Sequence[str], turns: int) -> list[dict[str, Any]]:
     """A row a framework and peer: medians of seconds over ``turns`` turns."""
     graph = Graph.load(path)
     config = load(CONFIG)
@@ -172,7 +178,10 @@ def measure(dataset: str, path: Path, frameworks: Sequence[str], turns: int) -> 
             "openfgl": lambda: openfgl(framework, scaled, partition, split),  # noqa: B023
         }
         if framework == "fedavg":
+            steps = math.ceil(len(split.train) / CLIENTS / BATCH)
+            runs["openfgl_steps"] = lambda: openfgl(framework, scaled, partition, split, steps)  # noqa: B023
             runs["plain"] = lambda: plain(scaled, partition, split)
+        runs = {name: run for name, run in runs.items() if name == "ours" or name in peers}
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
         for _ in range(turns):
             for name, run in runs.items():
@@ -194,15 +203,18 @@ def main() -> None:
     """Measure, and write ``whole_runs.csv`` and its provenance."""
     parser = parser_of(__doc__)
     parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--turns", type=int, default=3, help="times that each is run")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     rows = []
     for dataset in tqdm(arguments.datasets):
-        rows += measure(dataset, arguments.graphs / f"{dataset}.safetensors", arguments.frameworks, arguments.turns)
+        path = arguments.graphs / f"{dataset}.safetensors"
+        rows += measure(dataset, path, arguments.frameworks, arguments.peers, arguments.turns)
     table = pd.DataFrame(rows)
     write_csv(arguments.output / "whole_runs.csv", table, digits=4)
-    write_json(arguments.output / "whole_runs.provenance.json", environment("cpu", arguments.threads))
+    made = {**environment("cpu", arguments.threads), "turns": arguments.turns}
+    write_json(arguments.output / "whole_runs.provenance.json", made)
     print(table.to_string(index=False), file=sys.stderr)
 
 

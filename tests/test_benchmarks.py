@@ -47,7 +47,7 @@ def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):
     read = {}
     for name in ("ours", "plain", "openfgl"):
         monkeypatch.setattr(whole_runs, name, lambda *arguments, name=name: read.update({name: arguments}) or (1.0, 0.5))
-    whole_runs.measure("msacademic", tmp_path / "graph.safetensors", ["fedavg"], turns=1)
+    whole_runs.measure("msacademic", tmp_path / "graph.safetensors", ["fedavg"], whole_runs.PEERS, turns=1)
     of_peers = [next(each for each in read[name] if isinstance(each, type(graph))) for name in ("plain", "openfgl")]
     wanted = scaling.scale(graph.features, "minmax")
     assert (wanted != graph.features).nnz > 0
