@@ -7,12 +7,12 @@
 the last round, evaluation included; in turns in one process, on one thread.
 
 Peers get the features as our runs scale them.  The plain one trains what we train: as many steps, on batches of the same law,
-from initial weights of the same law, and it is evaluated as often.  OpenFGL has algorithms of its own: a local epoch of its FedAvg
-and FedSage+ is one step on all training nodes, its FedSage+ trains generators in 10 of the 50 rounds, and its FedDEP has the
-epochs of its own configuration.  It is as it is, with ``num_epochs`` 1, as many epochs as ours, and for FedAvg also with as many
-as our epoch has steps (``openfgl_steps``); only its reader of datasets is replaced, so that it gets our partition and split.  Its
-FedDEP draws neighbours by compiled extensions (torch-scatter, torch-sparse); where there are none for the installed PyTorch, leave
-it out with ``--frameworks``.
+from initial weights of the same law, and it is evaluated as often.  OpenFGL has algorithms of its own: a local epoch of its
+FedAvg and FedSage+ is one step on all training nodes, its FedSage+ trains generators in 10 of the 50 rounds, and its FedDEP has
+the epochs of its own configuration.  It is as it is, with ``num_epochs`` 1, as many epochs as ours, and for FedAvg also with as
+many as our epoch has steps (``openfgl_steps``); only its reader of datasets is replaced, so that it gets our partition and
+split.  Its FedDEP draws neighbours by compiled extensions (torch-scatter, torch-sparse); where there are none for the installed
+PyTorch, leave it out with ``--frameworks``.
 """
 
 import contextlib

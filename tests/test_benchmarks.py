@@ -42,7 +42,7 @@ def test_a_call_that_is_killed_counts_up_to_then(tmp_path):
 
 
 def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):
-    graph = random_graph(40, 80)
+    graph = random_graph(200, 400)
     graph.save(tmp_path / "graph.safetensors")
     read = {}
     for name in ("ours", "plain", "openfgl"):
