@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -174,13 +175,13 @@ def measure(dataset: str, path: Path, frameworks: Sequence[str], peers: Sequence
     rows = []
     for framework in frameworks:
         runs: dict[str, Callable[[], tuple[float, float]]] = {
-            "ours": lambda: ours(framework, dataset, graph, partition, split),  # noqa: B023
-            "openfgl": lambda: openfgl(framework, scaled, partition, split),  # noqa: B023
+            "ours": partial(ours, framework, dataset, graph, partition, split),
+            "openfgl": partial(openfgl, framework, scaled, partition, split),
         }
         if framework == "fedavg":
             steps = math.ceil(len(split.train) / CLIENTS / BATCH)
-            runs["openfgl_steps"] = lambda: openfgl(framework, scaled, partition, split, steps)  # noqa: B023
-            runs["plain"] = lambda: plain(scaled, partition, split)
+            runs["openfgl_steps"] = partial(openfgl, framework, scaled, partition, split, steps)
+            runs["plain"] = partial(plain, scaled, partition, split)
         runs = {name: run for name, run in runs.items() if name == "ours" or name in peers}
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
         for _ in range(turns):
