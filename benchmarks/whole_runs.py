@@ -16,7 +16,6 @@ PyTorch, leave it out with ``--frameworks``.
 """
 
 import contextlib
-import dataclasses
 import math
 import os
 import pickle
@@ -45,7 +44,7 @@ from feddep.config.loading import load
 from feddep.datasets import pyg
 from feddep.experiment import keys, plan
 from feddep.experiment.provenance import environment
-from feddep.graph import scaling
+from feddep.experiment.tasks import build_task
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, louvain
 from feddep.graph.sampling import sample_trees
@@ -63,10 +62,13 @@ PEERS = ("openfgl", "openfgl_steps", "plain")
 
 def ours(framework: str, dataset: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
     """Seconds and test accuracy of our run: the steps before the first round, and the rounds."""
-    run = plan.Run(f"feddep,batch_size={BATCH},rounds={ROUNDS}", dataset, CLIENTS, framework, SEED)
-    specification = keys.specification(load(CONFIG), run)
-    seconds, result = seconds_of(specification, graph, partition, split)
+    seconds, result = seconds_of(_specification(framework, dataset), graph, partition, split)
     return sum(seconds.values()), summary(result)["accuracy"]["best"]
+
+
+def _specification(framework: str, dataset: str) -> dict[str, Any]:
+    run = plan.Run(f"feddep,batch_size={BATCH},rounds={ROUNDS}", dataset, CLIENTS, framework, SEED)
+    return keys.specification(load(CONFIG), run)
 
 
 def plain(graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
@@ -170,8 +172,7 @@ def measure(dataset: str, path: Path, frameworks: Sequence[str], peers: Sequence
     config = load(CONFIG)
     partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
     split = random_split(graph.num_nodes, config["split"], SEED)
-    # Ours scales the features of its task itself.
-    scaled = dataclasses.replace(graph, features=scaling.scale(graph.features, config["datasets"][dataset]["features"]))
+    scaled = build_task(_specification("fedavg", dataset), graph, split, partition, "").graph  # as ours scales it
     rows = []
     for framework in frameworks:
         runs: dict[str, Callable[[], tuple[float, float]]] = {

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import whole_runs
 from benchmarks.main_table import timed
 from feddep.graph import scaling
+from feddep.graph.graph import Graph
 from feddep.utils.storage import read_json
 from graphs import random_graph
 
@@ -48,9 +49,9 @@ def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):
     for name in ("ours", "plain", "openfgl"):
         monkeypatch.setattr(whole_runs, name, lambda *arguments, name=name: read.update({name: arguments}) or (1.0, 0.5))
     whole_runs.measure("msacademic", tmp_path / "graph.safetensors", ["fedavg"], whole_runs.PEERS, turns=1)
-    of_peers = [next(each for each in read[name] if isinstance(each, type(graph))) for name in ("plain", "openfgl")]
+    graphs = {name: next(each for each in arguments if isinstance(each, Graph)) for name, arguments in read.items()}
     wanted = scaling.scale(graph.features, "minmax")
     assert (wanted != graph.features).nnz > 0
-    assert [(each.features != wanted).nnz for each in of_peers] == [0, 0]
+    assert [(graphs[name].features != wanted).nnz for name in ("plain", "openfgl")] == [0, 0]
     # Ours is given the file's, and scales them where it puts its task together.
-    assert next(each for each in read["ours"] if isinstance(each, type(graph))).fingerprint == graph.fingerprint
+    assert graphs["ours"].fingerprint == graph.fingerprint
