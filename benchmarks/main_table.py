@@ -24,6 +24,7 @@ import pandas as pd
 from benchmarks.workflow import snakemake
 from feddep.config.loading import load
 from feddep.experiment.provenance import environment
+from feddep.stages import flags
 from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import read_json, write_json
 
@@ -104,9 +105,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
     parser.add_argument("--datasets", nargs="+", default=config["tables"][0]["datasets"])
-    parser.add_argument("--clients", type=int, nargs="+", default=config["clients"], help="numbers of clients")
-    parser.add_argument("--seeds", type=int, nargs="+", default=config["seeds"])
-    parser.add_argument("--cores", type=int, default=os.cpu_count(), help="jobs at a time")
+    parser.add_argument("--clients", type=flags.count, nargs="+", default=config["clients"], help="numbers of clients")
+    parser.add_argument("--seeds", type=flags.seed, nargs="+", default=config["seeds"])
+    parser.add_argument("--cores", type=flags.count, default=os.cpu_count(), help="jobs at a time")
     parser.add_argument("--work", type=Path, metavar="DIR", help="folder of all that is made, which is kept")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:

@@ -23,6 +23,7 @@ from benchmarks.workflow import snakemake
 from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
 from feddep.reporting.files import write_figure
+from feddep.stages import flags
 from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import read_result, write_json
 
@@ -115,7 +116,7 @@ def main() -> None:
     """Measure every size; write ``scaling.csv``, its provenance and its figure, again after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="numbers of nodes")
+    parser.add_argument("--sizes", type=flags.count, nargs="+", default=[10_000, 100_000, 1_000_000], help="numbers of nodes")
     arguments = parser.parse_args()
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:

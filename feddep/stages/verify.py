@@ -3,7 +3,8 @@
 import argparse
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,24 +71,25 @@ def main(arguments: argparse.Namespace) -> None:
     limit = float("inf") if arguments.max_seconds is None else arguments.max_seconds
     asked = {"study": arguments.study, "seed": arguments.seed, "max_seconds": arguments.max_seconds, **wanted}
     unfinished = arguments.work / "unfinished" / keys.digest(asked)
-    draw = unfinished / "draw.json"
-    if interrupted := draw.is_file():
-        seed = read_result(draw)["seed"]
-    else:
-        seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
-    cell = verification.draw(config, _runs(config, arguments.study), wanted, seed, limit)
-    first = next(iter(cell))
-    of = f"table {arguments.table}" if arguments.study is None else f"study {arguments.study}"
-    print(f"{of}, drawn with seed {seed}: {first.path.rpartition('/')[0]}")
-    _say_what_changed(config, cell)
+    with _drawn_in(unfinished) as draw:
+        if interrupted := draw.is_file():
+            seed = read_result(draw)["seed"]
+        else:
+            seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
+        cell = verification.draw(config, _runs(config, arguments.study), wanted, seed, limit)
+        first = next(iter(cell))
+        of = f"table {arguments.table}" if arguments.study is None else f"study {arguments.study}"
+        print(f"{of}, drawn with seed {seed}: {first.path.rpartition('/')[0]}")
+        _say_what_changed(config, cell)
 
-    torch.set_num_threads(config["threads"])
-    retraining.fetch_graph(config, variants.base(first.dataset), arguments.work, flags.mirror_of(config))
-    if interrupted:
-        print("going on with an interrupted call; to draw anew, name another --seed")
-    write_result(draw, {"seed": seed})
-    found = [verification.compare(config, run, cell[run], arguments.work, unfinished) for run in track(cell, "runs trained anew")]
-    shutil.rmtree(unfinished)
+        torch.set_num_threads(config["threads"])
+        retraining.fetch_graph(config, variants.base(first.dataset), arguments.work, flags.mirror_of(config))
+        if interrupted:
+            print("going on with an interrupted call; to draw anew, name another --seed")
+        write_result(draw, {"seed": seed})
+        runs = track(cell, "runs trained anew")
+        found = [verification.compare(config, run, cell[run], arguments.work, unfinished) for run in runs]
+        draw.unlink()
     if kept := sum(each.kept for each in found):
         print(f"{kept} of {len(found)} runs were trained by an interrupted call")
     _print(found)
@@ -104,6 +106,26 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"the number came back within {arguments.tolerance:g}, and not to the last bit, as another processor rounds")
     else:
         print("the number came back, equal to the last bit")
+
+
+@contextmanager
+def _drawn_in(folder: Path) -> Iterator[Path]:
+    """The file of the draw in a folder of unfinished trainings, for this call alone; without a draw the folder is removed."""
+    from filelock import FileLock, Timeout
+
+    from feddep.utils.errors import ConfigError
+
+    draw = folder / "draw.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", blocking=False):
+            try:
+                yield draw
+            finally:
+                if not draw.exists():
+                    shutil.rmtree(folder)
+    except Timeout:
+        raise ConfigError(f"another call with the same flags works in {folder}; wait for it, or name another --seed") from None
 
 
 def _runs(config: "Config", study: str | None) -> "list[Run]":

@@ -14,6 +14,7 @@ from feddep.config.loading import Config, validate
 from feddep.experiment import keys, plan, records, retraining, verification
 from feddep.graph.graph import Graph
 from feddep.reporting import files
+from feddep.stages import verify
 from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.storage import read_result, write_result
 
@@ -140,6 +141,20 @@ def test_an_interrupted_call_goes_on(
     assert published.verify() == 0
     assert "interrupted" not in capsys.readouterr().out
     assert len(trained) == 5
+
+
+def test_two_calls_never_share_a_draw(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
+    """While one works, the same command says so; a failed call leaves no folder that would look like an interrupted one."""
+    unfinished = published.root / "work" / "unfinished"
+    assert published.verify("--framework", "nobody") == 1
+    assert list(unfinished.iterdir()) == []
+    capsys.readouterr()
+    with verify._drawn_in(unfinished / keys.digest({"study": None, "seed": 7, "max_seconds": None})):
+        assert published.verify("--seed", "7") == 1
+        assert "another call with the same flags works in" in capsys.readouterr().err
+        assert published.verify("--seed", "8") == 0
+    assert published.verify("--seed", "7") == 0
+    assert list(unfinished.iterdir()) == []
 
 
 def test_another_partition_is_caught(published: Published, tmp_path: Path) -> None:
