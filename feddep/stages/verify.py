@@ -62,7 +62,6 @@ def main(arguments: argparse.Namespace) -> None:
 
     from feddep.config import variants
     from feddep.experiment import keys, retraining, verification
-    from feddep.utils.errors import DataError
     from feddep.utils.progress import track
     from feddep.utils.storage import read_result, write_result
 
@@ -96,16 +95,7 @@ def main(arguments: argparse.Namespace) -> None:
     table = Path(config["output"], "tables", "accuracy.csv")
     if arguments.study is None and table.is_file():
         _check_table(table, first, [each.recorded for each in found])
-    if wrong := [each for each in found if not each.passed(arguments.tolerance)]:
-        worst = max(wrong, key=lambda each: each.difference)
-        raise DataError(
-            f"{len(wrong)} of {len(found)} runs did not give their record's result; of {worst.run.path} the accuracy is "
-            f"{worst.found:.6f} and was {worst.recorded:.6f}, and these parts differ: {', '.join(worst.differing)}"
-        )
-    if any(each.differing for each in found):
-        print(f"the number came back within {arguments.tolerance:g}, and not to the last bit, as another processor rounds")
-    else:
-        print("the number came back, equal to the last bit")
+    _judge(found, arguments.tolerance)
 
 
 @contextmanager
@@ -159,6 +149,26 @@ def _print(found: "Sequence[Comparison]") -> None:
         print(f"{each.run.seed:>5} {numbers}  {note}")
     means = [sum(getattr(each, name) for each in found) / len(found) for name in ("recorded", "found")]
     print(f" mean {means[0]:9.6f} {means[1]:9.6f} {abs(means[0] - means[1]):11.2e}")
+
+
+def _judge(found: "Sequence[Comparison]", tolerance: float) -> None:
+    """Say that the number came back.
+
+    Raises:
+        DataError: if a run's result is further from its record's than the tolerance.
+    """
+    from feddep.utils.errors import DataError
+
+    if wrong := [each for each in found if not each.passed(tolerance)]:
+        worst = max(wrong, key=lambda each: each.difference)
+        raise DataError(
+            f"{len(wrong)} of {len(found)} runs did not give their record's result; of {worst.run.path} the accuracy is "
+            f"{worst.found:.6f} and was {worst.recorded:.6f}, and these parts differ: {', '.join(worst.differing)}"
+        )
+    if any(each.differing for each in found):
+        print(f"the number came back within {tolerance:g}, and not to the last bit, as another processor rounds")
+    else:
+        print("the number came back, equal to the last bit")
 
 
 def _check_table(table: Path, run: "Run", recorded: "Sequence[float]") -> None:
