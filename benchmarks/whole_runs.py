@@ -121,13 +121,15 @@ def openfgl(framework: str, graph: Graph, partition: Partition, split: Split, ep
     An epoch is one step.
 
     Raises:
-        DataError: if OpenFGL is not installed.
+        DataError: if OpenFGL, or what it imports, is not installed.
     """
     try:
         from openfgl import config  # type: ignore[import-not-found]
         from openfgl.flcore import trainer  # type: ignore[import-not-found]
+
+        transforms = _transforms_of_older_pyg() if framework == "feddep" else contextlib.nullcontext()
     except ImportError as error:
-        raise DataError(f"OpenFGL cannot be imported ({error}); pip install openfgl-lib munkres") from error
+        raise DataError(f"OpenFGL cannot be imported ({error}); benchmarks/README.md says what to install") from error
     options = {
         "num_clients": CLIENTS,
         "num_rounds": ROUNDS,
@@ -146,16 +148,15 @@ def openfgl(framework: str, graph: Graph, partition: Partition, split: Split, ep
         stack.enter_context(contextlib.redirect_stderr(nowhere))
         data = _for_openfgl(graph, partition, split, Path(folder))
         start = time.perf_counter()
-        with patch.object(trainer, "FGLDataset", lambda _: data), _as_of_older_pyg(framework):
+        with patch.object(trainer, "FGLDataset", lambda _: data), transforms:
             run = trainer.FGLTrainer(arguments)
         run.train()
         return time.perf_counter() - start, float(run.evaluation_result["best_test_accuracy"])
 
 
-def _as_of_older_pyg(framework: str) -> contextlib.AbstractContextManager[Any]:
+def _transforms_of_older_pyg() -> contextlib.AbstractContextManager[Any]:
     """OpenFGL's FedDEP hides nodes by a transform with ``__call__`` alone; PyG has since made ``forward`` abstract."""
-    if framework != "feddep":
-        return contextlib.nullcontext()
+    import torch_sparse  # type: ignore[import-not-found]  # noqa: F401 - without it PyG's NeighborSampler fails later
     from openfgl.flcore.feddep._utils import HideGraph  # type: ignore[import-not-found]
 
     return patch.object(HideGraph, "__abstractmethods__", frozenset())

@@ -27,7 +27,7 @@ CONDA_NAMES = {
     "snakemake-minimal": "snakemake",
 }
 OPTIONAL = {"cryptography", "flwr"}  # imported only by federations of processes
-PEERS = {"openfgl"}  # what a benchmark measures beside us, where it is installed
+PEERS = {"openfgl", "torch-sparse"}  # what a benchmark measures beside us, where it is installed
 IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 
