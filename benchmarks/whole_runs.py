@@ -1,7 +1,7 @@
 """Whole runs beside two peers: FedAvg as one writes it with PyTorch Geometric, and FedAvg, FedSage+ and FedDEP of OpenFGL.
 
     pip install openfgl-lib munkres cytoolz
-    pip install --no-build-isolation torch-scatter torch-sparse    # for its FedDEP, half an hour of compilation
+    pip install --no-build-isolation torch-scatter torch-sparse    # for its FedDEP: compiled, 10 to 30 minutes
     python -m benchmarks.whole_runs --datasets cora citeseer --graphs results/graphs --output benchmarks/results
 
 5 clients of one Louvain partition, 50 rounds, two layers of width 128, batch 64, fan-out 5, one split; from graphs in memory to
@@ -142,10 +142,12 @@ def openfgl(framework: str, graph: Graph, partition: Partition, split: Split, ep
     arguments = config.parser.parse_args([*words, "--dataset", "Cora", "--model", "graphsage", "--metrics", "accuracy"])
     torch.manual_seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002 - OpenFGL draws from it
-    with contextlib.ExitStack() as stack:
-        folder, nowhere = stack.enter_context(tempfile.TemporaryDirectory()), stack.enter_context(open(os.devnull, "w"))
-        stack.enter_context(contextlib.redirect_stdout(nowhere))
-        stack.enter_context(contextlib.redirect_stderr(nowhere))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+    ):
         data = _for_openfgl(graph, partition, split, Path(folder))
         start = time.perf_counter()
         with patch.object(trainer, "FGLDataset", lambda _: data), transforms:
