@@ -33,7 +33,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(PIP) --no-deps --no-build-isolation --editable . $(BRIEFLY)
 	@touch $@
 
-demo: env ## train three frameworks on Cora with 5 clients and show the table beside the papers'
+demo: env ## train three methods on Cora with 5 clients and show the table beside the papers'
 	@$(SNAKEMAKE) --configfile config/demo.yaml
 	@$(BIN)/python -m feddep report --config config/config.yaml --config config/demo.yaml --output results/demo/report --print
 
@@ -49,7 +49,7 @@ federation: env ## train Cora by FedAvg with a process for each of 3 clients, on
 	@$(SNAKEMAKE) $(FEDERATED)/metrics.json --configfile config/federation.yaml
 	@rm -rf $(FEDERATION)/participants
 	@$(BIN)/python -m feddep cut --config config/config.yaml --config config/federation.yaml \
-	  --setting feddep --dataset cora --clients 3 --framework fedavg --seed 0 --graph $(FEDERATION)/graphs/cora.safetensors \
+	  --setting feddep --dataset cora --clients 3 --method fedavg --seed 0 --graph $(FEDERATION)/graphs/cora.safetensors \
 	  --split $(FEDERATION)/splits/cora/seed0.safetensors --partition $(FEDERATION)/partitions/cora/m3/seed0.safetensors \
 	  --output $(FEDERATION)/participants
 	@$(BIN)/python -m feddep federate --directory $(FEDERATION)/participants --output $(FEDERATION)/federated.json \

@@ -4,7 +4,7 @@
 
 All rows of the first table in config/config.yaml, for the given numbers of clients and seeds, without any record, in one call of
 Snakemake.  Seconds and peak memory are those that each rule's benchmark file has; a row ``wall`` has the time of the whole call.
-Beside them ``costs.csv``, the workflow's table of costs: what each framework sends, and its seconds of each stage without those
+Beside them ``costs.csv``, the workflow's table of costs: what each method sends, and its seconds of each stage without those
 of starting a process.  The clock is right only where nothing else runs.  With ``--work DIR`` the same command goes on after a
 crash, and ``wall`` is the time of all calls together.
 """
@@ -44,7 +44,7 @@ def configuration(output: Path, datasets: list[str], clients: list[int], seeds: 
 
 
 def jobs(output: Path, datasets: list[str]) -> pd.DataFrame:
-    """A row a finished job: dataset, stage, framework (of classifiers), seconds and peak memory in MiB."""
+    """A row a finished job: dataset, stage, method (of classifiers), seconds and peak memory in MiB."""
     rows = []
     for path in sorted((output / "benchmarks").rglob("*.tsv")):
         parts = path.relative_to(output / "benchmarks").with_suffix("").parts
@@ -53,7 +53,7 @@ def jobs(output: Path, datasets: list[str]) -> pd.DataFrame:
             {
                 "dataset": next((part for part in parts if part in datasets), "all"),
                 "stage": parts[1] if parts[0] == "steps" else parts[0],
-                "framework": parts[-2] if parts[0] == "classify" else "",
+                "method": parts[-2] if parts[0] == "classify" else "",
                 "seconds": float(measured["s"]),
                 "peak_mib": float(measured["max_rss"]),
             }
@@ -62,14 +62,14 @@ def jobs(output: Path, datasets: list[str]) -> pd.DataFrame:
 
 
 def summary(done: pd.DataFrame, wall: float) -> pd.DataFrame:
-    """A row a dataset, stage and framework: number of jobs, their seconds together, and the peak memory of the largest."""
-    groups = done.groupby(["dataset", "stage", "framework"], sort=False)
+    """A row a dataset, stage and method: number of jobs, their seconds together, and the peak memory of the largest."""
+    groups = done.groupby(["dataset", "stage", "method"], sort=False)
     table = groups.agg(jobs=("seconds", "size"), seconds=("seconds", "sum"), peak_mib=("peak_mib", "max")).reset_index()
     table = table.sort_values("stage", key=lambda stage: stage.map(STAGES.index), kind="stable")
     whole = {
         "dataset": "all",
         "stage": "wall",
-        "framework": "",
+        "method": "",
         "jobs": len(done),
         "seconds": wall,
         "peak_mib": done["peak_mib"].max(),

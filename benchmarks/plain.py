@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
-from feddep.graph.sampling import NOBODY, SampledTrees
+from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.sage import GraphSAGE
 
 
@@ -64,10 +64,10 @@ def blocks_of(trees: SampledTrees) -> tuple[np.ndarray, list[tuple[Tensor, int]]
         inner = places // (1 + fanout)
         targets = inner * batch
         drawn = ids[inner:].reshape(inner, fanout, batch)
-        target = np.broadcast_to(np.arange(targets).reshape(inner, 1, batch), drawn.shape)[drawn != NOBODY]
-        source = np.arange(targets, places * batch).reshape(drawn.shape)[drawn != NOBODY]
+        target = np.broadcast_to(np.arange(targets).reshape(inner, 1, batch), drawn.shape)[drawn != PAD]
+        source = np.arange(targets, places * batch).reshape(drawn.shape)[drawn != PAD]
         if not blocks:
-            unique, inverse = np.unique(drawn[drawn != NOBODY], return_inverse=True)
+            unique, inverse = np.unique(drawn[drawn != PAD], return_inverse=True)
             source = targets + inverse
             first_sources = np.concatenate([np.maximum(ids[:inner].ravel(), 0), unique])
         blocks.append((torch.from_numpy(np.stack([source, target])), targets))

@@ -49,8 +49,8 @@ def stages(output: Path, config: Path) -> dict[str, tuple[Path, str]]:
     }
 
 
-def _metrics(output: Path, framework: str) -> Path:
-    return output / "runs" / RUNS[framework] / "metrics.json"
+def _metrics(output: Path, method: str) -> Path:
+    return output / "runs" / RUNS[method] / "metrics.json"
 
 
 def configuration(nodes: int, output: Path) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def configuration(nodes: int, output: Path) -> dict[str, Any]:
         "seeds": [0],
         "partition": {"engine": "igraph"},
         "settings": {"few": {"rounds": ROUNDS, "batch_size": 512}},
-        "tables": [{"setting": "few", "datasets": ["large"], "frameworks": ["fedavg", "feddep"]}],
-        "frameworks": {"feddep": {"pretraining_epochs": ROUNDS}},
+        "tables": [{"setting": "few", "datasets": ["large"], "methods": ["fedavg", "feddep"]}],
+        "methods": {"feddep": {"pretraining_epochs": ROUNDS}},
         "studies": [],
     }
 

@@ -25,14 +25,14 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, louvain
 from feddep.graph.split import Split, random_split
 from feddep.methods import registry
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.training.task import RunResult
 from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import write_json
 
 CONFIG = Path(__file__).parent.parent / "config" / "config.yaml"
 CLIENTS, SEED = 5, 0
-FRAMEWORKS = ("fedavg", "feddep", "feddep_wo_proto")
+METHODS = ("fedavg", "feddep", "feddep_wo_proto")
 
 
 def seconds_of(
@@ -40,20 +40,20 @@ def seconds_of(
 ) -> tuple[dict[str, float], RunResult]:
     """Seconds of each stage of a run, and what came out."""
     task = build_task(specification, graph, split, partition, "")
-    framework, parameters = registry.configured(specification["framework"])
+    method, parameters = registry.configured(specification["method"])
     results: dict[str, StepResult] = {}
     seconds = {}
-    for step in framework.steps(parameters):
+    for step in method.steps(parameters):
         start = time.perf_counter()
         results[step.stage] = step.run(task, parameters, results)
         seconds[step.stage] = time.perf_counter() - start
     start = time.perf_counter()
-    result = framework.run(dataclasses.replace(task, step_results=results), parameters)
+    result = method.run(dataclasses.replace(task, step_results=results), parameters)
     return {**seconds, "classify": time.perf_counter() - start}, result
 
 
 def measure(arguments: argparse.Namespace) -> pd.DataFrame:
-    """A row a graph and framework: seconds of each stage, and the generator's share of the classifier's time."""
+    """A row a graph and method: seconds of each stage, and the generator's share of the classifier's time."""
     config = load(CONFIG)
     setting = next(iter(config["settings"]))
     rows = []
@@ -61,13 +61,13 @@ def measure(arguments: argparse.Namespace) -> pd.DataFrame:
         graph = Graph.load(arguments.graphs / f"{dataset}.safetensors")
         partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
         split = random_split(graph.num_nodes, config["split"], SEED)
-        for framework in FRAMEWORKS:
-            specification = keys.specification(config, plan.Run(setting, dataset, CLIENTS, framework, SEED))
+        for method in METHODS:
+            specification = keys.specification(config, plan.Run(setting, dataset, CLIENTS, method, SEED))
             seconds, _ = seconds_of(specification, graph, partition, split)
             ratio = seconds["generator"] / seconds["classify"] if "generator" in seconds else None
-            rows.append({"dataset": dataset, "framework": framework, **seconds, "generator / classify": ratio})
+            rows.append({"dataset": dataset, "method": method, **seconds, "generator / classify": ratio})
     stages = ["pretrain", "prototypes", "generator", "classify"]
-    return pd.DataFrame(rows)[["dataset", "framework", *stages, "generator / classify"]]
+    return pd.DataFrame(rows)[["dataset", "method", *stages, "generator / classify"]]
 
 
 def main() -> None:

@@ -30,14 +30,14 @@ from feddep.methods.vesper import WeightParameters
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder, perturbed
 from feddep.nn.perturbed import Design
 from feddep.stages import flags
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.csv_files import write_csv
 from feddep.utils.storage import write_json
 
 NODES, EDGES, FEATURES, TRAINING = 1_132_511, 2_447_370, 155, 848_963
 SIZES = (10_000, 100_000, NODES)
-SETTING = Setting(optimizer="adam", learning_rate=0.001, batch_size=512, rounds=1, hidden_channels=256, dropout=0.0)
+SETTING = TrainingConfig(optimizer="adam", learning_rate=0.001, batch_size=512, rounds=1, hidden_channels=256, dropout=0.0)
 STEPS = 100
 EXPONENT = 0.4
 """The i-th of the nodes with edges has an expected degree in proportion to i^−0.4: a power law of exponent 3.5."""

@@ -13,7 +13,7 @@ FedAvg and FedSage+ is one step on all training nodes, its FedSage+ trains gener
 the epochs of its own configuration and batches of 64.  It is as it is, with ``num_epochs`` 1, as many epochs as ours, and for
 FedAvg and FedSage+ also with as many as our epoch has steps (``openfgl_steps``); only its reader of datasets is replaced, so
 that it gets our partition and split.  Its FedDEP draws neighbours by compiled extensions (torch-scatter, torch-sparse); where
-there are none, leave it out with ``--frameworks``.
+there are none, leave it out with ``--methods``.
 """
 
 import contextlib
@@ -57,19 +57,19 @@ from feddep.utils.errors import DataError
 from feddep.utils.storage import write_json
 
 CLIENTS, ROUNDS, SEED, BATCH, HIDDEN = 5, 50, 0, 64, 128
-FRAMEWORKS = ("fedavg", "fedsage_plus", "feddep")
+METHODS = ("fedavg", "fedsage_plus", "feddep")
 PEERS = ("openfgl", "openfgl_steps", "plain")
 """The second is a peer of FedAvg and FedSage+, the last of FedAvg alone."""
 
 
-def ours(framework: str, dataset: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
+def ours(method: str, dataset: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
     """Seconds and test accuracy of our run: the steps before the first round, and the rounds."""
-    seconds, result = seconds_of(_specification(framework, dataset), graph, partition, split)
+    seconds, result = seconds_of(_specification(method, dataset), graph, partition, split)
     return sum(seconds.values()), summary(result)["accuracy"]["best"]
 
 
-def _specification(framework: str, dataset: str) -> dict[str, Any]:
-    run = plan.Run(f"feddep,batch_size={BATCH},rounds={ROUNDS}", dataset, CLIENTS, framework, SEED)
+def _specification(method: str, dataset: str) -> dict[str, Any]:
+    run = plan.Run(f"feddep,batch_size={BATCH},rounds={ROUNDS}", dataset, CLIENTS, method, SEED)
     return keys.specification(load(CONFIG), run)
 
 
@@ -115,7 +115,7 @@ def _correct(model: PlainSAGE, data: Any, mask: Tensor) -> int:
     return int((logits.argmax(dim=1) == data.y)[mask].sum())
 
 
-def openfgl(framework: str, graph: Graph, partition: Partition, split: Split, epochs: int = 1) -> tuple[float, float]:
+def openfgl(method: str, graph: Graph, partition: Partition, split: Split, epochs: int = 1) -> tuple[float, float]:
     """Seconds and test accuracy of OpenFGL's run; the accuracy is of each client's own test nodes on its own subgraph.
 
     An epoch is one step.
@@ -127,7 +127,7 @@ def openfgl(framework: str, graph: Graph, partition: Partition, split: Split, ep
         from openfgl import config  # type: ignore[import-not-found]
         from openfgl.flcore import trainer  # type: ignore[import-not-found]
 
-        transforms = _transforms_of_older_pyg() if framework == "feddep" else contextlib.nullcontext()
+        transforms = _transforms_of_older_pyg() if method == "feddep" else contextlib.nullcontext()
     except ImportError as error:
         raise DataError(f"OpenFGL cannot be imported ({error}); benchmarks/README.md says what to install") from error
     options = {
@@ -135,7 +135,7 @@ def openfgl(framework: str, graph: Graph, partition: Partition, split: Split, ep
         "num_rounds": ROUNDS,
         "num_epochs": epochs,
         "hid_dim": HIDDEN,
-        "fl_algorithm": framework,
+        "fl_algorithm": method,
         "seed": SEED,
     }
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
@@ -183,23 +183,23 @@ def _for_openfgl(graph: Graph, partition: Partition, split: Split, folder: Path)
     return SimpleNamespace(local_data=parts, global_data=whole, processed_dir=str(folder))
 
 
-def measure(dataset: str, path: Path, frameworks: Sequence[str], peers: Sequence[str], turns: int) -> list[dict[str, Any]]:
-    """A row a framework and peer: medians of seconds over ``turns`` turns."""
+def measure(dataset: str, path: Path, methods: Sequence[str], peers: Sequence[str], turns: int) -> list[dict[str, Any]]:
+    """A row a method and peer: medians of seconds over ``turns`` turns."""
     graph = Graph.load(path)
     config = load(CONFIG)
     partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
     split = random_split(graph.num_nodes, config["split"], SEED)
     scaled = build_task(_specification("fedavg", dataset), graph, split, partition, "").graph  # as ours scales it
     rows = []
-    for framework in frameworks:
+    for method in methods:
         runs: dict[str, Callable[[], tuple[float, float]]] = {
-            "ours": partial(ours, framework, dataset, graph, partition, split),
-            "openfgl": partial(openfgl, framework, scaled, partition, split),
+            "ours": partial(ours, method, dataset, graph, partition, split),
+            "openfgl": partial(openfgl, method, scaled, partition, split),
         }
-        if framework in ("fedavg", "fedsage_plus"):
+        if method in ("fedavg", "fedsage_plus"):
             steps = math.ceil(len(split.train) / CLIENTS / BATCH)
-            runs["openfgl_steps"] = partial(openfgl, framework, scaled, partition, split, steps)
-        if framework == "fedavg":
+            runs["openfgl_steps"] = partial(openfgl, method, scaled, partition, split, steps)
+        if method == "fedavg":
             runs["plain"] = partial(plain, scaled, partition, split)
         runs = {name: run for name, run in runs.items() if name == "ours" or name in peers}
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
@@ -211,7 +211,7 @@ def measure(dataset: str, path: Path, frameworks: Sequence[str], peers: Sequence
             if name != "ours":
                 rows.append(
                     {
-                        **{"dataset": dataset, "framework": framework, "peer": name},
+                        **{"dataset": dataset, "method": method, "peer": name},
                         **{"ours_s": seconds["ours"], "peer_s": seconds[name], "faster_by": seconds[name] / seconds["ours"]},
                         **{"ours_accuracy": found["ours"][0][1], "peer_accuracy": found[name][0][1]},
                     }
@@ -222,7 +222,7 @@ def measure(dataset: str, path: Path, frameworks: Sequence[str], peers: Sequence
 def main() -> None:
     """Measure, and write ``whole_runs.csv`` and its provenance."""
     parser = parser_of(__doc__)
-    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--turns", type=flags.count, default=3, help="times that each is run")
     arguments = parser.parse_args()
@@ -230,7 +230,7 @@ def main() -> None:
     rows = []
     for dataset in tqdm(arguments.datasets):
         path = arguments.graphs / f"{dataset}.safetensors"
-        rows += measure(dataset, path, arguments.frameworks, arguments.peers, arguments.turns)
+        rows += measure(dataset, path, arguments.methods, arguments.peers, arguments.turns)
     table = pd.DataFrame(rows)
     write_csv(arguments.output / "whole_runs.csv", table, digits=4)
     made = {**environment("cpu", arguments.threads), "turns": arguments.turns}

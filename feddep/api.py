@@ -1,4 +1,4 @@
-"""The Python API: load or bring a graph, divide it, run a framework and read the result, without the workflow.
+"""The Python API: load or bring a graph, divide it, run a method and read the result, without the workflow.
 
 >>> from feddep import api
 >>> graph = api.load_dataset("cora")  # doctest: +SKIP
@@ -28,9 +28,8 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.partitioners import divide
 from feddep.graph.split import PARTS, Split, random_split
-from feddep.methods import plugins
-from feddep.methods import registry as methods
-from feddep.training.setting import Setting
+from feddep.methods import plugins, registry
+from feddep.training.config import TrainingConfig
 from feddep.training.summary import summary
 from feddep.utils.errors import DataError, PartitionError
 
@@ -44,11 +43,11 @@ __all__ = [
     "Split",
     "client_data",
     "datasets",
-    "frameworks",
     "from_pyg",
     "load_dataset",
     "load_graph",
     "load_plugin",
+    "methods",
     "parameters",
     "partition",
     "run",
@@ -67,7 +66,7 @@ class Result:
         accuracy: share of the test nodes that get their class, at the ``best`` round on validation and at the ``last``.
         validation: the same of the validation nodes.
         history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies ``validation`` and ``test``.
-        ledger: what crossed the boundary of the clients, a row each ``client``, ``direction`` and ``kind``, with the number of
+        communication: what crossed the boundary, a row each ``client``, ``direction`` and ``kind``, with the number of
             ``messages`` and ``bytes``.
         clients: a row a client with facts about it and the accuracy of its own model; empty for a shared model.
         weights: of each model at its best round, by name; those of a client's own model begin with ``client0.`` …
@@ -77,7 +76,7 @@ class Result:
     accuracy: dict[str, float]
     validation: dict[str, float]
     history: pd.DataFrame
-    ledger: pd.DataFrame
+    communication: pd.DataFrame
     clients: pd.DataFrame
     weights: dict[str, Tensor]
     specification: dict[str, Any]
@@ -88,29 +87,29 @@ def datasets() -> list[str]:
     return list(public_graphs.REGISTRY)
 
 
-def frameworks() -> dict[str, str]:
-    """Names of the frameworks that :func:`run` knows, with their titles in tables."""
+def methods() -> dict[str, str]:
+    """Names of the methods that :func:`run` knows, with their titles in tables."""
     plugins.use()
-    return {name: framework.title for name, framework in methods.frameworks().items()}
+    return {name: method.title for name, method in registry.methods().items()}
 
 
 def load_plugin(path: str | Path) -> None:
-    """Make the frameworks of a Python file known, as the configuration's key ``plugins`` does; ``docs/own-framework.md``.
+    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; ``docs/own-method.md``.
 
     Raises:
-        ConfigError: if the file is missing, cannot be imported, or declares no frameworks, or the name of one is taken.
+        ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name of one is taken.
     """
     plugins.use([str(path)])
 
 
-def parameters(framework: str) -> dict[str, Any]:
-    """The parameters of a framework with their defaults; ``config/README.md`` explains them.
+def parameters(method: str) -> dict[str, Any]:
+    """The parameters of a method with their defaults; ``config/README.md`` explains them.
 
     Raises:
-        ConfigError: if there is no such framework.
+        ConfigError: if there is no such method.
     """
     plugins.use()
-    return methods.find(framework).parameters().model_dump(mode="json")
+    return registry.find(method).parameters().model_dump(mode="json")
 
 
 def load_dataset(name: str, cache: str | Path | None = None, mirror: str | Path | None = None) -> Graph:
@@ -231,7 +230,7 @@ def partition(
 
 
 def run(
-    framework: str,
+    method: str,
     graph: Graph,
     split: Split,
     partition: Partition | None = None,
@@ -243,52 +242,52 @@ def run(
     seed: int = 0,
     device: str = "auto",
 ) -> Result:
-    """Train and test a framework.
+    """Train and test a method.
 
     Args:
-        framework: one of :func:`frameworks`.
+        method: one of :func:`methods`.
         graph: the global graph.
         split: its training, validation and test nodes.
-        partition: which client holds which node; may be left out for a framework that is trained on the whole graph.
-        setting: fields of :class:`feddep.training.setting.Setting` that differ from their defaults.
-        parameters: parameters of the framework that differ from their defaults.
+        partition: which client holds which node; may be left out for a method that is trained on the whole graph.
+        setting: fields of :class:`feddep.training.config.TrainingConfig` that differ from their defaults.
+        parameters: parameters of the method that differ from their defaults.
         features: how features are scaled: ``raw``, ``row`` or ``minmax`` (:func:`feddep.graph.scaling.scale`).
         labelled: share of all nodes whose label may be trained on; None for all training nodes.
         seed: what initial weights and every draw follow from.
         device: ``auto``, ``cpu`` or ``cuda``.
 
     Raises:
-        ConfigError: for a framework, field, parameter or value that does not exist.
+        ConfigError: for a method, field, parameter or value that does not exist.
         DataError: if the split is of another graph.
         PartitionError: if a partition is needed and none is given, or it is of another graph.
         DivergenceError: if training leads to numbers that are not finite.
     """
     plugins.use()
-    found = methods.find(framework)
+    found = registry.find(method)
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
     specification = {
         "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(
             exclude={*SOURCES, *PARTITION}
         ),
-        "setting": checked(Setting, dict(setting or {}), ("setting",)).model_dump(mode="json"),
-        "framework": {"name": framework, **chosen.model_dump(mode="json")},
+        "setting": checked(TrainingConfig, dict(setting or {}), ("setting",)).model_dump(mode="json"),
+        "method": {"name": method, **chosen.model_dump(mode="json")},
         "seed": seed,
-        **plugins.identity_of(framework),
+        **plugins.identity_of(method),
     }
     if any(len(nodes := getattr(split, part)) and nodes.max() >= graph.num_nodes for part in PARTS):
         raise DataError(f"the split names nodes that the graph does not have; it has {graph.num_nodes}")
     if found.partitioned:
         if partition is None:
-            raise PartitionError(f"{framework} needs a partition of the graph; api.partition makes one")
+            raise PartitionError(f"{method} needs a partition of the graph; api.partition makes one")
         _check_partition(graph, partition)
-    task = build_task(specification, graph, split, partition if found.partitioned else None, framework, choose_device(device))
+    task = build_task(specification, graph, split, partition if found.partitioned else None, method, choose_device(device))
     result = found.run(task, chosen)
     reported = summary(result)
     return Result(
         accuracy=reported["accuracy"],
         validation=reported["validation"],
         history=pd.DataFrame(reported["curve"]),
-        ledger=pd.DataFrame(reported["ledger"], columns=["client", "direction", "kind", "messages", "bytes"]),
+        communication=pd.DataFrame(reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]),
         clients=pd.DataFrame(reported["clients"]),
         weights=result.weights(),
         specification=specification,

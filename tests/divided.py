@@ -8,7 +8,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.nn.sage import GraphSAGE
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from graphs import random_graph
 
@@ -20,7 +20,7 @@ def divide(graph: Graph, owner: np.ndarray, layers: int = 2, fanout: int = 3, dr
     clients = int(owner.max()) + 1
     first = np.array([np.flatnonzero(owner == i)[0] for i in range(clients)])
     rest = np.setdiff1d(np.arange(graph.num_nodes), first)
-    setting = Setting(
+    setting = TrainingConfig(
         learning_rate=0.5, batch_size=8, fanout=fanout, rounds=3, layers=layers, hidden_channels=WIDTH, dropout=dropout
     )
     return Task("divided", graph, Split(rest, first, rest), Partition(owner, clients), setting, 0)

@@ -1,4 +1,4 @@
-"""The Python API: what its page shows works, and it computes what the frameworks compute."""
+"""The Python API: what its page shows works, and it computes what the methods compute."""
 
 import doctest
 import sys
@@ -41,16 +41,16 @@ def test_the_examples_of_the_page():
     assert result.failed == 0
 
 
-def test_a_result_is_that_of_the_framework(graph: api.Graph, split: api.Split, partition: api.Partition):
+def test_a_result_is_that_of_the_method(graph: api.Graph, split: api.Split, partition: api.Partition):
     result = api.run("fedavg", graph, split, partition, setting=SETTING, features="row", labelled=0.3, seed=5, device="cpu")
-    framework = registry.find("fedavg")
+    method = registry.find("fedavg")
     task = build_task(result.specification, graph, split, partition, "fedavg")
     assert len(task.split.train) == 36
     np.testing.assert_allclose(task.graph.features.sum(axis=1), 1, rtol=1e-6)
-    expected = framework.run(task, framework.parameters())
+    expected = method.run(task, method.parameters())
     assert result.accuracy == summary(expected)["accuracy"]
     assert result.history.to_dict("list") == summary(expected)["curve"]
-    assert result.ledger.to_dict("records") == expected.ledger
+    assert result.communication.to_dict("records") == expected.communication
     assert all(torch.equal(result.weights[name], tensor) for name, tensor in expected.weights().items())
     assert api.run("fedavg", graph, split, partition, setting=SETTING, seed=6).specification["seed"] == 6
 
@@ -59,8 +59,8 @@ def test_models_of_clients(graph: api.Graph, split: api.Split, partition: api.Pa
     result = api.run("local", graph, split, partition, setting=SETTING)
     assert len(result.clients) == 3
     assert {name.partition(".")[0] for name in result.weights} == {"client0", "client1", "client2"}
-    assert list(result.ledger.columns) == ["client", "direction", "kind", "messages", "bytes"]
-    assert result.ledger.empty
+    assert list(result.communication.columns) == ["client", "direction", "kind", "messages", "bytes"]
+    assert result.communication.empty
 
 
 def test_partitions_of_every_method(graph: api.Graph):
@@ -80,10 +80,10 @@ def test_a_partition_does_not_matter_where_there_is_none(graph: api.Graph, split
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"framework": "fedavgg"}, "frameworks.fedavgg is not a known framework"),
+        ({"method": "fedavgg"}, "methods.fedavgg is not a known method"),
         ({"setting": {"rounds": 0}}, "setting.rounds is 0; it must be at least 1"),
         ({"parameters": {"mu": 1}}, "parameters.mu is not a known key"),
-        ({"framework": "feddep", "parameters": {"embedding": {"cora": 3}}}, "parameters.embedding is .* must be an integer"),
+        ({"method": "feddep", "parameters": {"embedding": {"cora": 3}}}, "parameters.embedding is .* must be an integer"),
         ({"features": "log"}, 'features is "log"; allowed: raw, row, minmax'),
         ({"labelled": 0.9}, "labelled is 0.9, which means 108 nodes"),
         ({"device": "gpu"}, "device is gpu; allowed: auto, cpu, cuda"),
@@ -93,7 +93,7 @@ def test_a_mistake_is_one_sentence(
     options: dict[str, Any], sentence: str, graph: api.Graph, split: api.Split, partition: api.Partition
 ):
     with pytest.raises(ConfigError, match=sentence):
-        api.run(**{"framework": "fedavg", "graph": graph, "split": split, "partition": partition, **options})
+        api.run(**{"method": "fedavg", "graph": graph, "split": split, "partition": partition, **options})
 
 
 def test_parts_of_another_graph(graph: api.Graph, split: api.Split, partition: api.Partition):
@@ -118,9 +118,9 @@ def test_a_dataset_is_fetched_once(cora: api.Graph, tmp_path: Path, monkeypatch:
         api.load_dataset("cora", cache=tmp_path)
 
 
-def test_datasets_and_frameworks_are_listed():
+def test_datasets_and_methods_are_listed():
     assert "cora" in api.datasets()
-    assert api.frameworks()["fedavg"] == "FedAvg"
+    assert api.methods()["fedavg"] == "FedAvg"
     with pytest.raises(ConfigError, match="there is no dataset 'corra'"):
         api.load_dataset("corra")
     with pytest.raises(ConfigError, match=r"synthetic\.node is not a known key"):

@@ -14,7 +14,7 @@ import pytest
 from feddep import cli, stages
 from feddep.cli import commands, main
 from feddep.stages import publish
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.storage import write_arrays, write_json
 from workspace import restore_interrupts
 
@@ -130,7 +130,7 @@ def test_an_error_of_the_system_is_one_sentence(error, message, monkeypatch, cap
 
 def test_a_parameter_that_a_stage_refuses_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(ValueError, match="rounds") as caught:
-        Setting(rounds=0)
+        TrainingConfig(rounds=0)
     status, message = sentence(caught.value, monkeypatch, capsys)
     assert (status, message) == (1, "feddep publish: rounds is 0: Input should be greater than or equal to 1\n")
 

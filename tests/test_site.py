@@ -78,7 +78,7 @@ def test_the_readme_is_short_and_begins_with_what_there_is_to_do():
     [
         ("Words", "words"),
         ("What it costs: ε, δ", "what-it-costs-ε-δ"),
-        ("4. A framework – of `your` own", "4-a-framework--of-your-own"),
+        ("4. A method – of `your` own", "4-a-method--of-your-own"),
     ],
 )
 def test_anchors_are_those_of_github(site_links: ModuleType, heading: str, anchor: str):

@@ -27,7 +27,7 @@ CONFIG: dict[str, Any] = {
     "seeds": [0],
     "partition": {"delta": 5},
     "settings": {"quick": {"rounds": 2, "hidden_channels": 8}},
-    "tables": [{"setting": "quick", "datasets": ["mini"], "frameworks": ["global", "fedavg"]}],
+    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["global", "fedavg"]}],
     "studies": [],
     **{key: [] for key in MEASURED},
 }

@@ -3,7 +3,7 @@
 A guarantee bounds from above what a mechanism tells; an attack that works bounds it from below.  The adversary receives what
 crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a client but its edges (docs/leakage.md).
 
-* Messages: :mod:`feddep.audit.capture` passes on every message at the boundary while a framework runs.
+* Messages: :mod:`feddep.audit.capture` passes on every message at the boundary while a method runs.
 * Attacks: edge membership inference (:mod:`feddep.audit.membership`), on pairs of nodes (:mod:`feddep.audit.pairs`) described by
   model updates (:mod:`feddep.audit.updates`), embeddings and prototypes (:mod:`feddep.audit.embedding_features`) and inverted
   gradients (:mod:`feddep.audit.gradient_inversion`); property inference (:mod:`feddep.audit.properties`); canaries

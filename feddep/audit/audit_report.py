@@ -19,7 +19,7 @@ from feddep.privacy.guarantees import client_guarantees
 from feddep.reporting import drawing
 from feddep.reporting.files import write as write_files
 from feddep.reporting.frames import records
-from feddep.reporting.labels import framework_title, sort_frameworks
+from feddep.reporting.labels import method_title, sort_methods
 from feddep.reporting.markdown import table
 from feddep.training.task import Task
 from feddep.utils.checksum_lists import find_mismatch
@@ -39,7 +39,7 @@ CLAIMS: Mapping[tuple[str, str], str] = {
     ("local", "nothing"): "all, (0, 0)",
     ("fedavg", PLACEBO): "a control: of the true edges these updates can tell nothing",
 }
-"""Claimed guarantees by framework and what leaves; everything else but model updates has :data:`NO_CLAIM`."""
+"""Claimed guarantees by method and what leaves; everything else but model updates has :data:`NO_CLAIM`."""
 
 NO_CLAIM = "none: computed from full neighbour lists"
 
@@ -52,7 +52,7 @@ knows. Half of the pairs are edges; the others have the same first nodes, and se
 - *with*: the attack with the messages; in brackets the 95 % bootstrap interval over clients, which few clients leave rough.
   *gain*: the difference.
 - *TPR*: share of the edges that are found where 1 % of the other pairs are taken for edges; 0.01 is guessing.
-- *promise*: (ε, δ) of edge-local differential privacy for the classifier's training, or for what else leaves. What a framework
+- *promise*: (ε, δ) of edge-local differential privacy for the classifier's training, or for what else leaves. What a method
   with noise feeds to the training depends on the same edges without noise, and its clipping norm was chosen on private validation
   nodes: it promises nothing for an edge. The ε of the noised training alone is read off the private graph: it is per instance.
 - *the target's edges rewired*: a placebo. The attacked client alone trains on other edges, between nodes of the same classes; the
@@ -89,7 +89,7 @@ class ClaimedGuarantees:
 
     Args:
         task: the run; there is a partition.
-        noises: σ of each framework that trains by DP-SGD.
+        noises: σ of each method that trains by DP-SGD.
     """
 
     def __init__(self, task: Task, noises: Mapping[str, float]) -> None:
@@ -97,11 +97,11 @@ class ClaimedGuarantees:
         self._lines = list(client_guarantees(task.graph, task.partition, task.split, task.setting, noises))
         self._noises = noises
 
-    def of(self, framework: str, leaves: str) -> str:
+    def of(self, method: str, leaves: str) -> str:
         """In a few words."""
         if leaves != "model updates":
-            return CLAIMS.get((framework, leaves), NO_CLAIM)
-        return self._of_noise(framework) if framework in self._noises else self._of_sampling()
+            return CLAIMS.get((method, leaves), NO_CLAIM)
+        return self._of_noise(method) if method in self._noises else self._of_sampling()
 
     def _of_sampling(self) -> str:
         """For the node of median degree of each client."""
@@ -110,15 +110,15 @@ class ClaimedGuarantees:
         once, ever = [line.one for line in lines], [line.all for line in lines]
         return f"sampling: δ = {_deltas(once)} once, {_deltas(ever)} in {lines[0].times} times, whatever ε"
 
-    def _of_noise(self, framework: str) -> str:
+    def _of_noise(self, method: str) -> str:
         """The least ε that an accounting gives for each client."""
-        lines = [line for line in self._lines if (line.framework, line.hidden) == (framework, "edge")]
+        lines = [line for line in self._lines if (line.method, line.hidden) == (method, "edge")]
         least: dict[int | None, float] = {}
         for line in lines:
             least[line.client] = min(least.get(line.client, math.inf), line.all.epsilon if line.all else math.inf)
         delta = lines[0].all.delta if lines[0].all else math.nan
-        alone = f"training alone, σ = {self._noises[framework]:g}: ε = {_range(least.values())} for an edge, δ = {delta:.0e}"
-        return f"none as a framework; {alone}, per instance"
+        alone = f"training alone, σ = {self._noises[method]:g}: ε = {_range(least.values())} for an edge, δ = {delta:.0e}"
+        return f"none as a method; {alone}, per instance"
 
 
 def _deltas(guarantees: list[Guarantee | None]) -> str:
@@ -140,7 +140,7 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
 
     Args:
         task: the run that was audited.
-        noises: σ of each framework that trains by DP-SGD.
+        noises: σ of each method that trains by DP-SGD.
         files: the tables of all parts, CSV, their provenance beside them.
         title: what was audited.
         output: folder of the tables' and the figures' folders.
@@ -160,8 +160,8 @@ def write(task: Task, noises: Mapping[str, float], files: Sequence[Path], title:
             raise AuditError(f"none of the findings is of the part {part}; run the stage audit with --part {part}")
     claims = ClaimedGuarantees(task, noises)
     membership = pd.concat(found["membership"], ignore_index=True)
-    membership["promise"] = [claims.of(row["framework"], row["leaves"]) for row in records(membership)]
-    membership = membership.set_index("framework").loc[sort_frameworks(membership["framework"])].reset_index()
+    membership["promise"] = [claims.of(row["method"], row["leaves"]) for row in records(membership)]
+    membership = membership.set_index("method").loc[sort_methods(membership["method"])].reset_index()
     _, canaries, properties, reconstruction = (frames[0] for frames in found.values())
     scores, in_one = summary(records(reconstruction)), canaries["canaries"].notna()
     of_one_run = _ONE_RUN.format(delta=canaries["delta"][0], simulations=SIMULATIONS)
@@ -204,11 +204,11 @@ def _interval(row: dict[str, Any], name: str, sign: str = "") -> str:
 
 
 def _membership(found: pd.DataFrame) -> str:
-    header = ["framework", "what leaves", "promise", "AUC without", "AUC with", "gain", "TPR without", "TPR with", "also"]
+    header = ["method", "what leaves", "promise", "AUC without", "AUC with", "gain", "TPR without", "TPR with", "also"]
     lines, last = [], None
     for row in records(found):
-        name = framework_title(row["framework"]) if row["framework"] != last else ""
-        last = row["framework"]
+        name = method_title(row["method"]) if row["method"] != last else ""
+        last = row["method"]
         silent = row["leaves"] == "nothing"
         what, remark = row["leaves"], row["remark"] or ""
         if 0 < row["coverage"] < 1 and row["covered_auc"] is not None:

@@ -27,7 +27,7 @@ from feddep.graph.sampling import sample_neighbours
 from feddep.methods import registry
 from feddep.methods.feddep import WithoutNFDPParameters, mending, pretraining
 from feddep.methods.feddep.prototypes import find_prototypes
-from feddep.methods.framework import run_steps
+from feddep.methods.method import run_steps
 from feddep.nn.fused import MendedTable
 from feddep.privacy.accountant import one_sampling
 from feddep.privacy.dpsgd import Privacy
@@ -69,10 +69,10 @@ def measure(task: Task, parameters: Any, repetitions: int | None = None) -> list
         :func:`feddep.audit.attack_statistics.evaluate_test`.  Then those of :func:`feddep.audit.one_run.measure`.
 
     Raises:
-        AuditError: if the parameters are another framework's, or its classifier has no convolutions.
+        AuditError: if the parameters are another method's, or its classifier has no convolutions.
     """
     if not isinstance(parameters, WithoutNFDPParameters):
-        raise AuditError("canaries need the parameters of FedDEP and those of its noise; use --framework feddep_wo_nfdp")
+        raise AuditError("canaries need the parameters of FedDEP and those of its noise; use --method feddep_wo_nfdp")
     fanout, updates = task.setting.fanout, repetitions or UPDATES
     rows = [sampling_row(degree, fanout, task.seed, repetitions or SAMPLINGS) for degree in dict.fromkeys((15, fanout))]
     steps = run_steps(task, parameters, registry.find("feddep_wo_nfdp").steps(parameters))

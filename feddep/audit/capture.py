@@ -1,4 +1,4 @@
-"""Capture of the messages that cross clients' boundaries while a framework runs."""
+"""Capture of the messages that cross clients' boundaries while a method runs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ class Message:
     Attributes:
         client: the client whose boundary it crosses.
         direction: ``up``, from the client, or ``down``, to it.
-        kind: its kind, as declared by the framework.
+        kind: its kind, as declared by the method.
         payload: what the receiver gets.  The receiver may change it later: copy what is kept.
     """
 
@@ -30,17 +30,17 @@ class Message:
 def capture(listener: Callable[[Message], None]) -> Iterator[None]:
     """Call ``listener`` with every message that crosses any boundary within the context, in order.
 
-    Frameworks construct their boundaries themselves, so the class is patched.  Messages that a boundary refuses are not captured.
+    Methods construct their boundaries themselves, so the class is patched.  Messages that a boundary refuses are not captured.
     """
-    cross = Boundary.cross
+    cross = Boundary.send
 
     def captured(self: Boundary, client: int, direction: Direction, kind: str, payload: Mapping[str, Tensor]) -> Payload:
         received = cross(self, client, direction, kind, payload)
         listener(Message(client, direction, kind, received))
         return received
 
-    Boundary.cross = captured  # type: ignore[method-assign]
+    Boundary.send = captured  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Boundary.cross = cross  # type: ignore[method-assign]
+        Boundary.send = cross  # type: ignore[method-assign]

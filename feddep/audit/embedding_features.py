@@ -19,7 +19,7 @@ from feddep.audit.updates import Convolution, convolutions, cosines
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import PretrainingParameters
 from feddep.methods.feddep.pretraining import embeddings_of, prepared, train_gnn
-from feddep.methods.framework import StepResult, by_client
+from feddep.methods.method import StepResult, by_client
 from feddep.nn.embedding import EmbeddingGNN
 from feddep.training.task import Task
 

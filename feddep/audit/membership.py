@@ -23,7 +23,7 @@ from feddep.audit.updates import UpdateFeatures
 from feddep.graph.graph import Graph
 from feddep.methods.fedgsl import fedgsl
 from feddep.methods.fedsage import cross_client
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.methods.shared.routing import upward
@@ -37,7 +37,7 @@ PLACEBO = "model updates, the target's edges rewired"
 """What leaves in the placebo, as the table says."""
 
 PLACEBO_OF = ("fedavg",)
-"""The frameworks that a placebo is run for."""
+"""The methods that a placebo is run for."""
 
 
 class Observer(Protocol):
@@ -67,27 +67,27 @@ class Channel:
     attacked: Sequence[Observer] = ()
 
 
-def measure(framework: Framework, task: Task, parameters: Any) -> list[dict[str, Any]]:
-    """Run a framework, capture its messages, and attack them.
+def measure(method: Method, task: Task, parameters: Any) -> list[dict[str, Any]]:
+    """Run a method, capture its messages, and attack them.
 
     Args:
-        framework: the framework.
+        method: the method.
         task: the run.
-        parameters: the framework's parameters.
+        parameters: the method's parameters.
 
     Returns:
         The rows of :func:`attack`.
 
     Raises:
-        AuditError: if the framework has no clients, or sends messages that no attack is known for.
+        AuditError: if the method has no clients, or sends messages that no attack is known for.
     """
-    if not framework.partitioned:
-        raise AuditError(f"the framework {framework.name} has no clients, so nothing leaves any")
+    if not method.partitioned:
+        raise AuditError(f"the method {method.name} has no clients, so nothing leaves any")
     pairs = [
         matched_pairs(graph, seeding.generator(task.seed, f"client{i}", "audit", "pairs"))
         for i, (graph, _) in enumerate(task.subgraphs())
     ]
-    task, channels = channels_of(framework.name, task, parameters, pairs)
+    task, channels = channels_of(method.name, task, parameters, pairs)
     kinds: set[str] = set()
 
     def receive(message: Message) -> None:
@@ -95,16 +95,16 @@ def measure(framework: Framework, task: Task, parameters: Any) -> list[dict[str,
         deliver(message, channels)
 
     with capture(receive):
-        framework.run(task, parameters)
+        method.run(task, parameters)
     if kinds and not channels:
-        raise AuditError(f"the framework {framework.name} sends {', '.join(sorted(kinds))}, which no attack here is made for")
-    if framework.name in PLACEBO_OF:
-        attacked = [updates_on_rewired_edges(framework, task, parameters, client) for client in range(len(pairs))]
+        raise AuditError(f"the method {method.name} sends {', '.join(sorted(kinds))}, which no attack here is made for")
+    if method.name in PLACEBO_OF:
+        attacked = [updates_on_rewired_edges(method, task, parameters, client) for client in range(len(pairs))]
         channels.append(replace(channels[0], leaves=PLACEBO, attacked=attacked))
     return attack(task, pairs, channels if kinds else [])
 
 
-def updates_on_rewired_edges(framework: Framework, task: Task, parameters: Any, client: int) -> UpdateFeatures:
+def updates_on_rewired_edges(method: Method, task: Task, parameters: Any, client: int) -> UpdateFeatures:
     """Features of pairs from a client's updates in a run in which its edges, and no other client's, are :func:`rewired`."""
     observer = UpdateFeatures(*task.subgraphs()[client])
 
@@ -113,7 +113,7 @@ def updates_on_rewired_edges(framework: Framework, task: Task, parameters: Any, 
             observer.receive(message)
 
     with capture(receive):
-        framework.run(rewired(task, client), parameters)
+        method.run(rewired(task, client), parameters)
     return observer
 
 
@@ -171,7 +171,7 @@ def attack(task: Task, pairs: Sequence[Pairs], channels: Sequence[Channel]) -> l
 
 
 def channels_of(name: str, task: Task, parameters: Any, pairs: Sequence[Pairs]) -> tuple[Task, list[Channel]]:
-    """What leaves the clients of a framework; and the task, with the results of steps that had to be computed for it."""
+    """What leaves the clients of a method; and the task, with the results of steps that had to be computed for it."""
     parts = task.subgraphs()
     graphs = [graph for graph, _ in parts]
     channels = []

@@ -29,7 +29,7 @@ from feddep.audit.attack_statistics import auc
 from feddep.audit.vertical_trainings import Attacked, attacked
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.methods.vesper.split_training import ALL, TEST, VALIDATION, SplitTraining, new_encoder
 from feddep.training.task import Task
 from feddep.utils import seeding
@@ -40,13 +40,13 @@ _WIDTHS = (64, 32)
 """Widths of the attack model's hidden layers (ours)."""
 
 
-def measure(framework: Framework, task: Task, parameters: Any) -> dict[str, float]:
-    """Attack a framework's model.
+def measure(method: Method, task: Task, parameters: Any) -> dict[str, float]:
+    """Attack a method's model.
 
     Args:
-        framework: one of :data:`feddep.methods.vesper.FRAMEWORKS`.
+        method: one of :data:`feddep.methods.vesper.METHODS`.
         task: the graph, how to train, and the seed.
-        parameters: the framework's, with the noise that is attacked.
+        parameters: the method's, with the noise that is attacked.
 
     Returns:
         membership_auc: AUC of the attack with a shadow model, over all nodes.
@@ -56,14 +56,14 @@ def measure(framework: Framework, task: Task, parameters: Any) -> dict[str, floa
     graph, rng = task.graph, seeding.generator(task.seed, "node membership", "nodes")
     order = rng.permutation(graph.num_nodes)
     inside, outside = (np.sort(part) for part in np.array_split(order, 2))
-    target = train_inside(framework, task, parameters, graph.subgraph(inside), "target")
+    target = train_inside(method, task, parameters, graph.subgraph(inside), "target")
     posteriors = np.concatenate(query(target, graph, inside, outside))
     nodes = np.concatenate([inside, outside])
     members = np.repeat([True, False], [len(inside), len(outside)])
 
     held = graph.subgraph(shadow_nodes(graph.labels, inside, rng))
     half, rest = (np.sort(part) for part in np.array_split(rng.permutation(held.num_nodes), 2))
-    shadow = train_inside(framework, task, parameters, held.subgraph(half), "shadow")
+    shadow = train_inside(method, task, parameters, held.subgraph(half), "shadow")
     scores = attack_scores(*query(shadow, held, half, rest), posteriors, task.seed)
 
     correct = posteriors.argmax(axis=1) == graph.labels[nodes]
@@ -89,13 +89,15 @@ def shadow_nodes(labels: np.ndarray, inside: np.ndarray, rng: np.random.Generato
     return np.sort(np.concatenate(chosen))
 
 
-def train_inside(framework: Framework, task: Task, parameters: Any, subgraph: Graph, name: str) -> Attacked:
-    """Train on all nodes of a subgraph, as the framework does it."""
+def train_inside(method: Method, task: Task, parameters: Any, subgraph: Graph, name: str) -> Attacked:
+    """Train on all nodes of a subgraph, as the method does it."""
     nodes = np.arange(subgraph.num_nodes)
     split = Split(nodes, *np.array_split(nodes, 2))  # validated on training nodes, and not chosen by that: the last round counts
     seed = seeding.derive_seed(task.seed, "node membership", name)
     with attacked() as found:
-        framework.run(replace(task, name=f"{task.name}: {name}", graph=subgraph, split=split, seed=seed, begun=[]), parameters)
+        method.run(
+            replace(task, name=f"{task.name}: {name}", graph=subgraph, split=split, seed=seed, current_round=[]), parameters
+        )
     (target,) = found
     return target
 

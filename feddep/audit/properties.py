@@ -55,10 +55,10 @@ def measure(task: Task, parameters: Any, clients: int = CLIENTS) -> list[dict[st
         Rows of property, leaves, clients (attacked), AUC with its interval (0.5 is guessing), and model.
 
     Raises:
-        AuditError: if the parameters are another framework's, or there are too few clients.
+        AuditError: if the parameters are another method's, or there are too few clients.
     """
     if not isinstance(parameters, WithoutNFDPParameters):
-        raise AuditError("properties need the parameters of FedDEP and those of its noise; use --framework feddep_wo_nfdp")
+        raise AuditError("properties need the parameters of FedDEP and those of its noise; use --method feddep_wo_nfdp")
     if clients < 16:
         raise AuditError(f"{clients} clients are too few to learn from one half and attack the other; at least 16 are needed")
     parts, attacked = divide(task, clients)

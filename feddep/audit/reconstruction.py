@@ -30,7 +30,7 @@ COUNTS = (3, 5, 10, 15, 20, 50, 100, 200)
 """Numbers C of prototypes; in the last step each node is its own prototype."""
 
 PENALTIES = (1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e6)
-"""Candidates for the penalty of the ridge regression."""
+"""Candidates for the regularizer of the ridge regression."""
 
 KNOWLEDGE = ("shadow encoders", "the client's encoder", "common encoder")
 
@@ -43,10 +43,10 @@ def measure(task: Task, parameters: Any) -> list[dict[str, Any]]:
         :func:`evaluate`.
 
     Raises:
-        AuditError: if there are fewer than three clients, or the framework has no prototypes.
+        AuditError: if there are fewer than three clients, or the method has no prototypes.
     """
     if not isinstance(parameters, FedDEPParameters):
-        raise AuditError("features are reconstructed from prototypes; use --framework feddep")
+        raise AuditError("features are reconstructed from prototypes; use --method feddep")
     graphs = [graph for graph, _ in task.subgraphs()]
     if len(graphs) < LEAST_CLIENTS:
         raise AuditError(f"there are {len(graphs)} clients; at least {LEAST_CLIENTS} are needed (key clients)")
@@ -76,7 +76,7 @@ def measure(task: Task, parameters: Any) -> list[dict[str, Any]]:
 
 
 def fit(embeddings: Sequence[np.ndarray], features: Sequence[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """The map from embeddings to features, as a function; its penalty is selected by leaving one client out at a time.
+    """The map from embeddings to features, as a function; its regularizer is selected by leaving one client out at a time.
 
     Args:
         embeddings: of each of the clients trained on, at least two, shape (n, d_z).
@@ -89,13 +89,13 @@ def fit(embeddings: Sequence[np.ndarray], features: Sequence[np.ndarray]) -> Cal
         xy = np.array([each.T @ y for each, y in zip(x, features, strict=True)])
         yy = [float((y.astype(np.float64) ** 2).sum()) for y in features]
 
-        def solve(some: np.ndarray, penalty: float) -> np.ndarray:
-            weights = np.full(xx.shape[1], penalty)
+        def solve(some: np.ndarray, regularizer: float) -> np.ndarray:
+            weights = np.full(xx.shape[1], regularizer)
             weights[-1] = 0  # the constant is not penalised
             return np.linalg.solve(xx[some].sum(axis=0) + np.diag(weights), xy[some].sum(axis=0))
 
-        def error(penalty: float) -> float:
-            solutions = [solve(clients != k, penalty) for k in clients]
+        def error(regularizer: float) -> float:
+            solutions = [solve(clients != k, regularizer) for k in clients]
             return sum(yy[k] - 2 * float((w * xy[k]).sum()) + float((w * (xx[k] @ w)).sum()) for k, w in enumerate(solutions))
 
         solution = solve(clients, min(PENALTIES, key=error))

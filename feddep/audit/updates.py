@@ -18,8 +18,8 @@ from feddep.audit.capture import Message
 from feddep.audit.pairs import Pairs
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
+from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
-from feddep.training.setting import Setting
 
 EARLY_ROUNDS = 5
 """First rounds, which also give features of their own: predictions are still wrong, and gradients large."""
@@ -28,7 +28,7 @@ _RIDGE = 1e-2
 """λ as a share of the mean of the diagonal of X Xᵀ."""
 
 
-def train_locally(model: Any, learner: Any, setting: Setting, epochs: int) -> float:
+def train_locally(model: Any, learner: Any, setting: TrainingConfig, epochs: int) -> float:
     """Train a model in place as a client does between two messages; returns the last epoch's mean loss a node, in nats."""
     optimizer, loss = new_optimizer(model, setting), math.nan
     for _ in range(epochs):

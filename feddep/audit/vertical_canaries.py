@@ -30,7 +30,7 @@ from feddep.audit.capture import Message, capture
 from feddep.audit.vertical_trainings import Attacked, attacked
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters
 from feddep.methods.vesper.noise_budget import AGGREGATIONS
 from feddep.methods.vesper.promises import promised_epsilon
@@ -53,14 +53,14 @@ _RIDGE = 1e-3
 
 
 def measure(
-    framework: Framework, task: Task, parameters: Any, canaries: int = CANARIES, delta: float = DELTA
+    method: Method, task: Task, parameters: Any, canaries: int = CANARIES, delta: float = DELTA
 ) -> dict[str, float | int]:
-    """Audit a framework with one run.
+    """Audit a method with one run.
 
     Args:
-        framework: one of :data:`feddep.methods.vesper.FRAMEWORKS`.
+        method: one of :data:`feddep.methods.vesper.METHODS`.
         task: the graph without canaries, how to train, and the seed.
-        parameters: the framework's, with a noise scale and without a budget.
+        parameters: the method's, with a noise scale and without a budget.
         canaries: number m of canaries.
         delta: δ.
 
@@ -74,16 +74,16 @@ def measure(
     with attacked() as found:
         watched = Watched(found, canaries, _further(parameters))
         with capture(watched.receive):
-            framework.run(world, parameters)
-    promises = {f"promised_{name}": promised(framework, world, parameters, name, delta) for name in PROMISES}
+            method.run(world, parameters)
+    promises = {f"promised_{name}": promised(method, world, parameters, name, delta) for name in PROMISES}
     return {"edge_auc": auc(watched.scores, joined), **one_run_bound(watched.scores, joined, delta), **promises}
 
 
-def promised(framework: Framework, task: Task, parameters: Any, accountant: str, delta: float) -> float:
+def promised(method: Method, task: Task, parameters: Any, accountant: str, delta: float) -> float:
     """ε at δ that an accountant promises for a run; ∞ where it promises nothing: no noise, or none that it has a bound for."""
     if not isinstance(parameters, PerturbedParameters) or parameters.theta == 0:
         return float("inf")
-    nodes, aggregation = len(task.split.train), AGGREGATIONS[framework.name]
+    nodes, aggregation = len(task.split.train), AGGREGATIONS[method.name]
     found = promised_epsilon(nodes, task.setting, parameters, aggregation, accountant, parameters.theta, delta)
     return float("inf") if found is None else found
 
@@ -105,7 +105,7 @@ def with_canaries(task: Task, parameters: Any, canaries: int) -> tuple[Task, np.
     ends = graph.num_nodes + pairs.T.ravel()
     split = Split(np.concatenate([split.train, ends]), split.val, np.concatenate([split.test, ends]))
     world = Graph.from_edges(edges, features, labels, graph.num_classes)
-    return replace(task, name=f"{task.name}: canaries", graph=world, split=split, begun=[]), joined
+    return replace(task, name=f"{task.name}: canaries", graph=world, split=split, current_round=[]), joined
 
 
 def _further(parameters: Any) -> int:

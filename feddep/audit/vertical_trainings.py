@@ -1,11 +1,11 @@
-"""Trainings of the vertical frameworks (:mod:`feddep.methods.vesper`) under attack: their models and noise scale."""
+"""Trainings of the vertical methods (:mod:`feddep.methods.vesper`) under attack: their models and noise scale."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.methods.vesper import PerturbedParameters
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
 from feddep.methods.vesper.split_training import TRAINING, Protocol, SplitTraining
@@ -29,9 +29,9 @@ class Attacked:
 
 @contextmanager
 def attacked() -> Iterator[list[Attacked]]:
-    """Collect the trainings with the graph that frameworks begin within the context.
+    """Collect the trainings with the graph that methods begin within the context.
 
-    Frameworks construct the parties themselves, so the class is patched.
+    Methods construct the parties themselves, so the class is patched.
     """
     found: list[Attacked] = []
     construct = SplitTraining.__init__
@@ -48,7 +48,7 @@ def attacked() -> Iterator[list[Attacked]]:
         SplitTraining.__init__ = construct  # type: ignore[method-assign]
 
 
-def with_known_noise(framework: Framework, task: Task, parameters: Any) -> Any:
+def with_known_noise(method: Method, task: Task, parameters: Any) -> Any:
     """The parameters with the noise scale θ of the run in place of its privacy budget.
 
     Other trainings with them, of more or fewer nodes, then have the noise of this run.
@@ -56,5 +56,5 @@ def with_known_noise(framework: Framework, task: Task, parameters: Any) -> Any:
     if not isinstance(parameters, PerturbedParameters):
         return parameters
     nodes, edges = len(task.split.train), task.graph.num_edges
-    theta = noise_scale(nodes, edges, task.setting, parameters, AGGREGATIONS[framework.name])
+    theta = noise_scale(nodes, edges, task.setting, parameters, AGGREGATIONS[method.name])
     return parameters.replace(theta=theta, epsilon=None)

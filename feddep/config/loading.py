@@ -14,7 +14,7 @@ from feddep.config import variants
 from feddep.config.models import Configuration, Dataset
 from feddep.config.sentences import checked, join, show
 from feddep.methods import plugins, registry
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError, one_line
 
 MEASURED = ("quality", "label_shortcut", "neighbourhoods", "label_distributions", "degree_histograms", "vertical_attacks")
@@ -24,10 +24,10 @@ SOURCES = ("path", "synthetic")
 NEWER = ("isolated", "count_exponent")
 """Options of a synthetic graph that older keys do not have: they are in a key where they are neither 0 nor null."""
 DEFAULT = "default"
-"""What stands for all other datasets where a framework's parameter has a value for each."""
+"""What stands for all other datasets where a method's parameter has a value for each."""
 PARTITION = {"partition": "method", **{f"partition_{option}": option for option in ("delta", "engine", "beta")}}
 """Options of a dataset that stand for those of the key ``partition``."""
-_ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": Setting}
+_ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": TrainingConfig}
 _DEPTH = 12
 """Most levels of nesting; the deepest value that means something, an option in a study's block, has eight."""
 _VALUES = 20_000
@@ -150,7 +150,7 @@ def validate(raw: Any) -> Config:
     """Check a configuration and return it with every default filled in; ``raw`` is left as it is.
 
     Raises:
-        ConfigError: for a key that is unknown or missing, a value that is not allowed, or a dataset or framework that
+        ConfigError: for a key that is unknown or missing, a value that is not allowed, or a dataset or method that
             does not exist; the sentence names the key path, what was found and what is allowed.
     """
     if not isinstance(raw, Mapping):
@@ -168,7 +168,7 @@ def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Confi
     complete = {
         **resolved,
         "datasets": {name: _dataset(options, resolved["partition"]) for name, options in resolved["datasets"].items()},
-        "frameworks": {name: _framework_parameters(name, options) for name, options in resolved["frameworks"].items()},
+        "methods": {name: _method_parameters(name, options) for name, options in resolved["methods"].items()},
         "studies": {study.pop("name"): {**study, "runs": _blocks(study["runs"])} for study in resolved["studies"]},
         **{key: _blocks(resolved[key]) for key in MEASURED},
     }
@@ -187,15 +187,15 @@ def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Confi
 
 @functools.cache
 def entry(config: Config, section: str, spelled: str, dataset: str | None = None) -> dict[str, Any]:
-    """The complete options of a dataset, setting or framework under a spelled name (:mod:`feddep.config.variants`).
+    """The complete options of a dataset, setting or method under a spelled name (:mod:`feddep.config.variants`).
 
-    A framework needs no entry in the configuration: without one it has its defaults.
+    A method needs no entry in the configuration: without one it has its defaults.
 
     Args:
         config: a resolved configuration.
-        section: ``datasets``, ``settings`` or ``frameworks``.
+        section: ``datasets``, ``settings`` or ``methods``.
         spelled: the name, with what differs from the entry.
-        dataset: whose value is meant where a framework's parameter has one for each dataset; without it they are all kept.
+        dataset: whose value is meant where a method's parameter has one for each dataset; without it they are all kept.
 
     Raises:
         ConfigError: if there is no such entry, option or value.
@@ -208,8 +208,8 @@ def entry(config: Config, section: str, spelled: str, dataset: str | None = None
 def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """The complete options of an entry with some of them changed."""
     options = config[section].get(name)
-    if section == "frameworks":
-        return _framework_parameters(name, {**(options or {}), **changes})
+    if section == "methods":
+        return _method_parameters(name, {**(options or {}), **changes})
     if options is None:
         raise ConfigError(f"{join(section, name)} is not in the configuration; there are {', '.join(config[section])}")
     for key in SOURCES if section == "datasets" else ():
@@ -220,9 +220,9 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
-    """The settings that have a main table, each with the frameworks that are its rows, in the order of the configuration."""
-    tables = config["tables"] or [{"setting": setting, "frameworks": None} for setting in config["settings"]]
-    return {table["setting"]: list(table["frameworks"] or config["frameworks"]) for table in tables}
+    """The settings that have a main table, each with the methods that are its rows, in the order of the configuration."""
+    tables = config["tables"] or [{"setting": setting, "methods": None} for setting in config["settings"]]
+    return {table["setting"]: list(table["methods"] or config["methods"]) for table in tables}
 
 
 def table_datasets(config: Config, setting: str) -> list[str]:
@@ -236,7 +236,7 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
 
     Args:
         config: a resolved configuration.
-        section: ``datasets``, ``settings`` or ``frameworks``.
+        section: ``datasets``, ``settings`` or ``methods``.
         given: for each name the options to change; an option that is a list of values takes each of them.
 
     Raises:
@@ -253,7 +253,7 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
             raise ConfigError(f"{section}.{spelled} has more than {_VARIATIONS} variations; lists of values are multiplied")
         for changes in variants.combinations(options):
             after = _changed(config, section, name, {**fixed, **changes})
-            names.append(variants.spell(spelled, {key: after[key] for key in after if after[key] != before.get(key)}))
+            names.append(variants.format_name(spelled, {key: after[key] for key in after if after[key] != before.get(key)}))
             if len(names[-1]) > _SPELLED:
                 raise ConfigError(
                     f"{section}.{show(names[-1])} has {len(names[-1])} characters; a folder's name has at most {_SPELLED}, "
@@ -318,7 +318,7 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
     for name, options in datasets.items():
         known, given = name in REGISTRY, [key for key in SOURCES if key in options]
         if name == DEFAULT:
-            raise ConfigError(f"datasets.{name} is no name of a dataset: it stands for all of them in parameters of frameworks")
+            raise ConfigError(f"datasets.{name} is no name of a dataset: it stands for all of them in parameters of methods")
         if given and known:
             raise ConfigError(f"datasets.{name}.{given[0]} is given, but {name} is a real dataset; choose another name")
         if len(given) > 1:
@@ -330,7 +330,7 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _check_tables(config: Config) -> None:
     for number, table in enumerate(config["tables"] or []):
-        named = {"settings": [table["setting"]], "frameworks": table["frameworks"], "datasets": table["datasets"]}
+        named = {"settings": [table["setting"]], "methods": table["methods"], "datasets": table["datasets"]}
         for section, names in named.items():
             for name in names or []:
                 if name not in config[section]:
@@ -348,11 +348,11 @@ def _check_by_dataset(config: Config) -> None:
     from feddep.datasets.public_graphs import REGISTRY
 
     known = list(dict.fromkeys([*config["datasets"], *REGISTRY, DEFAULT]))
-    for name, parameters in config["frameworks"].items():
+    for name, parameters in config["methods"].items():
         for key, value in parameters.items():
             for dataset in value if isinstance(value, Mapping) else ():
                 if dataset not in known:
-                    where = join(join("frameworks", name), key)
+                    where = join(join("methods", name), key)
                     raise ConfigError(f"{join(where, dataset)} is of no dataset; there are {', '.join(known)}")
 
 
@@ -362,21 +362,21 @@ def _check_audit(config: Config) -> None:
         raise ConfigError(f"audit.dataset is {show(dataset)}; it must be one of {', '.join(config['datasets'])}")
     for key in ("membership", "canaries", "properties", "reconstruction"):
         for number, name in enumerate(config["audit"][key]):
-            if name not in registry.frameworks():
-                known = ", ".join(name for name, each in registry.frameworks().items() if each.partitioned)
-                raise ConfigError(f"audit.{key}.{number} is {show(name)}, no known framework; known are {known}")
+            if name not in registry.methods():
+                known = ", ".join(name for name, each in registry.methods().items() if each.partitioned)
+                raise ConfigError(f"audit.{key}.{number} is {show(name)}, no known method; known are {known}")
 
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
     for number, block in enumerate(blocks):
-        for section in ("datasets", "settings", "frameworks"):
+        for section in ("datasets", "settings", "methods"):
             try:
                 variations(config, section, block.get(section, {}))
             except ConfigError as error:
                 raise ConfigError(f"{path}.{number}.{section}: {error}") from None
-        for setting in () if "frameworks" in block else block.get("settings", {}):
+        for setting in () if "methods" in block else block.get("settings", {}):
             if variants.base(setting) not in main_tables(config):
-                raise ConfigError(f"{path}.{number} names no frameworks, and its setting {setting} has no main table with any")
+                raise ConfigError(f"{path}.{number} names no methods, and its setting {setting} has no main table with any")
 
 
 def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict[str, Any]:
@@ -391,9 +391,9 @@ def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict
     return chosen
 
 
-def _framework_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a framework, ``given`` over the defaults; a parameter may have a value by dataset."""
-    model, path = registry.find(name).parameters, ("frameworks", name)
+def _method_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a method, ``given`` over the defaults; a parameter may have a value by dataset."""
+    model, path = registry.find(name).parameters, ("methods", name)
     by_dataset = {key: value for key, value in given.items() if isinstance(value, Mapping)}
     alike = {key: value for key, value in given.items() if key not in by_dataset}
     complete = checked(model, alike, path).model_dump(mode="json")

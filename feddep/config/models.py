@@ -1,7 +1,7 @@
 """What a configuration may say, as models with defaults.  The docstring below a field is its entry in ``config/README.md``.
 
 Snakemake merges mappings and replaces lists where several configurations are given.  So mappings define (datasets, settings,
-frameworks), and lists choose (clients, seeds, tables, studies).
+methods), and lists choose (clients, seeds, tables, studies).
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 import feddep
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.parameters import ClientCount, Natural, Parameters, Positive, Share
 
 
@@ -94,7 +94,7 @@ LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
 Names = Annotated[list[str], Field(min_length=1), AfterValidator(_unique)]
-FrameworkNames = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_unique)]
+MethodNames = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_unique)]
 Entries = Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
 """Options to change by the name of an entry; a list of values takes each of them."""
 
@@ -218,8 +218,8 @@ class Block(Parameters):
     """settings by name, each with what to change"""
     datasets: Entries | None = None
     """datasets likewise"""
-    frameworks: Entries | None = None
-    """frameworks likewise; by default the rows of the main table of the setting"""
+    methods: Entries | None = None
+    """methods likewise; by default the rows of the main table of the setting"""
     clients: Clients | None = None
     """numbers of clients M"""
     seeds: Seeds | None = None
@@ -231,8 +231,8 @@ class Table(Parameters):
 
     setting: str
     """its setting"""
-    frameworks: Names | None = None
-    """its rows; `null`: every entry of `frameworks`"""
+    methods: Names | None = None
+    """its rows; `null`: every entry of `methods`"""
     datasets: Names | None = None
     """its datasets; `null`: every entry of `datasets`"""
 
@@ -264,17 +264,17 @@ class Audit(Parameters):
     """`null`: 5 where it is among `clients`, else the first"""
     rounds: Positive = 10
     """rounds of training whose messages are attacked"""
-    membership: FrameworkNames = (
+    membership: MethodNames = (
         *("local", "fedavg", "fedgnn", "fedgraph", "fedgsl", "fedsage_plus"),
         *("feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep"),
     )
-    """frameworks whose messages are searched for edges"""
-    canaries: FrameworkNames = ("feddep_wo_nfdp",)
-    """frameworks whose ε is bounded from below"""
-    properties: FrameworkNames = ("feddep_wo_nfdp",)
-    """frameworks from whose prototypes properties of clients are inferred"""
-    reconstruction: FrameworkNames = ("feddep",)
-    """frameworks from whose prototypes features are reconstructed"""
+    """methods whose messages are searched for edges"""
+    canaries: MethodNames = ("feddep_wo_nfdp",)
+    """methods whose ε is bounded from below"""
+    properties: MethodNames = ("feddep_wo_nfdp",)
+    """methods from whose prototypes properties of clients are inferred"""
+    reconstruction: MethodNames = ("feddep",)
+    """methods from whose prototypes features are reconstructed"""
 
 
 class Configuration(Parameters):
@@ -307,14 +307,14 @@ class Configuration(Parameters):
     """shares of the nodes"""
     partition: PartitionOptions = PartitionOptions()
     """division among clients"""
-    settings: Annotated[dict[Name, Setting], Field(min_length=1)]
+    settings: Annotated[dict[Name, TrainingConfig], Field(min_length=1)]
     """named sets of hyperparameters"""
-    frameworks: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)]
-    """frameworks by name, each with its own parameters (`{}` for the defaults). A parameter may have a value for each dataset,
+    methods: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)]
+    """methods by name, each with its own parameters (`{}` for the defaults). A parameter may have a value for each dataset,
     and one for the others: `embedding: {cora: 128, citeseer: 64, default: 128}`"""
     plugins: Annotated[list[SourcePath], AfterValidator(_unique)] = Field(default_factory=list)
-    """Python files with frameworks of your own ([docs/own-framework.md](../docs/own-framework.md)), which are executed; relative
-    paths begin at the working folder. *Not in the key*, but the content of a file is in the keys of its frameworks"""
+    """Python files with methods of your own ([docs/own-method.md](../docs/own-method.md)), which are executed; relative
+    paths begin at the working folder. *Not in the key*, but the content of a file is in the keys of its methods"""
     tables: Annotated[list[Table], Field(min_length=1)] | None = None
     """the main tables, one a setting, whose numbers are never mixed; `null`: one for each setting, with everything"""
     studies: list[Study] = Field(default_factory=list)
@@ -326,15 +326,15 @@ class Configuration(Parameters):
     trained with; needs trained generators and classifiers, and trains local GNNs on halves of the training nodes"""
     neighbourhoods: list[Block] = Field(default_factory=list)
     """runs whose mended neighbourhoods are compared with the true ones (FedSage, Appendix D, Table 1 and Figure 1); for
-    frameworks that generate features: `fedsage_plus`, `fedsage_plus_shared`, `locsage_plus`; needs trained generators"""
+    methods that generate features: `fedsage_plus`, `fedsage_plus_shared`, `locsage_plus`; needs trained generators"""
     label_distributions: list[Block] = Field(default_factory=list)
-    """runs whose clients' labels, and whose models' predictions, are counted (FedSage, Figure 4); for frameworks that train a
+    """runs whose clients' labels, and whose models' predictions, are counted (FedSage, Figure 4); for methods that train a
     plain GraphSAGE; needs trained classifiers"""
     degree_histograms: list[Block] = Field(default_factory=list)
-    """runs whose graphs' degrees are counted with noise, private for edges (VESPER, Figure 3); any framework, as none is trained;
+    """runs whose graphs' degrees are counted with noise, private for edges (VESPER, Figure 3); any method, as none is trained;
     one seed is one draw of noise"""
     vertical_attacks: list[Block] = Field(default_factory=list)
-    """runs of VESPER's frameworks that are attacked (VESPER, Figure 4): which nodes was a model trained on, and which edges does
+    """runs of VESPER's methods that are attacked (VESPER, Figure 4): which nodes was a model trained on, and which edges does
     party B find in what it is sent; trains what it attacks"""
     audit: Audit = Audit()
     """attacks on what leaves clients"""

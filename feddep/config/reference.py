@@ -10,8 +10,8 @@ from pydantic.fields import FieldInfo
 
 from feddep.config import models
 from feddep.methods import plugins
-from feddep.methods.framework import Framework
-from feddep.training.setting import Setting
+from feddep.methods.method import Method
+from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
 _MODELS: dict[str, type[BaseModel]] = {
@@ -22,7 +22,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "synthetic": models.Synthetic,
     "split": models.SplitShares,
     "partition": models.PartitionOptions,
-    "setting": Setting,
+    "setting": TrainingConfig,
     "table": models.Table,
     "study": models.Study,
     "block": models.Block,
@@ -34,19 +34,19 @@ _MARKED = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DO
 def json_schema() -> dict[str, Any]:
     """A JSON schema (draft 2020-12) of a configuration file.
 
-    No key is required: a file may change ``config.yaml`` in part.  A framework's parameter may have a value for each dataset.
+    No key is required: a file may change ``config.yaml`` in part.  A method's parameter may have a value for each dataset.
     """
     schema = models.Configuration.model_json_schema()
     del schema["required"]
-    frameworks = plugins.built_in()
-    before = schema["properties"]["frameworks"]
-    schema["properties"]["frameworks"] = {
+    methods = plugins.built_in()
+    before = schema["properties"]["methods"]
+    schema["properties"]["methods"] = {
         **{key: before[key] for key in ("description", "type", "minProperties")},
         "additionalProperties": False,
-        "properties": {name: {"$ref": f"#/$defs/{each.parameters.__name__}"} for name, each in frameworks.items()},
+        "properties": {name: {"$ref": f"#/$defs/{each.parameters.__name__}"} for name, each in methods.items()},
     }
-    for framework in frameworks.values():
-        schema["$defs"].setdefault(framework.parameters.__name__, _parameters_schema(framework.parameters))
+    for method in methods.values():
+        schema["$defs"].setdefault(method.parameters.__name__, _parameters_schema(method.parameters))
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_tidied(schema)}
 
 
@@ -73,16 +73,14 @@ def _tidied(schema: Any) -> Any:
 
 
 def tables() -> dict[str, str]:
-    """Markdown tables by name: one for each model, one of all frameworks, and one of the parameters of each method."""
-    by_method: dict[str, list[Framework]] = {}
-    for framework in plugins.built_in().values():
-        by_method.setdefault(_method(framework), []).append(framework)
-    parameters = {f"parameters of {name}": _parameters(found) for name, found in sorted(by_method.items())}
+    """Markdown tables by name: one for each model, one of all methods, and one of the parameters of each method."""
+    by_package: dict[str, list[Method]] = {}
+    for method in plugins.built_in().values():
+        by_package.setdefault(_package(method), []).append(method)
+    parameters = {f"parameters of {name}": _parameters(found) for name, found in sorted(by_package.items())}
     return {
         **{name: _table(("key", "default", "meaning"), _rows(model)) for name, model in _MODELS.items()},
-        "frameworks": _table(
-            ("name", "row", "parameters", "needs or gives away, beyond FedAvg"), map(_framework, _all(by_method))
-        ),
+        "methods": _table(("name", "row", "parameters", "needs or gives away, beyond FedAvg"), map(_method, _all(by_package))),
         **{name: text for name, text in parameters.items() if text},
     }
 
@@ -106,28 +104,28 @@ def filled(text: str) -> str:
     return _MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]]}\n{match[3]}", text)
 
 
-def _all(by_method: Mapping[str, list[Framework]]) -> list[Framework]:
-    return [framework for _, frameworks in sorted(by_method.items()) for framework in frameworks]
+def _all(by_package: Mapping[str, list[Method]]) -> list[Method]:
+    return [method for _, methods in sorted(by_package.items()) for method in methods]
 
 
-def _method(framework: Framework) -> str:
+def _package(method: Method) -> str:
     """The folder of its paper."""
-    return framework.function.split(".")[2]
+    return method.function.split(".")[2]
 
 
-def _framework(framework: Framework) -> tuple[str, ...]:
-    declared = framework.parameters.__module__.rpartition(".")[2]
-    parameters = f"of [{declared}](#{declared})" if framework.parameters.model_fields else "none"
-    return f"`{framework.name}`", framework.title, parameters, ", ".join(framework.assumes)
+def _method(method: Method) -> tuple[str, ...]:
+    declared = method.parameters.__module__.rpartition(".")[2]
+    parameters = f"of [{declared}](#{declared})" if method.parameters.model_fields else "none"
+    return f"`{method.name}`", method.title, parameters, ", ".join(method.assumes)
 
 
-def _parameters(frameworks: list[Framework]) -> str:
+def _parameters(methods: list[Method]) -> str:
     """The table of the parameters that a method declares; empty where it has none."""
-    own = [each for each in frameworks if each.parameters.__module__.endswith(f".{_method(each)}")]
+    own = [each for each in methods if each.parameters.__module__.endswith(f".{_package(each)}")]
     having: dict[tuple[str, str, str], list[str]] = {}
-    for framework in own:
-        for row in _rows(framework.parameters):
-            having.setdefault(row, []).append(f"`{framework.name}`")
+    for method in own:
+        for row in _rows(method.parameters):
+            having.setdefault(row, []).append(f"`{method.name}`")
     rows = [(key, "" if len(names) == len(own) else ", ".join(names), *rest) for (key, *rest), names in having.items()]
     return _table(("parameter", "of", "default", "meaning"), rows) if rows else ""
 

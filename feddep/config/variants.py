@@ -1,6 +1,6 @@
 """Variants: a name that spells out how it differs from the entry of that name, such as ``feddep,prototypes=3``.
 
-Datasets, settings and frameworks of a run are all named like that.  So a study needs no entry of its own for each of its
+Datasets, settings and methods of a run are all named like that.  So a study needs no entry of its own for each of its
 points, every result says in its path what it is of, and any run can be asked for by its path.
 """
 
@@ -18,7 +18,7 @@ PATTERN = rf"[a-z][a-z0-9_]*(?:,[a-z_]+={_VALUE})*"
 """A regular expression for a spelled name."""
 
 
-def spell(name: str, changes: Mapping[str, Any]) -> str:
+def format_name(name: str, changes: Mapping[str, Any]) -> str:
     """The name of an entry with some of its options changed; numbers, truth values and null as JSON writes them."""
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in changes.items()}
     return ",".join([name, *(f"{key}={text}" for key, text in texts.items())])
@@ -53,7 +53,7 @@ def base(spelled: str) -> str:
 def restricted(spelled: str, keys: Collection[str]) -> str:
     """A spelled name with none but these options changed."""
     name, changes = read(spelled)
-    return spell(name, {key: value for key, value in changes.items() if key in keys})
+    return format_name(name, {key: value for key, value in changes.items() if key in keys})
 
 
 def combinations(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

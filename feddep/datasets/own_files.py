@@ -86,7 +86,7 @@ def _table(folder: Path, name: str) -> Path:
 
 
 def _checked(graph: Graph) -> Graph:
-    """A graph that frameworks can be trained on."""
+    """A graph that methods can be trained on."""
     if not np.isfinite(graph.features.data).all():
         raise DataError("a feature is not a finite number of single precision")
     if graph.num_features < 1:

@@ -107,32 +107,32 @@ def _work(who: Participant, done: int, payloads: Mapping[str, Payload], train: b
 
 def _prepare(who: Participant, done: int, payloads: Mapping[str, Payload]) -> tuple[Any, Answer]:
     """What a client does in an exchange before the first round: it keeps its boundary and what it found, and answers."""
-    framework, member = _member(who)
-    exchange = framework.exchanges(member.parameters, member.clients)[done]
-    boundary, kept, received = _between(who, framework, member, done, payloads)
+    method, member = _member(who)
+    exchange = method.exchanges(member.parameters, member.clients)[done]
+    boundary, kept, received = _between(who, method, member, done, payloads)
     kept, sent = exchange.work(member, kept, received)
-    return (boundary, kept), {kind: boundary.cross(who.number, "up", kind, payload) for kind, payload in sent.items()}
+    return (boundary, kept), {kind: boundary.send(who.number, "up", kind, payload) for kind, payload in sent.items()}
 
 
 def _new_client(who: Participant, payloads: Mapping[str, Payload]) -> Client:
-    framework, member = _member(who)
-    return framework.new_client(member, *_between(who, framework, member, 0, payloads))
+    method, member = _member(who)
+    return method.new_client(member, *_between(who, method, member, 0, payloads))
 
 
 def _between(
-    who: Participant, framework: Deployed, member: Member, done: int, payloads: Mapping[str, Payload]
+    who: Participant, method: Deployed, member: Member, done: int, payloads: Mapping[str, Payload]
 ) -> tuple[Boundary, Any, Payloads]:
     """A client's boundary, what it kept of the exchange before, if there was one, and what the server passes on of it."""
-    if done + len(framework.exchanges(member.parameters, member.clients)):
+    if done + len(method.exchanges(member.parameters, member.clients)):
         boundary, kept = client_state.client_after(who.folder, who.run, done - 1)
     else:
-        boundary, kept = Boundary(messages(framework, member.parameters, member.task, who.federation.sizes)), None
+        boundary, kept = Boundary(messages(method, member.parameters, member.task, who.federation.sizes)), None
     passed_on = {name: payload for name, payload in payloads.items() if name != "model"}
-    received = {name: boundary.cross(who.number, "down", kind_of(name), payload) for name, payload in passed_on.items()}
+    received = {name: boundary.send(who.number, "down", kind_of(name), payload) for name, payload in passed_on.items()}
     return boundary, kept, received
 
 
 def _member(who: Participant) -> tuple[Deployed, Member]:
-    framework, parameters = configured(who.federation.specification["framework"])
+    method, parameters = configured(who.federation.specification["method"])
     task = who.federation.task(f"client{who.number}", *read_part(who.folder, who.federation, who.number))
-    return framework, Member(task, parameters, who.number, who.federation.clients)
+    return method, Member(task, parameters, who.number, who.federation.clients)

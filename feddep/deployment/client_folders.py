@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from feddep.deployment import deployed
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.training.task import Part, Task
 from feddep.utils.errors import DataError
 from feddep.utils.storage import read_result, write_result
@@ -33,7 +33,7 @@ class Federation:
         classes: number of classes C.
         threads: threads of PyTorch in each process, which sums depend on.
         secure_aggregation: whether the server is to see no client's weights, but their mean alone.
-        sizes: numbers that the shapes of the framework's messages take from each client's subgraph; none for most.
+        sizes: numbers that the shapes of the method's messages take from each client's subgraph; none for most.
     """
 
     key: str
@@ -64,7 +64,7 @@ class Federation:
 
     def task(self, name: str, graph: Graph, split: Split) -> Task:
         """The task as one participant sees it."""
-        return Task(name, graph, split, None, Setting(**self.specification["setting"]), self.specification["seed"])
+        return Task(name, graph, split, None, TrainingConfig(**self.specification["setting"]), self.specification["seed"])
 
     def server_task(self) -> Task:
         """The server's view of the task: a graph without nodes, from which models still get their sizes."""
@@ -77,14 +77,14 @@ def cut(task: Task, federation: Federation, directory: Path) -> None:
     """Write a folder for the server and for each client of a task.
 
     Raises:
-        DeploymentError: if the framework cannot be trained by processes, or nothing can be hidden in a sum.
+        DeploymentError: if the method cannot be trained by processes, or nothing can be hidden in a sum.
         PartitionError: if there is no partition, or a client has no validation nodes.
         ConfigError: if a generator would have nothing to learn from.
     """
-    framework, parameters = deployed.configured(federation.specification["framework"])
+    method, parameters = deployed.configured(federation.specification["method"])
     if federation.secure_aggregation and federation.clients < 2:
         raise deployed.DeploymentError("secure aggregation needs 2 clients or more, but there is 1")
-    federation = replace(federation, sizes=framework.sizes(task, parameters))
+    federation = replace(federation, sizes=method.sizes(task, parameters))
     federation.save(server_folder(directory))
     for number, (graph, split) in enumerate(task.subgraphs()):
         folder = client_folder(directory, number)

@@ -1,4 +1,4 @@
-"""The frameworks that can be trained by processes: what of each a client does, and what the server.
+"""The methods that can be trained by processes: what of each a client does, and what the server.
 
 FedAvg's clients have nothing to do before the first round.  FedDEP's pretrain and cluster, and send their prototypes, once; with
 those of the others, which come with the first weights, they train their generators (pseudo-FL) and mend their subgraphs.
@@ -35,11 +35,11 @@ Payloads = dict[str, Payload]
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A client as its framework sees it.
+    """A client as its method sees it.
 
     Attributes:
         task: the task as this client sees it: the graph and split are its own.
-        parameters: the framework's.
+        parameters: the method's.
         number: the client's number i.
         clients: number of clients M.
     """
@@ -77,7 +77,7 @@ class Exchange:
 
 @dataclasses.dataclass(frozen=True)
 class Deployed:
-    """A framework, as participants run it.
+    """A method, as participants run it.
 
     Attributes:
         new_model: the classifier with its initial weights, from the task and the parameters.
@@ -95,24 +95,24 @@ class Deployed:
 
 
 def configured(options: Mapping[str, Any]) -> tuple[Deployed, Any]:
-    """A framework and its parameters, from ``{"name": …, parameter: value, …}``.
+    """A method and its parameters, from ``{"name": …, parameter: value, …}``.
 
     Raises:
         DeploymentError: if it cannot be trained by processes.
     """
-    framework, parameters = registry.configured(options)
-    if framework.name not in _DEPLOYED:
-        raise DeploymentError(f"the framework {framework.name} cannot be trained by processes; allowed: {', '.join(_DEPLOYED)}")
+    method, parameters = registry.configured(options)
+    if method.name not in _DEPLOYED:
+        raise DeploymentError(f"the method {method.name} cannot be trained by processes; allowed: {', '.join(_DEPLOYED)}")
     encoder = getattr(parameters, "encoder", "own")
     if encoder != "own":
-        raise DeploymentError(f"encoder is {encoder}; where processes train {framework.name}, it must be own")
-    return _DEPLOYED[framework.name], parameters
+        raise DeploymentError(f"encoder is {encoder}; where processes train {method.name}, it must be own")
+    return _DEPLOYED[method.name], parameters
 
 
-def messages(framework: Deployed, parameters: Any, task: Task, sizes: Sequence[int]) -> dict[str, Schema]:
+def messages(method: Deployed, parameters: Any, task: Task, sizes: Sequence[int]) -> dict[str, Schema]:
     """What may cross a client's boundary, by kind: the same is declared on both sides."""
-    model = schema_of(framework.new_model(task, parameters))
-    return {"model": model, **REPORTS, **framework.messages(task, parameters, sizes)}
+    model = schema_of(method.new_model(task, parameters))
+    return {"model": model, **REPORTS, **method.messages(task, parameters, sizes)}
 
 
 def of_sender(kind: str, number: int) -> str:
@@ -129,7 +129,7 @@ def _relay(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]:
     """Each client's payloads to all others."""
     return {
         i: {
-            of_sender(kind, j): boundary.cross(i, "down", kind, payload)
+            of_sender(kind, j): boundary.send(i, "down", kind, payload)
             for j, payloads in enumerate(sent)
             if j != i
             for kind, payload in payloads.items()
@@ -220,7 +220,7 @@ def _add_up(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]
     def sum_for(i: int) -> Payloads:
         kind = gradients_for(i)
         total = summed(payloads[kind] for j, payloads in enumerate(sent) if j != i)
-        return {kind: boundary.cross(i, "down", kind, total)}
+        return {kind: boundary.send(i, "down", kind, total)}
 
     return {i: sum_for(i) for i in range(len(sent))}
 

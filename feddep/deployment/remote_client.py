@@ -77,10 +77,10 @@ class Courier:
         self._enclosed: dict[int, dict[str, Payload]] = {}  # and to single ones
         self._answers: dict[int, Answer] = {}
 
-    def take(self, letter: dict[str, Payload], enclosed: Mapping[int, dict[str, Payload]] | None = None) -> None:
-        """Take the next message: payloads by kind that are the same for all clients, and what is enclosed for each."""
+    def take(self, broadcast: dict[str, Payload], per_client: Mapping[int, dict[str, Payload]] | None = None) -> None:
+        """Take the next message: payloads by kind that are the same for all clients, and what is per_client for each."""
         self.round += 1
-        self._letter, self._enclosed, self._answers = letter, dict(enclosed or {}), {}
+        self._letter, self._enclosed, self._answers = broadcast, dict(per_client or {}), {}
 
     @property
     def nodes(self) -> dict[int, int]:
@@ -106,10 +106,10 @@ class Courier:
 
     def _collect(self) -> dict[int, Answer]:
         content = {"key": self._key, "round": self.round, "last": self.round == self._rounds}
-        begun, sent, waiting, answers = time.monotonic(), dict[int, float](), set[str](), dict[int, Answer]()
+        started, sent, waiting, answers = time.monotonic(), dict[int, float](), set[str](), dict[int, Answer]()
         while len(answers) < self._clients:
             now = time.monotonic()
-            if now - begun > self.patience:
+            if now - started > self.patience:
                 raise DeploymentError(self._missing(sorted(set(range(self._clients)) - set(answers))))
             due = [
                 node
@@ -189,25 +189,25 @@ class RemoteClient(Client):
 
     Attributes:
         masked: whether its weights come masked, by secure aggregation; then :meth:`train` has the report alone.
-        enclosed: what goes to single clients, by their numbers, together with the next weights; read of client 0 alone.
+        per_client: what goes to single clients, by their numbers, together with the next weights; read of client 0 alone.
     """
 
     def __init__(self, number: int, courier: Courier, boundary: Boundary, may_cross: Mapping[str, Schema]) -> None:
         """Set up the server's view of client ``number``; ``may_cross`` is what its ``boundary`` declares."""
         self.number = number
-        self.own_test = (0, 0)  # test nodes stay unknown to the server
+        self.local_test = (0, 0)  # test nodes stay unknown to the server
         self.masked = False
-        self.enclosed: Mapping[int, dict[str, Payload]] = {}
+        self.per_client: Mapping[int, dict[str, Payload]] = {}
         self._courier = courier
         self._boundary = boundary
         self._may_cross = may_cross
 
     def load(self, weights: Payload) -> None:
         """Hand the server's weights to the courier, which takes them to all clients at once."""
-        received = self._boundary.cross(self.number, "down", "model", weights)
+        received = self._boundary.send(self.number, "down", "model", weights)
         if self.number == 0:
-            self._courier.take({"model": received}, self.enclosed)
-            self.enclosed = {}
+            self._courier.take({"model": received}, self.per_client)
+            self.per_client = {}
 
     def train(self) -> tuple[Payload, Payload]:
         """The client's new weights and its report ``training``.
@@ -243,7 +243,7 @@ class RemoteClient(Client):
                     f"{where} what may not cross the boundary, and the run stops: {name} of kind {kind} {wrong}"
                 )
         try:
-            payload = self._boundary.cross(self.number, "up", kind, sent)
+            payload = self._boundary.send(self.number, "up", kind, sent)
         except BoundaryError as error:
             raise DeploymentError(f"{where} what may not cross the boundary, and the run stops: {error}") from None
         expected = torch.float64 if kind in REPORTS else torch.float32

@@ -29,11 +29,11 @@ from flwr.serverapp import Grid
 from feddep.deployment import DeploymentError
 from feddep.deployment.remote_client import Courier, sentence_of
 from feddep.federation.boundary import Payload
-from feddep.federation.ledger import Ledger
+from feddep.federation.communication import CommunicationLog
 from feddep.federation.server import Server
 
 KIND = "secure aggregation"
-"""The kind under which the ledger counts all messages of the workflow: keys, shares, masked weights, and 8 bytes for all else."""
+"""The kind of all messages of the workflow: keys, shares, masked weights, and 8 bytes for all else."""
 
 CLIP = 8.0
 """Clients with larger weights than this refuse to send them."""
@@ -60,7 +60,13 @@ class SecureServer(Server):
     """A server that is given no client's weights: it has SecAgg+ compute their mean."""
 
     def __init__(
-        self, weights: Payload, grid: Grid, context: Context, courier: Courier, facts: Mapping[str, Any], ledger: Ledger
+        self,
+        weights: Payload,
+        grid: Grid,
+        context: Context,
+        courier: Courier,
+        facts: Mapping[str, Any],
+        communication: CommunicationLog,
     ) -> None:
         """Start from initial ``weights``.
 
@@ -70,14 +76,14 @@ class SecureServer(Server):
             context: the ServerApp's.
             courier: knows which SuperNode is which client, and how long to wait.
             facts: what clients are told with each message.
-            ledger: counts what the workflow sends.
+            communication: counts what the workflow sends.
         """
         super().__init__(weights)
         self._grid = grid
         self._context = context
         self._courier = courier
         self._facts = facts
-        self._ledger = ledger
+        self._ledger = communication
 
     def aggregate(self, updates: Sequence[Payload], sizes: Sequence[float]) -> None:
         """Replace the weights by the mean of what the clients keep, weighted by the sizes; ``updates`` are not read.
@@ -123,13 +129,18 @@ class _WatchedGrid:
     """Flower's grid for its workflow; counts what goes through it, and stops where the workflow would go on with fewer."""
 
     def __init__(
-        self, grid: Grid, clients: Mapping[int, int], shapes: Sequence[tuple[int, ...]], ledger: Ledger, when: str
+        self,
+        grid: Grid,
+        clients: Mapping[int, int],
+        shapes: Sequence[tuple[int, ...]],
+        communication: CommunicationLog,
+        when: str,
     ) -> None:
         """Watch ``grid``; ``clients`` are numbers by SuperNode, ``shapes`` those of masked weights."""
         self._grid = grid
         self._clients = clients
         self._shapes = list(shapes)
-        self._ledger = ledger
+        self._ledger = communication
         self._when = when
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:

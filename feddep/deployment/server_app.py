@@ -21,7 +21,7 @@ from feddep.deployment.secure_aggregation import SecureServer
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.server import Server
-from feddep.training.task import OnGlobalGraph, RunResult
+from feddep.training.task import GlobalAccuracy, RunResult
 from feddep.utils.errors import FeddepError
 from feddep.utils.storage import write_arrays, write_json, write_result
 
@@ -48,7 +48,7 @@ def main(grid: Grid, context: Context) -> None:
             "specification": federation.specification,
             "best_round": history.best_round,
             "curve": {"loss": history.loss, "validation": history.validation},
-            "ledger": result.ledger,
+            "communication": result.communication,
             "seconds": [round(second, 2) for second in history.seconds],
         },
     )
@@ -63,25 +63,25 @@ def train(
     """
     torch.set_num_threads(federation.threads)
     task = federation.server_task()
-    framework, parameters = configured(federation.specification["framework"])
-    may_cross = messages(framework, parameters, task, federation.sizes)
-    model, boundary = framework.new_model(task, parameters), Boundary(may_cross)
-    exchanges = framework.exchanges(parameters, federation.clients)
+    method, parameters = configured(federation.specification["method"])
+    may_cross = messages(method, parameters, task, federation.sizes)
+    model, boundary = method.new_model(task, parameters), Boundary(may_cross)
+    exchanges = method.exchanges(parameters, federation.clients)
     courier = Courier(grid, federation.key, federation.clients, task.setting.rounds, patience, resend, len(exchanges))
     clients = [RemoteClient(number, courier, boundary, may_cross) for number in range(federation.clients)]
     for exchange in exchanges:
-        courier.take({}, clients[0].enclosed)
+        courier.take({}, clients[0].per_client)
         sent = [{kind: client.receive(kind) for kind in exchange.kinds(client.number, len(clients))} for client in clients]
-        clients[0].enclosed = exchange.pass_on(boundary, sent)
+        clients[0].per_client = exchange.pass_on(boundary, sent)
 
     def keep(done: int) -> None:
         save_weights(folder / "round.safetensors", model.state_dict(), f"{federation.key}/round{done}")
 
-    untested = OnGlobalGraph(math.nan, math.nan)
+    untested = GlobalAccuracy(math.nan, math.nan)
     new_server: Callable[[Payload], Server] = Server
     if federation.secure_aggregation:
-        facts, ledger = {"key": federation.key}, boundary.ledger
-        new_server = partial(SecureServer, grid=grid, context=context, courier=courier, facts=facts, ledger=ledger)
+        facts, communication = {"key": federation.key}, boundary.communication
+        new_server = partial(SecureServer, grid=grid, context=context, courier=courier, facts=facts, communication=communication)
         for client in clients:
             client.masked = True
     return train_federated(task, model, boundary, clients, lambda _: untested, keep, new_server)

@@ -27,7 +27,7 @@ class Estimate:
         steps: number of steps that have to be computed for them, each once.
         recorded: number of runs that a published record stands in for.
         core_seconds: seconds times threads that training takes, and the steps; of what is known.
-        unknown: number of classifiers and steps to compute of which no record of the same framework tells how long they take.
+        unknown: number of classifiers and steps to compute of which no record of the same method tells how long they take.
     """
 
     runs: int
@@ -85,16 +85,16 @@ class Durations:
     def of(self, run: Run) -> dict[str, float]:
         """Core-seconds of a run by stage: its steps, and ``classifier``.
 
-        They are the median over the seeds of the same framework, dataset, number of clients and setting, or else over the
-        nearest to it: the same framework, with as much of dataset, clients, setting and options, in this order, the same as
+        They are the median over the seeds of the same method, dataset, number of clients and setting, or else over the
+        nearest to it: the same method, with as much of dataset, clients, setting and options, in this order, the same as
         can be. Seconds of the classifier are in proportion to rounds and local epochs; nothing else is corrected for.
 
         Returns:
-            No stage where no record of the framework is there.
+            No stage where no record of the method is there.
         """
-        cell = (run.setting, run.dataset, run.scope, run.framework)
+        cell = (run.setting, run.dataset, run.scope, run.method)
         if cell not in self._known:
-            candidates = self._files.get(variants.base(run.framework), [])
+            candidates = self._files.get(variants.base(run.method), [])
             distances = {path: _distance(cell, other) for other, path in candidates}
             nearest = min(distances.values(), default=None)
             found = [self._of_file(path) for path, distance in distances.items() if distance == nearest]
@@ -126,7 +126,7 @@ def _epochs(setting: Any) -> int:
 
 
 def _distance(cell: tuple[str, ...], other: tuple[str, ...]) -> tuple[bool, ...]:
-    """What differs between two cells of setting, dataset, scope and framework: what weighs most comes first."""
+    """What differs between two cells of setting, dataset, scope and method: what weighs most comes first."""
     names = [ours != theirs for ours, theirs in zip(map(variants.base, cell), map(variants.base, other), strict=True)]
     setting, dataset, scope, _ = names
     options = [ours != theirs for ours, theirs in zip(cell, other, strict=True)]

@@ -53,7 +53,7 @@ class Result(Schema):
     best_round: int | list[int]
     clients: list[Client]
     curve: Curve
-    ledger: list[Sent]
+    communication: list[Sent]
     specification: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -76,8 +76,8 @@ class Metrics(Schema):
     provenance: Provenance
 
 
-class RenamedFramework(Schema):
-    """What became of a framework's name and options."""
+class RenamedMethod(Schema):
+    """What became of a method's name and options."""
 
     name: str | None = None
     options: dict[str, str] = Field(default_factory=dict)
@@ -85,12 +85,12 @@ class RenamedFramework(Schema):
 
 
 class Renames(Schema):
-    """What settings and frameworks were called before, see :func:`feddep.experiment.migration.migrated`."""
+    """What settings and methods were called before, see :func:`feddep.experiment.migration.migrated`."""
 
     model_config = ConfigDict(extra="forbid")
 
     setting: dict[str, str] = Field(default_factory=dict)
-    frameworks: dict[str, RenamedFramework] = Field(default_factory=dict)
+    methods: dict[str, RenamedMethod] = Field(default_factory=dict)
 
 
 class GraphStatistics(Schema):

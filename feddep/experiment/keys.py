@@ -1,7 +1,7 @@
 """Content keys: a SHA-256 over all that determines a result, so that two things with the same key are the same thing.
 
 A key holds the options that matter, the fingerprint of the data and the revisions of what computes: numbers that are declared
-beside split, partition, scaling, training, steps and frameworks, and raised by whoever changes their numbers.  Golden results
+beside split, partition, scaling, training, steps and methods, and raised by whoever changes their numbers.  Golden results
 (``tests/golden``) fail when numbers move and the revision did not.  Not in a key: source code, but that of plugins
 (:mod:`feddep.methods.plugins`), device, number of threads, folders, the name of a setting.
 """
@@ -21,7 +21,7 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
-from feddep.methods.framework import Step
+from feddep.methods.method import Step
 from feddep.utils.storage import canonical_json
 
 
@@ -71,7 +71,7 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
         "split": dict(config["split"]),
         "partition": None if run.clients is None else {"clients": run.clients, **partition_options(config, run.dataset)},
         "setting": entry(config, "settings", run.setting),
-        "framework": {"name": variants.base(run.framework), **entry(config, "frameworks", run.framework, run.dataset)},
+        "method": {"name": variants.base(run.method), **entry(config, "methods", run.method, run.dataset)},
         "seed": run.seed,
     }
 
@@ -97,9 +97,9 @@ def partition_modules(config: Config, dataset: str) -> tuple[ModuleType, ...]:
 def run_key(config: Config, run: Run) -> str:
     """The content key of a run."""
     specified = specification(config, run)
-    framework, parameters = registry.configured(specified["framework"])
-    steps = {step.name: step.revision for step in framework.steps(parameters)}
-    own = {"framework": framework.revision, **plugins.identity_of(framework.name)}
+    method, parameters = registry.configured(specified["method"])
+    steps = {step.name: step.revision for step in method.steps(parameters)}
+    own = {"method": method.revision, **plugins.identity_of(method.name)}
     revisions = {**_revisions(config, run), "steps": steps, **own}
     return digest({"specification": specified, "data": data_fingerprint(config, run.dataset), "revisions": revisions})
 
@@ -114,8 +114,8 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
         needs: the specifications of the steps whose results it reads, by stage.
     """
     specified = specification(config, run)
-    framework, parameters = registry.configured(specified["framework"])
-    own = {"step": step.revision, **plugins.identity_of(framework.name, step.function)}
+    method, parameters = registry.configured(specified["method"])
+    own = {"step": step.revision, **plugins.identity_of(method.name, step.function)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
         "setting": {name: specified["setting"][name] for name in step.setting},

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from feddep.methods import registry
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 
 
 def migrated(specification: Mapping[str, Any], renames: Mapping[str, Any]) -> dict[str, Any]:
@@ -12,19 +12,19 @@ def migrated(specification: Mapping[str, Any], renames: Mapping[str, Any]) -> di
 
     Args:
         specification: as the record has it.
-        renames: ``setting``: new names of its options; ``frameworks``: by the old name of a framework its new ``name``, new
+        renames: ``setting``: new names of its options; ``methods``: by the old name of a method its new ``name``, new
             names of its ``options``, and options to ``set``.  Each may be left out.
     """
     setting = _renamed(specification["setting"], renames.get("setting", {}))
-    old = specification["framework"]
-    changes = renames.get("frameworks", {}).get(old["name"], {})
+    old = specification["method"]
+    changes = renames.get("methods", {}).get(old["name"], {})
     options = {key: value for key, value in old.items() if key != "name"}
     name = changes.get("name", old["name"])
     parameters = {**_renamed(options, changes.get("options", {})), **changes.get("set", {})}
     return {
         **specification,
-        "setting": Setting(**setting).model_dump(mode="json"),
-        "framework": {"name": name, **registry.find(name).parameters(**parameters).model_dump(mode="json")},
+        "setting": TrainingConfig(**setting).model_dump(mode="json"),
+        "method": {"name": name, **registry.find(name).parameters(**parameters).model_dump(mode="json")},
     }
 
 

@@ -17,25 +17,25 @@ class Run:
     Attributes:
         setting: name of the hyperparameters, a key of ``settings``, or a variant of one (:mod:`feddep.config.variants`).
         dataset: a key of ``datasets``, or a variant of one.
-        clients: number of clients M, or None for a framework that trains on the whole graph.
-        framework: a key of ``frameworks``, or a variant of a framework.
+        clients: number of clients M, or None for a method that trains on the whole graph.
+        method: a key of ``methods``, or a variant of a method.
         seed: one of ``seeds``; determines split, partition, initial weights and every draw.
     """
 
     setting: str
     dataset: str
     clients: int | None
-    framework: str
+    method: str
     seed: int
 
     @property
     def path(self) -> str:
         """Where the run lies below ``runs/`` and the records, such as ``feddep/cora/m5/fedavg/seed0``."""
-        return f"{self.setting}/{self.dataset}/{self.scope}/{self.framework}/seed{self.seed}"
+        return f"{self.setting}/{self.dataset}/{self.scope}/{self.method}/seed{self.seed}"
 
     @property
     def scope(self) -> str:
-        """What the framework is trained on, as a part of the path: ``whole``, or ``m5`` for 5 clients."""
+        """What the method is trained on, as a part of the path: ``whole``, or ``m5`` for 5 clients."""
         return "whole" if self.clients is None else f"m{self.clients}"
 
     @property
@@ -67,20 +67,20 @@ class PartitionSpec:
 
 
 def check(run: Run) -> None:
-    """Make sure that a run that was asked for by hand has clients if, and only if, its framework works on their subgraphs.
+    """Make sure that a run that was asked for by hand has clients if, and only if, its method works on their subgraphs.
 
     Raises:
-        ConfigError: if it has not, or there is no such framework.
+        ConfigError: if it has not, or there is no such method.
     """
-    partitioned = registry.find(variants.base(run.framework)).partitioned
+    partitioned = registry.find(variants.base(run.method)).partitioned
     if partitioned and run.clients is None:
-        raise ConfigError(f"{run.framework} works on the subgraphs of clients, and the number of clients is missing")
+        raise ConfigError(f"{run.method} works on the subgraphs of clients, and the number of clients is missing")
     if not partitioned and run.clients is not None:
-        raise ConfigError(f"{run.framework} sees the whole graph and has no clients, but their number is given as {run.clients}")
+        raise ConfigError(f"{run.method} sees the whole graph and has no clients, but their number is given as {run.clients}")
 
 
 def runs(config: Config) -> list[Run]:
-    """Every run of the main tables, in the order of their keys; a whole-graph framework runs once, not once for each M."""
+    """Every run of the main tables, in the order of their keys; a whole-graph method runs once, not once for each M."""
     return _runs_of(config, [{"settings": {setting: {}}} for setting in main_tables(config)])
 
 
@@ -128,8 +128,8 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
     for setting in names("settings", list(tables)[:1]):
         base = variants.base(setting)
         for dataset in names("datasets", table_datasets(config, base)):
-            for framework in names("frameworks", tables.get(base, [])):
-                partitioned = registry.find(variants.base(framework)).partitioned
+            for method in names("methods", tables.get(base, [])):
+                partitioned = registry.find(variants.base(method)).partitioned
                 for clients in block.get("clients", config["clients"]) if partitioned else [None]:
                     for seed in block.get("seeds", config["seeds"]):
-                        yield Run(setting, dataset, clients, framework, seed)
+                        yield Run(setting, dataset, clients, method, seed)

@@ -104,15 +104,15 @@ def of_run(config: Config, run: plan.Run) -> Artifact:
 
 
 def run_fingerprint(config: Config, run: plan.Run) -> str:
-    """The fingerprint of the code that computes a run: its framework, its steps, and what every run is computed with.
+    """The fingerprint of the code that computes a run: its method, its steps, and what every run is computed with.
 
     Of a plugin, whose own code is in the run's key, it is what that imports from this package.
     """
-    framework = registry.find(variants.base(run.framework))
-    steps = framework.steps(registry.configured(keys.specification(config, run)["framework"])[1])
-    functions = [framework.function, *(step.function for step in steps)]
+    method = registry.find(variants.base(run.method))
+    steps = method.steps(registry.configured(keys.specification(config, run)["method"])[1])
+    functions = [method.function, *(step.function for step in steps)]
     modules = {module for module in (function.partition(":")[0] for function in functions) if module.startswith("feddep.")}
-    if plugin := plugins.plugin_of(framework.name):
+    if plugin := plugins.plugin_of(method.name):
         modules |= fingerprint.imported_by(plugin.sources())
     of_partition = () if run.clients is None else keys.partition_modules(config, run.dataset)
     shared = {"feddep.graph.split", "feddep.graph.scaling", *(module.__name__ for module in of_partition)}

@@ -1,6 +1,6 @@
 """Moving records to new keys: after a change that renames options or code but not numbers.
 
-A random sample of the runs whose key or code is another than their record's is trained anew, every framework, dataset and setting
+A random sample of the runs whose key or code is another than their record's is trained anew, every method, dataset and setting
 among these at least once.  If each gives the result of its record, all records are written under the keys, specifications and
 code fingerprints of today.  A record of another machine may differ in the last bits; its run is then compared with what the code
 before the change gives on this machine.
@@ -90,7 +90,7 @@ def outdated(config: Config, matched: Mapping[plan.Run, dict[str, Any]]) -> list
 
 
 def draw_sample(runs: Sequence[plan.Run], share: float, seed: int) -> list[plan.Run]:
-    """Runs drawn at random, at least ``share`` of all, with every framework, dataset and setting among them.
+    """Runs drawn at random, at least ``share`` of all, with every method, dataset and setting among them.
 
     Args:
         runs: all runs.
@@ -101,7 +101,7 @@ def draw_sample(runs: Sequence[plan.Run], share: float, seed: int) -> list[plan.
     covered: set[tuple[str, str]] = set()
     chosen = []
     for run in order:
-        kinds = {(part, variants.base(getattr(run, part))) for part in ("framework", "dataset", "setting")}
+        kinds = {(part, variants.base(getattr(run, part))) for part in ("method", "dataset", "setting")}
         if not kinds <= covered:
             covered |= kinds
             chosen.append(run)

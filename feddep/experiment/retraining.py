@@ -18,7 +18,7 @@ from feddep.graph.partition import statistics
 from feddep.graph.partitioners import divide
 from feddep.graph.split import random_split
 from feddep.methods import registry
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.training.task import Task
 from feddep.utils.storage import canonical_json, read_result, write_result
 
@@ -68,8 +68,8 @@ def fetch_graph(config: Config, dataset: str, folder: Path, mirror: str | None =
     return planted_partition(**options["synthetic"]) if "synthetic" in options else cached.load(dataset, folder, mirror)
 
 
-def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framework, Any]:
-    """The task of a run without the workflow, with the framework and its parameters.
+def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Method, Any]:
+    """The task of a run without the workflow, with the method and its parameters.
 
     Args:
         config: the configuration.
@@ -80,7 +80,7 @@ def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Framewo
     split = random_split(graph.num_nodes, config["split"], run.seed)
     options = keys.partition_options(config, run.dataset)
     partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
-    return build_task(specification, graph, split, partition, run.path), *registry.configured(specification["framework"])
+    return build_task(specification, graph, split, partition, run.path), *registry.configured(specification["method"])
 
 
 def _identity(config: Config, run: plan.Run) -> str:
@@ -105,8 +105,8 @@ def retrain(config: Config, run: plan.Run, folder: Path, kept: Path | None = Non
     if done and done.is_file():
         return Retrained(**read_result(done), kept=True)
     start = time.perf_counter()
-    task, framework, parameters = prepared(config, run, folder)
-    result = summary(framework.run(task, parameters))
+    task, method, parameters = prepared(config, run, folder)
+    result = summary(method.run(task, parameters))
     partition = None
     if run.partition and task.partition:
         partition = {"dataset": run.partition.dataset, "seed": run.seed, **statistics(task.graph, task.partition)}

@@ -9,7 +9,7 @@ from feddep.config.loading import Config
 from feddep.experiment import keys
 from feddep.experiment.plan import Run
 from feddep.methods import registry
-from feddep.methods.framework import Step
+from feddep.methods.method import Step
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class StepJob:
         step: the step.
         specification: everything that determines it but the data.
         key: its content key.
-        file: where its tensors lie below the output; ledger and provenance lie beside it as JSON.
+        file: where its tensors lie below the output; communication and provenance lie beside it as JSON.
         needs: stages and files of the steps whose results it reads.
     """
 
@@ -34,10 +34,10 @@ class StepJob:
 
 
 def step_jobs(config: Config, run: Run) -> list[StepJob]:
-    """The steps of a run, in the order in which they are computed; none for a framework that has none."""
-    framework, parameters = registry.configured(keys.specification(config, run)["framework"])
+    """The steps of a run, in the order in which they are computed; none for a method that has none."""
+    method, parameters = registry.configured(keys.specification(config, run)["method"])
     done: dict[str, StepJob] = {}
-    for step in framework.steps(parameters):
+    for step in method.steps(parameters):
         needs = {stage: done[stage] for stage in step.needs}
         specified = keys.step_specification(config, run, step, {stage: job.specification for stage, job in needs.items()})
         key = keys.step_key(config, run, specified)

@@ -1,4 +1,4 @@
-"""From the specification of a run to the task that its framework is given."""
+"""From the specification of a run to the task that its method is given."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from feddep.graph import scaling
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
-from feddep.methods.framework import StepResult
-from feddep.training.setting import Setting
+from feddep.methods.method import StepResult
+from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
@@ -31,10 +31,10 @@ def build_task(
         specification: of the run (:func:`feddep.experiment.keys.specification`); ``dataset``, ``setting`` and ``seed`` are read.
         graph: the prepared graph, features as they are in the files.
         split: training, validation and test nodes of the graph.
-        partition: which client holds which node; None for a framework that is trained on the whole graph.
+        partition: which client holds which node; None for a method that is trained on the whole graph.
         name: what the run is called on its progress bar.
         device: ``cpu`` or ``cuda``.
-        step_results: results of the framework's steps that are at hand, by stage.
+        step_results: results of the method's steps that are at hand, by stage.
 
     Raises:
         ConfigError: if the share of labelled nodes is more than there are training nodes.
@@ -46,7 +46,7 @@ def build_task(
         graph=dataclasses.replace(graph, features=scaling.scale(graph.features, options["features"])),
         split=split.labelled(options["labelled"], seed),
         partition=partition,
-        setting=Setting(**specification["setting"]),
+        setting=TrainingConfig(**specification["setting"]),
         seed=seed,
         device=device,
         step_results=step_results or {},

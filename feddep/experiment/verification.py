@@ -11,7 +11,7 @@ from feddep.config.loading import Config
 from feddep.experiment import plan, records, retraining
 from feddep.utils.errors import ConfigError, DataError
 
-CELL = ("setting", "dataset", "framework", "clients")
+CELL = ("setting", "dataset", "method", "clients")
 """What tells one cell of a table from another; its runs differ in their seeds alone."""
 
 
@@ -40,9 +40,9 @@ class Comparison:
         """Whether nothing but rounding can have changed the numbers.
 
         Rounding shows in the training curve first, and never in the bytes that were sent.  So a record whose accuracy differs
-        while its curve does not, or whose ledger or partition differs, was not made by this code, however small the difference.
+        while its curve does not, or whose communication or partition differs, was not made by this code.
         """
-        rounding = "curve" in self.differing and not {"ledger", "partition"} & set(self.differing)
+        rounding = "curve" in self.differing and not {"communication", "partition"} & set(self.differing)
         return not self.differing or (rounding and self.difference <= tolerance)
 
 

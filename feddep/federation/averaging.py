@@ -7,7 +7,7 @@ from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.client import Client
 from feddep.federation.server import Server
 from feddep.training.history import History
-from feddep.training.task import OnGlobalGraph, RunResult, Task
+from feddep.training.task import GlobalAccuracy, RunResult, Task
 
 Exchange = Callable[[int], None]
 """Called whenever all clients have taken over the server's weights: with 0 before the first round, then with its number."""
@@ -54,7 +54,7 @@ def train_federated(
     model: Any,
     boundary: Boundary,
     clients: Sequence[Client],
-    test: Callable[[Any], OnGlobalGraph] | None = None,
+    test: Callable[[Any], GlobalAccuracy] | None = None,
     exchange: Exchange | None = None,
     new_server: Callable[[Payload], Server] = Server,
 ) -> RunResult:
@@ -77,14 +77,14 @@ def train_federated(
             model.load_state_dict(server.weights)
             exchange(done)
 
-    course = federated_averaging(server, clients, task.rounds(), exchange_with_model, task.setting.client_weights)
-    for loss, validation in course:
+    rounds = federated_averaging(server, clients, task.rounds(), exchange_with_model, task.setting.client_weights)
+    for loss, validation in rounds:
         model.load_state_dict(server.weights)
-        history.record(model, loss, validation, *(test or task.test)(model), own_test(clients))
-    return RunResult([history], boundary.ledger.rows())
+        history.record(model, loss, validation, *(test or task.test)(model), local_test(clients))
+    return RunResult([history], boundary.communication.rows())
 
 
-def own_test(clients: Sequence[Client]) -> tuple[int, int]:
+def local_test(clients: Sequence[Client]) -> tuple[int, int]:
     """How many test nodes their owners have classified right when they last validated, and of how many."""
-    right, nodes = zip(*(client.own_test for client in clients), strict=True)
+    right, nodes = zip(*(client.local_test for client in clients), strict=True)
     return sum(right), sum(nodes)

@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from feddep.federation.ledger import Ledger
+from feddep.federation.communication import CommunicationLog
 
 Direction = Literal["up", "down"]
 Payload = dict[str, Tensor]
@@ -26,7 +26,7 @@ def schema_of(model: nn.Module) -> Schema:
 class Boundary:
     """Lets declared messages pass, counts them, and refuses all else.
 
-    A framework declares up front what its messages hold.  Only floating-point tensors of exactly the declared names
+    A method declares up front what its messages hold.  Only floating-point tensors of exactly the declared names
     and shapes pass; adjacency and labels are integers and features are not declared, so none of them can.  The receiver
     gets a copy: sender and receiver never share memory.
     """
@@ -34,9 +34,9 @@ class Boundary:
     def __init__(self, may_cross: Mapping[str, Schema]) -> None:
         """Declare the messages: for each kind, the schema of its payload."""
         self._may_cross = {kind: dict(schema) for kind, schema in may_cross.items()}
-        self.ledger = Ledger()
+        self.communication = CommunicationLog()
 
-    def cross(self, client: int, direction: Direction, kind: str, payload: Mapping[str, Tensor]) -> Payload:
+    def send(self, client: int, direction: Direction, kind: str, payload: Mapping[str, Tensor]) -> Payload:
         """Carry a message to (``down``) or from (``up``) a client; returns what the receiver gets.
 
         Raises:
@@ -52,7 +52,7 @@ class Boundary:
             if not tensor.is_floating_point():
                 raise BoundaryError(f"{name!r} of kind {kind!r} is {tensor.dtype}; only floating-point numbers may cross")
         received = {name: tensor.detach().clone() for name, tensor in payload.items()}
-        self.ledger.count(client, direction, kind, sum(t.numel() * t.element_size() for t in received.values()))
+        self.communication.count(client, direction, kind, sum(t.numel() * t.element_size() for t in received.values()))
         return received
 
 

@@ -4,9 +4,9 @@ from torch import nn
 
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers
 from feddep.graph.split import Split
+from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_optimizer
-from feddep.training.setting import Setting
 
 REPORTS: dict[str, Schema] = {
     "training": {"nodes": (), "loss": ()},
@@ -22,7 +22,7 @@ class Client:
 
     Attributes:
         number: the client's number i, from 0.
-        own_test: how many of its test nodes it has classified right when it last validated, and of how many.  Nothing is sent:
+        local_test: how many of its test nodes it has classified right when it last validated, and of how many.  Nothing is sent:
             only the experimenter, who knows the labels, reads it.
     """
 
@@ -33,7 +33,7 @@ class Client:
         learner: Learner,
         evaluator: Evaluator,
         split: Split,
-        setting: Setting,
+        setting: TrainingConfig,
         boundary: Boundary,
         kind: str = "model",
     ) -> None:
@@ -54,14 +54,14 @@ class Client:
         self._learner = learner
         self._evaluator = evaluator
         self._split = split
-        self.own_test = (0, len(split.test))
+        self.local_test = (0, len(split.test))
         self._setting = setting
         self._boundary = boundary
         self._kind = kind
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights."""
-        self._model.load_state_dict(self._boundary.cross(self.number, "down", self._kind, weights))
+        self._model.load_state_dict(self._boundary.send(self.number, "down", self._kind, weights))
 
     def train(self) -> tuple[Payload, Payload]:
         """Train for the local epochs of one round; returns the new weights and the report ``training``."""
@@ -73,8 +73,8 @@ class Client:
     def validate(self) -> Payload:
         """Apply the weights last loaded to the validation nodes of the subgraph; returns the report ``validation``."""
         correct, own = self._evaluator.correct(self._model, self._split.val, self._split.test)
-        self.own_test = (own, len(self._split.test))
+        self.local_test = (own, len(self._split.test))
         return self._send("validation", numbers(nodes=len(self._split.val), correct=correct))
 
     def _send(self, kind: str, payload: Payload) -> Payload:
-        return self._boundary.cross(self.number, "up", kind, payload)
+        return self._boundary.send(self.number, "up", kind, payload)

@@ -38,10 +38,10 @@ class Server:
         self.updates: Sequence[Payload] = ()
 
     def aggregate(self, updates: Sequence[Payload], sizes: Sequence[float]) -> None:
-        """Replace the weights by what :meth:`renewed` makes of the mean of the clients' weights, each weighted by its size."""
+        """Replace the weights by :meth:`server_step` of the mean of the clients' weights, each weighted by its size."""
         self.updates = updates
-        self.weights = self.renewed(weighted_mean(updates, sizes))
+        self.weights = self.server_step(weighted_mean(updates, sizes))
 
-    def renewed(self, mean: Payload) -> Payload:
+    def server_step(self, mean: Payload) -> Payload:
         """The next global weights: the mean of the clients'."""
         return mean

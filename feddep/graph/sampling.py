@@ -4,7 +4,7 @@ The law, for a node of degree D and fan-out d (FedDEP, Appendix B, Lemma B.1; th
 
 * D > d: d distinct neighbours, every d-subset equally likely (without replacement);
 * 1 ≤ D ≤ d: d independent uniform draws (with replacement);
-* D = 0: no neighbour; the places are filled with :data:`NOBODY`.
+* D = 0: no neighbour; the places are filled with :data:`PAD`.
 
 Every draw is exactly uniform: bounded integers are drawn by rejection, never by rounding a floating-point number.
 """
@@ -19,7 +19,7 @@ from feddep.graph.graph import Graph
 
 Rows = TypeVar("Rows", bound=Any)
 
-NOBODY = -1
+PAD = -1
 """Stands where an isolated node has no neighbour to draw."""
 
 
@@ -28,7 +28,7 @@ def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.rand
 
     Args:
         graph: the graph to sample from.
-        nodes: node ids of any shape; :data:`NOBODY` has no neighbours.
+        nodes: node ids of any shape; :data:`PAD` has no neighbours.
         fanout: number of neighbours d to draw, at least 1.
         rng: source of randomness.
 
@@ -41,7 +41,7 @@ def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.rand
     if fanout < 1:
         raise ValueError(f"fanout is {fanout}; it must be at least 1")
     flat = np.asarray(nodes).ravel()
-    degrees = np.where(flat == NOBODY, 0, graph.degrees[flat])
+    degrees = np.where(flat == PAD, 0, graph.degrees[flat])
     picks = np.empty((len(flat), fanout), dtype=np.int64)
 
     few = np.flatnonzero((degrees > 0) & (degrees <= fanout))
@@ -49,7 +49,7 @@ def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.rand
     many = np.flatnonzero(degrees > fanout)
     picks[many] = distinct_integers(degrees[many], fanout, rng)
 
-    neighbours = np.full((len(flat), fanout), NOBODY, dtype=np.int32)
+    neighbours = np.full((len(flat), fanout), PAD, dtype=np.int32)
     some = degrees > 0
     neighbours[some] = graph.indices[graph.indptr[flat[some], None] + picks[some]]
     return neighbours.reshape(*np.shape(nodes), fanout)
@@ -101,7 +101,7 @@ class SampledTrees:
     @property
     def has_neighbours(self) -> np.ndarray:
         """Which nodes before the last hop have neighbours: all that were drawn for them, or none; bool, shape (B, P)."""
-        return self.split(self.nodes)[1][:, :, 0] != NOBODY
+        return self.split(self.nodes)[1][:, :, 0] != PAD
 
     def split(self, rows: Rows) -> tuple[Rows, Rows]:
         """What stands at all places, cut into that of the P places before the last hop, and of the f drawn for each of them.

@@ -1,10 +1,10 @@
 """What is measured beside accuracy, on demand.  A measurement is a module of this package with two functions:
 
-* ``measure(run, task, parameters, results)``: from a run, its data, its framework's parameters and the results of its steps by
+* ``measure(run, task, parameters, results)``: from a run, its data, its method's parameters and the results of its steps by
   stage to tables of rows, by name; raises :class:`feddep.utils.errors.ConfigError` if there is nothing to measure;
 * ``page(tables)``: from these tables, of all runs together, to the contents of files, by file name.
 
-Tables of a run are kept as JSON, each row with the columns of its run: setting, dataset, clients, framework, seed.
+Tables of a run are kept as JSON, each row with the columns of its run: setting, dataset, clients, method, seed.
 """
 
 import math
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from feddep.config.loading import Config
 from feddep.experiment import plan
-from feddep.methods.framework import StepResult, load, run_steps
+from feddep.methods.method import StepResult, load, run_steps
 from feddep.utils.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from feddep.methods.framework import Framework
+    from feddep.methods.method import Method
     from feddep.training.task import Task
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -28,7 +28,7 @@ Tables = dict[str, list[dict[str, Any]]]
 CLASSIFIER = "classify"
 """The need of a measurement that reads the weights of trained classifiers."""
 COMPARED = ("fedsage_plus", "feddep_wo_proto", "feddep")
-"""The frameworks of FedDEP's Table 1, in its order."""
+"""The methods of FedDEP's Table 1, in its order."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Measurement:
     Attributes:
         name: its name in the command line, in file names, and where its runs can be chosen, in the configuration.
         title: what it measures.
-        needs: stages whose results it reads; a framework without them cannot be measured.
+        needs: stages whose results it reads; a method without them cannot be measured.
         files: what its page consists of, below the folder of results, without the list of their checksums.
         digits: significant digits of its numbers; all without it.
     """
@@ -54,48 +54,48 @@ class Measurement:
         return f"measurements/{self.name}/{run.path}.json"
 
     def runs(self, config: Config) -> list[plan.Run]:
-        """The runs that it is made of: those that the configuration names, or for ``overhead`` one a framework."""
+        """The runs that it is made of: those that the configuration names, or for ``overhead`` one a method."""
         return _overhead_runs(config) if self.name == "overhead" else plan.measured_runs(config, self.name)
 
-    def stages(self, framework: "Framework", parameters: Any) -> tuple[str, ...]:
-        """The steps of a framework whose results it reads, directly or not, in the order in which they are computed.
+    def stages(self, method: "Method", parameters: Any) -> tuple[str, ...]:
+        """The steps of a method whose results it reads, directly or not, in the order in which they are computed.
 
         Raises:
-            ConfigError: if the framework does not have what it needs.
+            ConfigError: if the method does not have what it needs.
         """
-        steps = {step.stage: step for step in framework.steps(parameters)}
+        steps = {step.stage: step for step in method.steps(parameters)}
         needed = set(self.needs) - {CLASSIFIER}
         if missing := needed - set(steps):
             raise ConfigError(
-                f"the framework {framework.name} has no step {', '.join(sorted(missing))}, so there is nothing to measure"
+                f"the method {method.name} has no step {', '.join(sorted(missing))}, so there is nothing to measure"
             )
         for stage in reversed(steps):
             needed |= set(steps[stage].needs) if stage in needed else set()
         return tuple(stage for stage in steps if stage in needed)
 
     def measure(
-        self, run: plan.Run, task: "Task", framework: "Framework", parameters: Any, weights: Mapping[str, Any] | None = None
+        self, run: plan.Run, task: "Task", method: "Method", parameters: Any, weights: Mapping[str, Any] | None = None
     ) -> Tables:
         """The tables of a run, by name, ready for JSON: numbers rounded, and None for what is not known.
 
         Args:
             run: the run.
             task: its data and setting, with results of steps that are at hand; others are computed.
-            framework: its framework.
-            parameters: the framework's parameters.
+            method: its method.
+            parameters: the method's parameters.
             weights: of the run's trained classifiers, by name.
 
         Raises:
             ConfigError: if there is nothing to measure.
         """
-        stages = self.stages(framework, parameters)
-        results = run_steps(task, parameters, [step for step in framework.steps(parameters) if step.stage in stages])
+        stages = self.stages(method, parameters)
+        results = run_steps(task, parameters, [step for step in method.steps(parameters) if step.stage in stages])
         if CLASSIFIER in self.needs:
             if weights is None:
                 raise ConfigError(f"{self.name} needs the weights of the trained classifiers")
             results[CLASSIFIER] = StepResult(dict(weights))
         tables = load(f"{__name__}.{self.name}:measure")(run, task, parameters, results)
-        of_run = {part: getattr(run, part) for part in ("setting", "dataset", "clients", "framework", "seed")}
+        of_run = {part: getattr(run, part) for part in ("setting", "dataset", "clients", "method", "seed")}
         return {name: [{**of_run, **_rounded(row, self.digits)} for row in rows] for name, rows in tables.items()}
 
     def page(self, measured: Iterable[Tables]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _overhead_runs(config: Config) -> list[plan.Run]:
     dataset = "cora" if "cora" in config["datasets"] else next(iter(config["datasets"]))
     clients = 5 if 5 in config["clients"] else config["clients"][0]
     setting = next(iter(config["settings"]))
-    return [plan.Run(setting, dataset, clients, framework, config["seeds"][0]) for framework in COMPARED]
+    return [plan.Run(setting, dataset, clients, method, config["seeds"][0]) for method in COMPARED]
 
 
 MEASUREMENTS = {

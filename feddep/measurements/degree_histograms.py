@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from feddep.config import variants
 from feddep.experiment.plan import Run
 from feddep.measurements import Tables
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.privacy.degree_histogram import LARGEST_DEGREE, SENSITIVITY, private_degree_histogram
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
@@ -44,7 +44,7 @@ noise.
 def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepResult]) -> Tables:
     """The noised histogram of the run's graph.
 
-    The noise depends on the run's seed and the graph's name alone: frameworks share a draw, and graphs do not.
+    The noise depends on the run's seed and the graph's name alone: methods share a draw, and graphs do not.
 
     Returns:
         ``degree_histograms``: rows with degree, from 0 to 50, which stands for 50 and more; nodes, the noised count, which may be

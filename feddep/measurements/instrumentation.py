@@ -19,7 +19,7 @@ from feddep.methods.feddep import FedDEPParameters, GeneratorParameters, mending
 from feddep.methods.feddep.generation import Generated, Search, Targets, generator_loss
 from feddep.methods.fedsage import NeighGenParameters, cross_client
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, new_neighgen
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Part, Task
 from feddep.utils.errors import ConfigError

@@ -14,11 +14,11 @@ from feddep.experiment.plan import Run
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.measurements import CLASSIFIER, Tables
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import framework_title, place_title, sort_frameworks
+from feddep.reporting.labels import method_title, place_title, sort_methods
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
@@ -102,27 +102,27 @@ def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
 
 
 def summarise(measured: pd.DataFrame) -> pd.DataFrame:
-    """Distance of distributions from the true ones, one row a place and framework, datasets in the papers' order.
+    """Distance of distributions from the true ones, one row a place and method, datasets in the papers' order.
 
     Returns:
-        setting, dataset, clients, framework (NA for what clients hold), seeds, mean, std: see the notes of the page.
+        setting, dataset, clients, method (NA for what clients hold), seeds, mean, std: see the notes of the page.
     """
     rows = []
-    for key, run in measured.groupby([*PLACE, "framework", "seed"], sort=False, dropna=False):
+    for key, run in measured.groupby([*PLACE, "method", "seed"], sort=False, dropna=False):
         counts = {what: part.pivot(index="number", columns="label", values="nodes") for what, part in run.groupby("what")}
-        of = dict(zip([*PLACE, "framework", "seed"], key, strict=True))
+        of = dict(zip([*PLACE, "method", "seed"], key, strict=True))
         rows.append({**of, "distance": _distance(counts["predicted"], counts["true"])})
         if "held" in counts:
-            rows.append({**of, "framework": None, "distance": _distance(counts["held"], counts["held"].sum().to_frame().T)})
-    # Every framework of a place has the same clients, whose distance is to count once.
-    table = pd.DataFrame(rows).drop_duplicates([*PLACE, "framework", "seed"])
+            rows.append({**of, "method": None, "distance": _distance(counts["held"], counts["held"].sum().to_frame().T)})
+    # Every method of a place has the same clients, whose distance is to count once.
+    table = pd.DataFrame(rows).drop_duplicates([*PLACE, "method", "seed"])
     summary = (
-        table.groupby([*PLACE, "framework"], sort=False, dropna=False)["distance"]
+        table.groupby([*PLACE, "method"], sort=False, dropna=False)["distance"]
         .agg(seeds="size", mean="mean", std="std")
         .reset_index()
         .astype({"clients": "Int64"})
     )
-    return in_paper_order(summary, [*PLACE, "framework"])
+    return in_paper_order(summary, [*PLACE, "method"])
 
 
 def _distance(counts: pd.DataFrame, truth: pd.DataFrame) -> float:
@@ -132,7 +132,7 @@ def _distance(counts: pd.DataFrame, truth: pd.DataFrame) -> float:
 
 
 def markdown(summary: pd.DataFrame) -> str:
-    """A page with a table a dataset; a line a number of clients and framework."""
+    """A page with a table a dataset; a line a number of clients and method."""
     return f"# Label distributions\n\n{_NOTES}\n{md.sections(summary, _block)}"
 
 
@@ -140,7 +140,7 @@ def _block(block: pd.DataFrame) -> str:
     lines = []
     for line in records(block):
         clients = "whole graph" if line["clients"] is None else str(line["clients"])
-        name = "held by clients" if line["framework"] is None else framework_title(line["framework"])
+        name = "held by clients" if line["method"] is None else method_title(line["method"])
         lines.append([clients, name, md.plus_minus(line["mean"], line["std"])])
     return md.table(["M", "", "distance from the true distribution"], lines)
 
@@ -169,17 +169,17 @@ def figure(measured: pd.DataFrame) -> Figure:
 
 
 Place = tuple[Any, ...]
-"""Setting, dataset and number of clients."""
+"""TrainingConfig, dataset and number of clients."""
 Bars = list[tuple[str, np.ndarray]]
 """Distributions over classes, each with its name."""
 
 
 def _held(counts: pd.DataFrame, place: Place) -> Bars:
-    """Of all nodes and of each client's; every framework of a place has the same clients."""
+    """Of all nodes and of each client's; every method of a place has the same clients."""
     here = _at(counts, place, "held")
     if here.empty:
         return []
-    here = here[here["framework"] == here["framework"].iloc[0]]
+    here = here[here["method"] == here["method"].iloc[0]]
     by_client = here.pivot(index="number", columns="label", values="nodes").to_numpy(dtype=float)
     return [("all nodes", by_client.sum(axis=0)), *((f"client {k + 1}", row) for k, row in enumerate(by_client))]
 
@@ -187,13 +187,13 @@ def _held(counts: pd.DataFrame, place: Place) -> Bars:
 def _predicted(counts: pd.DataFrame, place: Place) -> Bars:
     """Of the test nodes by their labels, and as each model predicts them; models that see the whole graph stand at each M."""
     truth = _at(counts, place, "true")
-    truth = truth[truth["framework"] == truth["framework"].iloc[0]]
+    truth = truth[truth["method"] == truth["method"].iloc[0]]
     bars: Bars = [("test nodes", truth.sort_values("label")["nodes"].to_numpy(dtype=float))]
     whole = _at(counts, (*place[:2], None), "predicted")
-    here = pd.concat([whole, _at(counts, place, "predicted")]).drop_duplicates(["framework", "number", "label"])
-    for framework in sort_frameworks(here["framework"]):
-        models = here[here["framework"] == framework].pivot(index="number", columns="label", values="nodes")
-        title = framework_title(framework)
+    here = pd.concat([whole, _at(counts, place, "predicted")]).drop_duplicates(["method", "number", "label"])
+    for method in sort_methods(here["method"]):
+        models = here[here["method"] == method].pivot(index="number", columns="label", values="nodes")
+        title = method_title(method)
         names = [title] if len(models) == 1 else [f"{title}, client {k + 1}" for k in range(len(models))]
         bars += zip(names, models.to_numpy(dtype=float), strict=True)
     return bars

@@ -28,14 +28,14 @@ from feddep.graph.split import PARTS, Split
 from feddep.measurements import CLASSIFIER, Tables
 from feddep.methods.feddep import PRETRAINING, PROTOTYPES, FedDEPParameters, mending
 from feddep.methods.feddep.classifier import MendedEvaluator
-from feddep.methods.framework import StepResult, run_steps
+from feddep.methods.method import StepResult, run_steps
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import framework_title
+from feddep.reporting.labels import method_title
 from feddep.training.task import Task
 from feddep.utils import seeding
 
-_CELL = ["setting", "dataset", "framework", "clients", "reader", "input", "nodes"]
+_CELL = ["setting", "dataset", "method", "clients", "reader", "input", "nodes"]
 _NOTES = """\
 *Prototype*: the label that a node's nearest prototype of its own client stands for, the majority label of the training nodes of
 its cluster: right for how many of the *train*ing, *val*idation and *test* nodes. *Of halves*: the same where the encoder was
@@ -153,7 +153,7 @@ def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a setting, dataset, framework, number of clients, reader, input and choice of nodes, in the papers' order.
+    """One row a setting, dataset, method, number of clients, reader, input and choice of nodes, in the papers' order.
 
     Returns:
         seeds; accuracy_mean and accuracy_std over seeds, NaN where there is no node.
@@ -165,7 +165,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(summary: pd.DataFrame) -> str:
-    """A page with two tables a dataset; a line a number of clients and framework."""
+    """A page with two tables a dataset; a line a number of clients and method."""
 
     def body(block: pd.DataFrame) -> str:
         return f"{_table(block, _PROTOTYPE)}\n{_table(block, _CLASSIFIER)}"
@@ -175,8 +175,8 @@ def markdown(summary: pd.DataFrame) -> str:
 
 def _table(block: pd.DataFrame, columns: Mapping[str, tuple[str, str, str]]) -> str:
     lines = []
-    for (clients, framework), rows in block.groupby(["clients", "framework"], sort=False):
+    for (clients, method), rows in block.groupby(["clients", "method"], sort=False):
         of = {(row["reader"], row["input"], row["nodes"]): row for row in records(rows)}
         cells = [md.plus_minus(of[name]["accuracy_mean"], of[name]["accuracy_std"]) for name in columns.values()]
-        lines.append([str(clients), framework_title(str(framework)), *cells])
+        lines.append([str(clients), method_title(str(method)), *cells])
     return md.table(["M", "", *columns], lines)

@@ -18,12 +18,12 @@ from feddep.graph.graph import Graph
 from feddep.graph.halo import missing_neighbours
 from feddep.graph.partition import Partition
 from feddep.measurements import Tables
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import CELL, client_numbers, in_paper_order, of_place, records
-from feddep.reporting.labels import framework_title, place_title, sort_frameworks, telling
+from feddep.reporting.labels import distinguishing, method_title, place_title, sort_methods
 from feddep.reporting.main_table import OURS
 from feddep.training.evaluator import mean_adjacency
 from feddep.training.task import Task
@@ -193,12 +193,12 @@ def summarise(distances: pd.DataFrame) -> pd.DataFrame:
     """Mean distances, one row a place, choice of nodes and neighbourhood, in the papers' order.
 
     Returns:
-        setting, dataset, framework, clients, nodes, neighbourhood; seeds; mean and std over nodes, averaged over seeds; and
+        setting, dataset, method, clients, nodes, neighbourhood; seeds; mean and std over nodes, averaged over seeds; and
         paper_fedsage_mean and paper_fedsage_std, of FedSage+ and all nodes, NaN for what the paper has not.
     """
     keys = [*_CELL, "nodes", "neighbourhood"]
     summary = distances.groupby(keys, sort=False).agg(seeds=("seed", "size"), mean=("mean", "mean"), std=("std", "mean"))
-    theirs = published.renamed(published.feature_distances(), "fedsage").assign(framework="fedsage_plus", nodes=ALL)
+    theirs = published.renamed(published.feature_distances(), "fedsage").assign(method="fedsage_plus", nodes=ALL)
     return in_paper_order(summary.reset_index().merge(theirs, how="left", on=keys[1:]))
 
 
@@ -206,7 +206,7 @@ def summarise_counts(counts: pd.DataFrame) -> pd.DataFrame:
     """How well numbers of missing neighbours are predicted, one row a place, in the papers' order.
 
     Returns:
-        setting, dataset, framework, clients; seeds; and means over seeds of missing (share of nodes that miss a neighbour),
+        setting, dataset, method, clients; seeds; and means over seeds of missing (share of nodes that miss a neighbour),
         error, error_none, error_mean and error_degree (mean |ñ − n| of dGen, of the guess 0, of the rounded mean and of what the
         degree lets expect, rounded), correlation and correlation_degree.
     """
@@ -256,8 +256,8 @@ def markdown(summary: pd.DataFrame, counts: pd.DataFrame) -> str:
 
 def _distances(block: pd.DataFrame) -> str:
     lines = []
-    for (framework, clients), place in block.groupby(["framework", "clients"], sort=False):
-        name = [str(clients), framework_title(str(framework))]
+    for (method, clients), place in block.groupby(["method", "clients"], sort=False):
+        name = [str(clients), method_title(str(method))]
         for nodes, title in ((ALL, "all"), (MISSING, "that miss one")):
             rows = {row["neighbourhood"]: row for row in records(place[place["nodes"] == nodes])}
             lines.append([*name, title, OURS, *_cells(rows, "")])
@@ -281,7 +281,7 @@ def _numbers(block: pd.DataFrame) -> str:
     for row in records(block):
         errors = [f"{row[column]:.3f}" for column in ("error", "error_none", "error_mean", "error_degree")]
         correlations = [md.number(row[column], ".3f") for column in ("correlation", "correlation_degree")]
-        name = [str(row["clients"]), framework_title(row["framework"]), f"{row['missing']:.1%}"]
+        name = [str(row["clients"]), method_title(row["method"]), f"{row['missing']:.1%}"]
         lines.append([*name, *errors, *correlations])
     guesses = [f"number: {guess}" for guess in ("dGen", "none", "mean", "degree")]
     return md.table(["M", "", "miss a neighbour", *guesses, "correlation: dGen", "degree"], lines)
@@ -290,21 +290,21 @@ def _numbers(block: pd.DataFrame) -> str:
 def figure(counts: pd.DataFrame) -> Figure:
     """Predicted over true numbers of missing neighbours, all seeds together (FedSage, Figure 1 of Appendix D).
 
-    A row of panels a setting and dataset, a column a number of clients, a line a framework: the mean of what is predicted for
+    A row of panels a setting and dataset, a column a number of clients, a line a method: the mean of what is predicted for
     nodes that miss so many.  Marks grow with the number of these nodes, on a logarithmic scale.  The axis ends a little above
     what is predicted, so that little of the line of what is missing is seen where next to nothing is predicted.
     """
     ordered = in_paper_order(counts)
     places = list(dict.fromkeys(ordered[["setting", "dataset"]].itertuples(index=False, name=None)))
     columns, several = client_numbers(ordered), ordered["setting"].nunique() > 1
-    names = telling(sort_frameworks(ordered["framework"]))
+    names = distinguishing(sort_methods(ordered["method"]))
     with drawing.style():
         size = (1.2 + 2.6 * len(columns), 1.2 + 1.8 * len(places))
         drawn, axes = drawing.panels(len(places), len(columns), size, sharex="all", sharey="row")
         for line, place in zip(axes, places, strict=True):
             here = of_place(ordered, *place)
             tops = [
-                _draw(ax, here[(here["clients"] == clients) & (here["framework"] == name)], k)
+                _draw(ax, here[(here["clients"] == clients) & (here["method"] == name)], k)
                 for ax, clients in zip(line, columns, strict=True)
                 for k, name in enumerate(names)
             ]
@@ -317,7 +317,7 @@ def figure(counts: pd.DataFrame) -> Figure:
             ax.set_xticks(range(_LARGEST + 1), [*map(str, range(_LARGEST)), f"{_LARGEST}+"])
             ax.set_xlabel("missing neighbours")
         handles = [
-            drawing.sample(framework_title(name), color=drawing.colour(k), marker=drawing.MARKERS[k % len(drawing.MARKERS)])
+            drawing.sample(method_title(name), color=drawing.colour(k), marker=drawing.MARKERS[k % len(drawing.MARKERS)])
             for k, name in enumerate(names.values())
         ]
         handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))

@@ -2,9 +2,9 @@
 
 The paper gives an order of growth for "one round of updating a generator for one node" (Section 3.2, "Efficiency Analysis").
 Here its letters become numbers, with the constant 1 and 4 bytes a number, and stand beside what one run spends: operations
-counted while its generators are trained (:mod:`feddep.measurements.instrumentation`), bytes by the ledgers of its steps.
+counted while its generators are trained (:mod:`feddep.measurements.instrumentation`), bytes by the communications of its steps.
 
-A framework joins by an entry in :data:`SCHEMES` and in :data:`feddep.measurements.COMPARED`.
+A method joins by an entry in :data:`SCHEMES` and in :data:`feddep.measurements.COMPARED`.
 """
 
 import math
@@ -19,9 +19,9 @@ from feddep.config import variants
 from feddep.experiment.plan import Run
 from feddep.measurements import Tables, instrumentation
 from feddep.measurements.instrumentation import Work
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.reporting import markdown as md
-from feddep.reporting.labels import dataset_title, framework_title
+from feddep.reporting.labels import dataset_title, method_title
 from feddep.training.task import Task
 from feddep.utils.csv_files import csv_text
 from feddep.utils.errors import ConfigError
@@ -44,7 +44,7 @@ _NOTES = f"""\
   search for the nearest, the distances to what was found, and their gradient, in what was generated or, where other clients
   compute it, in the weights of the generator. A multiply-add counts as two, an operation on each element as one for each, a sum
   or a search for the least as one for each element that is read.
-- *measured*, bytes: by the ledger, which counts a message where it leaves a client and where it reaches one, so twice on its way
+- *measured*, bytes: by the communication log, which counts a message where it leaves and where it reaches a client, so twice
   through the server. Divided by the nodes that neighbours are generated for, or by the clients.
 - What pretraining sends, if the encoder is a common one, and what training the classifier sends is not counted.
 """
@@ -208,7 +208,7 @@ SCHEMES = {
         before=("prototypes",),
     ),
 }
-"""The rows of the table by framework, in the paper's order."""
+"""The rows of the table by method, in the paper's order."""
 
 
 def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepResult]) -> Tables:
@@ -224,12 +224,12 @@ def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepRes
         ours and ours_value: the same of the leading term of what the implementation does.
 
     Raises:
-        ConfigError: if the framework has no entry in the table, or the parameters leave nothing to count.
+        ConfigError: if the method has no entry in the table, or the parameters leave nothing to count.
     """
-    framework = variants.base(run.framework)
-    if framework not in SCHEMES:
-        raise ConfigError(f"the framework is {framework}; the table has entries for {', '.join(SCHEMES)}")
-    scheme = SCHEMES[framework]
+    method = variants.base(run.method)
+    if method not in SCHEMES:
+        raise ConfigError(f"the method is {method}; the table has entries for {', '.join(SCHEMES)}")
+    scheme = SCHEMES[method]
     return {"overhead": list(_rows(scheme, task, parameters, results, scheme.train(task, parameters, results)))}
 
 
@@ -265,7 +265,7 @@ def _rows(
             yield row(client, quantity, total, cost)
         yield row(None, quantity, sum(totals), cost)
 
-    sent = {stage: sum(entry["bytes"] for entry in results[stage].ledger) for stage in (*scheme.before, "generator")}
+    sent = {stage: sum(entry["bytes"] for entry in results[stage].communication) for stage in (*scheme.before, "generator")}
     yield row(None, "bytes_epoch", sent["generator"] / work[0].updates, scheme.epoch, BYTES)
     yield row(None, "bytes_total", sum(sent.values()), scheme.total, BYTES)
 
@@ -295,7 +295,7 @@ def _terms(task: Task, parameters: Any, work: Sequence[Work]) -> list[Terms]:
 def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     """tables/overhead.csv, with ten significant digits, and tables/overhead.md."""
     rows = tables["overhead"]
-    first = ["dataset", "clients", "setting", "seed", "framework"]
+    first = ["dataset", "clients", "setting", "seed", "method"]
     ordered = rows[[*first, *(column for column in rows.columns if column not in first)]]
     return {"tables/overhead.csv": csv_text(ordered, digits=10), "tables/overhead.md": markdown(rows)}
 
@@ -304,8 +304,8 @@ def markdown(rows: pd.DataFrame) -> str:
     """The formulas beside the measured numbers, the measured numbers of each client, and where formulas do not hold."""
     run = rows.iloc[0]
     title = f"{dataset_title(run['dataset'])}, M = {run['clients']}, setting {run['setting']}, seed {run['seed']}"
-    present = {variants.base(name) for name in rows["framework"]}
-    remarks = "".join(f"- {framework_title(name)}: {scheme.remark}\n" for name, scheme in SCHEMES.items() if name in present)
+    present = {variants.base(name) for name in rows["method"]}
+    remarks = "".join(f"- {method_title(name)}: {scheme.remark}\n" for name, scheme in SCHEMES.items() if name in present)
     return (
         f"# What training generators of missing neighbours across clients costs\n\n{title}\n\n{_NOTES}\n{_formulas(rows)}\n"
         f"## Where the formulas and the measured costs differ by more than a constant\n\n{remarks}\n## Each client\n\n"
@@ -321,7 +321,7 @@ def _formulas(rows: pd.DataFrame) -> str:
         measured, paper, ours = line["measured"], line["paper_value"], line["ours_value"]
         formulas = [line["paper"], _number(paper), line["ours"], _number(ours)]
         ratios = [_ratio(measured, paper), _ratio(measured, ours)]
-        name = [framework_title(line["framework"]), _COLUMNS[line["quantity"]].format(of=line["of"])]
+        name = [method_title(line["method"]), _COLUMNS[line["quantity"]].format(of=line["of"])]
         # A bar is the border of a cell in Markdown.
         lines.append([text.replace("|", r"\|") for text in (*name, *formulas, _number(measured), *ratios)])
     return md.table(header, _without_repetition(lines))
@@ -330,19 +330,19 @@ def _formulas(rows: pd.DataFrame) -> str:
 def _clients(rows: pd.DataFrame) -> str:
     header = ["", "client", "neighbours looked up for", "of them generated", "operations", "of all"]
     cells = rows.to_dict("records")
-    values = {(cell["framework"], cell["client"], cell["quantity"]): cell["measured"] for cell in cells}
+    values = {(cell["method"], cell["client"], cell["quantity"]): cell["measured"] for cell in cells}
     lines = []
-    for framework, client, _ in (key for key in values if key[2] == "operations"):
+    for method, client, _ in (key for key in values if key[2] == "operations"):
         sought, generated, operations, everything = (
-            values[framework, client, quantity] for quantity in ("sought", "generated", "operations", "all_operations")
+            values[method, client, quantity] for quantity in ("sought", "generated", "operations", "all_operations")
         )
         numbers = [f"{sought:.2f}", f"{generated:.2f}", _number(operations), f"{operations / everything:.1%}"]
-        lines.append([framework_title(framework), str(client), *numbers])
+        lines.append([method_title(method), str(client), *numbers])
     return md.table(header, _without_repetition(lines))
 
 
 def _without_repetition(lines: list[list[str]]) -> list[list[str]]:
-    """Without the name of a framework where it is that of the line before."""
+    """Without the name of a method where it is that of the line before."""
     before = [None, *(line[0] for line in lines)]
     return [["" if line[0] == last else line[0], *line[1:]] for line, last in zip(lines, before, strict=False)]
 

@@ -27,19 +27,19 @@ from feddep.graph.impairing import Impaired, impair
 from feddep.measurements import Tables
 from feddep.methods.feddep import FedDEPParameters, mending
 from feddep.methods.feddep.generation import Generator
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.dgen import DGen
 from feddep.nn.sparse import graph_matrices
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import framework_title
+from feddep.reporting.labels import method_title
 from feddep.training.task import Task
 from feddep.utils import seeding
 
 HIDDEN = ("as in training", "anew")
 """Which nodes are hidden when predictions are compared."""
-_CELL = ["setting", "dataset", "framework", "clients", "hidden", "guess"]
+_CELL = ["setting", "dataset", "method", "clients", "hidden", "guess"]
 _EXPLAINED = {"DGen": "DGen", "zero": "zero", "own prototype": "own", "least loss": "least loss"}
 """The predictions on the page, and what they are called there."""
 _COUNTS = {"DGen": "DGen", "mean prototype": "mean", "own prototype": "degree"}
@@ -257,7 +257,7 @@ def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a setting, dataset, framework, number of clients, choice of hidden nodes and prediction.
+    """One row a setting, dataset, method, number of clients, choice of hidden nodes and prediction.
 
     Returns:
         seeds; explained_mean, explained_std; explained_filled, explained_empty; filled; generated; silent, the share of clients
@@ -277,7 +277,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(summary: pd.DataFrame) -> str:
-    """A page with a table a dataset; a line a number of clients and framework."""
+    """A page with a table a dataset; a line a number of clients and method."""
     anew = summary[summary["hidden"] == "anew"]
     return f"# Generated neighbours beside guesses\n\n{_NOTES}\n{md.sections(anew, _block)}"
 
@@ -286,12 +286,12 @@ def _block(block: pd.DataFrame) -> str:
     header = ["M", "", "explained: DGen", "filled", "empty", *(f"explained: {title}" for title in [*_EXPLAINED.values()][1:])]
     header += ["generated", "silent", *(f"count: {title}" for title in _COUNTS.values()), "correlation: DGen", "degree"]
     lines = []
-    for (clients, framework), rows in block.groupby(["clients", "framework"], sort=False):
+    for (clients, method), rows in block.groupby(["clients", "method"], sort=False):
         of = {row["guess"]: row for row in records(rows)}
         dgen, *explained = [md.plus_minus(of[name]["explained_mean"], of[name]["explained_std"]) for name in _EXPLAINED]
         parts = [md.number(of["DGen"][f"explained_{part}"], ".4f") for part in ("filled", "empty")]
         shares = [f"{of['DGen'][share]:.1%}" for share in ("generated", "silent")]
         counts = [f"{of[name]['count_error']:.3f}" for name in _COUNTS]
         correlations = [md.number(of[name]["count_correlation"], ".3f") for name in ("DGen", "own prototype")]
-        lines.append([str(clients), framework_title(str(framework)), dgen, *parts, *explained, *shares, *counts, *correlations])
+        lines.append([str(clients), method_title(str(method)), dgen, *parts, *explained, *shares, *counts, *correlations])
     return md.table(header, lines)

@@ -13,12 +13,12 @@ from feddep.config import variants
 from feddep.experiment.plan import Run
 from feddep.measurements import Tables
 from feddep.methods import registry
-from feddep.methods.framework import StepResult
-from feddep.methods.vesper import FRAMEWORKS
+from feddep.methods.method import StepResult
+from feddep.methods.vesper import METHODS
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, of_place, records
-from feddep.reporting.labels import dataset_title, framework_title
+from feddep.reporting.labels import dataset_title, method_title
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
@@ -51,28 +51,28 @@ the only one that is a guarantee, and by `library`, as the paper counts ([docs/v
 none. A bound above a promise refutes it. A bound of 0 proves nothing: it is evidence only beside a run with little noise in which
 the same attack succeeds.
 
-*Budget*: ε for which θ was chosen, by the accountant that the framework names, at the δ that it names; θ is that of the run on
+*Budget*: ε for which θ was chosen, by the accountant that the method names, at the δ that it names; θ is that of the run on
 the whole graph in all trainings here. Over seeds: mean ± sample standard deviation.
 """
 
 
 def measure(run: Run, task: Task, parameters: Any, results: Mapping[str, StepResult]) -> Tables:
-    """Attack a framework of :data:`feddep.methods.vesper.FRAMEWORKS`.
+    """Attack a method of :data:`feddep.methods.vesper.METHODS`.
 
     Returns:
         ``vertical_attacks``: one row with budget (ε, None without one), theta (None without noise), and what
         :func:`feddep.audit.node_membership.measure` and :func:`feddep.audit.vertical_canaries.measure` return.
 
     Raises:
-        ConfigError: if it is another framework, whose parties hold something else.
+        ConfigError: if it is another method, whose parties hold something else.
     """
-    framework = registry.find(variants.base(run.framework))
-    if framework not in FRAMEWORKS:
-        known = ", ".join(each.name for each in FRAMEWORKS)
-        raise ConfigError(f"the framework {framework.name} is attacked by the audit; vertical_attacks has attacks on {known}")
-    fixed = with_known_noise(framework, task, parameters)
+    method = registry.find(variants.base(run.method))
+    if method not in METHODS:
+        known = ", ".join(each.name for each in METHODS)
+        raise ConfigError(f"the method {method.name} is attacked by the audit; vertical_attacks has attacks on {known}")
+    fixed = with_known_noise(method, task, parameters)
     of = {"budget": getattr(parameters, "epsilon", None), "theta": getattr(fixed, "theta", None)}
-    nodes, edges = (attack.measure(framework, task, fixed) for attack in (node_membership, vertical_canaries))
+    nodes, edges = (attack.measure(method, task, fixed) for attack in (node_membership, vertical_canaries))
     return {"vertical_attacks": [{**of, **nodes, **edges}]}
 
 
@@ -87,31 +87,31 @@ def page(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
 
 
 def summarise(measured: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds, one row a setting, dataset and framework.
+    """Means over seeds, one row a setting, dataset and method.
 
     Returns:
-        setting, dataset, framework, budget (∞ without one), theta (0 without noise), seeds; mean and std of the AUC of each
+        setting, dataset, method, budget (∞ without one), theta (0 without noise), seeds; mean and std of the AUC of each
         attack, and of accuracy_inside, accuracy_outside and low, the bound on ε; most, the largest bound that could have been
         found; promised_corrected and promised_library, the mean, ∞ where nothing is promised.
     """
     missing = {"budget": math.inf, "theta": 0.0, **dict.fromkeys(_PROMISES, math.inf)}
     known = measured.assign(**{column: measured[column].astype(float).fillna(value) for column, value in missing.items()})
-    groups = known.groupby([*PLACE, "framework"], sort=False)
+    groups = known.groupby([*PLACE, "method"], sort=False)
     averaged = {f"{name}_{part}": (name, part) for name in _MEASURED for part in ("mean", "std")}
     fixed = {name: (name, "mean") for name in ("theta", "most", *_PROMISES)}
     summary = groups.agg(budget=("budget", "first"), seeds=("seed", "size"), **averaged, **fixed).reset_index()
-    return in_paper_order(summary, [*PLACE, "framework"])
+    return in_paper_order(summary, [*PLACE, "method"])
 
 
 def markdown(summary: pd.DataFrame) -> str:
-    """A page with two tables a dataset, of nodes and of edges; a line a framework."""
+    """A page with two tables a dataset, of nodes and of edges; a line a method."""
     return f"# Attacks on vertical training\n\n{_NOTES}\n{md.sections(summary, _block)}"
 
 
 def _block(block: pd.DataFrame) -> str:
     nodes, edges = [], []
     for line in records(block):
-        of = [framework_title(line["framework"]), _epsilon(line["budget"]), f"{line['theta']:.4g}"]
+        of = [method_title(line["method"]), _epsilon(line["budget"]), f"{line['theta']:.4g}"]
         found = {name: md.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) for name in _MEASURED}
         nodes.append([*of, *(found[name] for name in _MEASURED if name not in ("edge_auc", "low"))])
         promises = [_epsilon(line[name]) for name in _PROMISES]
@@ -128,8 +128,8 @@ def _epsilon(value: float) -> str:
 
 
 def figure(summary: pd.DataFrame) -> Figure:
-    """AUC over the budget, ∞ last, with standard deviations: a panel a place, a colour a framework, a dash an attack."""
-    lines = [{**line, "line": _without_budget(line["framework"])} for line in records(summary)]
+    """AUC over the budget, ∞ last, with standard deviations: a panel a place, a colour a method, a dash an attack."""
+    lines = [{**line, "line": _without_budget(line["method"])} for line in records(summary)]
     names = list(dict.fromkeys(line["line"] for line in lines))
     budgets = sorted({line["budget"] for line in lines})
     places = list(dict.fromkeys((line["setting"], line["dataset"]) for line in lines))
@@ -143,7 +143,7 @@ def figure(summary: pd.DataFrame) -> Figure:
             ax.axhline(0.5, color=drawing.INK, linewidth=0.8, zorder=1)
             for k, (name, attack) in enumerate(curves):
                 points = sorted(
-                    (line for line in here if _without_budget(line["framework"]) == name), key=lambda line: line["budget"]
+                    (line for line in here if _without_budget(line["method"]) == name), key=lambda line: line["budget"]
                 )
                 offset = 0.6 * ((k + 0.5) / len(curves) - 0.5)
                 at = [budgets.index(line["budget"]) + offset for line in points]
@@ -158,13 +158,13 @@ def figure(summary: pd.DataFrame) -> Figure:
             ax.set_xlabel("privacy budget ε")
         for ax in axes[:, 0]:
             ax.set_ylabel("AUC of the attack")
-        shades = [drawing.sample(framework_title(name), color=drawing.colour(k)) for k, name in enumerate(names)]
+        shades = [drawing.sample(method_title(name), color=drawing.colour(k)) for k, name in enumerate(names)]
         dashes = [drawing.sample(title, color=drawing.INK, **looks[attack]) for attack, title in ATTACKS.items()]
         drawing.head(drawn, "Attacks on vertical training", [*shades, *dashes], columns=2)
     return drawn
 
 
 def _without_budget(spelled: str) -> str:
-    """The name of a framework without the option that is on the axis."""
+    """The name of a method without the option that is on the axis."""
     name, changes = variants.read(spelled)
-    return variants.spell(name, {key: value for key, value in changes.items() if key != "epsilon"})
+    return variants.format_name(name, {key: value for key, value in changes.items() if key != "epsilon"})

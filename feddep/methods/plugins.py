@@ -1,6 +1,6 @@
-"""Frameworks from outside this package: of files that a configuration names, and of other distributions that are installed.
+"""Methods from outside this package: of files that a configuration names, and of other distributions that are installed.
 
-A plugin declares its frameworks as the methods here do, in ``FRAMEWORKS``.  Its code has no revision that anybody must raise, so
+A plugin declares its methods as the methods here do, in ``METHODS``.  Its code has no revision that anybody must raise, so
 keys hold the digest of its file, or the name and version of its distribution.
 """
 
@@ -17,12 +17,12 @@ from types import ModuleType
 from typing import Any, cast
 
 from feddep.methods import registry
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.utils.errors import ConfigError, one_line
 from feddep.utils.parameters import Parameters
 
-GROUP = "feddep.frameworks"
-"""The group of entry points by which a distribution offers frameworks; each names a module with ``FRAMEWORKS``."""
+GROUP = "feddep.methods"
+"""The group of entry points by which a distribution offers methods; each names a module with ``METHODS``."""
 STAGES = ("pretrain", "prototypes", "generator")
 """Stages that a step may have: rules of the workflow."""
 _OURS = "feddep."
@@ -34,12 +34,12 @@ _SHOWN = 300
 
 @dataclasses.dataclass(frozen=True)
 class Plugin:
-    """Where frameworks come from.
+    """Where methods come from.
 
     Attributes:
         title: the file or the entry point, for error messages.
         identity: what keys know its code by, as JSON.
-        module: name of the module that declares the frameworks.
+        module: name of the module that declares the methods.
         place: its file, absolute, or the folder of its package.
     """
 
@@ -55,42 +55,42 @@ class Plugin:
 
 
 _PLUGINS: dict[str, Plugin] = {}
-"""The plugin of each framework that is not of this package, by the framework's name."""
+"""The plugin of each method that is not of this package, by the method's name."""
 
 
 def use(files: Sequence[str] = ()) -> None:
-    """Make the frameworks of plugins known to :mod:`feddep.methods.registry`, for the rest of the process.
+    """Make the methods of plugins known to :mod:`feddep.methods.registry`, for the rest of the process.
 
     Args:
         files: Python files; a file that has changed since is loaded again.
 
     Raises:
-        ConfigError: if a file is missing, cannot be imported, or declares no frameworks, or the name of one is taken.
+        ConfigError: if a file is missing, cannot be imported, or declares no methods, or the name of one is taken.
     """
     _use_distributions()
     for number, file in enumerate(files):
         _use_file(file, f"plugins.{number}")
 
 
-def plugin_of(framework: str) -> Plugin | None:
-    """The plugin that a framework comes from; None for one of this package."""
-    return _PLUGINS.get(framework)
+def plugin_of(method: str) -> Plugin | None:
+    """The plugin that a method comes from; None for one of this package."""
+    return _PLUGINS.get(method)
 
 
-def identity_of(framework: str, function: str | None = None) -> dict[str, dict[str, str]]:
-    """What a key holds beside revisions, under ``plugin``; nothing for a framework of this package.
+def identity_of(method: str, function: str | None = None) -> dict[str, dict[str, str]]:
+    """What a key holds beside revisions, under ``plugin``; nothing for a method of this package.
 
     Args:
-        framework: name of the framework.
+        method: name of the method.
         function: ``"module:function"`` of one of its steps; one of this package is known by its revision, whoever uses it.
     """
-    plugin = plugin_of(framework)
+    plugin = plugin_of(method)
     return {} if plugin is None or (function or "").startswith(_OURS) else {"plugin": plugin.identity}
 
 
-def built_in() -> dict[str, Framework]:
-    """The frameworks of this package, by name, sorted."""
-    return {name: framework for name, framework in registry.frameworks().items() if name not in _PLUGINS}
+def built_in() -> dict[str, Method]:
+    """The methods of this package, by name, sorted."""
+    return {name: method for name, method in registry.methods().items() if name not in _PLUGINS}
 
 
 @cache
@@ -176,55 +176,55 @@ def _told(error: BaseException) -> str:
 
 
 def _register(plugin: Plugin, module: ModuleType) -> None:
-    """Add what a module declares to the frameworks that are known, all or nothing.
+    """Add what a module declares to the methods that are known, all or nothing.
 
     What another version of the same file has declared is removed.
     """
     if any(each == plugin for each in _PLUGINS.values()):
         return
-    declared = getattr(module, "FRAMEWORKS", None)
-    right = isinstance(declared, tuple | list) and declared and all(isinstance(each, Framework) for each in declared)
+    declared = getattr(module, "METHODS", None)
+    right = isinstance(declared, tuple | list) and declared and all(isinstance(each, Method) for each in declared)
     if not right:
-        held = "no FRAMEWORKS" if declared is None else f"FRAMEWORKS of type {type(declared).__name__}, which is not that"
-        raise ConfigError(f"{plugin.title} has {held}; it must have a tuple of Framework: FRAMEWORKS = (Framework(...),)")
+        held = "no METHODS" if declared is None else f"METHODS of type {type(declared).__name__}, which is not that"
+        raise ConfigError(f"{plugin.title} has {held}; it must have a tuple of Method: METHODS = (Method(...),)")
     former = {name for name, each in _PLUGINS.items() if each.place == plugin.place and each.module.startswith(_FILE)}
-    known = {name: each for name, each in registry.frameworks().items() if name not in former}
-    for framework in cast(Sequence[Framework], declared):
-        if framework.name in known:
-            other = _PLUGINS[framework.name].title if framework.name in _PLUGINS else "the benchmark itself"
-            raise ConfigError(f"{plugin.title} declares {framework.name}, a name that {other} has taken; choose another")
-        _check(plugin, framework)
-        known[framework.name] = framework
+    known = {name: each for name, each in registry.methods().items() if name not in former}
+    for method in cast(Sequence[Method], declared):
+        if method.name in known:
+            other = _PLUGINS[method.name].title if method.name in _PLUGINS else "the benchmark itself"
+            raise ConfigError(f"{plugin.title} declares {method.name}, a name that {other} has taken; choose another")
+        _check(plugin, method)
+        known[method.name] = method
     for name in former:
         del _PLUGINS[name]
-    _PLUGINS.update(dict.fromkeys((framework.name for framework in cast(Sequence[Framework], declared)), plugin))
-    everything = cast(dict[str, Framework], registry.frameworks())  # the one that all read
+    _PLUGINS.update(dict.fromkeys((method.name for method in cast(Sequence[Method], declared)), plugin))
+    everything = cast(dict[str, Method], registry.methods())  # the one that all read
     everything.clear()
     everything.update(sorted(known.items()))
 
 
-def _check(plugin: Plugin, framework: Framework) -> None:
-    """Make sure that a framework can be planned: its name, its parameters, its functions, its steps."""
-    name = framework.name
+def _check(plugin: Plugin, method: Method) -> None:
+    """Make sure that a method can be planned: its name, its parameters, its functions, its steps."""
+    name = method.name
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", name):
         reason = "its name must be of lower-case letters, digits and _, a letter first"
-    elif not isinstance(framework.parameters, type) or not issubclass(framework.parameters, Parameters):
+    elif not isinstance(method.parameters, type) or not issubclass(method.parameters, Parameters):
         reason = "its parameters must be a class derived from feddep.utils.parameters.Parameters"
     else:
         try:
-            steps = [(f"its step {step.name}", step.function, step.stage) for step in framework.steps(framework.parameters())]
+            steps = [(f"its step {step.name}", step.function, step.stage) for step in method.steps(method.parameters())]
         except Exception as error:
             reason = f"its parameters have no defaults that its steps can do with ({_told(error)})"
         else:
-            functions = [("it", framework.function, STAGES[0]), *steps]
+            functions = [("it", method.function, STAGES[0]), *steps]
             wrong = (_wrong_function(plugin, *each) for each in functions)
             reason = next((each for each in wrong if each), "")
     if reason:
-        raise ConfigError(f"{plugin.title} declares the framework {name!r}, and {reason}")
+        raise ConfigError(f"{plugin.title} declares the method {name!r}, and {reason}")
 
 
 def _wrong_function(plugin: Plugin, what: str, function: str, stage: str) -> str:
-    """What is wrong with the function of a framework or step; nothing if it is there."""
+    """What is wrong with the function of a method or step; nothing if it is there."""
     if stage not in STAGES:
         return f"{what} has the stage {stage!r}; allowed: {', '.join(STAGES)}"
     module, _, name = str(function).partition(":")

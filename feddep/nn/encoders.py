@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, leaky_relu
 
 from feddep.graph.graph import Graph, closed_mean_adjacency, normalised_adjacency
-from feddep.graph.sampling import NOBODY, SampledTrees
+from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.fused import FusedGNN, FusedSAGE, Fusions, Layout
 from feddep.nn.linear import draw_uniform
@@ -80,7 +80,7 @@ class GCNLayer(Layer):
         """An unbiased estimate: each of the f drawn neighbours of v stands for D_v / f of them."""
         degrees = table.degrees(nodes)
         each = degrees[..., None] / neighbours.shape[-1] / np.sqrt((degrees[..., None] + 1) * (table.degrees(neighbours) + 1))
-        of_drawn = torch.from_numpy(np.where(neighbours == NOBODY, 0, each).astype(np.float32)).to(own.device)
+        of_drawn = torch.from_numpy(np.where(neighbours == PAD, 0, each).astype(np.float32)).to(own.device)
         of_own = torch.from_numpy((1 / (degrees + 1)).astype(np.float32)).to(own.device)
         return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
 
@@ -112,7 +112,7 @@ class GATLayer(Layer):
         split = self._split(places)
         scores = leaky_relu((split * self.source).sum(-1) + (split[:, :, :1] * self.target).sum(-1), _SLOPE)
         repeated = np.tril(neighbours[..., :, None] == neighbours[..., None, :], -1).any(axis=-1)
-        left_out = np.concatenate([np.zeros((*nodes.shape, 1), dtype=bool), repeated | (neighbours == NOBODY)], axis=-1)
+        left_out = np.concatenate([np.zeros((*nodes.shape, 1), dtype=bool), repeated | (neighbours == PAD)], axis=-1)
         scores = scores.masked_fill(torch.from_numpy(left_out).to(own.device).unsqueeze(3), -torch.inf)
         return (scores.softmax(dim=2).unsqueeze(4) * split).sum(dim=2).flatten(2) + self.bias
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from feddep.graph.sampling import NOBODY
+from feddep.graph.sampling import PAD
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 
 
@@ -32,7 +32,7 @@ class FeatureTable:
     def degrees(self, nodes: np.ndarray) -> np.ndarray:
         """Degrees of the given nodes, of their shape; 0 for nobody."""
         assert self._degrees is not None  # given by whoever trains an encoder that reads them
-        return np.where(nodes == NOBODY, 0, self._degrees[nodes])
+        return np.where(nodes == PAD, 0, self._degrees[nodes])
 
     def own(self, nodes: np.ndarray) -> ConstantMatrix:
         """x_v of the given nodes, shape (R, F); zero for nobody."""
@@ -52,7 +52,7 @@ class FeatureTable:
         first = same.argmax(axis=2) == np.arange(fanout)
         rows = np.empty((len(own), 1 + fanout), dtype=np.int32)
         rows[:, 0] = own
-        rows[:, 1:] = np.where(first & (neighbours != NOBODY), neighbours + n, NOBODY)
+        rows[:, 1:] = np.where(first & (neighbours != PAD), neighbours + n, PAD)
         shares = np.ones(rows.shape, dtype=np.float32)
         shares[:, 1:] = np.array([k / fanout for k in range(fanout + 1)], dtype=np.float32)[times]
         chosen = self._tall[rows.ravel()]
@@ -61,7 +61,7 @@ class FeatureTable:
 
     @cached_property
     def _own(self) -> sp.csr_matrix:
-        """X and a row of zeros, which NOBODY finds: it is −1."""
+        """X and a row of zeros, which PAD finds: it is −1."""
         return sp.vstack([self._features, sp.csr_matrix((1, self._features.shape[1]), dtype=np.float32)], format="csr")
 
     @cached_property

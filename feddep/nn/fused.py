@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from feddep.graph.graph import Graph, closed_mean_adjacency
-from feddep.graph.sampling import NOBODY, SampledTrees
+from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.linear import draw_uniform
@@ -157,7 +157,7 @@ def _nothing(nodes: np.ndarray) -> None:
 def _closed_shares(drawn: np.ndarray) -> np.ndarray:
     """Shares in the mean over {v} ∪ {drawn neighbours} as a set: v's own, then that of each draw; float32, shape (…, 1 + d)."""
     times = (drawn[..., :, None] == drawn[..., None, :]).sum(axis=-1)
-    each = np.where(drawn == NOBODY, 0, 1 / times)
+    each = np.where(drawn == PAD, 0, 1 / times)
     total = 1 + each.sum(axis=-1, keepdims=True)
     return np.concatenate([1 / total, each / total], axis=-1).astype(np.float32)
 

@@ -24,8 +24,8 @@ from feddep.graph.sampling import SampledTrees, sample_trees
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.fused import MendedTable
 from feddep.privacy.ghost_clipping import add_clipped, recorded
+from feddep.training.config import TrainingConfig
 from feddep.training.learner import Learner
-from feddep.training.setting import Setting
 from feddep.utils import seeding
 
 
@@ -63,7 +63,7 @@ class PrivateLearner(Learner):
         self,
         graph: Graph,
         nodes: np.ndarray,
-        setting: Setting,
+        setting: TrainingConfig,
         seed: int,
         name: str,
         device: str = "cpu",

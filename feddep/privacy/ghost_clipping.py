@@ -26,7 +26,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from feddep.graph.sampling import NOBODY, SampledTrees
+from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.fused import FusedLayer, FusedSAGE
 from feddep.nn.sage import SAGEConv
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
@@ -239,10 +239,10 @@ class _DisjointTable:
     def rename(self, trees: SampledTrees) -> SampledTrees:
         """Trees of a batch, shape (B, …), with the new numbers."""
         first = np.arange(len(trees), dtype=np.int64) * self._num_nodes
-        return SampledTrees(np.where(trees.nodes == NOBODY, NOBODY, trees.nodes + first[:, None]), trees.fanouts)
+        return SampledTrees(np.where(trees.nodes == PAD, PAD, trees.nodes + first[:, None]), trees.fanouts)
 
     def _original(self, nodes: np.ndarray) -> np.ndarray:
-        return np.where(nodes == NOBODY, NOBODY, nodes % self._num_nodes)
+        return np.where(nodes == PAD, PAD, nodes % self._num_nodes)
 
     def own(self, nodes: np.ndarray) -> SparseMatrix:
         self.examples = np.maximum(nodes, 0) // self._num_nodes  # a row for nobody is zero in any example

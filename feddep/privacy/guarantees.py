@@ -1,11 +1,11 @@
 """All guarantees of a benchmark's clients in one form: of neighbour sampling, published and exact, and of DP-SGD.
 
-A framework that draws neighbours for its mini-batches has the guarantee of the sampling, with or without noise; DP-SGD adds that
+A method that draws neighbours for its mini-batches has the guarantee of the sampling, with or without noise; DP-SGD adds that
 of its noise.  The two are about different observers: the first about one who sees the drawn neighbours, the second about one who
 sees all weights that a client sends.
 
 Those of DP-SGD for edges are per instance, as they are read off the private graph, and are of the training with its inputs given:
-no framework here has a finite ε for edges (docs/privacy.md).
+no method here has a finite ε for edges (docs/privacy.md).
 """
 
 import math
@@ -20,7 +20,7 @@ from feddep.privacy.accountant import Guarantee, PublishedGuarantee, SamplingPar
 from feddep.privacy.dpsgd_guarantees import DpsgdGuarantee, PoissonSampling, TreeChanges, client_trees, dpsgd_guarantee
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.sampling_guarantees import SamplingGuarantee, sampling_guarantees
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 
 DELTA = 1e-5
 """δ of DP-SGD, and the slack δ' of the composition theorem: below one over the number of edges of every client of the papers."""
@@ -39,7 +39,7 @@ class ClientGuarantee:
         one: the guarantee of one sampling or step; none if there is no ε.
         all: the guarantee of all together.
         times: number of samplings or steps.
-        framework: whose noise it is; empty for sampling, which is that of every framework.
+        method: whose noise it is; empty for sampling, which is that of every method.
         bound: on the edge level, ``trees`` or ``simple``, see :class:`feddep.privacy.dpsgd_guarantees.TreeChanges`; else empty.
         sigma: noise multiplier σ.
         degree: of sampling, the number of neighbours D of that node; of the worst node by the exact guarantee none is named, as
@@ -55,7 +55,7 @@ class ClientGuarantee:
     one: Guarantee | None
     all: Guarantee | None
     times: int
-    framework: str = ""
+    method: str = ""
     bound: str = ""
     sigma: float | None = None
     degree: int | None = None
@@ -64,7 +64,7 @@ class ClientGuarantee:
 
 
 def client_guarantees(
-    graph: Graph, partition: Partition, split: Split, setting: Setting, noises: Mapping[str, float]
+    graph: Graph, partition: Partition, split: Split, setting: TrainingConfig, noises: Mapping[str, float]
 ) -> Iterator[ClientGuarantee]:
     """All guarantees of each client.
 
@@ -73,7 +73,7 @@ def client_guarantees(
         partition: which client holds which node.
         split: whose training nodes count.
         setting: how classifiers are trained.
-        noises: σ of each framework that trains by DP-SGD.
+        noises: σ of each method that trains by DP-SGD.
 
     Raises:
         PrivacyError: if graph, partition and split do not belong together.
@@ -85,9 +85,9 @@ def client_guarantees(
     for client in client_trees(graph, partition, split, setting.layers, setting.fanout) if noises else []:
         sampling = PoissonSampling.of_training(client.training, setting.batch_size, epochs)
         levels = (None, client.worst_edge(sampling.rate), TreeChanges.simple(client.roots, sampling.rate))
-        for framework, sigma in noises.items():
+        for method, sigma in noises.items():
             for edge in levels:
-                yield from _of_noise(client.client, framework, sampling, dpsgd_guarantee(sigma, sampling, DELTA, edge))
+                yield from _of_noise(client.client, method, sampling, dpsgd_guarantee(sigma, sampling, DELTA, edge))
 
 
 def _of_sampling(found: SamplingGuarantee) -> Iterator[ClientGuarantee]:
@@ -104,8 +104,8 @@ def _of_sampling(found: SamplingGuarantee) -> Iterator[ClientGuarantee]:
     yield ClientGuarantee(found.client, "sampling", "median node", "exact", one, composed, times, degree=median)
 
 
-def _of_noise(client: int | None, framework: str, sampling: PoissonSampling, found: DpsgdGuarantee) -> Iterator[ClientGuarantee]:
-    of_noise: dict[str, Any] = {"framework": framework, "bound": found.bound or "", "sigma": found.sigma, "roots": found.roots}
+def _of_noise(client: int | None, method: str, sampling: PoissonSampling, found: DpsgdGuarantee) -> Iterator[ClientGuarantee]:
+    of_noise: dict[str, Any] = {"method": method, "bound": found.bound or "", "sigma": found.sigma, "roots": found.roots}
     for accounting in ("rdp", "pld"):
         one, composed = (Guarantee(getattr(each, accounting), math.log1p(-DELTA)) for each in (found.one_step, found.all_steps))
         yield ClientGuarantee(

@@ -17,7 +17,7 @@ def exact_guarantee(degree: int, fanout: int, times: int = 1, ordered: bool = Fa
     δ = 1 − q^times, where q is the probability of the outputs that both lists can give, under the list that gives them less
     often:
 
-    * n = 0: 0; an empty list gives :data:`~feddep.graph.sampling.NOBODY`, a list of one always this one;
+    * n = 0: 0; an empty list gives :data:`~feddep.graph.sampling.PAD`, a list of one always this one;
     * 0 < n < d, both with replacement: (n/(n+1))^d, that the additional neighbour is not drawn;
     * n = d, with and without replacement: min(1/(d+1), d!/d^d), that each neighbour of the shorter list is drawn once;
     * n > d, both without replacement: 1 − d/(n+1), that the additional neighbour is not drawn.

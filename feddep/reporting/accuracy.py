@@ -9,7 +9,7 @@ from feddep.reporting import published
 from feddep.reporting.frames import CELL, in_paper_order
 
 COLUMNS = [
-    *("dataset", "clients", "framework", "assumes", "setting", "seeds"),
+    *("dataset", "clients", "method", "assumes", "setting", "seeds"),
     *("mean", "std", "last_mean", "last_std", "validation_mean", "client_std"),
     *(f"paper_{paper}_{statistic}" for paper in published.PAPERS for statistic in ("mean", "std")),
     *("rounds", "best_round_mean", "undertrained", "bytes"),
@@ -17,14 +17,14 @@ COLUMNS = [
 
 
 def summarise(runs: pd.DataFrame) -> pd.DataFrame:
-    """Summarise runs over seeds, one row a setting, dataset, framework and number of clients.
+    """Summarise runs over seeds, one row a setting, dataset, method and number of clients.
 
     Args:
         runs: as :func:`feddep.reporting.runs.table` gives them.
 
     Returns:
         The columns :data:`COLUMNS`, rows in the papers' order:
-        assumes: what the framework assumes beyond FedAvg, joined by semicolons;
+        assumes: what the method assumes beyond FedAvg, joined by semicolons;
         mean, std: test accuracy at the round best on validation, and its sample standard deviation over seeds (n − 1 in the
         denominator; NaN for a single seed); last_mean, last_std: the same after the last round;
         client_std: sample standard deviation over all clients' own models and seeds (NaN where clients share one model);
@@ -35,11 +35,11 @@ def summarise(runs: pd.DataFrame) -> pd.DataFrame:
     groups = runs.groupby(list(CELL), sort=False, dropna=False)
     rows = [{**dict(zip(CELL, key, strict=True)), **_over_seeds(group)} for key, group in groups]
     summary = pd.DataFrame(rows).astype({"clients": "Int64"})
-    summary["assumes"] = ["; ".join(registry.find(name).assumes) for name in summary["framework"]]
+    summary["assumes"] = ["; ".join(registry.find(name).assumes) for name in summary["method"]]
     numbers = published.accuracy()
     for paper in published.PAPERS:
         theirs = published.renamed(numbers[numbers["paper"] == paper], paper)
-        summary = summary.merge(theirs, how="left", on=["dataset", "framework", "clients"])
+        summary = summary.merge(theirs, how="left", on=["dataset", "method", "clients"])
     return in_paper_order(summary)[COLUMNS]
 
 

@@ -13,17 +13,17 @@ from feddep.experiment import plan
 from feddep.reporting import markdown as md
 from feddep.reporting import published, runs
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.undertrained import mark, note
 
 DEVIATIONS = 2
 """How many combined standard deviations apart two numbers may be and still agree."""
 COLUMNS = [
-    *("paper", "table", "dataset", "clients", "framework", "setting"),
+    *("paper", "table", "dataset", "clients", "method", "setting"),
     *("published_mean", "published_std", "seeds", "mean", "std", "difference", "combined_std", "agrees", "undertrained"),
 ]
 _NOTES = f"""\
-Each number of the tables of FedDEP and FedSage, as printed, and ours of the same graph, number of clients, framework and option,
+Each number of the tables of FedDEP and FedSage, as printed, and ours of the same graph, number of clients, method and option,
 in the setting of the same name, trained with the seeds of the configuration; at the round that is best on validation nodes.
 
 - *agrees*: the two means are at most {DEVIATIONS} combined standard deviations apart, √(ours² + theirs²), those of single runs.
@@ -55,7 +55,7 @@ def _like(config: Config, line: dict[str, Any]) -> plan.Run | None:
     if variants.base(line["setting"]) not in config["settings"] or line["dataset"] not in config["datasets"]:
         return None
     spelled = {}
-    for part in ("setting", "framework"):
+    for part in ("setting", "method"):
         name, changes = variants.read(line[part])
         (spelled[part],) = variations(config, f"{part}s", {name: changes})
     return plan.Run(dataset=line["dataset"], clients=line["clients"], seed=0, **spelled)
@@ -74,8 +74,8 @@ def compare(config: Config) -> pd.DataFrame:
     """All published numbers beside ours.
 
     Returns:
-        The columns :data:`COLUMNS`, in the papers' order: paper, table, and what the number is of, setting and framework as
-        variants spell them; published_mean and published_std; seeds, mean and std, ours over the seeds, NaN where there is no
+        The columns :data:`COLUMNS`, in the papers' order: paper, table, and what the number is of, setting and method as
+        variants name them; published_mean and published_std; seeds, mean and std, ours over the seeds, NaN where there is no
         such run; difference, ours less theirs; combined_std, the root of the sum of squares of both standard deviations; agrees:
         whether the difference is at most :data:`DEVIATIONS` times that, NA without ours or its standard deviation; undertrained:
         share of our runs.
@@ -106,13 +106,13 @@ def judged(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _in_order(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Papers and tables as they are printed; within a table datasets, frameworks and numbers of clients in the papers' order."""
+    """Papers and tables as they are printed; within a table datasets, methods and numbers of clients in the papers' order."""
     blocks = (in_paper_order(block) for _, block in numbers.groupby(["paper", "table"], sort=False))
     return pd.concat(blocks, ignore_index=True)
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """How many agree, by paper, framework and dataset; every number, a section a paper and table; and why VESPER's are not."""
+    """How many agree, by paper, method and dataset; every number, a section a paper and table; and why VESPER's are not."""
     parts = ["# Every published number beside ours\n", _NOTES, "## How many agree\n"]
     for paper, block in table.groupby("paper", sort=False):
         parts += [f"### {published.PAPERS[str(paper)]}\n", _summary(block)]
@@ -127,13 +127,13 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def _summary(block: pd.DataFrame) -> str:
-    """A line a framework, its options left out, a column a dataset; ``2 of 3``, and how many there are if not all were run."""
-    names = block["framework"].map(variants.base)
+    """A line a method, its options left out, a column a dataset; ``2 of 3``, and how many there are if not all were run."""
+    names = block["method"].map(variants.base)
     datasets = sort_datasets(block["dataset"])
     lines = []
-    for name in sort_frameworks(names):
+    for name in sort_methods(names):
         rows = block[names == name]
-        lines.append([framework_title(name), *(_count(rows[rows["dataset"] == dataset]) for dataset in datasets), _count(rows)])
+        lines.append([method_title(name), *(_count(rows[rows["dataset"] == dataset]) for dataset in datasets), _count(rows)])
     lines.append(["all", *(_count(block[block["dataset"] == dataset]) for dataset in datasets), _count(block)])
     return md.table(["", *map(dataset_title, datasets), "all"], lines)
 
@@ -153,7 +153,7 @@ def _numbers(block: pd.DataFrame) -> str:
         theirs, ours = (md.plus_minus(line[f"{whose}mean"], line[f"{whose}std"]) for whose in ("published_", ""))
         verdict = {True: "yes", False: "no", None: "–"}[line["agrees"]]
         options = line["setting"].partition(",")[2]
-        name = framework_title(line["framework"]) + (f", {options}" if options else "")
+        name = method_title(line["method"]) + (f", {options}" if options else "")
         difference = md.number(line["difference"], "+.4f") or "–"
         numbers = [theirs, (ours or "–") + mark(line["undertrained"]), difference, md.number(line["combined_std"], ".4f")]
         lines.append([dataset_title(line["dataset"]), clients, name, *numbers, verdict])

@@ -1,4 +1,4 @@
-"""Does a framework differ from another by more than chance?  Paired by seed, corrected for the number of questions asked."""
+"""Does a method differ from another by more than chance?  Paired by seed, corrected for the number of questions asked."""
 
 import numpy as np
 import pandas as pd
@@ -11,16 +11,16 @@ MIN_SEEDS = 3
 """Fewer pairs leave at most one degree of freedom, and a test that says nothing."""
 PLACE = ["setting", "dataset", "clients"]
 COLUMNS = [
-    *("dataset", "clients", "framework", "setting", "reference"),
+    *("dataset", "clients", "method", "setting", "reference"),
     *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm", "undertrained"),
 ]
 
 
 def against_reference(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Compare each framework with FedAvg on the same partition, split and seed.
+    """Compare each method with FedAvg on the same partition, split and seed.
 
     Both runs of a pair share everything that the seed decides, so the test is the paired t-test on the differences.
-    A framework that sees the whole graph is compared with FedAvg at each number of clients.
+    A method that sees the whole graph is compared with FedAvg at each number of clients.
     Seeds redraw the split and the partition of one and the same graph: the differences are not fully independent, and the
     intervals are somewhat too narrow for a statement about other graphs.
 
@@ -29,18 +29,18 @@ def against_reference(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame
         summary: as :func:`feddep.reporting.accuracy.summarise` gives it; says the order of rows.
 
     Returns:
-        The columns :data:`COLUMNS`; differences are framework − FedAvg in test accuracy at the round best on validation.
+        The columns :data:`COLUMNS`; differences are method − FedAvg in test accuracy at the round best on validation.
         low, high: 95 % confidence interval of the mean difference; p: two-sided; p_holm: after Holm's correction over all
         tests of the setting's table.  All four are NaN with fewer than :data:`MIN_SEEDS` pairs or if all differences are equal.
         undertrained: share of the runs of these pairs, FedAvg's included (:mod:`feddep.reporting.undertrained`).
     """
-    reference = runs[runs["framework"] == REFERENCE]
+    reference = runs[runs["method"] == REFERENCE]
     rows = []
-    for row in records(summary[summary["framework"] != REFERENCE]):
+    for row in records(summary[summary["method"] != REFERENCE]):
         ours = runs
-        for key in ("setting", "dataset", "framework", *(["clients"] if row["clients"] is not None else [])):
+        for key in ("setting", "dataset", "method", *(["clients"] if row["clients"] is not None else [])):
             ours = ours[ours[key] == row[key]]
-        identity = {**{key: row[key] for key in ("dataset", "framework", "setting")}, "reference": REFERENCE}
+        identity = {**{key: row[key] for key in ("dataset", "method", "setting")}, "reference": REFERENCE}
         for clients, pairs in paired(ours, reference).groupby("clients"):
             test = paired_t_test(pairs["difference"].to_numpy())
             rows.append({**identity, "clients": clients, **test, "undertrained": pairs["undertrained"].mean()})
@@ -50,14 +50,14 @@ def against_reference(runs: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame
 
 
 def paired(ours: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy of one framework less that of another, wherever both have a run.
+    """Test accuracy of one method less that of another, wherever both have a run.
 
     Args:
         ours, reference: setting, dataset, clients, seed, best and undertrained of runs, at most one a setting, dataset, clients
             and seed.
 
     Returns:
-        setting, dataset, clients, seed, difference, and undertrained: which share of the pair is.  A framework that sees the
+        setting, dataset, clients, seed, difference, and undertrained: which share of the pair is.  A method that sees the
         whole graph is paired with the other at each number of clients.
     """
     shared = ["setting", "dataset", "seed"]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from feddep.reporting.labels import framework_title, sort_frameworks
+from feddep.reporting.labels import method_title, sort_methods
 from feddep.reporting.undertrained import MARK, mostly
 
 _STYLE: Any = {
@@ -114,7 +114,7 @@ def undertrained_sample(points: Iterable[Mapping[str, Any]]) -> list[Line2D]:
 
 
 def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """A colour and dash of its own for each framework or spelled variant; a row of the papers has the same in every figure."""
+    """A colour and dash of its own for each method or spelled variant; a row of the papers has the same in every figure."""
     further = [name for name in names if name not in _LINES]
     count = len(_FURTHER_COLOURS)
     return _LINES | {name: (_FURTHER_COLOURS[k % count], DASHES[k // count % len(DASHES)]) for k, name in enumerate(further)}
@@ -219,27 +219,27 @@ def heat_map(ax: Axes, values: np.ndarray, colours: str, limits: tuple[float, fl
     ax.spines[:].set_visible(False)
 
 
-def course(ax: Axes, shown: pd.DataFrame, quantity: str, styles: Mapping[str, tuple[str, str]]) -> None:
-    """A quantity round by round: a line a framework, with a band around it.
+def history(ax: Axes, shown: pd.DataFrame, quantity: str, styles: Mapping[str, tuple[str, str]]) -> None:
+    """A quantity round by round: a line a method, with a band around it.
 
     Args:
         ax: where to draw.
-        shown: a row a framework and round: framework, round, and the quantity's mean, low and high, such as ``loss_mean``,
+        shown: a row a method and round: method, round, and the quantity's mean, low and high, such as ``loss_mean``,
             ``loss_low`` and ``loss_high``.
         quantity: which one.
-        styles: colour and dash of each framework, see :func:`line_styles`.
+        styles: colour and dash of each method, see :func:`line_styles`.
     """
-    for name in sort_frameworks(shown["framework"]):
-        points, (shade, dash) = shown[shown["framework"] == name], styles[name]
+    for name in sort_methods(shown["method"]):
+        points, (shade, dash) = shown[shown["method"] == name], styles[name]
         ax.plot(points["round"], points[f"{quantity}_mean"], color=shade, linestyle=dash, linewidth=1.3)
         low, high = points[f"{quantity}_low"], points[f"{quantity}_high"]
         ax.fill_between(points["round"], low, high, color=shade, alpha=0.15, linewidth=0)
     ax.margins(x=0.01)
 
 
-def framework_samples(names: Sequence[str], styles: Mapping[str, tuple[str, str]]) -> list[Line2D]:
-    """Entries of a legend for the lines of frameworks."""
-    return [sample(framework_title(name), color=styles[name][0], linestyle=styles[name][1]) for name in names]
+def method_samples(names: Sequence[str], styles: Mapping[str, tuple[str, str]]) -> list[Line2D]:
+    """Entries of a legend for the lines of methods."""
+    return [sample(method_title(name), color=styles[name][0], linestyle=styles[name][1]) for name in names]
 
 
 def svg(figure: Figure) -> str:

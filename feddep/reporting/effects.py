@@ -7,11 +7,11 @@ from scipy.special import gammaln
 from feddep.reporting import markdown as md
 from feddep.reporting.comparisons import MIN_SEEDS
 from feddep.reporting.frames import records
-from feddep.reporting.labels import framework_title
+from feddep.reporting.labels import method_title
 from feddep.reporting.undertrained import mark, note
 
 COLUMNS = [
-    *("setting", "dataset", "clients", "framework", "reference", "seeds"),
+    *("setting", "dataset", "clients", "method", "reference", "seeds"),
     *("mean_difference", "low", "high", "d_z", "g_z", "undertrained"),
 ]
 _NOTES = """\
@@ -44,7 +44,7 @@ def effects(comparisons: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """A section a setting and dataset: a line a framework, a column a number of clients."""
+    """A section a setting and dataset: a line a method, a column a number of clients."""
     body = md.sections(table, _block)
     explained = f"- {note(body)}\n" if note(body) else ""
     return f"# Effect sizes\n\n{_NOTES}{explained}\n{body}"
@@ -53,9 +53,9 @@ def markdown(table: pd.DataFrame) -> str:
 def _block(block: pd.DataFrame) -> str:
     clients = sorted(block["clients"].unique())
     lines = []
-    for framework, rows in block.groupby("framework", sort=False):
+    for method, rows in block.groupby("method", sort=False):
         cells = {row["clients"]: _cell(row) for row in records(rows)}
-        lines.append([framework_title(str(framework)), *(cells.get(m, "") for m in clients)])
+        lines.append([method_title(str(method)), *(cells.get(m, "") for m in clients)])
     return md.table(["", *(f"M={m}" for m in clients)], lines)
 
 

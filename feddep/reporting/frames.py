@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from feddep.reporting.labels import sort_datasets, sort_frameworks
+from feddep.reporting.labels import sort_datasets, sort_methods
 
-CELL = ("setting", "dataset", "framework", "clients")
+CELL = ("setting", "dataset", "method", "clients")
 """What tells the rows of a summary over seeds apart."""
 
 
@@ -17,16 +17,16 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def in_paper_order(summary: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """The rows sorted, settings as they come, datasets, frameworks and numbers of clients in the papers' order; index anew.
+    """The rows sorted, settings as they come, datasets, methods and numbers of clients in the papers' order; index anew.
 
     Args:
-        summary: the table; rows without a framework come before those with one, rows of the whole graph before those of clients.
+        summary: the table; rows without a method come before those with one, rows of the whole graph before those of clients.
         by: which columns to sort by, the first first; rows that are equal in them stay as they are.
     """
     ranks = {
         "setting": lambda column: column.map(list(dict.fromkeys(column)).index),
         "dataset": lambda column: column.map(sort_datasets(column).index),
-        "framework": lambda column: column.map({name: k for k, name in enumerate(sort_frameworks(column.dropna()))}).fillna(-1),
+        "method": lambda column: column.map({name: k for k, name in enumerate(sort_methods(column.dropna()))}).fillna(-1),
         "clients": lambda column: column.fillna(0),
     }
     order = pd.DataFrame({name: ranks[name](summary[name]) for name in by})
@@ -39,7 +39,7 @@ def of_place(table: pd.DataFrame, setting: str, dataset: str) -> pd.DataFrame:
 
 
 def beside_clients(table: pd.DataFrame, clients: int | None) -> pd.DataFrame:
-    """The rows of a number of clients, and those of frameworks that see the whole graph; without a number these alone."""
+    """The rows of a number of clients, and those of methods that see the whole graph; without a number these alone."""
     whole = table["clients"].isna()
     return table[whole] if clients is None else table[whole | (table["clients"] == clients).fillna(False)]
 

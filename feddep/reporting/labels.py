@@ -8,7 +8,7 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import registry
 
 DATASETS = ("cora", "citeseer", "pubmed", "msacademic")
-FRAMEWORKS = (
+METHODS = (
     "global",
     "local",
     "locsage_plus",
@@ -29,9 +29,9 @@ def sort_datasets(names: Iterable[str]) -> list[str]:
     return _sorted(names, DATASETS)
 
 
-def sort_frameworks(names: Iterable[str]) -> list[str]:
+def sort_methods(names: Iterable[str]) -> list[str]:
     """Distinct names in the papers' order of rows; variants of one entry, and names that no paper has, as they come."""
-    return _sorted(names, FRAMEWORKS)
+    return _sorted(names, METHODS)
 
 
 def _sorted(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
@@ -45,12 +45,12 @@ def dataset_title(spelled: str) -> str:
     return _with_changes(spelled, REGISTRY[name].title if name in REGISTRY else name)
 
 
-def framework_title(spelled: str) -> str:
+def method_title(spelled: str) -> str:
     """``FedDEP``, or of a variant ``FedDEP, prototypes=3``."""
     return _with_changes(spelled, registry.find(variants.base(spelled)).title)
 
 
-def telling(spelled: Iterable[str]) -> dict[str, str]:
+def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
     """Of each name what tells it from the others: without the changes that all variants of its entry share."""
     changes = {name: variants.read(name)[1].items() for name in spelled}
 
@@ -62,7 +62,7 @@ def telling(spelled: Iterable[str]) -> dict[str, str]:
         left_out = shared(name)
         return {key: value for key, value in changes[name] if key not in left_out}
 
-    return {name: variants.spell(variants.base(name), told(name)) for name in changes}
+    return {name: variants.format_name(variants.base(name), told(name)) for name in changes}
 
 
 def _with_changes(spelled: str, title: str) -> str:
@@ -70,5 +70,5 @@ def _with_changes(spelled: str, title: str) -> str:
 
 
 def place_title(dataset: str, clients: int | None) -> str:
-    """``Cora, M=5``, or the dataset alone where the framework sees the whole graph."""
+    """``Cora, M=5``, or the dataset alone where the method sees the whole graph."""
     return dataset_title(dataset) + ("" if clients is None else f", M={clients}")

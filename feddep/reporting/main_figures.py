@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from feddep.reporting import drawing, published, runs
 from feddep.reporting.frames import CELL, beside_clients, client_numbers, records
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.main_table import OURS
 
 SOURCES: dict[str, dict[str, Any]] = {
@@ -50,13 +50,13 @@ def _rows(axes: np.ndarray, table: pd.DataFrame) -> Iterator[tuple[np.ndarray, p
 
 
 def accuracy(summary: pd.DataFrame) -> Figure:
-    """Ours against the papers': a row of panels a dataset, a column a number of clients, a line a framework.
+    """Ours against the papers': a row of panels a dataset, a column a number of clients, a line a method.
 
     Args:
         summary: as :func:`feddep.reporting.accuracy.summarise` gives it; the rows of one setting.
     """
     columns, sources = client_numbers(summary), _sources(summary, "paper_{}_", "mean")
-    of_datasets = summary.groupby("dataset")["framework"].nunique()
+    of_datasets = summary.groupby("dataset")["method"].nunique()
     lines = [int(of_datasets[dataset]) for dataset in sort_datasets(summary["dataset"])]
     size = (1.5 + 2.5 * len(columns), 0.6 + sum(0.42 + 0.2 * count for count in lines))
     with drawing.style():
@@ -65,16 +65,16 @@ def accuracy(summary: pd.DataFrame) -> Figure:
         )
         for line, shown in _rows(axes, summary):
             low, floor, high = _scale(shown)
-            names = sort_frameworks(shown["framework"])
+            names = sort_methods(shown["method"])
             for ax, clients in zip(line, columns, strict=True):
                 _dots(ax, beside_clients(shown, clients), names, floor, sources)
             line[0].set_xlim(low, high)
-            line[0].set_yticks(range(len(names)), [framework_title(name) for name in names])
+            line[0].set_yticks(range(len(names)), [method_title(name) for name in names])
             line[0].set_ylim(len(names) - 0.5, -0.5)
         for ax in axes[-1]:
             ax.set_xlabel(f"test accuracy{_spread(summary, sources)}")
         handles = [drawing.sample(source, **SOURCES[source]) for source in sources]
-        if "fedavg" in set(summary["framework"]):
+        if "fedavg" in set(summary["method"]):
             handles.append(drawing.sample("our FedAvg", color=drawing.INK, linestyle=":", linewidth=1))
         if any(_off_scale(shown) for _, shown in summary.groupby("dataset")):
             handles.append(
@@ -120,8 +120,8 @@ def _scale(rows: pd.DataFrame) -> tuple[float, float, float]:
 def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float, sources: dict[str, str]) -> None:
     offsets = _offsets(sources, 0.25)
     for row in records(rows):
-        y = names.index(row["framework"])
-        if row["framework"] == "fedavg":
+        y = names.index(row["method"])
+        if row["method"] == "fedavg":
             ax.axvline(row["mean"], color=drawing.INK, linestyle=":", linewidth=1, zorder=1)
         found = {source: (row[f"{prefix}mean"], row[f"{prefix}std"]) for source, prefix in sources.items()}
         low = [source for source, (mean, _) in found.items() if mean is not None and mean < floor]
@@ -138,26 +138,26 @@ def _dots(ax: Axes, rows: pd.DataFrame, names: list[str], floor: float, sources:
 
 
 def curves(rounds: pd.DataFrame) -> Figure:
-    """Test accuracy after each round: a row of panels a dataset, a column a number of clients, a line a framework.
+    """Test accuracy after each round: a row of panels a dataset, a column a number of clients, a line a method.
 
     Lines are means over seeds, bands reach from minimum to maximum.
 
     Args:
         rounds: as :func:`feddep.reporting.runs.curves` gives it; the rows of one setting.
     """
-    course, columns = runs.over_seeds(rounds, CELL, ["test"]), client_numbers(rounds)
-    names = sort_frameworks(course["framework"])
-    styles, lines = drawing.line_styles(names), course["dataset"].nunique()
+    history, columns = runs.over_seeds(rounds, CELL, ["test"]), client_numbers(rounds)
+    names = sort_methods(history["method"])
+    styles, lines = drawing.line_styles(names), history["dataset"].nunique()
     with drawing.style():
         size = (1.5 + 2.5 * len(columns), 0.7 + 1.9 * lines)
         figure, axes = drawing.panels(lines, len(columns), size, sharex="all", sharey="row")
-        for line, shown in _rows(axes, course):
+        for line, shown in _rows(axes, history):
             for ax, clients in zip(line, columns, strict=True):
-                drawing.course(ax, beside_clients(shown, clients), "test", styles)
+                drawing.history(ax, beside_clients(shown, clients), "test", styles)
             line[0].set_ylabel("test accuracy")
         for ax in axes[-1]:
             ax.set_xlabel("round")
-        drawing.legend(figure, drawing.framework_samples(names, styles), 6)
+        drawing.legend(figure, drawing.method_samples(names, styles), 6)
     return figure
 
 

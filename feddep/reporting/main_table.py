@@ -1,6 +1,6 @@
-"""The main table: for each framework, dataset and number of clients M our accuracies and the papers', as Markdown and LaTeX.
+"""The main table: for each method, dataset and number of clients M our accuracies and the papers', as Markdown and LaTeX.
 
-The layout is that of the papers' Table 2: datasets side by side, a line a framework and source.
+The layout is that of the papers' Table 2: datasets side by side, a line a method and source.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from feddep.methods import registry
 from feddep.reporting import markdown as md
 from feddep.reporting import published
 from feddep.reporting.frames import records
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.undertrained import MARK, PERCENT, mostly, note
 
 OURS = "ours"
@@ -39,7 +39,7 @@ _NOTES = """\
 """
 
 Place = tuple[str, int | None]
-"""A dataset and a number of clients; None where the framework sees the whole graph."""
+"""A dataset and a number of clients; None where the method sees the whole graph."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Cell:
     """One number: mean and standard deviation over repetitions (None if there was but one).
 
     Attributes:
-        top: among the two best of ours at this place, frameworks that see the whole graph and oracles left aside.
+        top: among the two best of ours at this place, methods that see the whole graph and oracles left aside.
         significant: differs from FedAvg, paired over seeds, Holm-corrected p below :data:`SIGNIFICANT`.
         undertrained: most of its runs are (:mod:`feddep.reporting.undertrained`).
         printed: a paper's number, whose standard deviation has no more digits than the paper gives.
@@ -70,10 +70,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """The numbers of one framework.
+    """The numbers of one method.
 
     Attributes:
-        title: the framework's name.
+        title: the method's name.
         whole: whether it sees the whole graph, whatever the number of clients.
         cells: by place the numbers there: ours by selection (a key of :data:`SELECTIONS`), the papers' by their titles.
     """
@@ -89,7 +89,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a printed table: the numbers of a framework from one source, in the columns of some datasets."""
+    """A line of a printed table: the numbers of a method from one source, in the columns of some datasets."""
 
     title: str
     source: str
@@ -104,7 +104,7 @@ class Line:
 
 @dataclass(frozen=True)
 class MainTable:
-    """One setting's main table: its columns, datasets first, and its rows, frameworks in the papers' order."""
+    """One setting's main table: its columns, datasets first, and its rows, methods in the papers' order."""
 
     setting: str
     datasets: list[str]
@@ -117,7 +117,7 @@ class MainTable:
         return max(1, len(self.clients))
 
     def places(self, row: Row, dataset: str) -> list[Place]:
-        """The places of a row in the columns of a dataset: one for each M, or one for a framework that sees the whole graph."""
+        """The places of a row in the columns of a dataset: one for each M, or one for a method that sees the whole graph."""
         return [(dataset, None)] if row.whole else [(dataset, clients) for clients in self.clients]
 
     def blocks(self) -> list[list[str]]:
@@ -154,11 +154,11 @@ def _main_table(setting: str, summary: pd.DataFrame, comparisons: pd.DataFrame) 
     top = {"best": _top_two(summary, "mean"), "last": _top_two(summary, "last_mean")}
     significant = _significant(comparisons)
     rows = []
-    for framework in sort_frameworks(summary["framework"]):
+    for method in sort_methods(summary["method"]):
         cells: dict[Place, dict[str, Cell]] = {}
-        for line in records(summary[summary["framework"] == framework]):
+        for line in records(summary[summary["method"] == method]):
             place = line["dataset"], line["clients"]
-            at, late = (framework, *place), mostly(line["undertrained"])
+            at, late = (method, *place), mostly(line["undertrained"])
             cells[place] = {
                 "best": Cell(line["mean"], line["std"], at in top["best"], at in significant, late),
                 "last": Cell(line["last_mean"], line["last_std"], at in top["last"], undertrained=late),
@@ -168,14 +168,14 @@ def _main_table(setting: str, summary: pd.DataFrame, comparisons: pd.DataFrame) 
                     if line[f"paper_{paper}_mean"] is not None
                 },
             }
-        rows.append(Row(framework_title(framework), all(clients is None for _, clients in cells), cells))
+        rows.append(Row(method_title(method), all(clients is None for _, clients in cells), cells))
     clients = sorted(int(number) for number in summary["clients"].dropna().unique())
     return MainTable(setting, sort_datasets(summary["dataset"]), clients, rows)
 
 
 def _top_two(summary: pd.DataFrame, mean: str) -> set[tuple[str, str, int]]:
-    """(framework, dataset, clients) of the two best at each place with more than two frameworks; ties make it more."""
-    oracles = [registry.ORACLE in registry.find(name).assumes for name in summary["framework"]]
+    """(method, dataset, clients) of the two best at each place with more than two methods; ties make it more."""
+    oracles = [registry.ORACLE in registry.find(name).assumes for name in summary["method"]]
     federated = summary[summary["clients"].notna() & ~np.array(oracles)]
     by_place = federated.groupby(["dataset", "clients"])[mean]
     second = by_place.transform(lambda means: means.nlargest(2).min())
@@ -187,14 +187,14 @@ def _significant(comparisons: pd.DataFrame) -> set[tuple[str, str, int]]:
 
 
 def _places(rows: pd.DataFrame) -> set[tuple[str, str, int]]:
-    return {(line["framework"], line["dataset"], line["clients"]) for line in records(rows)}
+    return {(line["method"], line["dataset"], line["clients"]) for line in records(rows)}
 
 
 def markdown(tables: Sequence[MainTable]) -> str:
     """The main tables under both selections."""
     parts = ["# Node classification accuracy\n", _NOTES]
     for table in tables:
-        parts.append(f"## Setting {table.setting}\n")
+        parts.append(f"## TrainingConfig {table.setting}\n")
         for selection, title in (("best", "Main table"), ("last", "The other choice of the round")):
             parts.append(f"### {title}: {SELECTIONS[selection]}\n")
             parts += [_markdown_block(table, datasets, selection) for datasets in table.blocks()]
@@ -208,7 +208,7 @@ def _markdown_block(table: MainTable, datasets: list[str], selection: str) -> st
     header = ["", "", *(dataset_title(dataset) + column for dataset in datasets for column in columns)]
     lines = []
     for line in table.lines(datasets, selection):
-        # A framework that sees the whole graph stands in the first column of each dataset.
+        # A method that sees the whole graph stands in the first column of each dataset.
         empty = [""] * (table.span - 1 if line.whole else 0)
         cells = chain.from_iterable([_markdown_cell(cell), *empty] for cell in line.cells)
         lines.append([line.title if line.ours else "", line.source, *cells])
@@ -258,7 +258,7 @@ def _latex_block(table: MainTable, datasets: list[str], selection: str) -> str:
     rows = [["", "", *(spanning(escape(dataset_title(dataset))) for dataset in datasets)]]
     rules = "".join(f"\\cmidrule(lr){{{3 + span * k}-{2 + span * (k + 1)}}}" for k in range(len(datasets)))
     if table.clients:
-        rows.append(["Framework", "", *(f"$M={clients}$" for _ in datasets for clients in table.clients)])
+        rows.append(["Method", "", *(f"$M={clients}$" for _ in datasets for clients in table.clients)])
     for line in table.lines(datasets, selection):
         shade: Callable[[str], str] = str if line.ours else _gray
         cells = [shade(_latex_cell(cell)) if cell else "" for cell in line.cells]

@@ -10,18 +10,18 @@ from feddep.methods import registry
 from feddep.reporting import published
 from feddep.reporting.comparisons import REFERENCE
 from feddep.reporting.frames import records
-from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets
+from feddep.reporting.labels import dataset_title, method_title, place_title, sort_datasets
 from feddep.reporting.main_table import SIGNIFICANT
 from feddep.reporting.results import Results
 
 WHOLE = "global"
-"""The framework that stands for what could be reached without clients."""
+"""The method that stands for what could be reached without clients."""
 CLAIMS = {"feddep": "feddep", "fedsage": "fedsage_plus"}
-"""By paper the framework that it proposes."""
+"""By paper the method that it proposes."""
 
 
 def sentences(results: Results) -> list[str]:
-    """One sentence each: what was run, the best framework of each dataset, what is significant, the gap to Global, the papers.
+    """One sentence each: what was run, the best method of each dataset, what is significant, the gap to Global, the papers.
 
     What the results do not allow to say, such as of FedAvg where it was not run, is left out.
     """
@@ -34,7 +34,7 @@ def _size(results: Results) -> str:
     numbers = ", ".join(map(str, sorted(summary["clients"].dropna().unique())))
     seconds = sum(float(one.provenance.get("seconds", 0.0)) for one in results.finished)
     parts = [
-        _counted(summary["framework"].nunique(), "framework"),
+        _counted(summary["method"].nunique(), "method"),
         _counted(summary["dataset"].nunique(), "dataset"),
         *([f"M = {numbers}"] if numbers else []),
         _counted(summary["setting"].nunique(), "setting"),
@@ -48,13 +48,13 @@ def _counted(number: int, what: str) -> str:
 
 
 def _rivals(results: Results) -> pd.DataFrame:
-    """The comparisons of frameworks that could be used in FedAvg's place: neither on the whole graph nor oracles."""
+    """The comparisons of methods that could be used in FedAvg's place: neither on the whole graph nor oracles."""
 
     def usable(name: str) -> bool:
-        framework = registry.find(name)
-        return framework.partitioned and registry.ORACLE not in framework.assumes
+        method = registry.find(name)
+        return method.partitioned and registry.ORACLE not in method.assumes
 
-    return results.comparisons[results.comparisons["framework"].map(usable).astype(bool)]
+    return results.comparisons[results.comparisons["method"].map(usable).astype(bool)]
 
 
 def _best(results: Results) -> Iterator[str]:
@@ -64,11 +64,11 @@ def _best(results: Results) -> Iterator[str]:
     for dataset in sort_datasets(rivals["dataset"]):
         found = []
         for setting, here in rivals[rivals["dataset"] == dataset].groupby("setting", sort=False):
-            means = here.groupby("framework", sort=False)["mean_difference"].mean().dropna()
+            means = here.groupby("method", sort=False)["mean_difference"].mean().dropna()
             if len(means):
                 name = str(means.idxmax())
                 of_setting = f" (setting {setting})" if several else ""
-                found.append(f"{framework_title(name)}, {means[name]:+.4f}{of_setting}")
+                found.append(f"{method_title(name)}, {means[name]:+.4f}{of_setting}")
         if found:
             yield f"{dataset_title(dataset)}: best other than FedAvg, and its mean difference from it: {'; '.join(found)}."
 
@@ -89,7 +89,7 @@ def _significant(results: Results) -> Iterator[str]:
 
 
 def _told(line: dict[str, Any]) -> str:
-    return f"{framework_title(line['framework'])} on {_place(line)}"
+    return f"{method_title(line['method'])} on {_place(line)}"
 
 
 def _place(line: dict[str, Any]) -> str:
@@ -97,7 +97,7 @@ def _place(line: dict[str, Any]) -> str:
 
 
 def _gap(results: Results) -> Iterator[str]:
-    gaps = results.comparisons[results.comparisons["framework"] == WHOLE].dropna(subset="mean_difference")
+    gaps = results.comparisons[results.comparisons["method"] == WHOLE].dropna(subset="mean_difference")
     if len(gaps):
         differences = gaps["mean_difference"]
         widest = records(gaps.loc[[differences.idxmax()]])[0]
@@ -108,7 +108,7 @@ def _gap(results: Results) -> Iterator[str]:
 
 
 def _claims(results: Results) -> Iterator[str]:
-    """What each paper's framework gains over FedAvg, here and in the paper, over cells that both have; in the paper's own setting
+    """What each paper's method gains over FedAvg, here and in the paper, over cells that both have; in the paper's own setting
     if there is one of its name.
     """
     keys = ["setting", "dataset", "clients"]
@@ -117,9 +117,9 @@ def _claims(results: Results) -> Iterator[str]:
         if (own := summary["setting"] == paper).any():
             summary = summary[own]
         means = ["mean", f"paper_{paper}_mean"]
-        ours, reference = (summary[summary["framework"] == each].set_index(keys)[means] for each in (name, REFERENCE))
+        ours, reference = (summary[summary["method"] == each].set_index(keys)[means] for each in (name, REFERENCE))
         gains = (ours - reference).dropna()
         if len(gains):
             here, there = gains.mean()
             cells, title = _counted(len(gains), "cell"), published.PAPERS[paper]
-            yield f"{framework_title(name)} − FedAvg, mean of {cells}: {here:+.4f} here, {there:+.4f} in the {title}."
+            yield f"{method_title(name)} − FedAvg, mean of {cells}: {here:+.4f} here, {there:+.4f} in the {title}."

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from feddep.experiment import plan
 from feddep.reporting import drawing, overview, provenance_summary, published
 from feddep.reporting.frames import records
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets
 from feddep.reporting.main_table import SIGNIFICANT, MainTable
 from feddep.reporting.results import Results
 from feddep.utils.checksum_lists import find_mismatch
@@ -24,10 +24,10 @@ from feddep.utils.errors import DataError
 _LETTERS = "<!-- letters -->"
 """Where the template has the outlines of letters."""
 _ALTERNATIVES = {
-    "accuracy": "Test accuracy of each framework, ours beside the papers'.",
+    "accuracy": "Test accuracy of each method, ours beside the papers'.",
     "curves": "Test accuracy after each round, with the range over seeds.",
     "partitions": "Number of edges between clients, ours beside the papers'.",
-    "ranks": "Average ranks of frameworks over datasets; a bar joins those that cannot be told apart.",
+    "ranks": "Average ranks of methods over datasets; a bar joins those that cannot be told apart.",
 }
 
 
@@ -71,7 +71,7 @@ def html(results: Results, studies: Mapping[str, Path] | None = None) -> str:
 
 def _alternative(name: str) -> str:
     kind, _, setting = name.partition("_")
-    return _ALTERNATIVES[kind] + (f" Setting {setting}." if setting else "")
+    return _ALTERNATIVES[kind] + (f" TrainingConfig {setting}." if setting else "")
 
 
 def _share_letters(page: str) -> str:
@@ -124,11 +124,8 @@ def _study(name: str, folder: Path) -> dict[str, Any]:
 
 
 def _titled(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows with datasets and frameworks called as they are shown."""
-    return [
-        {**row, "dataset": dataset_title(row["dataset"]), "framework": framework_title(row["framework"])}
-        for row in records(table)
-    ]
+    """Rows with datasets and methods called as they are shown."""
+    return [{**row, "dataset": dataset_title(row["dataset"]), "method": method_title(row["method"])} for row in records(table)]
 
 
 def _table(table: MainTable, dataset: str) -> dict[str, Any]:
@@ -138,7 +135,7 @@ def _table(table: MainTable, dataset: str) -> dict[str, Any]:
         places = table.places(row, dataset)
         if any(place in row.cells for place in places):
             cells = [{**row.cells.get(place, {}), "papers": row.papers(place)} for place in places]
-            rows.append({"framework": row.title, "whole": row.whole, "cells": cells})
+            rows.append({"method": row.title, "whole": row.whole, "cells": cells})
     return {"dataset": dataset_title(dataset), "setting": table.setting, "clients": table.clients, "rows": rows}
 
 

@@ -76,12 +76,12 @@ def shown_keys(config: Config) -> dict[Path, str]:
 
 def _shown(config: Config, runs: Iterable[plan.Run], shown: Mapping[str, Any]) -> str:
     runs = list(runs)
-    frameworks = (registry.find(name) for name in {variants.base(run.framework) for run in runs})
+    methods = (registry.find(name) for name in {variants.base(run.method) for run in runs})
     return keys.digest(
         {
             **shown,
             "runs": {run.path: keys.run_key(config, run) for run in runs},
-            "frameworks": {each.name: [each.title, each.assumes] for each in frameworks},
+            "methods": {each.name: [each.title, each.assumes] for each in methods},
         }
     )
 

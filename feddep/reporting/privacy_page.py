@@ -9,9 +9,9 @@ import pandas as pd
 from feddep.privacy.accountant import Guarantee
 from feddep.privacy.formatting import format_delta, format_number
 from feddep.privacy.guarantees import DELTA, ClientGuarantee, weakness
-from feddep.reporting.labels import dataset_title, framework_title
+from feddep.reporting.labels import dataset_title, method_title
 from feddep.reporting.markdown import table
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 
 _HEAD = f"""\
 # What neighbour sampling and DP-SGD guarantee
@@ -41,7 +41,7 @@ _NOISE = """\
   as the edge can change its tree; *simple*, for comparison, whenever it is sampled.
 - The ε of edges are *per instance*: k and the chances of a change are read off the private graph. They are no guarantee, and are
   private themselves. One for every graph takes a public bound on degrees: `python -m feddep dpsgd --degree`, for nodes, too.
-- They are of the noised training alone. *as a framework*: FedDEP w/o NFDP trains on embeddings, and FedGNN shares some, that are
+- They are of the noised training alone. *as a method*: FedDEP w/o NFDP trains on embeddings, and FedGNN shares some, that are
   computed from the same edges without noise, so that no finite ε holds for an edge.
 - The clipping norm was chosen by accuracy on the clients' private validation nodes, which no ε here accounts for.
 - *one*: a single step, which is how FedDEP quotes the ε of a single sampling beside σ; *all*: the T steps of the training.
@@ -66,7 +66,7 @@ class Case:
     name: str
     dataset: str
     clients: int
-    setting: Setting
+    setting: TrainingConfig
     guarantees: Sequence[ClientGuarantee]
 
 
@@ -96,7 +96,7 @@ def _columns(guarantee: Guarantee | None, suffix: str) -> dict[str, float]:
 
 
 def markdown(cases: Sequence[Case], seed: int) -> str:
-    """The worst over the clients: of sampling, and of DP-SGD where a framework trains by it."""
+    """The worst over the clients: of sampling, and of DP-SGD where a method trains by it."""
     parts = [_HEAD.format(seed=seed)]
     for name in dict.fromkeys(case.name for case in cases):
         here = [case for case in cases if case.name == name]
@@ -126,19 +126,19 @@ def _sampling(cases: Sequence[Case]) -> str:
 
 def _noise(cases: Sequence[Case]) -> str:
     of_level = ["one, RDP", "PLD", "all, RDP", "PLD"]
-    header = ["dataset", "M", "framework", "σ", "q", "T", "k"]
+    header = ["dataset", "M", "method", "σ", "q", "T", "k"]
     for level in ("example", "edge"):
         header += [f"{level}: {of_level[0]}", *of_level[1:]]
-    header += ["simple: all, PLD", "edge, as a framework"]
+    header += ["simple: all, PLD", "edge, as a method"]
     levels = (("example", ""), ("edge", "trees"))
     columns = [(*level, times, by) for level in levels for times in ("one", "all") for by in ("rdp", "pld")]
     columns.append(("edge", "simple", "all", "pld"))
     lines = []
     for case in cases:
         noisy = [found for found in case.guarantees if found.mechanism == "dpsgd"]
-        for framework in dict.fromkeys(found.framework for found in noisy):
-            own = [found for found in noisy if found.framework == framework]
-            line = [dataset_title(case.dataset), str(case.clients), framework_title(framework), f"{own[0].sigma:g}"]
+        for method in dict.fromkeys(found.method for found in noisy):
+            own = [found for found in noisy if found.method == method]
+            line = [dataset_title(case.dataset), str(case.clients), method_title(method), f"{own[0].sigma:g}"]
             line += [_span([found.rate for found in own], ".3g"), _span([found.times for found in own], "d")]
             line.append(_span([found.roots for found in own], "d"))
             for level, bound, times, accounting in columns:

@@ -26,7 +26,7 @@ def summarise(config: Mapping[str, Any], finished: list[FinishedRun], study: str
 
     Returns:
         configuration: what of it these runs come from: the rows of the main tables, or the study; the settings, datasets and
-        frameworks that the runs have; and all that is no matter of choice;
+        methods that the runs have; and all that is no matter of choice;
         runs: how many; training_seconds: their sum; first, last: when the runs were computed, UTC;
         data: for each dataset the fingerprints of the graphs that were trained on, one if all is well;
         and every other entry of the runs' provenance (git, packages, device, …): its distinct values, each with the number
@@ -51,7 +51,7 @@ def _part(config: Mapping[str, Any], finished: list[FinishedRun], study: str | N
     spelled = {
         "settings": {one.run.setting for one in finished},
         "datasets": {one.run.dataset for one in finished},
-        "frameworks": {one.run.framework for one in finished},
+        "methods": {one.run.method for one in finished},
     }
     used = {section: {variants.base(name) for name in names} for section, names in spelled.items()}
     entries = {section: {name: config[section][name] for name in config[section] if name in used[section]} for section in used}

@@ -22,7 +22,7 @@ def accuracy(table: str = "table2") -> pd.DataFrame:
         table: ``table2`` is the main table of both papers, ``appendix_table2`` that of FedSage's shared NeighGen.
 
     Returns:
-        Columns paper, dataset, clients (NA where the framework sees the whole graph), framework, mean, std.
+        Columns paper, dataset, clients (NA where the method sees the whole graph), method, mean, std.
     """
     numbers = _read("accuracy.csv")
     return numbers[numbers["table"] == table].drop(columns="table").reset_index(drop=True)
@@ -32,16 +32,16 @@ def every_accuracy() -> pd.DataFrame:
     """All test accuracies of FedDEP's and FedSage's tables, in [0, 1], each with the run that it is of.
 
     Returns:
-        Columns paper, table (``table2``, ``table3``, ``appendix_table2`` …), dataset, clients (NA where the framework sees the
-        whole graph), setting and framework, as variants spell them (:mod:`feddep.config.variants`), mean, std.  A paper's
+        Columns paper, table (``table2``, ``table3``, ``appendix_table2`` …), dataset, clients (NA where the method sees the
+        whole graph), setting and method, as variants name them (:mod:`feddep.config.variants`), mean, std.  A paper's
         training is the setting of its name.
     """
     numbers = _read("accuracy.csv")
     table, _, change = (numbers["table"].str.partition(":")[part] for part in range(3))
     setting = numbers["paper"].where(change == "", numbers["paper"] + "," + change)
-    framework = numbers["framework"].str.replace(r"_c(\d+)$", r",prototypes=\1", regex=True)
-    columns = ["paper", "table", "dataset", "clients", "setting", "framework", "mean", "std"]
-    return numbers.assign(table=table, setting=setting, framework=framework)[columns]
+    method = numbers["method"].str.replace(r"_c(\d+)$", r",prototypes=\1", regex=True)
+    columns = ["paper", "table", "dataset", "clients", "setting", "method", "mean", "std"]
+    return numbers.assign(table=table, setting=setting, method=method)[columns]
 
 
 def renamed(numbers: pd.DataFrame, paper: str) -> pd.DataFrame:
@@ -58,21 +58,21 @@ def sweep(option: str, part: str) -> pd.DataFrame:
 
     Args:
         option: name of the option.
-        part: whose option it is, ``framework`` or ``setting``.
+        part: whose option it is, ``method`` or ``setting``.
 
     Returns:
-        Columns paper, dataset, clients, framework, value (NA for a framework that has no such option), mean, std.  No row where
+        Columns paper, dataset, clients, method, value (NA for a method that has no such option), mean, std.  No row where
         no paper has such a table.
     """
     numbers = _read("accuracy.csv")
-    if (option, part) == ("prototypes", "framework"):
+    if (option, part) == ("prototypes", "method"):
         numbers = numbers[numbers["table"] == "table3"].copy()
-        numbers[["framework", "value"]] = numbers["framework"].str.extract(r"^(.+?)(?:_c(\d+))?$")
+        numbers[["method", "value"]] = numbers["method"].str.extract(r"^(.+?)(?:_c(\d+))?$")
     else:
         value = numbers["table"].str.extract(rf"^appendix_table\d:{option}=(\d+)$", expand=False)
         numbers = numbers.assign(value=value)[value.notna() & (part == "setting")]
     numbers["value"] = pd.to_numeric(numbers["value"]).astype("Int64")
-    return numbers[["paper", "dataset", "clients", "framework", "value", "mean", "std"]].reset_index(drop=True)
+    return numbers[["paper", "dataset", "clients", "method", "value", "mean", "std"]].reset_index(drop=True)
 
 
 def feature_distances() -> pd.DataFrame:
@@ -106,16 +106,16 @@ def vesper() -> pd.DataFrame:
     """Test accuracies of VESPER's Table 3, in [0, 1]; of its Finance graph they are areas under the ROC curve.
 
     Returns:
-        Columns dataset, framework, decoder (``concat`` or ``gru``; NA where the paper names none), epsilon (∞ without privacy),
+        Columns dataset, method, decoder (``concat`` or ``gru``; NA where the paper names none), epsilon (∞ without privacy),
         mean, std.
     """
     numbers = _read("vesper.csv")
-    names = numbers["framework"].str.extract(r"^(?P<framework>.+?)(?:_(?P<decoder>concat|gru))?$")
-    without_noise = names["framework"].isin(["mlp", "gin", "gcn"])
+    names = numbers["method"].str.extract(r"^(?P<method>.+?)(?:_(?P<decoder>concat|gru))?$")
+    without_noise = names["method"].isin(["mlp", "gin", "gcn"])
     return pd.DataFrame(
         {
             "dataset": numbers["dataset"].str.replace("-", "_"),
-            "framework": names["framework"].mask(without_noise, "vertical_" + names["framework"]),
+            "method": names["method"].mask(without_noise, "vertical_" + names["method"]),
             "decoder": names["decoder"],
             "epsilon": numbers["epsilon"].astype(float),
             "mean": numbers["mean_percent"] / 100,

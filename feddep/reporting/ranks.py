@@ -1,8 +1,8 @@
-"""Average ranks of frameworks over datasets, with Friedman's test and Nemenyi's critical difference.
+"""Average ranks of methods over datasets, with Friedman's test and Nemenyi's critical difference.
 
 After Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7, 2006.  The tests suppose independent
 observations, and he asks for one value a dataset: what is measured on one dataset with other numbers of clients or seeds shares
-its nodes and edges.  So a framework's value on a dataset is its mean over both.
+its nodes and edges.  So a method's value on a dataset is its mean over both.
 """
 
 import math
@@ -18,18 +18,18 @@ from scipy import stats
 from feddep.methods import registry
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.main_table import SIGNIFICANT
 
 _NOTES = """\
-Ranks of test accuracy at the round that is best on validation nodes, 1 for the best, equals share theirs. Frameworks that see the
+Ranks of test accuracy at the round that is best on validation nodes, 1 for the best, equals share theirs. Methods that see the
 whole graph and oracles are left aside.
 
-- The unit is the dataset, as Demšar (JMLR 7, 2006) asks for: a framework's value is its mean over the numbers of clients M and
+- The unit is the dataset, as Demšar (JMLR 7, 2006) asks for: a method's value is its mean over the numbers of clients M and
   the seeds. Cells that share a dataset share its nodes and edges; as observations they would not be independent, and tests over
   them would find differences too easily. *over cells*: the average rank over all datasets and M, for description only.
 - *p*: Friedman's test, by its χ² approximation and by Iman and Davenport's F, which is the less conservative. Where p of the
-  latter is below 0.05, two frameworks differ if Nemenyi's p is below 0.05, that is if their average ranks are a critical
+  latter is below 0.05, two methods differ if Nemenyi's p is below 0.05, that is if their average ranks are a critical
   difference (CD) apart; otherwise no two are said to differ.
 - With few datasets these tests can tell only what is far apart: not to differ does not mean to be equal.
 """
@@ -42,14 +42,14 @@ class Ranking:
 
     Attributes:
         setting: its name.
-        ranks: rank of each framework (columns, the best first) on each dataset (rows).
-        over_cells: average rank over datasets and numbers of clients, by framework.
+        ranks: rank of each method (columns, the best first) on each dataset (rows).
+        over_cells: average rank over datasets and numbers of clients, by method.
         cells: how many of these there are.
-        chi2, p: Friedman's statistic, chi-squared with k − 1 degrees of freedom, and its p; NaN with fewer than three frameworks
+        chi2, p: Friedman's statistic, chi-squared with k − 1 degrees of freedom, and its p; NaN with fewer than three methods
             or two datasets, or if all are equal everywhere.
         f_p: p of Iman and Davenport's F, with k − 1 and (k − 1)(N − 1) degrees of freedom.
         critical_difference: Nemenyi's, at :data:`feddep.reporting.main_table.SIGNIFICANT`; NaN likewise.
-        pairs: Nemenyi's p of each pair of frameworks; 1 for all if ``f_p`` is not significant.
+        pairs: Nemenyi's p of each pair of methods; 1 for all if ``f_p`` is not significant.
     """
 
     setting: str
@@ -64,12 +64,12 @@ class Ranking:
 
     @property
     def average(self) -> pd.Series:
-        """Average rank over the datasets, by framework."""
+        """Average rank over the datasets, by method."""
         return self.ranks.mean()
 
 
 def rank(summary: pd.DataFrame) -> list[Ranking]:
-    """Rank the frameworks of each setting, over the datasets and numbers of clients that all of them have.
+    """Rank the methods of each setting, over the datasets and numbers of clients that all of them have.
 
     Args:
         summary: as :func:`feddep.reporting.accuracy.summarise` gives it.
@@ -78,8 +78,8 @@ def rank(summary: pd.DataFrame) -> list[Ranking]:
 
 
 def _rank(setting: str, summary: pd.DataFrame) -> Ranking:
-    rivals = summary[summary["clients"].notna() & summary["framework"].map(_is_rival)]
-    cells = rivals.pivot(index=["dataset", "clients"], columns="framework", values="mean")[sort_frameworks(rivals["framework"])]
+    rivals = summary[summary["clients"].notna() & summary["method"].map(_is_rival)]
+    cells = rivals.pivot(index=["dataset", "clients"], columns="method", values="mean")[sort_methods(rivals["method"])]
     # Accuracies are shares of a few thousand nodes: what differs by less is the same, summed up in another order.
     cells = cells.dropna().astype(float).round(12)
     cells = cells.iloc[:, : cells.shape[1] if len(cells) else 0]  # with nothing in common there is nothing to rank
@@ -113,10 +113,10 @@ def _tests(values: pd.DataFrame) -> tuple[float, float, float, float, pd.DataFra
 
 
 def table(rankings: list[Ranking]) -> pd.DataFrame:
-    """A row a setting and framework, the best first.
+    """A row a setting and method, the best first.
 
     Returns:
-        setting, framework, average_rank; datasets, their number; cells, their number, and cells_rank, the average rank over
+        setting, method, average_rank; datasets, their number; cells, their number, and cells_rank, the average rank over
         them; friedman_chi2, friedman_p, iman_davenport_p and critical_difference as in :class:`Ranking`, the same in all rows of
         a setting; and the rank on each dataset, such as ``rank_cora``, empty where a setting does not have it.
     """
@@ -127,15 +127,15 @@ def table(rankings: list[Ranking]) -> pd.DataFrame:
         for name in map(str, one.ranks.columns):
             counts = {"datasets": len(one.ranks), "cells": one.cells, "cells_rank": one.over_cells[name]}
             by_dataset = {f"rank_{dataset}": value for dataset, value in one.ranks[name].items()}
-            names = {"setting": one.setting, "framework": name, "average_rank": one.average[name]}
+            names = {"setting": one.setting, "method": name, "average_rank": one.average[name]}
             rows.append({**names, **counts, **tests, **by_dataset})
-    columns = ["setting", "framework", "average_rank", "datasets", "cells", "cells_rank"]
+    columns = ["setting", "method", "average_rank", "datasets", "cells", "cells_rank"]
     columns += ["friedman_chi2", "friedman_p", "iman_davenport_p", "critical_difference"]
     return pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, *(column for row in rows for column in row)])))
 
 
 def markdown(rankings: list[Ranking]) -> str:
-    """A section a setting: the tests in words, and a line a framework."""
+    """A section a setting: the tests in words, and a line a method."""
     return "\n".join(["# Average ranks\n", _NOTES, *map(_section, rankings)])
 
 
@@ -144,7 +144,7 @@ def _section(one: Ranking) -> str:
     averages = one.average
     lines = [
         [
-            framework_title(name),
+            method_title(name),
             f"{averages[name]:.2f}",
             *(f"{rank:g}" for rank in one.ranks[name]),
             f"{one.over_cells[name]:.2f}",
@@ -152,7 +152,7 @@ def _section(one: Ranking) -> str:
         for name in one.ranks.columns
     ]
     header = ["", "average rank", *datasets, "over cells"]
-    return f"## Setting {one.setting}\n\n{_words(one)}\n\n{md.table(header, lines)}"
+    return f"## TrainingConfig {one.setting}\n\n{_words(one)}\n\n{md.table(header, lines)}"
 
 
 def _datasets(n: int) -> str:
@@ -161,12 +161,12 @@ def _datasets(n: int) -> str:
 
 def _words(one: Ranking) -> str:
     n, k = one.ranks.shape
-    said = f"{k} frameworks, {_datasets(n)}, {one.cells} cells."
+    said = f"{k} methods, {_datasets(n)}, {one.cells} cells."
     if math.isnan(one.p):
-        return f"{said} No test: it needs three frameworks and two datasets, on which not all are equal."
+        return f"{said} No test: it needs three methods and two datasets, on which not all are equal."
     said += f" Friedman: χ² = {one.chi2:.2f}, p = {one.p:.3g}; Iman and Davenport: p = {one.f_p:.3g}."
     said += f" CD = {one.critical_difference:.2f}."
-    found = [f"{framework_title(a)} and {framework_title(b)} (p = {p:.3g})" for a, b, p in _different(one)]
+    found = [f"{method_title(a)} and {method_title(b)} (p = {p:.3g})" for a, b, p in _different(one)]
     return f"{said} These differ: {', '.join(found)}." if found else f"{said} No two differ."
 
 
@@ -178,7 +178,7 @@ def _different(one: Ranking) -> list[tuple[str, str, float]]:
 
 def figure(one: Ranking) -> Figure:
     """A critical-difference diagram: average ranks on an axis, a bar below all that do not differ, and above how long a CD is."""
-    names = {name: framework_title(name) for name in one.ranks.columns}
+    names = {name: method_title(name) for name in one.ranks.columns}
     n = len(one.ranks)
     with drawing.style():
         drawn, axes = drawing.panels(1, 1, (7.2, 1.9 + 0.11 * len(names)))

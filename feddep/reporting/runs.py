@@ -42,7 +42,7 @@ def unspecified(one: FinishedRun, error: KeyError) -> DataError:
 
 def identity(run: plan.Run) -> dict[str, Any]:
     """Which run it is, as columns of a table."""
-    return {part: getattr(run, part) for part in ("setting", "dataset", "clients", "framework", "seed")}
+    return {part: getattr(run, part) for part in ("setting", "dataset", "clients", "method", "seed")}
 
 
 def load(config: Config) -> list[FinishedRun]:
@@ -73,7 +73,7 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
     """One row a run.
 
     Returns:
-        setting, dataset, clients (NA where the framework sees the whole graph), framework, seed;
+        setting, dataset, clients (NA where the method sees the whole graph), method, seed;
         best and last: test accuracy at the round best on validation and after the last round;
         validation: validation accuracy at that best round; global_validation: that of the same nodes on the global graph, as it
         is tested, and own: test accuracy where each node is classified by its owner on its own subgraph, NaN if not measured;
@@ -96,7 +96,7 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
                 "rounds": len(result["curve"]["round"]),
                 "best_round": float(np.mean(result["best_round"])),
                 "undertrained": is_undertrained(result["best_round"], len(result["curve"]["round"])),
-                "bytes": sum(int(entry["bytes"]) for entry in result["ledger"]),
+                "bytes": sum(int(entry["bytes"]) for entry in result["communication"]),
             }
         )
     return pd.DataFrame(rows).astype({"clients": "Int64"})
@@ -106,7 +106,7 @@ def curves(finished: list[FinishedRun]) -> pd.DataFrame:
     """One row a run and round.
 
     Returns:
-        setting, dataset, clients, framework, seed, round, loss (training), validation and test (accuracy).
+        setting, dataset, clients, method, seed, round, loss (training), validation and test (accuracy).
     """
     frames = [
         pd.DataFrame({key: one.result["curve"][key] for key in ("round", "loss", "validation", "test")}).assign(**one.identity)

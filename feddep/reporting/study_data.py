@@ -13,12 +13,12 @@ from feddep.config.loading import Config, entry
 from feddep.experiment import plan
 from feddep.reporting import markdown as md
 from feddep.reporting import runs
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets, sort_frameworks
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.runs import FinishedRun
 from feddep.utils.errors import ConfigError
 from feddep.utils.storage import canonical_json
 
-SECTIONS = {"setting": "settings", "dataset": "datasets", "framework": "frameworks"}
+SECTIONS = {"setting": "settings", "dataset": "datasets", "method": "methods"}
 """The parts of a run that may be variants, and where the configuration has their entries."""
 
 
@@ -30,7 +30,7 @@ class Study:
         name: key of the study in the configuration.
         title: heading of its table and figure.
         finished: its runs, in the order of the plan.
-        runs: one row a run, in the same order: setting, dataset and framework as they are spelled, clients, seed; best and
+        runs: one row a run, in the same order: setting, dataset and method as they are spelled, clients, seed; best and
             last (test accuracy), validation, undertrained and bytes as :func:`feddep.reporting.runs.table` gives them;
             trained_rounds; seconds of training the classifier, and seconds_before of all that was made for it; and a column for
             each of ``options``, None where the entry has no such option or the study leaves it as it is.
@@ -51,11 +51,11 @@ class Study:
 
     @property
     def points(self) -> pd.DataFrame:
-        """The runs under their short names: with the options, setting, dataset, clients and framework, they tell runs apart."""
+        """The runs under their short names: with the options, setting, dataset, clients and method, they tell runs apart."""
         return self.runs.assign(**{part: self.runs[part].map(names) for part, names in self.short.items()})
 
     def columns(self, *parts: str) -> list[str]:
-        """The options of these parts of a run: of ``setting``, ``dataset`` or ``framework``."""
+        """The options of these parts of a run: of ``setting``, ``dataset`` or ``method``."""
         return [column for column, part in self.options.items() if part in parts]
 
     def values(self, column: str) -> list[Any]:
@@ -136,7 +136,7 @@ def _value(config: Config, varied: dict[str, dict[str, list[str]]], run: plan.Ru
     spelled: str = getattr(run, part)
     if key not in varied[part][variants.base(spelled)]:
         return None
-    dataset = run.dataset if part == "framework" else None
+    dataset = run.dataset if part == "method" else None
     value = entry(config, SECTIONS[part], spelled, dataset)[key]
     return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
 
@@ -144,17 +144,17 @@ def _value(config: Config, varied: dict[str, dict[str, list[str]]], run: plan.Ru
 def without(spelled: str, keys: Collection[str]) -> str:
     """A spelled name without some of its options."""
     name, changes = variants.read(spelled)
-    return variants.spell(name, {key: value for key, value in changes.items() if key not in keys})
+    return variants.format_name(name, {key: value for key, value in changes.items() if key not in keys})
 
 
-KEYS = ["setting", "dataset", "clients", "framework"]
+KEYS = ["setting", "dataset", "clients", "method"]
 
 
 def summarise(study: Study) -> pd.DataFrame:
     """Summarise a study over seeds, one row a point, in the papers' order.
 
     Returns:
-        setting, dataset, clients, framework and the study's options; and, named as in the main table, seeds; mean and std of
+        setting, dataset, clients, method and the study's options; and, named as in the main table, seeds; mean and std of
         test accuracy at the round best on validation, last_mean and last_std after the last round; validation_mean;
         own_mean, where all runs measured it: test accuracy with each node classified by its owner; undertrained, the share
         of such runs; bytes, seconds and seconds_before, means over seeds.
@@ -178,7 +178,7 @@ def summarise(study: Study) -> pd.DataFrame:
     order = {
         "setting": list(dict.fromkeys(summary["setting"])),
         "dataset": sort_datasets(summary["dataset"]),
-        "framework": sort_frameworks(summary["framework"]),
+        "method": sort_methods(summary["method"]),
         **{column: study.values(column) for column in study.options},
     }
     places = {column: summary[column].map({value: k for k, value in enumerate(values)}) for column, values in order.items()}
@@ -205,6 +205,6 @@ def panel_title(table: pd.DataFrame, setting: str, dataset: str) -> str:
 
 
 def line_name(line: Mapping[str, Any], options: Iterable[str]) -> str:
-    """The framework with the options that it has: ``FedDEP, prototypes=3``."""
+    """The method with the options that it has: ``FedDEP, prototypes=3``."""
     known = [f"{option}={md.value(line[option])}" for option in options if line[option] is not None]
-    return ", ".join([framework_title(line["framework"]), *known])
+    return ", ".join([method_title(line["method"]), *known])

@@ -16,11 +16,11 @@ from feddep.methods.vesper.noise_budget import AGGREGATIONS, delta_of, noise_sca
 from feddep.methods.vesper.promises import promised_epsilon
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
-FRAMEWORKS = tuple(each.name for each in vesper.FRAMEWORKS)
-"""The frameworks of VESPER's paper, in the order of its tables."""
+METHODS = tuple(each.name for each in vesper.METHODS)
+"""The methods of VESPER's paper, in the order of its tables."""
 PAPER = "library"
 """The account that the paper says it ran."""
 _ROUNDING = 1e-9  # as in feddep.graph.split
@@ -33,7 +33,7 @@ class Budget:
     Attributes:
         epsilon: the budget ε that noise was computed from.
         delta: δ of all ε here.
-        theta: the noise scale θ that was used; 0 where a framework that could have noise has none.
+        theta: the noise scale θ that was used; 0 where a method that could have noise has none.
         guarantee: ε of an edge by the account ``corrected``; ∞ where no finite one is proven.
         paper_epsilon: ε by the account ``library``, which is the paper's, whether or not it holds.
     """
@@ -64,21 +64,21 @@ def budget(specification: Mapping[str, Any]) -> Budget:
         specification: of the run, as its result has it (:func:`feddep.experiment.keys.specification`).
 
     Raises:
-        ConfigError: if the framework is none of VESPER's paper, or δ is to be computed from the edges of a synthetic graph.
+        ConfigError: if the method is none of VESPER's paper, or δ is to be computed from the edges of a synthetic graph.
         PrivacyError: if no noise keeps the budget.
         KeyError: if the specification lacks a part.
     """
-    framework, parameters = registry.configured(specification["framework"])
+    method, parameters = registry.configured(specification["method"])
     if not isinstance(parameters, VerticalParameters):
-        raise ConfigError(f"the framework {framework.name} is none of VESPER's paper; a trade-off is of: {', '.join(FRAMEWORKS)}")
+        raise ConfigError(f"the method {method.name} is none of VESPER's paper; a trade-off is of: {', '.join(METHODS)}")
     if not isinstance(parameters, PerturbedParameters):
         return Budget()
     if parameters.epsilon is None and parameters.theta == 0:
         return Budget(theta=0.0, guarantee=math.inf, paper_epsilon=math.inf)
-    dataset, setting = specification["dataset"], Setting(**specification["setting"])
+    dataset, setting = specification["dataset"], TrainingConfig(**specification["setting"])
     n, edges = _sizes(dataset, parameters.delta)
     nodes = training_nodes(n, specification["split"], dataset.get("labelled"))
-    return _budget(nodes, edges, setting, parameters, AGGREGATIONS[framework.name])
+    return _budget(nodes, edges, setting, parameters, AGGREGATIONS[method.name])
 
 
 def _sizes(dataset: Mapping[str, Any], delta: float | None) -> tuple[int, int]:
@@ -93,7 +93,7 @@ def _sizes(dataset: Mapping[str, Any], delta: float | None) -> tuple[int, int]:
 
 
 @functools.cache
-def _budget(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> Budget:
+def _budget(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> Budget:
     """The same from public sizes; kept, as seeds and much that differs between runs change nothing."""
     delta = delta_of(parameters, edges)
     epsilon, theta = parameters.epsilon, noise_for_run(nodes, edges, setting, parameters, aggregation)
@@ -108,7 +108,7 @@ def _budget(nodes: int, edges: int, setting: Setting, parameters: PerturbedParam
     return Budget(known, delta, theta, math.inf if guarantee is None else guarantee, math.nan if paper is None else paper)
 
 
-def noise_for_run(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> float:
+def noise_for_run(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> float:
     """What :func:`feddep.methods.vesper.noise_budget.noise_scale` finds, faster for many budgets by the paper's account."""
     if parameters.epsilon is None or parameters.accountant != PAPER:
         return noise_scale(nodes, edges, setting, parameters, aggregation)
@@ -119,7 +119,7 @@ def noise_for_run(nodes: int, edges: int, setting: Setting, parameters: Perturbe
 class _Shared:
     """The paper's accountant, for a search for a budget's noise, which remembers what it evaluated in other searches.
 
-    Its ε falls as noise grows, and frameworks differ for it only in the unit of noise, √Σ S_l².  A search has to know of each
+    Its ε falls as noise grows, and methods differ for it only in the unit of noise, √Σ S_l².  A search has to know of each
     noise whether it keeps the budget, and that often follows from what is remembered: an ε that is given in its place lies on the
     same side.
 

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--part",
         required=True,
         choices=[*audit_report.PARTS, "report"],
-        help="what to do: find the edges of clients of the framework; bound ε from below; infer properties of clients; "
+        help="what to do: find the edges of clients of the method; bound ε from below; infer properties of clients; "
         "reconstruct features from prototypes; or write the report of all",
     )
     parser.add_argument(
@@ -69,15 +69,15 @@ def main(arguments: argparse.Namespace) -> None:
 
 def _measure(job: jobs.Job, part: str, repetitions: int | None) -> list[dict[str, Any]]:
     """Rows of the table of one part."""
-    framework, parameters = registry.configured(job.specification["framework"])
+    method, parameters = registry.configured(job.specification["method"])
     if part == "membership":
-        rows = membership.measure(framework, job.task, parameters)
-        return [{"framework": framework.name, "rounds": job.task.setting.rounds, **row} for row in rows]
+        rows = membership.measure(method, job.task, parameters)
+        return [{"method": method.name, "rounds": job.task.setting.rounds, **row} for row in rows]
     if part == "canaries":
         return canaries.measure(job.task, parameters, repetitions)
     return {"properties": properties, "reconstruction": reconstruction}[part].measure(job.task, parameters)
 
 
 def _noises(job: jobs.Job) -> dict[str, float]:
-    """σ of the frameworks that train by DP-SGD, in the configuration of the run."""
-    return {name: entry(job.config, "frameworks", name, job.run.dataset)["sigma"] for name in ("fedgnn", "feddep_wo_nfdp")}
+    """σ of the methods that train by DP-SGD, in the configuration of the run."""
+    return {name: entry(job.config, "methods", name, job.run.dataset)["sigma"] for name in ("fedgnn", "feddep_wo_nfdp")}

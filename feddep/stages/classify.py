@@ -1,4 +1,4 @@
-"""Stage ``classify``: one run of one framework, from a graph to accuracies, training curve and bytes sent."""
+"""Stage ``classify``: one run of one method, from a graph to accuracies, training curve and bytes sent."""
 
 import argparse
 import time
@@ -12,7 +12,7 @@ from feddep.stages import job as jobs
 from feddep.training.summary import summary
 from feddep.utils.storage import write_arrays, write_result
 
-HELP = "train and test one framework on one dataset"
+HELP = "train and test one method on one dataset"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,13 +27,13 @@ def main(arguments: argparse.Namespace) -> None:
     job = jobs.read(arguments)
     key, code = keys.run_key(job.config, job.run), run_fingerprint(job.config, job.run)
     flags.check_key(arguments, key)
-    framework, parameters = registry.configured(job.specification["framework"])
+    method, parameters = registry.configured(job.specification["method"])
     start = time.perf_counter()
-    result = framework.run(job.task, parameters)
+    result = method.run(job.task, parameters)
     seconds = time.perf_counter() - start
 
     write_arrays(arguments.model, {name: tensor.numpy() for name, tensor in result.weights().items()}, key)
-    course = [round(second, 2) for second in result.histories[-1].seconds]
-    provenance = {**job.provenance(seconds, code), "seconds_before": job.seconds, "seconds_by_round": course}
+    history = [round(second, 2) for second in result.histories[-1].seconds]
+    provenance = {**job.provenance(seconds, code), "seconds_before": job.seconds, "seconds_by_round": history}
     content = {"specification": job.specification, **summary(result)}
     write_result(arguments.metrics, {"key": key, "result": content, "provenance": provenance})

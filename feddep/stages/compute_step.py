@@ -20,10 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Compute the step, then write its tensors and, beside them, its key, ledger and provenance.
+    """Compute the step, then write its tensors and, beside them, its key, communication and provenance.
 
     Raises:
-        ConfigError: if the framework has no such step.
+        ConfigError: if the method has no such step.
     """
     from feddep.experiment.step_jobs import step_jobs
     from feddep.methods import registry
@@ -36,15 +36,15 @@ def main(arguments: argparse.Namespace) -> None:
     planned = {each.step.stage: each for each in step_jobs(job.config, job.run)}
     if arguments.stage not in planned:
         known = ", ".join(planned) or "none"
-        raise ConfigError(f"--stage is {arguments.stage}; the framework {job.run.framework} has {known}")
+        raise ConfigError(f"--stage is {arguments.stage}; the method {job.run.method} has {known}")
     step = planned[arguments.stage]
     flags.check_key(arguments, step.key)
-    _, parameters = registry.configured(job.specification["framework"])
+    _, parameters = registry.configured(job.specification["method"])
     start = time.perf_counter()
     result = step.step.run(job.task, parameters, job.task.step_results)
     seconds = time.perf_counter() - start
 
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()}
     write_arrays(arguments.output, arrays, step.key)
-    facts = {"key": step.key, "specification": step.specification, "ledger": result.ledger}
+    facts = {"key": step.key, "specification": step.specification, "communication": result.communication}
     write_result(jobs.facts_beside(arguments.output), {**facts, "provenance": job.provenance(seconds)})

@@ -27,7 +27,7 @@ NOTES = (
     "one step: before composition, which is how FedDEP quotes the ε of a single sampling beside σ.",
     "The example level says nothing of edges: an edge is in the trees of many training nodes.",
     "All ε are of the training alone, with its inputs given and its clipping norm public. Nothing is promised of inputs that",
-    "depend on edges without noise, nor of what is sent beside the weights: as frameworks FedDEP w/o NFDP and FedGNN have no",
+    "depend on edges without noise, nor of what is sent beside the weights: as methods FedDEP w/o NFDP and FedGNN have no",
     "finite ε for edges or nodes.",
 )
 GUARANTEE = "A guarantee for every graph of no larger degree, and so many training nodes: --degree has to be public, and kept."

@@ -1,4 +1,4 @@
-"""Command ``estimate``: what the runs of a configuration will take, by study and framework."""
+"""Command ``estimate``: what the runs of a configuration will take, by study and method."""
 
 import argparse
 
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print a row for every framework of the main tables and of each study, and a sentence about all runs, each counted once.
+    """Print a row for every method of the main tables and of each study, and a sentence about all runs, each counted once.
 
     Raises:
         ConfigError: if there is no such study.
@@ -31,14 +31,14 @@ def main(arguments: argparse.Namespace) -> None:
             raise ConfigError(f"--study is {arguments.study!r}; the configuration has {', '.join(config['studies']) or 'none'}")
         parts = {arguments.study: parts[arguments.study]}
     durations = cost_estimate.Durations(config)
-    rows: list[tuple[str, ...]] = [("study", "framework", "runs", "to train", "from records", "core-hours")]
+    rows: list[tuple[str, ...]] = [("study", "method", "runs", "to train", "from records", "core-hours")]
     for part, runs in parts.items():
-        for framework in dict.fromkeys(variants.base(run.framework) for run in runs):
-            chosen = [run for run in runs if variants.base(run.framework) == framework]
+        for method in dict.fromkeys(variants.base(run.method) for run in runs):
+            chosen = [run for run in runs if variants.base(run.method) == method]
             found = cost_estimate.of_runs(config, chosen, durations)
             time = [cost_estimate.hours(found.core_seconds)] if found.core_seconds or not found.unknown else []
             time += ["unknown"] if found.unknown else []
-            rows.append((part, framework, *map(str, (found.runs, found.to_train, found.recorded)), " + ".join(time)))
+            rows.append((part, method, *map(str, (found.runs, found.to_train, found.recorded)), " + ".join(time)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [f"{cell:{'<' if column < 2 else '>'}{widths[column]}}" for column, cell in enumerate(row)]

@@ -58,7 +58,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _differences(outcome: dict[str, Any], simulated: dict[str, Any] | None, key: str) -> list[str]:
-    """What is not as in the simulation: its key, the curves, the round that is best on validation, the ledger."""
+    """What is not as in the simulation: its key, the curves, the round that is best on validation, the communication."""
     if simulated is None:
         return []
     result = simulated["result"]
@@ -67,7 +67,7 @@ def _differences(outcome: dict[str, Any], simulated: dict[str, Any] | None, key:
         "loss": (outcome["curve"]["loss"], result["curve"]["loss"]),
         "validation accuracy": (outcome["curve"]["validation"], result["curve"]["validation"]),
         "best round": (outcome["best_round"], result["best_round"]),
-        "ledger": (outcome["ledger"], result["ledger"]),
+        "communication": (outcome["communication"], result["communication"]),
     }
     return [name for name, (ours, theirs) in pairs.items() if ours != theirs]
 
@@ -92,12 +92,20 @@ def _rounding(
 
 
 def _page(outcome: dict[str, Any], rounds: int) -> str:
-    """Bytes by client: what the ledger counts, and what was on the wire."""
+    """Bytes by client: what the communication counts, and what was on the wire."""
     lines = [f"{rounds} rounds; best validation accuracy {max(outcome['curve']['validation']):.4f}"]
-    lines += ["", "| client | direction | bytes on the ledger | bytes on the wire | ratio |", "|---|---|---:|---:|---:|"]
+    lines += [
+        "",
+        "| client | direction | bytes counted | bytes on the wire | ratio |",
+        "|---|---|---:|---:|---:|",
+    ]
     for row in outcome["wire"]:
         for direction in ("down", "up"):
-            counted = [each for each in outcome["ledger"] if (each["client"], each["direction"]) == (row["client"], direction)]
-            ledger = sum(each["bytes"] for each in counted)
-            lines.append(f"| {row['client']} | {direction} | {ledger} | {row[direction]} | {row[direction] / ledger:.3f} |")
+            counted = [
+                each for each in outcome["communication"] if (each["client"], each["direction"]) == (row["client"], direction)
+            ]
+            communication = sum(each["bytes"] for each in counted)
+            lines.append(
+                f"| {row['client']} | {direction} | {communication} | {row[direction]} | {row[direction] / communication:.3f} |"
+            )
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from feddep.experiment.provenance import environment
 from feddep.experiment.step_jobs import step_jobs
 from feddep.experiment.task_files import load_graph, load_partition, load_split
 from feddep.experiment.tasks import build_task, choose_device
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.stages import flags
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
@@ -27,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser, steps: bool = True) -> None:
     """Add the flags that say which run it is and where its inputs lie, results of its ``steps`` among them."""
     flags.add_config(parser)
     parser.add_argument("--dataset", required=True, help="name of the dataset, or of a variant such as cora,labelled=0.05")
-    parser.add_argument("--framework", required=True, help="name of the framework, or of a variant such as feddep,prototypes=3")
+    parser.add_argument("--method", required=True, help="name of the method, or of a variant such as feddep,prototypes=3")
     parser.add_argument("--setting", required=True, help="name of the training setting, or of a variant such as feddep,rounds=9")
     parser.add_argument("--seed", type=flags.seed, required=True, help="seed of the run")
     parser.add_argument(
-        "--clients", type=flags.count, metavar="M", help="number of clients; none for a framework that sees the whole graph"
+        "--clients", type=flags.count, metavar="M", help="number of clients; none for a method that sees the whole graph"
     )
     parser.add_argument("--graph", type=Path, required=True, metavar="FILE", help="graph to read")
     parser.add_argument("--split", type=Path, required=True, metavar="FILE", help="split to read")
@@ -87,7 +87,7 @@ def read(arguments: argparse.Namespace) -> Job:
         ConfigError: if a GPU is asked for where there is none, or a step is named that the run has not.
     """
     config = flags.config_of(arguments)
-    run = Run(arguments.setting, arguments.dataset, arguments.clients, arguments.framework, arguments.seed)
+    run = Run(arguments.setting, arguments.dataset, arguments.clients, arguments.method, arguments.seed)
     check(run)
     if (run.clients is None) != (arguments.partition is None):
         raise ConfigError("--clients and --partition go together, and one is given without the other")
@@ -115,13 +115,13 @@ def _read_steps(config: Config, run: Run, files: Mapping[str, Path], device: str
     results = {}
     for stage, file in files.items():
         if stage not in planned:
-            raise ConfigError(f"--step names {stage!r}; the framework {run.framework} has {', '.join(planned) or 'none'}")
+            raise ConfigError(f"--step names {stage!r}; the method {run.method} has {', '.join(planned) or 'none'}")
         arrays, facts = read_arrays(file, planned[stage]), read_result(facts_beside(file), planned[stage])
         tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
-        results[stage] = StepResult(tensors, facts["ledger"]), facts["provenance"]["seconds"]
+        results[stage] = StepResult(tensors, facts["communication"]), facts["provenance"]["seconds"]
     return results
 
 
 def facts_beside(file: Path) -> Path:
-    """Where the ledger and the provenance of a step's tensors are."""
+    """Where the communication and the provenance of a step's tensors are."""
     return file.with_suffix(".json")

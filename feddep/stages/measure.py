@@ -38,10 +38,10 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.utils.storage import read_arrays, write_result
 
     job = jobs.read(arguments)
-    framework, parameters = registry.configured(job.specification["framework"])
+    method, parameters = registry.configured(job.specification["method"])
     key, weights = keys.run_key(job.config, job.run), None
     flags.check_key(arguments, key)
     if arguments.model is not None:
         weights = {name: torch.from_numpy(array) for name, array in read_arrays(arguments.model, key).items()}
-    tables = MEASUREMENTS[arguments.measurement].measure(job.run, job.task, framework, parameters, weights)
+    tables = MEASUREMENTS[arguments.measurement].measure(job.run, job.task, method, parameters, weights)
     write_result(arguments.output, {"key": key, "measurement": arguments.measurement, "tables": tables})

@@ -13,7 +13,7 @@ HELP = "move records to new keys after a change that renames options or code, on
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the stage's flags."""
     flags.add_config(parser)
-    parser.add_argument("--renames", type=Path, metavar="FILE", help="what options and frameworks were called before, YAML")
+    parser.add_argument("--renames", type=Path, metavar="FILE", help="what options and methods were called before, YAML")
     parser.add_argument(
         "--share", type=float, default=0.03, help="share of the runs with another key or code to train anew (default: 0.03)"
     )

@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.reporting import files
     from feddep.reporting.labels import sort_datasets
     from feddep.reporting.privacy_page import Case, frame, markdown
-    from feddep.training.setting import Setting
+    from feddep.training.config import TrainingConfig
     from feddep.utils.errors import ConfigError
 
     config = flags.config_of(arguments)
@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> None:
         for clients in config["clients"]:
             partition = load_partition(config, PartitionSpec(dataset, clients, seed), partitions[f"{dataset}/m{clients}"])
             for name in main_tables(config):
-                setting = Setting(**entry(config, "settings", name))
+                setting = TrainingConfig(**entry(config, "settings", name))
                 guarantees = list(client_guarantees(graph, partition, split, setting, noises(config, dataset)))
                 cases.append(Case(name, dataset, clients, setting, guarantees))
 
@@ -70,12 +70,12 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def noises(config: "Config", dataset: str) -> dict[str, float]:
-    """σ of every framework of the configuration that trains its classifiers by DP-SGD."""
+    """σ of every method of the configuration that trains its classifiers by DP-SGD."""
     from feddep.config.loading import entry
 
     noise = {}
-    for name in config["frameworks"]:
-        parameters = entry(config, "frameworks", name)
+    for name in config["methods"]:
+        parameters = entry(config, "methods", name)
         # FedGNN's noise may also be one on whole updates, which is accounted for differently.
         if "sigma" in parameters and parameters.get("noised", "step") == "step":
             sigma = parameters["sigma"]

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of.add_argument("--study", metavar="NAME", help="study that the cell is of, in place of a table")
     parser.add_argument("--setting", help="setting of the cell, or a variant such as feddep,rounds=100")
     parser.add_argument("--dataset", help="its dataset, or a variant")
-    parser.add_argument("--framework", help="its framework, or a variant")
+    parser.add_argument("--method", help="its method, or a variant")
     parser.add_argument("--clients", type=flags.count, metavar="M", help="its number of clients")
     parser.add_argument("--seed", type=flags.seed, help="seed of the draw among the cells that fit (default: another each time)")
     parser.add_argument(
@@ -184,7 +184,7 @@ def _check_table(table: Path, run: "Run", recorded: "Sequence[float]") -> None:
     rows = pd.read_csv(table)
     clients = rows["clients"].isna() if run.clients is None else rows["clients"] == run.clients
     here = rows[clients & (rows["setting"] == run.setting) & (rows["dataset"] == run.dataset)]
-    here = here[here["framework"] == run.framework]
+    here = here[here["method"] == run.method]
     mean = sum(recorded) / len(recorded)
     if len(here) != 1:
         raise DataError(f"{table} has {len(here)} rows of this cell; write the tables again")

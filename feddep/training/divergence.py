@@ -42,16 +42,16 @@ def divergence_named(name: str, task: "Task", remedy: str) -> Iterator[None]:
     """Say of a divergence what diverged, in which of the task's rounds, and what may help.
 
     Args:
-        name: of the framework or step that is run.
+        name: of the method or step that is run.
         task: what it is run on.
         remedy: what may help where the error does not know better.
 
     Raises:
         DivergenceError: where one is raised within.
     """
-    task.begun.clear()
+    task.current_round.clear()
     try:
         yield
     except DivergenceError as error:
-        when = f" in round {task.begun[-1]}" if task.begun else ""
+        when = f" in round {task.current_round[-1]}" if task.current_round else ""
         raise DivergenceError(f"{name} diverged{when}: {error}; {error.remedy or remedy}") from None

@@ -1,4 +1,4 @@
-"""The course of a training: what was measured after each round, and the weights at the best of them."""
+"""The history of a training: what was measured after each round, and the weights at the best of them."""
 
 import time
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class History:
         validation: validation accuracy.
         test: test accuracy.
         global_validation: accuracy of the global graph's validation nodes, classified as its test nodes are; may be empty.
-        own_test: how many test nodes their owners classify right, on their own subgraphs, and of how many; may be empty.
+        local_test: how many test nodes their owners classify right, on their own subgraphs, and of how many; may be empty.
         seconds: time since the history began, measured by the clock.
         best_weights: the model's weights at the best round.
     """
@@ -29,7 +29,7 @@ class History:
     validation: list[float] = field(default_factory=list)
     test: list[float] = field(default_factory=list)
     global_validation: list[float] = field(default_factory=list)
-    own_test: list[tuple[int, int]] = field(default_factory=list)
+    local_test: list[tuple[int, int]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
@@ -41,7 +41,7 @@ class History:
         validation: float,
         test: float,
         global_validation: float | None = None,
-        own_test: tuple[int, int] | None = None,
+        local_test: tuple[int, int] | None = None,
     ) -> None:
         """Append a round: mean training loss (nats a node), accuracies (shares of 1) and, of owners, counts.
 
@@ -56,8 +56,8 @@ class History:
         self.test.append(test)
         if global_validation is not None:
             self.global_validation.append(global_validation)
-        if own_test is not None:
-            self.own_test.append(own_test)
+        if local_test is not None:
+            self.local_test.append(local_test)
         self.seconds.append(time.perf_counter() - self._begun)
 
     @property

@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
 from feddep.nn.feature_table import FeatureTable
+from feddep.training.config import TrainingConfig
 from feddep.training.divergence import check_finite
-from feddep.training.setting import Setting
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
@@ -23,7 +23,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-def new_optimizer(model: nn.Module, setting: Setting) -> torch.optim.Optimizer:
+def new_optimizer(model: nn.Module, setting: TrainingConfig) -> torch.optim.Optimizer:
     """The optimiser that the setting names."""
     return OPTIMIZERS[setting.optimizer](model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
 
@@ -39,14 +39,14 @@ class Learner:
 
     Attributes:
         fanouts: neighbours to draw for a node in each hop, that of the roots first; may change between epochs.
-        penalty: from the model to a number that is added to the loss of each batch, such as FedProx's; none by default.
+        regularizer: from the model to a number that is added to the loss of each batch, such as FedProx's; none by default.
     """
 
     def __init__(
         self,
         graph: Graph | Sequence[Graph],
         nodes: np.ndarray,
-        setting: Setting,
+        setting: TrainingConfig,
         seed: int,
         name: str,
         device: str = "cpu",
@@ -74,7 +74,7 @@ class Learner:
             )
         first = graph if isinstance(graph, Graph) else graph[0]
         self.fanouts = (setting.fanout,) * setting.layers
-        self.penalty: Callable[[Any], torch.Tensor] | None = None
+        self.regularizer: Callable[[Any], torch.Tensor] | None = None
         self._name = name
         self._epochs = 0
         self._graph = graph
@@ -108,7 +108,7 @@ class Learner:
             batch = slice(start, start + batch_size)
             optimizer.zero_grad()
             loss = cross_entropy(model(trees[batch], self._table, self._dropout), labels[batch])
-            (loss if self.penalty is None else loss + self.penalty(model)).backward()
+            (loss if self.regularizer is None else loss + self.regularizer(model)).backward()
             optimizer.step()
             total += loss.detach() * len(trees[batch])
         return self._mean_loss(model, total, size)

@@ -16,27 +16,27 @@ def summary(result: RunResult) -> dict[str, Any]:
         the ``last``; likewise, where they were measured, ``global_validation``, share of the validation nodes that are right on
         the global graph, as it is tested, and ``own``, share of the test nodes that their owners classify right on their own
         subgraphs; ``best_round``, from 1, a list where there are several models; ``clients``, facts and accuracy of each client's
-        own model; ``curve``, lists over the rounds; ``ledger``, what crossed the boundary of the clients.
+        own model; ``curve``, lists over the rounds; ``communication``, what crossed the boundary of the clients.
     """
     histories = result.histories
 
     def mean(values: Sequence[float]) -> float:
         return float(np.mean(values))
 
-    def course(of: str) -> list[float]:
+    def history(of: str) -> list[float]:
         return [mean(values) for values in zip(*(getattr(history, of) for history in histories), strict=True)]
 
     def on_global(rounds: Sequence[int]) -> float:
         return mean([history.global_validation[number - 1] for history, number in zip(histories, rounds, strict=True)])
 
     def own(rounds: Sequence[int]) -> float:
-        counts = [history.own_test[number - 1] for history, number in zip(histories, rounds, strict=True)]
+        counts = [history.local_test[number - 1] for history, number in zip(histories, rounds, strict=True)]
         return sum(right for right, _ in counts) / max(sum(nodes for _, nodes in counts), 1)
 
     best_rounds = [history.best_round for history in histories]
     last_rounds = [len(history.loss) for history in histories]
     measured: dict[str, dict[str, float]] = {}
-    for name, of, values in (("global_validation", on_global, "global_validation"), ("own", own, "own_test")):
+    for name, of, values in (("global_validation", on_global, "global_validation"), ("own", own, "local_test")):
         if all(getattr(history, values) for history in histories):
             measured[name] = {"best": of(best_rounds), "last": of(last_rounds)}
     return {
@@ -50,9 +50,9 @@ def summary(result: RunResult) -> dict[str, Any]:
         ],
         "curve": {
             "round": list(range(1, len(histories[0].loss) + 1)),
-            "loss": course("loss"),
-            "validation": course("validation"),
-            "test": course("test"),
+            "loss": history("loss"),
+            "validation": history("validation"),
+            "test": history("test"),
         },
-        "ledger": result.ledger,
+        "communication": result.communication,
     }

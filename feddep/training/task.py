@@ -1,4 +1,4 @@
-"""What a framework is given, and what it gives back."""
+"""What a method is given, and what it gives back."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.nn.encoders import ENCODERS, Encoder, new_encoder
 from feddep.nn.sage import GraphSAGE
+from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import History
-from feddep.training.setting import Setting
 from feddep.utils import seeding
 from feddep.utils.errors import PartitionError
 from feddep.utils.progress import track
@@ -24,7 +24,7 @@ Part = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
 
 
-class OnGlobalGraph(NamedTuple):
+class GlobalAccuracy(NamedTuple):
     """Accuracy of a classifier on the global graph.
 
     Attributes:
@@ -38,30 +38,30 @@ class OnGlobalGraph(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """A graph, who holds which part of it, and how to train: all that a run is, but for its framework.
+    """A graph, who holds which part of it, and how to train: all that a run is, but for its method.
 
     Attributes:
         name: what the run is called on its progress bar.
         graph: the global graph, features scaled as the configuration says.  Only the experimenter sees it whole.
         split: training, validation and test nodes of the global graph.
-        partition: which client holds which node; none where the framework sees the whole graph.
+        partition: which client holds which node; none where the method sees the whole graph.
         setting: how classifiers are trained.
         seed: the run's seed, from which every random draw follows.
         device: where tensors live, ``cpu`` or ``cuda``.
-        step_results: results of the framework's steps that are at hand, each a
-            :class:`feddep.methods.framework.StepResult`, by stage.
-        begun: the rounds that have begun so far.
+        step_results: results of the method's steps that are at hand, each a
+            :class:`feddep.methods.method.StepResult`, by stage.
+        current_round: the rounds that have current_round so far.
     """
 
     name: str
     graph: Graph
     split: Split
     partition: Partition | None
-    setting: Setting
+    setting: TrainingConfig
     seed: int
     device: str = "cpu"
     step_results: Mapping[str, Any] = field(default_factory=dict)
-    begun: list[int] = field(default_factory=list, repr=False, compare=False)
+    current_round: list[int] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:
@@ -70,7 +70,7 @@ class Task:
         return graph.num_features, setting.hidden_channels, graph.num_classes, setting.layers, setting.dropout
 
     def new_model(self) -> Encoder:
-        """The setting's encoder for this graph with the run's initial weights: the same for every framework and client."""
+        """The setting's encoder for this graph with the run's initial weights: the same for every method and client."""
         return self._drawn(new_encoder(self.setting.encoder, *self.model_sizes))
 
     def new_sage(self) -> GraphSAGE:
@@ -90,10 +90,10 @@ class Task:
         """The experimenter's view: full neighbourhoods on the global graph."""
         return Evaluator(self.graph, self.device, ENCODERS[self.setting.encoder].aggregation)
 
-    def test(self, model: Any, evaluator: Evaluator | None = None) -> OnGlobalGraph:
+    def test(self, model: Any, evaluator: Evaluator | None = None) -> GlobalAccuracy:
         """Accuracies on the global graph, as an ``evaluator`` of it applies the model; by default with full neighbourhoods."""
         test, validation = (evaluator or self.evaluator).correct(model, self.split.test, self.split.val)
-        return OnGlobalGraph(test / len(self.split.test), validation / len(self.split.val))
+        return GlobalAccuracy(test / len(self.split.test), validation / len(self.split.val))
 
     def subgraphs(self) -> list[Part]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node ids.
@@ -118,7 +118,7 @@ class Task:
     def rounds(self) -> Iterator[int]:
         """1 … rounds, with a progress bar."""
         for number in track(range(1, self.setting.rounds + 1), self.name):
-            self.begun.append(number)
+            self.current_round.append(number)
             yield number
 
 
@@ -128,12 +128,12 @@ class RunResult:
 
     Attributes:
         histories: one history a model that was trained: one for a shared model, one a client for local models.
-        ledger: what crossed the clients' boundary (rows of :meth:`feddep.federation.ledger.Ledger.rows`).
+        communication: what crossed the clients' boundary (rows of :meth:`feddep.federation.communication.CommunicationLog.rows`).
         clients: facts on each client to report beside its own model's accuracy; empty for a shared model.
     """
 
     histories: list[History]
-    ledger: list[dict[str, Any]] = field(default_factory=list)
+    communication: list[dict[str, Any]] = field(default_factory=list)
     clients: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
     def weights(self) -> dict[str, Tensor]:

@@ -24,7 +24,7 @@ def flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     tiny = {"synthetic": {"nodes": 180, "communities": 12, "seed": 0}}
     setting = {"rounds": 1, "batch_size": 16, "hidden_channels": 16, "fanout": 3}
     raw = {"device": "cpu", "datasets": {"tiny": tiny}, "clients": [3], "seeds": [0]}
-    raw |= {"settings": {"quick": setting}, "frameworks": {"fedavg": {}}}
+    raw |= {"settings": {"quick": setting}, "methods": {"fedavg": {}}}
     write_json(tmp_path / "config.yaml", raw)  # JSON is YAML
     config = validate(raw)
     run = plan.Run("quick", "tiny", 3, "fedavg", 0)
@@ -36,7 +36,7 @@ def flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     louvain(graph, 3, 0).save(tmp_path / "partition.safetensors", partition_key)
     named = {"config": "config.yaml", "graph": "graph.safetensors", "split": "split.safetensors"}
     files = [text for name, file in named.items() for text in (f"--{name}", str(tmp_path / file))]
-    return ["audit", *files, "--dataset", "tiny", "--framework", "fedavg", "--setting", "quick", "--seed", "0"]
+    return ["audit", *files, "--dataset", "tiny", "--method", "fedavg", "--setting", "quick", "--seed", "0"]
 
 
 def test_a_part_is_a_table_with_its_provenance(flags, tmp_path):
@@ -44,11 +44,11 @@ def test_a_part_is_a_table_with_its_provenance(flags, tmp_path):
     partition = ["--clients", "3", "--partition", str(tmp_path / "partition.safetensors")]
     assert main([*flags, *partition, "--part", "membership", "--output", str(output)]) == 0
     table = pd.read_csv(output)
-    assert table["framework"].tolist() == ["fedavg", "fedavg"]
+    assert table["method"].tolist() == ["fedavg", "fedavg"]
     assert table["leaves"].tolist() == ["model updates", membership.PLACEBO]
     assert 0.5 < table["auc"][0] <= 1
     facts = json.loads(output.with_suffix(".json").read_text())
-    assert facts["specification"]["framework"] == {"name": "fedavg"}
+    assert facts["specification"]["method"] == {"name": "fedavg"}
     assert facts["provenance"]["packages"]["torch"]
 
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_done_is_one_sentence(flags, tmp_path, capsys):
     )
     partition = ["--clients", "3", "--partition", str(tmp_path / "partition.safetensors")]
     assert main([*flags, *partition, "--part", "canaries", "--output", str(output)]) == 1
-    assert "use --framework feddep_wo_nfdp" in capsys.readouterr().err
+    assert "use --method feddep_wo_nfdp" in capsys.readouterr().err
     assert main([*flags, *partition, "--part", "report", "--output", str(tmp_path)]) == 1
     assert "none of the findings is of the part membership" in capsys.readouterr().err
     assert not output.exists()

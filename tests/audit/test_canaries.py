@@ -73,5 +73,5 @@ def test_prototypes_are_told_apart_in_any_order():
 
 
 def test_other_parameters_are_refused():
-    with pytest.raises(AuditError, match="use --framework feddep_wo_nfdp"):
+    with pytest.raises(AuditError, match="use --method feddep_wo_nfdp"):
         canaries.measure(task_of(), registry.find("fedavg").parameters())

@@ -39,9 +39,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def attacked(name: str, clients: int = 3, **options: Any) -> list[dict[str, Any]]:
-    """Rows of the attack on a framework after one round."""
-    framework = registry.find(name)
-    return membership.measure(framework, task_of(clients, rounds=1), framework.parameters(**options))
+    """Rows of the attack on a method after one round."""
+    method = registry.find(name)
+    return membership.measure(method, task_of(clients, rounds=1), method.parameters(**options))
 
 
 @pytest.mark.parametrize("name", ["local", "fedgraph", "fedsage_plus", "feddep", "feddep_wo_proto"])
@@ -89,7 +89,7 @@ def test_same_run_same_numbers():
 
 
 def test_what_cannot_be_attacked_is_named():
-    with pytest.raises(AuditError, match="the framework global has no clients"):
+    with pytest.raises(AuditError, match="the method global has no clients"):
         attacked("global")
     with pytest.raises(AuditError, match="there are 2 clients"):
         attacked("fedavg", clients=2)
@@ -100,7 +100,7 @@ def test_claimed_guarantees_are_of_what_leaves():
     claims = ClaimedGuarantees(task_of(rounds=50), {"feddep_wo_nfdp": 2.0})
     assert claims.of("fedavg", "model updates") == claims.of("feddep", "model updates")
     assert "in 100 times, whatever ε" in claims.of("fedavg", "model updates")
-    assert claims.of("feddep_wo_nfdp", "model updates").startswith("none as a framework; training alone, σ = 2: ε = ")
+    assert claims.of("feddep_wo_nfdp", "model updates").startswith("none as a method; training alone, σ = 2: ε = ")
     assert claims.of("feddep_wo_nfdp", "model updates").endswith("per instance")
     assert claims.of("fedavg", membership.PLACEBO).startswith("a control")
     assert claims.of("fedsage_plus", "gradients returned to other clients").startswith("edges: all, (0, 0)")
@@ -158,7 +158,7 @@ def findings(directory: Path) -> list[Path]:
         for knowledge in KNOWLEDGE
         for count in (3, 9)
     ]
-    tables = {"one": [{"framework": "fedavg", **row}], "two": [canary, watched], "three": [rows], "four": rebuilt}
+    tables = {"one": [{"method": "fedavg", **row}], "two": [canary, watched], "three": [rows], "four": rebuilt}
     for name, table in tables.items():
         pd.DataFrame(table).to_csv(directory / f"{name}.csv", index=False)
         (directory / f"{name}.json").write_text(json.dumps({"run": name}))

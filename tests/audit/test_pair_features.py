@@ -169,20 +169,20 @@ def test_sampled_nodes_are_those_of_the_requests():
 
 def test_answers_of_fedsage_give_features_away():
     task = task_of()
-    framework = registry.find("fedsage_plus")
-    parameters = framework.parameters(
+    method = registry.find("fedsage_plus")
+    parameters = method.parameters(
         embedding=8, generator_width=8, generator_local_epochs=2, generator_federated_epochs=6, generator_batch=1
     )
     inversion = FeatureInversion(3, task.subgraphs()[1][0].features.toarray(), 1.0)
     with capture(lambda message: inversion.receive(message) if message.client == 1 else None):
-        framework.run(task, parameters)
+        method.run(task, parameters)
     assert inversion.found
 
 
 def test_answers_of_feddep_without_prototypes_give_embeddings_away():
     task = task_of()
-    framework = registry.find("feddep_wo_proto")
-    parameters = framework.parameters(
+    method = registry.find("feddep_wo_proto")
+    parameters = method.parameters(
         embedding=8, pretraining_epochs=2, hidden_from="all", scale="authors", generator_optimizer="adam", generator_epochs=10
     )
     _, made = train_encoders(task, parameters)
@@ -190,7 +190,7 @@ def test_answers_of_feddep_without_prototypes_give_embeddings_away():
     inversion = EmbeddingInversion(3, real)
     found: list[tuple[np.ndarray, np.ndarray]] = []
     with capture(lambda message: found.extend(filter(None, [inversion.extract(message)] if message.client == 1 else []))):
-        framework.run(dataclasses.replace(task, step_results={"pretrain": made}), parameters)
+        method.run(dataclasses.replace(task, step_results={"pretrain": made}), parameters)
     assert found
     assert inversion.found == {int(node) for nodes, _ in found for node in nodes}
     for nodes, rows in found:

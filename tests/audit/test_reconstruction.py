@@ -69,7 +69,7 @@ def test_more_prototypes_say_more_to_who_has_the_encoder(monkeypatch):
     assert all(row["error_low"] <= row["error"] <= row["error_high"] for row in summary)
     with pytest.raises(AuditError, match="there are 2 clients; at least 3"):
         reconstruction.measure(task_of(2), parameters)
-    with pytest.raises(AuditError, match="use --framework feddep"):
+    with pytest.raises(AuditError, match="use --method feddep"):
         reconstruction.measure(task, registry.find("fedavg").parameters())
 
 
@@ -109,5 +109,5 @@ def test_properties_of_a_small_graph(monkeypatch):
     assert all(row["clients"] == 12 and row["auc_low"] <= row["auc"] <= row["auc_high"] for row in rows)
     with pytest.raises(AuditError, match="15 clients are too few"):
         properties.measure(task_of(), parameters, 15)
-    with pytest.raises(AuditError, match="use --framework feddep_wo_nfdp"):
+    with pytest.raises(AuditError, match="use --method feddep_wo_nfdp"):
         properties.measure(task_of(), FedDEPParameters())

@@ -27,7 +27,7 @@ from feddep.config.models import Configuration, Study
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment import plan
 from feddep.methods import registry
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.reporting import studies
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters, Positive
@@ -38,12 +38,12 @@ MINIMAL: dict[str, Any] = {
     "clients": [2],
     "seeds": [0],
     "settings": {"quick": {}},
-    "frameworks": {"fedavg": {}},
+    "methods": {"fedavg": {}},
 }
 STUDY: dict[str, Any] = {
     "name": "many",
     "kind": "sweep",
-    "runs": [{"frameworks": {"feddep": {"prototypes": [3, 5]}}, "seeds": [7]}],
+    "runs": [{"methods": {"feddep": {"prototypes": [3, 5]}}, "seeds": [7]}],
 }
 
 
@@ -90,7 +90,7 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
 def test_defaults_are_those_of_the_full_configuration():
     """config.yaml spells out every key; leaving them out says the same."""
     full = yaml.safe_load((CONFIGS / "config.yaml").read_text())
-    short = {key: full[key] for key in ("datasets", "clients", "seeds", "frameworks", "tables", "studies", *MEASURED)}
+    short = {key: full[key] for key in ("datasets", "clients", "seeds", "methods", "tables", "studies", *MEASURED)}
     short["settings"] = {**full["settings"], "feddep": {}}
     assert validate(short) == validate(full)
 
@@ -163,9 +163,9 @@ def test_mappings_are_merged_and_lists_replaced():
         ("split.train", 0.6000001, ["sums to 1.0000001;"]),
         ("datasets.corra", {}, ["datasets.corra is not a known dataset", "cora"]),
         ("datasets.cora", {"synthetic": {}}, ["datasets.cora.synthetic is given, but cora is a real dataset"]),
-        ("frameworks.fedavgg", {}, ["frameworks.fedavgg is not a known framework", "fedavg"]),
-        ("frameworks.fedavg.mu", 0.1, ["frameworks.fedavg.mu is not a known key", "allowed: none"]),
-        ("frameworks.fedavg", [], ["frameworks.fedavg is []", "a mapping"]),
+        ("methods.fedavgg", {}, ["methods.fedavgg is not a known method", "fedavg"]),
+        ("methods.fedavg.mu", 0.1, ["methods.fedavg.mu is not a known key", "allowed: none"]),
+        ("methods.fedavg", [], ["methods.fedavg is []", "a mapping"]),
         ("datasets", {3: {}}, ["datasets.3 is not a key: a key is text"]),
         ("datasets", {None: {}}, ["datasets.null is not a key: a key is text"]),
         ("tables", [{3: {}}], ["tables.0.3 is not a key: a key is text"]),
@@ -180,14 +180,14 @@ def test_mappings_are_merged_and_lists_replaced():
         ("studies", [{"kind": "sweep"}], ["studies.0.name is missing", "required: name, kind, runs"]),
         ("studies", [{**STUDY, "runs": []}], ["studies.0.runs is []", "must not be empty"]),
         ("quality", None, ["quality is null", "a list"]),
-        ("quality", [{"frameworks": {"feddep": {"prototypes": []}}}], ["frameworks.feddep.prototypes is []", "a list of values"]),
+        ("quality", [{"methods": {"feddep": {"prototypes": []}}}], ["methods.feddep.prototypes is []", "a list of values"]),
         (
             "quality",
-            [{"frameworks": {"feddep": {"embedding": {"cora": 1}}}}],
-            ["frameworks.feddep.embedding is {", "a value or a list"],
+            [{"methods": {"feddep": {"embedding": {"cora": 1}}}}],
+            ["methods.feddep.embedding is {", "a value or a list"],
         ),
-        ("quality", [{"frameworks": {"feddep": {"clustering": "a,b"}}}], ['clustering is "a,b"; allowed: kmeans, dec']),
-        ("quality", [{"frameworks": {}}], ["quality.0.frameworks is {}", "must not be empty"]),
+        ("quality", [{"methods": {"feddep": {"clustering": "a,b"}}}], ['clustering is "a,b"; allowed: kmeans, dec']),
+        ("quality", [{"methods": {}}], ["quality.0.methods is {}", "must not be empty"]),
     ],
 )
 def test_a_mistake_is_named_in_one_sentence(path: str, value: Any, words: list[str]):
@@ -217,7 +217,7 @@ def test_what_would_be_refused_is_no_hint(path: str, value: Any):
 @pytest.mark.parametrize("key", MINIMAL)
 def test_a_missing_key_is_named(key: str):
     sentence = refusal({name: value for name, value in MINIMAL.items() if name != key})
-    assert sentence == f"{key} is missing; required: datasets, clients, seeds, settings, frameworks"
+    assert sentence == f"{key} is missing; required: datasets, clients, seeds, settings, methods"
 
 
 def test_a_misspelt_key_is_named_before_the_key_that_it_leaves_missing():
@@ -280,15 +280,15 @@ def test_a_file_that_cannot_be_read(tmp_path: Path):
 
 
 def test_a_merge_key_may_be_overridden(tmp_path: Path):
-    text = "frameworks: {feddep: &a {prototypes: 3}, feddep_wo_proto: &b {<<: *a, prototypes: 4}, feddep_joint: {<<: *b}}"
-    raw = {key: value for key, value in MINIMAL.items() if key != "frameworks"}
+    text = "methods: {feddep: &a {prototypes: 3}, feddep_wo_proto: &b {<<: *a, prototypes: 4}, feddep_joint: {<<: *b}}"
+    raw = {key: value for key, value in MINIMAL.items() if key != "methods"}
     (tmp_path / "good.yaml").write_text(f"{yaml.safe_dump(raw)}\n{text}\n")
-    frameworks = load(tmp_path / "good.yaml")["frameworks"]
-    assert [frameworks[name]["prototypes"] for name in ("feddep", "feddep_wo_proto", "feddep_joint")] == [3, 4, 4]
+    methods = load(tmp_path / "good.yaml")["methods"]
+    assert [methods[name]["prototypes"] for name in ("feddep", "feddep_wo_proto", "feddep_joint")] == [3, 4, 4]
 
 
 class ToyParameters(Parameters):
-    """Parameters such as a framework may have."""
+    """Parameters such as a method may have."""
 
     prototypes: Positive = 15
     weight: float = 1.0
@@ -299,15 +299,15 @@ class ToyParameters(Parameters):
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A framework called toy in the registry."""
-    known = {**registry.frameworks(), "toy": Framework("toy", "Toy", ToyParameters, "nowhere:run")}
-    monkeypatch.setattr(registry, "frameworks", lambda: known)
+    """A method called toy in the registry."""
+    known = {**registry.methods(), "toy": Method("toy", "Toy", ToyParameters, "nowhere:run")}
+    monkeypatch.setattr(registry, "methods", lambda: known)
 
 
 @pytest.mark.usefixtures("toy")
-def test_framework_parameters_are_completed():
+def test_method_parameters_are_completed():
     given = {"weight": 2, "clustering": "dec", "width": 8}
-    complete = validate(changed("frameworks.toy", given))["frameworks"]["toy"]
+    complete = validate(changed("methods.toy", given))["methods"]["toy"]
     assert complete == {"prototypes": 15, "weight": 2.0, "clustering": "dec", "width": 8, "shared": False}
     assert isinstance(complete["weight"], float)
 
@@ -316,35 +316,35 @@ def test_framework_parameters_are_completed():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"prototype": 3}, ["frameworks.toy.prototype is not a known key", "prototypes, weight, clustering, width, shared"]),
-        ({"prototypes": 1.5}, ["frameworks.toy.prototypes is 1.5; it must be an integer"]),
-        ({"prototypes": True}, ["frameworks.toy.prototypes is true; it must be an integer"]),
-        ({"weight": "1e-2"}, ['frameworks.toy.weight is "1e-2"; it must be a number', "0.01"]),
-        ({"clustering": "dbscan"}, ['frameworks.toy.clustering is "dbscan"; allowed: kmeans, dec']),
+        ({"prototype": 3}, ["methods.toy.prototype is not a known key", "prototypes, weight, clustering, width, shared"]),
+        ({"prototypes": 1.5}, ["methods.toy.prototypes is 1.5; it must be an integer"]),
+        ({"prototypes": True}, ["methods.toy.prototypes is true; it must be an integer"]),
+        ({"weight": "1e-2"}, ['methods.toy.weight is "1e-2"; it must be a number', "0.01"]),
+        ({"clustering": "dbscan"}, ['methods.toy.clustering is "dbscan"; allowed: kmeans, dec']),
         ({"width": "wide"}, ["it must be an integer or null"]),
-        ({"shared": 1}, ["frameworks.toy.shared is 1; it must be true or false"]),
-        ({"prototypes": 0}, ["frameworks.toy.prototypes is 0; it must be at least 1"]),
-        ({"prototypes": {}}, ["frameworks.toy.prototypes is {}", "one for each dataset"]),
-        ({"prototypes": {"tiny": {}}}, ["frameworks.toy.prototypes.tiny is {}; it must be an integer"]),
-        ({"prototypes": {"tiny": "3"}}, ["frameworks.toy.prototypes.tiny is", "write 3 without quotes"]),
-        ({"prototypes": {"corra": 3}}, ["frameworks.toy.prototypes.corra is of no dataset", "cora"]),
+        ({"shared": 1}, ["methods.toy.shared is 1; it must be true or false"]),
+        ({"prototypes": 0}, ["methods.toy.prototypes is 0; it must be at least 1"]),
+        ({"prototypes": {}}, ["methods.toy.prototypes is {}", "one for each dataset"]),
+        ({"prototypes": {"tiny": {}}}, ["methods.toy.prototypes.tiny is {}; it must be an integer"]),
+        ({"prototypes": {"tiny": "3"}}, ["methods.toy.prototypes.tiny is", "write 3 without quotes"]),
+        ({"prototypes": {"corra": 3}}, ["methods.toy.prototypes.corra is of no dataset", "cora"]),
     ],
 )
-def test_a_wrong_framework_parameter_is_named(given: dict[str, Any], words: list[str]):
-    sentence = refusal(changed("frameworks.toy", given))
+def test_a_wrong_method_parameter_is_named(given: dict[str, Any], words: list[str]):
+    sentence = refusal(changed("methods.toy", given))
     assert all(word in sentence for word in words), sentence
 
 
 def test_parameters_that_do_not_go_together_are_named():
-    sentence = refusal(changed("frameworks.feddep_wo_dgen", {"depth": 2}))
-    assert sentence.startswith("frameworks.feddep_wo_dgen is {")
+    sentence = refusal(changed("methods.feddep_wo_dgen", {"depth": 2}))
+    assert sentence.startswith("methods.feddep_wo_dgen is {")
     assert sentence.endswith(": depth must be 0 without deep neighbours")
 
 
 def test_a_study_is_checked_where_it_stands():
     assert validate({**MINIMAL, "studies": [STUDY]})["studies"]["many"]["runs"][0]["seeds"] == [7]
     for block, sentence in [
-        ({"frameworks": {"feddep": {"prototipes": [3]}}}, "frameworks: frameworks.feddep.prototipes is not a known key"),
+        ({"methods": {"feddep": {"prototipes": [3]}}}, "methods: methods.feddep.prototipes is not a known key"),
         ({"datasets": {"nowhere": {}}}, "datasets: datasets.nowhere is not in the configuration"),
         ({"settings": {"quick": {"rounds": [1, 0]}}}, "settings: settings.quick.rounds is 0"),
         ({"settings": {"quick,rounds": {}}}, "settings: quick,rounds has 'rounds'"),
@@ -359,38 +359,38 @@ def test_every_kind_of_study_is_allowed():
 
 
 def test_a_variation_is_spelled_by_what_differs():
-    config = validate({**MINIMAL, "frameworks": {"feddep": {"prototypes": 5}}})
+    config = validate({**MINIMAL, "methods": {"feddep": {"prototypes": 5}}})
     given = {"feddep": {"prototypes": [3, 5], "bernoulli_rate": 1}}
-    assert variations(config, "frameworks", given) == ["feddep,prototypes=3", "feddep"]
-    assert variations(config, "frameworks", {"feddep,prototypes=3": {"depth": 1}}) == ["feddep,prototypes=3,depth=1"]
-    assert entry(config, "frameworks", "feddep,prototypes=3") == {**config["frameworks"]["feddep"], "prototypes": 3}
+    assert variations(config, "methods", given) == ["feddep,prototypes=3", "feddep"]
+    assert variations(config, "methods", {"feddep,prototypes=3": {"depth": 1}}) == ["feddep,prototypes=3,depth=1"]
+    assert entry(config, "methods", "feddep,prototypes=3") == {**config["methods"]["feddep"], "prototypes": 3}
 
 
 def test_a_parameter_may_have_a_value_for_each_dataset():
-    config = validate({**MINIMAL, "frameworks": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}})
-    assert entry(config, "frameworks", "feddep", "citeseer")["embedding"] == 64
-    assert entry(config, "frameworks", "feddep", "cora,labelled=0.1")["embedding"] == 128
-    assert entry(config, "frameworks", "feddep,embedding=9", "cora")["embedding"] == 9
-    none = r"frameworks.feddep.embedding has a value for citeseer, cora, but none for pubmed, and no default$"
+    config = validate({**MINIMAL, "methods": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}})
+    assert entry(config, "methods", "feddep", "citeseer")["embedding"] == 64
+    assert entry(config, "methods", "feddep", "cora,labelled=0.1")["embedding"] == 128
+    assert entry(config, "methods", "feddep,embedding=9", "cora")["embedding"] == 9
+    none = r"methods.feddep.embedding has a value for citeseer, cora, but none for pubmed, and no default$"
     with pytest.raises(ConfigError, match=none):
-        entry(config, "frameworks", "feddep", "pubmed")
-    assert "frameworks.feddep.embedding.cora is" in refusal(changed("frameworks.feddep", {"embedding": {"cora": "wide"}}))
+        entry(config, "methods", "feddep", "pubmed")
+    assert "methods.feddep.embedding.cora is" in refusal(changed("methods.feddep", {"embedding": {"cora": "wide"}}))
 
 
 def test_a_parameter_may_have_a_value_for_all_other_datasets():
     by_dataset = {"cora": None, "default": 3, "tiny": 5}
-    config = validate({**MINIMAL, "frameworks": {"feddep": {"prototypes": by_dataset}}})
-    values = {name: entry(config, "frameworks", "feddep", name)["prototypes"] for name in ("cora", "pubmed", "tiny,labelled=0.1")}
+    config = validate({**MINIMAL, "methods": {"feddep": {"prototypes": by_dataset}}})
+    values = {name: entry(config, "methods", "feddep", name)["prototypes"] for name in ("cora", "pubmed", "tiny,labelled=0.1")}
     assert values == {"cora": None, "pubmed": 3, "tiny,labelled=0.1": 5}
-    assert "frameworks.feddep.prototypes.default is 0" in refusal(changed("frameworks.feddep", {"prototypes": {"default": 0}}))
+    assert "methods.feddep.prototypes.default is 0" in refusal(changed("methods.feddep", {"prototypes": {"default": 0}}))
     assert refusal(changed("datasets.default", {"synthetic": {}})).startswith("datasets.default is no name of a dataset")
 
 
 def test_config_yaml_has_parameters_for_graphs_of_ones_own():
     config = load(CONFIGS / "config.yaml")
-    for framework in config["frameworks"]:
-        entry(config, "frameworks", framework, "mine")
-    embedding = {name: entry(config, "frameworks", "feddep", name)["embedding"] for name in ("mine", "citeseer", "msacademic")}
+    for method in config["methods"]:
+        entry(config, "methods", method, "mine")
+    embedding = {name: entry(config, "methods", "feddep", name)["embedding"] for name in ("mine", "citeseer", "msacademic")}
     assert embedding == {"mine": 128, "citeseer": 64, "msacademic": 256}
 
 
@@ -398,7 +398,7 @@ TWO: dict[str, Any] = {
     **MINIMAL,
     "datasets": {"tiny": {"synthetic": {}}, "cora": {}},
     "settings": {"quick": {}, "slow": {}},
-    "frameworks": {"fedavg": {}, "feddep": {}},
+    "methods": {"fedavg": {}, "feddep": {}},
 }
 
 
@@ -406,7 +406,7 @@ def test_tables_may_differ_between_settings():
     everything = ["fedavg", "feddep"]
     assert main_tables(validate(TWO)) == {"quick": everything, "slow": everything}
     assert table_datasets(validate(TWO), "slow") == ["cora", "tiny"]
-    config = validate({**TWO, "tables": [{"setting": "slow", "frameworks": ["feddep", "fedavg"], "datasets": ["cora"]}]})
+    config = validate({**TWO, "tables": [{"setting": "slow", "methods": ["feddep", "fedavg"], "datasets": ["cora"]}]})
     assert main_tables(config) == {"slow": ["feddep", "fedavg"]}
     assert table_datasets(config, "slow") == table_datasets(config, "quick") == ["cora"]
     assert main_tables(validate({**TWO, "tables": [{"setting": "quick"}, {"setting": "slow"}]})) == {
@@ -420,17 +420,17 @@ def test_tables_may_differ_between_settings():
     [
         ([{"setting": "fast"}], "tables.0 names fast, which has no entry in settings; there are quick, slow"),
         (
-            [{"setting": "slow"}, {"setting": "quick", "frameworks": ["local"]}],
-            "tables.1 names local, which has no entry in frameworks; there are fedavg, feddep",
+            [{"setting": "slow"}, {"setting": "quick", "methods": ["local"]}],
+            "tables.1 names local, which has no entry in methods; there are fedavg, feddep",
         ),
         (
             [{"setting": "slow", "datasets": ["pubmed"]}],
             "tables.0 names pubmed, which has no entry in datasets; there are cora, tiny",
         ),
-        ([{"setting": "slow", "frameworks": []}], "tables.0.frameworks is []; it must not be empty"),
+        ([{"setting": "slow", "methods": []}], "tables.0.methods is []; it must not be empty"),
         (
-            [{"setting": "slow", "frameworks": ["fedavg", "fedavg"]}],
-            'tables.0.frameworks is ["fedavg", "fedavg"]: no entry may occur twice',
+            [{"setting": "slow", "methods": ["fedavg", "fedavg"]}],
+            'tables.0.methods is ["fedavg", "fedavg"]: no entry may occur twice',
         ),
         ([], "tables is []; it must not be empty"),
         ([{}], "tables.0.setting is missing; required: setting"),
@@ -442,13 +442,13 @@ def test_what_is_wrong_with_a_table(tables: Any, sentence: str):
     assert refusal({**TWO, "tables": tables}) == sentence
 
 
-def test_a_setting_without_a_main_table_has_no_frameworks_to_take_from_it():
-    raw = {**TWO, "tables": [{"setting": "quick", "frameworks": ["fedavg"]}]}
-    study = {"name": "few", "kind": "sweep", "runs": [{"settings": {"slow": {}}, "frameworks": {"fedavg": {}}}]}
+def test_a_setting_without_a_main_table_has_no_methods_to_take_from_it():
+    raw = {**TWO, "tables": [{"setting": "quick", "methods": ["fedavg"]}]}
+    study = {"name": "few", "kind": "sweep", "runs": [{"settings": {"slow": {}}, "methods": {"fedavg": {}}}]}
     assert validate({**raw, "studies": [study]})
     study["runs"].append({"settings": {"slow": {}}})
     assert refusal({**raw, "studies": [study]}).startswith(
-        "studies.few.runs.1 names no frameworks, and its setting slow has no main table"
+        "studies.few.runs.1 names no methods, and its setting slow has no main table"
     )
 
 
@@ -468,7 +468,7 @@ JSON = st.recursive(
 NAMES = {
     "datasets": ["tiny", "cora", "corra"],
     "settings": ["quick", "slow", "Slow"],
-    "frameworks": ["feddep", "feddep_wo_proto", "feddep_joint", "fedavgg"],
+    "methods": ["feddep", "feddep_wo_proto", "feddep_joint", "fedavgg"],
 }
 
 
@@ -484,7 +484,7 @@ def usual(annotation: Any, field: str = "") -> st.SearchStrategy[Any]:
     if origin is typing.Literal:
         return st.sampled_from(arguments)
     if origin in (list, tuple):
-        inner = st.sampled_from(NAMES["frameworks"]) if arguments[0] is str else usual(arguments[0], field)
+        inner = st.sampled_from(NAMES["methods"]) if arguments[0] is str else usual(arguments[0], field)
         return st.lists(inner, min_size=1, max_size=2)
     if origin is dict:
         return st.dictionaries(st.sampled_from(["tiny", "quick", "feddep"]), usual(arguments[1]), max_size=2)
@@ -497,7 +497,7 @@ def usual(annotation: Any, field: str = "") -> st.SearchStrategy[Any]:
 FITTING: dict[str, dict[str, list[Any]]] = {
     "datasets": {"features": ["row", "raw"], "labelled": [0.1, None]},
     "settings": {"rounds": [1, 9, [1, 2]], "learning_rate": [1, 0.1], "optimizer": ["adam"]},
-    "frameworks": {"embedding": [3, {"tiny": 4}], "prototypes": [None, [2, 4]], "hidden_share": [0.5], "scale": ["paper"]},
+    "methods": {"embedding": [3, {"tiny": 4}], "prototypes": [None, [2, 4]], "hidden_share": [0.5], "scale": ["paper"]},
 }
 
 
@@ -546,7 +546,7 @@ def test_any_value_is_refused_in_one_sentence(raw: Any):
 
 
 @given(
-    section=st.sampled_from(["output", "clients", "datasets", "settings", "frameworks", "tables", "studies", "split", "audit"]),
+    section=st.sampled_from(["output", "clients", "datasets", "settings", "methods", "tables", "studies", "split", "audit"]),
     value=JSON,
 )
 @settings(max_examples=300)
@@ -603,9 +603,7 @@ def test_variations_that_are_too_many_are_not_counted_out(options: dict[str, Any
 
 def test_a_variation_has_the_name_of_a_folder():
     long = dict.fromkeys(("count_weight", "cross_weight", "intra_weight", "task_weight", "hidden_share"), 0.1234567890123456)
-    block = {
-        "frameworks": {"feddep": {**long, "bernoulli_rate": 0.1234567890123456, "generator_learning_rate": 0.12345678901234}}
-    }
+    block = {"methods": {"feddep": {**long, "bernoulli_rate": 0.1234567890123456, "generator_learning_rate": 0.12345678901234}}}
     assert "a folder's name has at most 200, so give feddep an entry" in refusal({**MINIMAL, "quality": [block]})
 
 

@@ -59,17 +59,17 @@ def test_every_key_has_a_meaning():
     for name, table in reference.tables().items():
         rows = [line.strip("| ").split(" | ") for line in table.splitlines()]
         assert len(rows) > 2, name
-        assert all(row[-1] for row in rows) or name == "frameworks"
+        assert all(row[-1] for row in rows) or name == "methods"
 
 
 def test_every_parameter_is_in_a_table():
     text = "".join(reference.tables().values())
-    for name, framework in registry.frameworks().items():
+    for name, method in registry.methods().items():
         assert f"| `{name}` |" in text
-        assert all(f"| `{field}` |" in text for field in framework.parameters.model_fields)
+        assert all(f"| `{field}` |" in text for field in method.parameters.model_fields)
 
 
-def test_a_parameter_that_not_all_frameworks_have_says_so():
+def test_a_parameter_that_not_all_methods_have_says_so():
     table = reference.tables()["parameters of feddep"]
     assert "| `sigma` | `feddep_wo_nfdp` | `2.0` |" in table
     assert "| `generator_epochs` | `feddep_joint` | `1` |" in table
@@ -90,11 +90,11 @@ def test_the_schema_accepts_what_is_shipped(name: str):
         ("settings.feddep.round", 3),
         ("settings.feddep.rounds", 0),
         ("settings.Feddep", {}),
-        ("frameworks.fedavgg", {}),
-        ("frameworks.feddep.prototypes", "3"),
-        ("frameworks.feddep.embedding", {"cora": 0}),
-        ("frameworks.feddep.embedding", {}),
-        ("frameworks.fedavg.mu", 1),
+        ("methods.fedavgg", {}),
+        ("methods.feddep.prototypes", "3"),
+        ("methods.feddep.embedding", {"cora": 0}),
+        ("methods.feddep.embedding", {}),
+        ("methods.fedavg.mu", 1),
         ("studies.0.kind", "sweeep"),
         ("tables.0.setting", 3),
         ("clients", []),
@@ -134,7 +134,7 @@ def test_config_yaml_spells_out_every_key():
 
 
 def test_each_model_has_a_name_of_its_own_in_the_schema():
-    models = {framework.parameters for framework in registry.frameworks().values()}
+    models = {method.parameters for method in registry.methods().values()}
     names = {model.__name__ for model in models}
     assert len(names) == len(models)
     assert not names & set(Configuration.model_json_schema()["$defs"])

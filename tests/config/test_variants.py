@@ -15,15 +15,15 @@ VALUES = st.one_of(
 
 @given(st.dictionaries(st.sampled_from(["depth", "rate", "kind"]), VALUES))
 def test_what_is_spelled_is_read(changes):
-    spelled = variants.spell("feddep", changes)
+    spelled = variants.format_name("feddep", changes)
     assert variants.read(spelled) == ("feddep", changes)
     assert variants.base(spelled) == "feddep"
 
 
 def test_names_are_readable():
     changes = {"prototypes": 3, "bernoulli_rate": 0.5, "clustering": "dec", "labelled": None}
-    assert variants.spell("feddep", changes) == "feddep,prototypes=3,bernoulli_rate=0.5,clustering=dec,labelled=null"
-    assert variants.spell("fedavg", {}) == "fedavg"
+    assert variants.format_name("feddep", changes) == "feddep,prototypes=3,bernoulli_rate=0.5,clustering=dec,labelled=null"
+    assert variants.format_name("fedavg", {}) == "fedavg"
 
 
 @pytest.mark.parametrize("spelled", ["feddep,prototypes", "feddep,", "feddep,depth=1,depth=2"])
@@ -55,14 +55,14 @@ CONFIG = validate(
         "clients": [2],
         "seeds": [0],
         "settings": {"quick": {}},
-        "frameworks": {"feddep": {}},
+        "methods": {"feddep": {}},
     }
 )
 
 
 @given(SPELLED)
 def test_any_spelled_name_is_an_entry_or_refused_in_one_sentence(spelled: str):
-    for section in ("datasets", "settings", "frameworks"):
+    for section in ("datasets", "settings", "methods"):
         try:
             options = entry(CONFIG, section, spelled)
         except ConfigError as error:
@@ -77,10 +77,10 @@ def check_sentence(text: str) -> None:
 
 
 def test_a_value_that_is_not_allowed_is_named():
-    with pytest.raises(ConfigError, match=r"frameworks\.feddep\.prototypes is 1\.5; it must be an integer or null"):
-        entry(CONFIG, "frameworks", "feddep,prototypes=1.5")
+    with pytest.raises(ConfigError, match=r"methods\.feddep\.prototypes is 1\.5; it must be an integer or null"):
+        entry(CONFIG, "methods", "feddep,prototypes=1.5")
     with pytest.raises(ConfigError, match=r"has the value \"\[1\]\"; letters, digits and _\.\+- are allowed"):
-        entry(CONFIG, "frameworks", "feddep,prototypes=[1]")
+        entry(CONFIG, "methods", "feddep,prototypes=[1]")
     with pytest.raises(ConfigError, match=r"settings\.quick\.round is not a known key"):
         entry(CONFIG, "settings", "quick,round=1")
     with pytest.raises(ConfigError, match=r"settings\.quick\.rounds is 1\.0; it must be an integer"):

@@ -40,7 +40,7 @@ def write_config(root: Path, mirror: Path | str | None = None) -> None:
     config = {
         "data": {"mirror": mirror and str(mirror)},
         "datasets": {**public, "tiny": {"features": "raw", "synthetic": TINY}},
-        **{"clients": [2], "seeds": [0], "settings": {"quick": {}}, "frameworks": {"fedavg": {}}},
+        **{"clients": [2], "seeds": [0], "settings": {"quick": {}}, "methods": {"fedavg": {}}},
     }
     (root / "config.json").write_text(json.dumps(config))
 

@@ -64,9 +64,9 @@ def need(form: str) -> None:
 
 
 def config_of(path: Path | str, name: str = "mine") -> Config:
-    frameworks: dict[str, Any] = {"fedavg": {}, "feddep": {}}
+    methods: dict[str, Any] = {"fedavg": {}, "feddep": {}}
     cells = {"clients": [2], "seeds": [0], "settings": {"quick": {}}}
-    return validate({"datasets": {name: {"path": str(path)}}, **cells, "frameworks": frameworks})
+    return validate({"datasets": {name: {"path": str(path)}}, **cells, "methods": methods})
 
 
 def run_prepare(folder: Path, path: Path) -> int:
@@ -419,7 +419,7 @@ def test_there_is_nothing_to_download(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_a_wrong_entry_is_named(name: str, options: dict[str, Any], sentence: str):
-    raw = {"datasets": {name: options}, "clients": [2], "seeds": [0], "settings": {"quick": {}}, "frameworks": {"fedavg": {}}}
+    raw = {"datasets": {name: options}, "clients": [2], "seeds": [0], "settings": {"quick": {}}, "methods": {"fedavg": {}}}
     with pytest.raises(ConfigError) as error:
         validate(raw)
     assert sentence in str(error.value)

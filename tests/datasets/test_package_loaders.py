@@ -35,7 +35,7 @@ LABELS = np.array([0, 1, 2, 2, 1, 0])
 GRAPH = Graph.from_edges(PAIRS, FEATURES, LABELS, 3)
 CONFIG: dict[str, Any] = {
     "datasets": {"ogbn_products": {}},
-    **{"clients": [2], "seeds": [0], "settings": {"quick": {}}, "frameworks": {"fedavg": {}}},
+    **{"clients": [2], "seeds": [0], "settings": {"quick": {}}, "methods": {"fedavg": {}}},
 }
 
 

@@ -43,9 +43,9 @@ def test_the_folder_of_another_client_is_refused(task, tmp_path):
         read_part(client_folder(tmp_path, 1), federation_of(task), 1)
 
 
-def test_other_frameworks_are_refused(task, tmp_path):
+def test_other_methods_are_refused(task, tmp_path):
     with pytest.raises(
-        DeploymentError, match="the framework fedgnn cannot be trained by processes; allowed: fedavg, feddep, fedsage_plus"
+        DeploymentError, match="the method fedgnn cannot be trained by processes; allowed: fedavg, feddep, fedsage_plus"
     ):
         client_folders.cut(task, federation_of(task, "fedgnn"), tmp_path)
     assert not list(tmp_path.iterdir())
@@ -53,6 +53,6 @@ def test_other_frameworks_are_refused(task, tmp_path):
 
 def test_an_encoder_that_all_train_together_is_refused(task, tmp_path):
     federation = federation_of(task, "feddep")
-    federation.specification["framework"]["encoder"] = "common"
+    federation.specification["method"]["encoder"] = "common"
     with pytest.raises(DeploymentError, match="encoder is common; where processes train feddep, it must be own"):
         client_folders.cut(task, federation, tmp_path)

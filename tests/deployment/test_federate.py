@@ -17,7 +17,7 @@ from feddep.utils.storage import read_result, write_arrays, write_result
 RESULT = {
     "best_round": 2,
     "curve": {"loss": [0.5, 0.25], "validation": [0.5, 0.75]},
-    "ledger": [{"client": 0, "direction": way, "kind": "model", "messages": 2, "bytes": 80} for way in ("down", "up")],
+    "communication": [{"client": 0, "direction": way, "kind": "model", "messages": 2, "bytes": 80} for way in ("down", "up")],
 }
 
 
@@ -53,7 +53,7 @@ def test_an_equal_federation(command, capsys):
     [
         ({"curve": {"loss": [0.5, 0.25 + 2**-50], "validation": [0.5, 0.75]}}, "loss"),
         ({"curve": {"loss": [0.5, 0.25], "validation": [0.75, 0.75]}, "best_round": 1}, "validation accuracy, best round"),
-        ({"ledger": RESULT["ledger"][:1]}, "ledger"),
+        ({"communication": RESULT["communication"][:1]}, "communication"),
     ],
 )
 def test_what_differs_is_named(command, capsys, change, named):

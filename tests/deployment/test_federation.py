@@ -13,24 +13,26 @@ from feddep.utils.storage import read_arrays
 pytestmark = PROCESSES
 
 
-@pytest.mark.parametrize(("framework", "tls"), [("fedavg", False), ("fedavg", True), ("feddep", True), ("fedsage_plus", True)])
-def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, tls):
-    task = small_task(framework=framework)
+@pytest.mark.parametrize(("method", "tls"), [("fedavg", False), ("fedavg", True), ("feddep", True), ("fedsage_plus", True)])
+def test_the_numbers_are_those_of_the_simulation(tmp_path, method, tls):
+    task = small_task(method=method)
     expected = simulated(task)
     history = expected.histories[0]
     with started(cut(task, tmp_path), tls) as local:
         outcome = local.run()
     assert outcome["curve"] == {"loss": history.loss, "validation": history.validation}
-    assert outcome["ledger"] == expected.ledger
+    assert outcome["communication"] == expected.communication
     assert outcome["best_round"] == history.best_round
     weights = read_arrays(server_folder(tmp_path) / "weights.safetensors", KEY)
     assert all((weights[name] == tensor.numpy()).all() for name, tensor in history.best_weights.items())
     for row in outcome["wire"]:
         for direction in ("up", "down"):
             counted = [
-                each["bytes"] for each in expected.ledger if (each["client"], each["direction"]) == (row["client"], direction)
+                each["bytes"]
+                for each in expected.communication
+                if (each["client"], each["direction"]) == (row["client"], direction)
             ]
-            assert row[direction] > (0 if framework == "fedsage_plus" else sum(counted))  # docs/federation.md
+            assert row[direction] > (0 if method == "fedsage_plus" else sum(counted))  # docs/federation.md
 
 
 def test_with_secure_aggregation_the_numbers_are_those_of_the_simulation_up_to_rounding(tmp_path):

@@ -59,13 +59,13 @@ def assert_equal(task, result):
     ours, theirs = result.histories[0], expected.histories[0]
     assert (ours.loss, ours.validation) == (theirs.loss, theirs.validation)
     assert all(ours.best_weights[name].equal(tensor) for name, tensor in theirs.best_weights.items())
-    assert result.ledger == expected.ledger
+    assert result.communication == expected.communication
 
 
-@pytest.mark.parametrize("framework", ["fedavg", "feddep", "fedsage_plus"])
+@pytest.mark.parametrize("method", ["fedavg", "feddep", "fedsage_plus"])
 @pytest.mark.parametrize("named", [False, True])
-def test_the_numbers_are_those_of_the_simulation(tmp_path, framework, named):
-    task = small_task(framework=framework)
+def test_the_numbers_are_those_of_the_simulation(tmp_path, method, named):
+    task = small_task(method=method)
     assert_equal(task, train(task, tmp_path, InProcessGrid(cut(task, tmp_path), 3, named=named)))
 
 
@@ -180,7 +180,7 @@ def test_a_client_that_lost_its_state_says_so(task, tmp_path):
 
 
 def test_a_client_that_shares_something_wrong_stops_the_run(tmp_path):
-    task = small_task(framework="feddep")
+    task = small_task(method="feddep")
     grid = InProcessGrid(cut(task, tmp_path), 3, changed(2, -1, prototypes=each_tensor(lambda t: t[:, 1:])))
     with pytest.raises(
         DeploymentError, match="client 2 sent in exchange 1 of 1 before the first round what may not cross the boundary"
@@ -189,7 +189,7 @@ def test_a_client_that_shares_something_wrong_stops_the_run(tmp_path):
 
 
 def test_prototypes_go_to_the_others_alone(tmp_path):
-    task = small_task(framework="feddep")
+    task = small_task(method="feddep")
     grid = InProcessGrid(cut(task, tmp_path), 3)
     train(task, tmp_path, grid)
     assert grid.kinds[1, 0] == {"model", "prototypes/0", "prototypes/2"}
@@ -220,7 +220,7 @@ WRONG_EXCHANGES = [
 
 @pytest.mark.parametrize(("exchange", "kind", "name", "make", "sentence"), WRONG_EXCHANGES)
 def test_something_wrong_in_an_exchange_of_fedsage_stops_the_run(tmp_path, exchange, kind, name, make, sentence):
-    task = small_task(framework="fedsage_plus")
+    task = small_task(method="fedsage_plus")
     spoil = changed(1, exchange, **{kind: lambda payload: {**payload, name: make(payload[name])}})
     said = f"^client 1 sent in exchange {exchange + 5} of 4 before the first round {sentence.format(kind)}"
     with pytest.raises(DeploymentError, match=said):
@@ -230,7 +230,7 @@ def test_something_wrong_in_an_exchange_of_fedsage_stops_the_run(tmp_path, excha
 
 def test_exchanges_of_fedsage_that_are_lost_or_cut_short_change_nothing(tmp_path, monkeypatch):
     """Clients 0 and 2 are asked twice for the same; client 1 is killed, twice, before it has kept what it did."""
-    task = small_task(framework="fedsage_plus")
+    task = small_task(method="fedsage_plus")
     grid = InProcessGrid(cut(task, tmp_path), 3, named=True)
     grid.lose = [(0, -4, 8), (1, -3, 8), (1, -2, 8), (2, -1, 8)]
     killed, save = [-3, -2], client_state.save
@@ -248,7 +248,7 @@ def test_exchanges_of_fedsage_that_are_lost_or_cut_short_change_nothing(tmp_path
 
 
 def test_what_fedsage_sends_reaches_its_receivers_alone(tmp_path):
-    task = small_task(framework="fedsage_plus")
+    task = small_task(method="fedsage_plus")
     grid = InProcessGrid(cut(task, tmp_path), 3)
     train(task, tmp_path, grid)
     assert [grid.kinds[1, exchange] for exchange in (-4, -3, -2, -1, 0, 1)] == [
@@ -262,7 +262,7 @@ def test_what_fedsage_sends_reaches_its_receivers_alone(tmp_path):
 
 
 def test_a_single_client_of_fedsage_asks_nobody(tmp_path):
-    task = small_task(framework="fedsage_plus")
+    task = small_task(method="fedsage_plus")
     task = dataclasses.replace(task, partition=louvain(task.graph, 1, 0))
     grid = InProcessGrid(cut(task, tmp_path), 1)
     assert_equal(task, train(task, tmp_path, grid))
@@ -270,5 +270,5 @@ def test_a_single_client_of_fedsage_asks_nobody(tmp_path):
 
 
 def test_clients_of_fedsage_sample_as_many_nodes_as_they_have(tmp_path):
-    federation = Federation.load(server_folder(cut(small_task(framework="fedsage_plus"), tmp_path)))
+    federation = Federation.load(server_folder(cut(small_task(method="fedsage_plus"), tmp_path)))
     assert federation.sizes == [65, 65, 66]

@@ -60,7 +60,7 @@ def test_rounding_is_the_same_in_each_run_and_all_is_counted(tmp_path, task):
     results = [train(cut(task, tmp_path / name, secure=True)) for name in ("one", "other")]
     first, second = (result.histories[0].best_weights for result in results)
     assert all(first[name].equal(tensor) for name, tensor in second.items())
-    rows = {(row["direction"], row["kind"]): row for row in results[0].ledger if row["client"] == 1}
+    rows = {(row["direction"], row["kind"]): row for row in results[0].communication if row["client"] == 1}
     assert ("up", "model") not in rows
     assert rows["up", KIND]["messages"] == rows["down", KIND]["messages"] == STAGES * ROUNDS
     assert rows["up", KIND]["bytes"] > sum(tensor.numel() * 8 for tensor in first.values()) * ROUNDS

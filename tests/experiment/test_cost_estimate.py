@@ -19,10 +19,10 @@ RAW: dict[str, Any] = {
     "clients": [2],
     "seeds": [0, 1, 2],
     "settings": {"quick": {"rounds": 2}},
-    "frameworks": {"fedavg": {}, "feddep": {}},
-    "tables": [{"setting": "quick", "datasets": ["mini"], "frameworks": ["fedavg", "feddep"]}],
+    "methods": {"fedavg": {}, "feddep": {}},
+    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["fedavg", "feddep"]}],
     "studies": [
-        {"name": "longer", "kind": "curves", "runs": [{"settings": {"quick": {"rounds": 20}}, "frameworks": {"fedavg": {}}}]}
+        {"name": "longer", "kind": "curves", "runs": [{"settings": {"quick": {"rounds": 20}}, "methods": {"fedavg": {}}}]}
     ],
 }
 
@@ -32,8 +32,8 @@ def config(tmp_path: Path) -> Config:
     return validate({**RAW, "output": str(tmp_path / "out"), "records": {"directory": str(tmp_path / "records")}})
 
 
-def run_of(framework: str, seed: int, dataset: str = "mini", clients: int = 2, setting: str = "quick") -> Run:
-    return Run(setting, dataset, clients, framework, seed)
+def run_of(method: str, seed: int, dataset: str = "mini", clients: int = 2, setting: str = "quick") -> Run:
+    return Run(setting, dataset, clients, method, seed)
 
 
 def publish(config: Config, run: Run, seconds: float, before: dict[str, float] | None = None, **changes: Any) -> None:
@@ -66,7 +66,7 @@ def test_the_classifier_is_in_proportion_to_its_rounds(config: Config):
     )
 
 
-def test_the_nearest_runs_of_the_same_framework(config: Config):
+def test_the_nearest_runs_of_the_same_method(config: Config):
     """First those of the same dataset, then of as many clients, then with the same options."""
     publish(config, run_of("feddep", 3, dataset="other"), 1.0)
     asked = run_of("feddep,depth=3", 0)

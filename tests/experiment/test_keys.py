@@ -14,7 +14,7 @@ from feddep.experiment import fingerprint, keys, plan, records
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import feddep, registry
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 
 ROOT = Path(__file__).parents[2]
 RAW: dict[str, Any] = {
@@ -22,7 +22,7 @@ RAW: dict[str, Any] = {
     "clients": [3, 5],
     "seeds": [0, 1],
     "settings": {"quick": {}, "slow": {"rounds": 99}},
-    "frameworks": {"global": {}, "fedavg": {}, "feddep": {}},
+    "methods": {"global": {}, "fedavg": {}, "feddep": {}},
 }
 FEDAVG = Run("quick", "cora", 5, "fedavg", 0)
 FEDDEP = Run("quick", "cora", 5, "feddep", 0)
@@ -77,7 +77,7 @@ def test_what_changes_a_number_changes_the_key(config: Config, path: str, value:
         ("clients", [5]),
         ("settings.slow.rounds", 3),
         ("datasets.tiny.features", "row"),
-        ("frameworks.feddep.prototypes", 3),
+        ("methods.feddep.prototypes", 3),
         ("tables", [{"setting": "slow"}]),
         ("studies", [{"name": "c", "kind": "sweep", "runs": [{}]}]),
     ],
@@ -101,8 +101,8 @@ def test_the_name_of_a_setting_is_only_a_name(config: Config):
 
 
 def test_a_variant_has_the_key_of_an_entry_that_says_the_same(config: Config):
-    spelled = keys.run_key(config, dataclasses.replace(FEDDEP, framework="feddep,prototypes=3"))
-    assert spelled == keys.run_key(altered("frameworks.feddep.prototypes", 3), FEDDEP)
+    spelled = keys.run_key(config, dataclasses.replace(FEDDEP, method="feddep,prototypes=3"))
+    assert spelled == keys.run_key(altered("methods.feddep.prototypes", 3), FEDDEP)
     assert spelled != keys.run_key(config, FEDDEP)
     slow = keys.run_key(config, dataclasses.replace(FEDAVG, setting="quick,rounds=99"))
     assert slow == keys.run_key(config, dataclasses.replace(FEDAVG, setting="slow"))
@@ -111,7 +111,7 @@ def test_a_variant_has_the_key_of_an_entry_that_says_the_same(config: Config):
 
 
 def test_of_a_value_for_each_dataset_that_of_the_dataset_enters(config: Config):
-    alike, other = (altered("frameworks.feddep.embedding", {"cora": width, "tiny": 7}) for width in (128, 64))
+    alike, other = (altered("methods.feddep.embedding", {"cora": width, "tiny": 7}) for width in (128, 64))
     assert keys.run_key(alike, FEDDEP) == keys.run_key(config, FEDDEP) != keys.run_key(other, FEDDEP)
 
 
@@ -188,27 +188,27 @@ def test_raising_a_revision_changes_the_keys_of_what_depends_on_it(
     assert {name for name in before if before[name] != after[name]} == depending
 
 
-def test_the_revision_of_a_framework_is_its_own(monkeypatch: pytest.MonkeyPatch):
+def test_the_revision_of_a_method_is_its_own(monkeypatch: pytest.MonkeyPatch):
     before = all_keys()
-    known = registry.frameworks()
+    known = registry.methods()
     raised = {**known, "fedavg": dataclasses.replace(known["fedavg"], revision=2)}
-    monkeypatch.setattr(registry, "frameworks", lambda: raised)
+    monkeypatch.setattr(registry, "methods", lambda: raised)
     after = all_keys()
     assert {name for name in before if before[name] != after[name]} == {"fedavg", "on synthetic"}
 
 
-def test_the_revision_of_a_step_is_of_the_frameworks_that_have_it(monkeypatch: pytest.MonkeyPatch):
+def test_the_revision_of_a_step_is_of_the_methods_that_have_it(monkeypatch: pytest.MonkeyPatch):
     before = all_keys()
     monkeypatch.setattr(feddep, "PROTOTYPES", dataclasses.replace(feddep.PROTOTYPES, revision=2))
     after = all_keys()
     assert {name for name in before if before[name] != after[name]} == {"feddep"}
 
 
-def test_a_new_framework_leaves_the_keys_of_the_others(monkeypatch: pytest.MonkeyPatch):
+def test_a_new_method_leaves_the_keys_of_the_others(monkeypatch: pytest.MonkeyPatch):
     before = all_keys()
-    new = Framework("new", "New", registry.find("fedavg").parameters, "nowhere:run")
-    known = {**registry.frameworks(), "new": new}
-    monkeypatch.setattr(registry, "frameworks", lambda: known)
+    new = Method("new", "New", registry.find("fedavg").parameters, "nowhere:run")
+    known = {**registry.methods(), "new": new}
+    monkeypatch.setattr(registry, "methods", lambda: known)
     assert all_keys() == before
 
 

@@ -14,7 +14,7 @@ RAW: dict[str, Any] = {
     "clients": [3, 5],
     "seeds": [0, 1],
     "settings": {"quick": {}, "slow": {"rounds": 99}},
-    "frameworks": {"global": {}, "fedavg": {}},
+    "methods": {"global": {}, "fedavg": {}},
 }
 
 
@@ -28,8 +28,8 @@ def study(*runs: dict[str, Any]) -> dict[str, Any]:
 
 
 def rows(runs: list[Run]) -> list[tuple[str, str]]:
-    """Setting and framework of each run, each pair once."""
-    return list(dict.fromkeys((run.setting, run.framework) for run in runs))
+    """TrainingConfig and method of each run, each pair once."""
+    return list(dict.fromkeys((run.setting, run.method) for run in runs))
 
 
 def test_paths():
@@ -52,15 +52,15 @@ def test_every_combination_runs_once(config: Config):
     assert len(set(runs)) == len(runs) == len({run.path for run in runs})
     # 2 settings, 2 datasets, 2 seeds; global once, fedavg for each of 2 numbers of clients
     assert len(runs) == 2 * 2 * 2 * (1 + 2)
-    assert {run.clients for run in runs if run.framework == "global"} == {None}
-    assert {run.clients for run in runs if run.framework == "fedavg"} == {3, 5}
+    assert {run.clients for run in runs if run.method == "global"} == {None}
+    assert {run.clients for run in runs if run.method == "fedavg"} == {3, 5}
 
 
 def test_partitions_are_those_that_a_run_needs(config: Config):
     expected = {PartitionSpec(name, m, seed) for name in ("cora", "tiny") for m in (3, 5) for seed in (0, 1)}
     assert set(plan.partitions(config)) == expected
     assert len(plan.partitions(config)) == 8
-    assert plan.partitions(validate({**RAW, "frameworks": {"global": {}}})) == []
+    assert plan.partitions(validate({**RAW, "methods": {"global": {}}})) == []
 
 
 def test_datasets_are_those_of_the_main_tables():
@@ -70,31 +70,31 @@ def test_datasets_are_those_of_the_main_tables():
     assert plan.datasets(validate(RAW)) == ["cora", "tiny"]
 
 
-def test_every_framework_can_be_planned():
-    config = validate({**RAW, "frameworks": {name: {} for name in registry.frameworks()}})
-    assert {run.framework for run in plan.runs(config)} == set(registry.frameworks())
+def test_every_method_can_be_planned():
+    config = validate({**RAW, "methods": {name: {} for name in registry.methods()}})
+    assert {run.method for run in plan.runs(config)} == set(registry.methods())
 
 
-def test_rows_are_the_frameworks_of_the_main_table():
-    raw = {**RAW, "frameworks": {"fedavg": {}, "feddep": {"prototypes": 4}}}
-    tables = [{"setting": "quick", "frameworks": ["fedavg"]}]
-    blocks = [{"frameworks": {"feddep": {"prototypes": [3, 4]}}}, {"seeds": [9]}]
+def test_rows_are_the_methods_of_the_main_table():
+    raw = {**RAW, "methods": {"fedavg": {}, "feddep": {"prototypes": 4}}}
+    tables = [{"setting": "quick", "methods": ["fedavg"]}]
+    blocks = [{"methods": {"feddep": {"prototypes": [3, 4]}}}, {"seeds": [9]}]
     config = validate({**raw, "tables": tables, "studies": [study(*blocks)]})
-    assert {run.framework for run in plan.runs(config)} == {"fedavg"}
-    assert {run.framework for run in plan.study_runs(config, "c")} == {"feddep,prototypes=3", "feddep", "fedavg"}
-    assert {run.framework for run in plan.runs(validate(raw))} == {"fedavg", "feddep"}
+    assert {run.method for run in plan.runs(config)} == {"fedavg"}
+    assert {run.method for run in plan.study_runs(config, "c")} == {"feddep,prototypes=3", "feddep", "fedavg"}
+    assert {run.method for run in plan.runs(validate(raw))} == {"fedavg", "feddep"}
 
 
 def test_each_setting_has_rows_of_its_own():
     """A study is of the first table's setting where it names none, so that no table mixes settings unless it is asked to."""
-    blocks = [{}, {"settings": {"slow": {"layers": [8, 16]}}}, {"settings": {"slow": {}}, "frameworks": {"local": {}}}]
-    raw = {**RAW, "frameworks": {"global": {}, "local": {}, "fedavg": {}}}
-    quick, slow = {"setting": "quick", "frameworks": ["fedavg"]}, {"setting": "slow", "frameworks": ["fedavg", "global"]}
+    blocks = [{}, {"settings": {"slow": {"layers": [8, 16]}}}, {"settings": {"slow": {}}, "methods": {"local": {}}}]
+    raw = {**RAW, "methods": {"global": {}, "local": {}, "fedavg": {}}}
+    quick, slow = {"setting": "quick", "methods": ["fedavg"]}, {"setting": "slow", "methods": ["fedavg", "global"]}
     config = validate({**raw, "tables": [quick, slow], "studies": [study(*blocks)]})
     assert rows(plan.runs(config)) == [("quick", "fedavg"), ("slow", "fedavg"), ("slow", "global")]
     assert rows(plan.study_runs(config, "c")) == [
         ("quick", "fedavg"),
-        *((f"slow,layers={layers}", framework) for layers in (8, 16) for framework in ("fedavg", "global")),
+        *((f"slow,layers={layers}", method) for layers in (8, 16) for method in ("fedavg", "global")),
         ("slow", "local"),
     ]
     first = validate({**raw, "tables": [slow, quick], "studies": [study({})]})
@@ -122,7 +122,7 @@ def test_each_table_has_datasets_of_its_own():
 
 def test_all_runs_are_those_of_tables_and_studies_each_once():
     raw = {**RAW, "settings": {"quick": {}}}
-    again, more = study({"frameworks": {"fedavg": {}}}), {**study({"seeds": [8], "clients": [4]}), "name": "d"}
+    again, more = study({"methods": {"fedavg": {}}}), {**study({"seeds": [8], "clients": [4]}), "name": "d"}
     config = validate({**raw, "studies": [again, more]})
     runs = plan.all_runs(config)
     assert len(runs) == len(set(runs))
@@ -131,7 +131,7 @@ def test_all_runs_are_those_of_tables_and_studies_each_once():
 
 
 def test_measured_runs_are_those_of_their_blocks():
-    config = validate({**RAW, "quality": [{"frameworks": {"feddep": {}}, "clients": [3], "seeds": [0]}]})
+    config = validate({**RAW, "quality": [{"methods": {"feddep": {}}, "clients": [3], "seeds": [0]}]})
     assert [run.path for run in plan.measured_runs(config, "quality")] == [
         "quick/cora/m3/feddep/seed0",
         "quick/tiny/m3/feddep/seed0",

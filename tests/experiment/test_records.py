@@ -17,7 +17,7 @@ RAW: dict[str, Any] = {
     "clients": [3],
     "seeds": [0],
     "settings": {"quick": {}},
-    "frameworks": {"global": {}, "fedavg": {}},
+    "methods": {"global": {}, "fedavg": {}},
 }
 SPEC = plan.PartitionSpec("tiny", 3, 0)
 DIVIDED = {"mean_client_nodes": 80.0, "mean_client_edges": 9.0, "missing_edges": 3, "cut_nodes": 0}
@@ -147,7 +147,7 @@ def test_what_is_not_published_is_not_outdated(config: Config, monkeypatch: pyte
     assert not any(artifact.outdated for artifact in records.artifacts(config))
 
 
-def test_the_code_of_a_run_is_that_of_its_framework_its_steps_and_its_data(config: Config, monkeypatch: pytest.MonkeyPatch):
+def test_the_code_of_a_run_is_that_of_its_method_its_steps_and_its_data(config: Config, monkeypatch: pytest.MonkeyPatch):
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(fingerprint, "code_fingerprint", lambda *modules: asked.append(modules))
     for name, clients in (("global", None), ("fedavg", 3), ("feddep", 3), ("feddep_wo_dgen,reading=unmended", 3)):

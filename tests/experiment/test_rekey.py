@@ -21,7 +21,7 @@ CONFIG: dict[str, Any] = {
     "seeds": [0],
     "partition": {"delta": 5},
     "settings": {"quick": {"rounds": 2, "hidden_channels": 8}},
-    "frameworks": {"local": {}, "fedavg": {}},
+    "methods": {"local": {}, "fedavg": {}},
 }
 RENAMES = {"setting": {"hidden": "hidden_channels"}}
 RUN = plan.Run("quick", "mini", 2, "fedavg", 0)
@@ -44,8 +44,8 @@ class Published:
             write_result(self.records / f"{run.path}.json", {"key": "before", "result": result, "provenance": {"code": "before"}})
 
     def train(self, run: plan.Run) -> dict[str, Any]:
-        task, framework, parameters = retraining.prepared(self.config, run, self.root / "trained")
-        return summary(framework.run(task, parameters))
+        task, method, parameters = retraining.prepared(self.config, run, self.root / "trained")
+        return summary(method.run(task, parameters))
 
     def record(self, run: plan.Run = RUN) -> dict[str, Any]:
         return read_result(self.records / f"{run.path}.json")

@@ -11,15 +11,15 @@ from feddep.experiment import keys
 from feddep.experiment.plan import Run
 from feddep.experiment.step_jobs import StepJob, step_jobs
 from feddep.methods import feddep, registry
-from feddep.methods.framework import Step
-from feddep.training.setting import Setting
+from feddep.methods.method import Step
+from feddep.training.config import TrainingConfig
 
 RAW: dict[str, Any] = {
     "datasets": {"cora": {}, "tiny": {"synthetic": {}}},
     "clients": [3],
     "seeds": [0],
     "settings": {"quick": {}},
-    "frameworks": {"fedavg": {}, "feddep": {}},
+    "methods": {"fedavg": {}, "feddep": {}},
 }
 OTHER: dict[str, Any] = {
     **{"optimizer": "adam", "learning_rate": 0.3, "weight_decay": 0.1, "batch_size": 3, "fanout": 2, "rounds": 3},
@@ -33,14 +33,14 @@ def config() -> Config:
     return validate(RAW)
 
 
-def jobs(config: Config, framework: str, **changes: Any) -> dict[str, StepJob]:
+def jobs(config: Config, method: str, **changes: Any) -> dict[str, StepJob]:
     """The steps of a run, by stage."""
-    run = Run(**{"setting": "quick", "dataset": "cora", "clients": 3, "framework": framework, "seed": 0, **changes})
+    run = Run(**{"setting": "quick", "dataset": "cora", "clients": 3, "method": method, "seed": 0, **changes})
     return {job.step.stage: job for job in step_jobs(config, run)}
 
 
-def files(config: Config, framework: str, **changes: Any) -> dict[str, Path]:
-    return {stage: job.file for stage, job in jobs(config, framework, **changes).items()}
+def files(config: Config, method: str, **changes: Any) -> dict[str, Path]:
+    return {stage: job.file for stage, job in jobs(config, method, **changes).items()}
 
 
 def changed(before: dict[str, StepJob], after: dict[str, StepJob]) -> set[str]:
@@ -80,23 +80,23 @@ def test_what_the_generator_reads_leaves_the_steps_before(config: Config):
     assert keys.run_key(config, before) != keys.run_key(config, after)
 
 
-@pytest.mark.parametrize("framework", ["feddep", "feddep_wo_proto", "feddep_wo_dgen", "fedsage_plus", "embedding_oracle"])
-@pytest.mark.parametrize("field", Setting.model_fields)
-def test_a_step_depends_on_the_fields_of_the_setting_that_it_declares(framework: str, field: str, config: Config):
+@pytest.mark.parametrize("method", ["feddep", "feddep_wo_proto", "feddep_wo_dgen", "fedsage_plus", "embedding_oracle"])
+@pytest.mark.parametrize("field", TrainingConfig.model_fields)
+def test_a_step_depends_on_the_fields_of_the_setting_that_it_declares(method: str, field: str, config: Config):
     other = validate(merged(RAW, {"settings": {"quick": {field: OTHER[field]}}}))
-    before, after = jobs(config, framework), jobs(other, framework)
+    before, after = jobs(config, method), jobs(other, method)
     reached: set[str] = set()
     for stage, job in before.items():
         if field in job.step.setting or reached & set(job.step.needs):
             reached.add(stage)
     assert changed(before, after) == reached
-    run = Run("quick", "cora", 3, framework, 0)
+    run = Run("quick", "cora", 3, method, 0)
     assert keys.run_key(config, run) != keys.run_key(other, run)
 
 
 def test_the_number_of_rounds_makes_no_step_anew_that_does_not_read_it(config: Config):
-    for name, framework in registry.frameworks().items():
-        if framework.partitioned:
+    for name, method in registry.methods().items():
+        if method.partitioned:
             reading = {job.step.stage for job in jobs(config, name).values() if "rounds" in job.step.setting}
             assert changed(jobs(config, name), jobs(config, name, setting="quick,rounds=9")) == reading
             assert not reading or name.startswith("fednld")
@@ -155,16 +155,16 @@ def test_raising_a_revision_computes_again_from_there_on(
 
 
 def test_what_a_step_declares_exists():
-    """Parameters are a base class of the framework's, fields are those of a setting, and needs are of steps before."""
-    for framework in registry.frameworks().values():
+    """Parameters are a base class of the method's, fields are those of a setting, and needs are of steps before."""
+    for method in registry.methods().values():
         before: set[str] = set()
-        for step in framework.steps(framework.parameters()):
-            assert set(step.parameters.model_fields) <= set(framework.parameters.model_fields)
-            assert set(step.setting) <= set(Setting.model_fields)
+        for step in method.steps(method.parameters()):
+            assert set(step.parameters.model_fields) <= set(method.parameters.model_fields)
+            assert set(step.setting) <= set(TrainingConfig.model_fields)
             assert set(step.needs) <= before
             before.add(step.stage)
 
 
 def test_no_two_steps_have_one_name():
-    steps = {step for each in registry.frameworks().values() for step in each.steps(each.parameters())}
+    steps = {step for each in registry.methods().values() for step in each.steps(each.parameters())}
     assert len({step.name for step in steps}) == len(steps)

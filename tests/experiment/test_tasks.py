@@ -11,7 +11,7 @@ from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import scaling
 from feddep.graph.partition import Partition
 from feddep.graph.split import random_split
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 from graphs import random_graph
 
@@ -21,7 +21,7 @@ CONFIG = validate(
         "clients": [2],
         "seeds": [3],
         "settings": {"quick": {"rounds": 7}},
-        "frameworks": {"fedavg": {}},
+        "methods": {"fedavg": {}},
     }
 )
 
@@ -32,7 +32,7 @@ def test_a_task_is_what_the_specification_says():
     specification = keys.specification(CONFIG, Run("quick", "tiny", 2, "fedavg", 3))
     task = build_task(specification, graph, split, partition, "a name")
     assert (task.name, task.seed, task.device, task.step_results) == ("a name", 3, "cpu", {})
-    assert task.setting == Setting(rounds=7)
+    assert task.setting == TrainingConfig(rounds=7)
     assert (task.graph.features != scaling.scale(graph.features, "row")).nnz == 0
     assert task.graph.fingerprint != graph.fingerprint
     assert len(task.split.train) == 10

@@ -25,7 +25,7 @@ CONFIG: dict[str, Any] = {
     "seeds": [0, 1],
     "partition": {"delta": 5},
     "settings": {"quick": {"rounds": 2, "hidden_channels": 8}},
-    "frameworks": {"local": {}, "fedavg": {}},
+    "methods": {"local": {}, "fedavg": {}},
     "studies": [{"name": "rounds", "kind": "sweep", "runs": [{"settings": {"quick": {"rounds": [1, 2]}}, "seeds": [0]}]}],
 }
 FEDAVG = plan.Run("quick", "mini", 2, "fedavg", 0)
@@ -73,9 +73,9 @@ def published(made: Published) -> Iterator[Published]:
 
 
 def test_a_number_comes_back_to_the_last_bit(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
-    assert published.verify("--framework", "fedavg", "--tolerance", "0") == 0
+    assert published.verify("--method", "fedavg", "--tolerance", "0") == 0
     printed = capsys.readouterr().out
-    runs = [run for run in plan.runs(published.config) if run.framework == "fedavg"]
+    runs = [run for run in plan.runs(published.config) if run.method == "fedavg"]
     accuracy = [read_result(published.path(run))["result"]["accuracy"]["best"] for run in runs]
     for seed, value in enumerate(accuracy):
         assert re.search(rf"^ +{seed} +{value:.6f} +{value:.6f} +0.00e\+00 .* equal to the last bit$", printed, re.MULTILINE)
@@ -88,13 +88,13 @@ def test_a_number_comes_back_to_the_last_bit(published: Published, capsys: pytes
     [
         (lambda result: result["accuracy"].update(best=0.99), "accuracy"),
         (lambda result: result["accuracy"].update(best=result["accuracy"]["best"] + 1e-3), "accuracy"),
-        (lambda result: result["ledger"][0].update(bytes=result["ledger"][0]["bytes"] - 4), "ledger"),
+        (lambda result: result["communication"][0].update(bytes=result["communication"][0]["bytes"] - 4), "communication"),
         (lambda result: result["curve"]["loss"].__setitem__(0, 0.5) or result["accuracy"].update(last=0.1), "accuracy, curve"),
     ],
 )
 def test_a_falsified_record_is_caught(change, differing: str, published: Published, capsys: pytest.CaptureFixture[str]) -> None:
     published.falsify(change)
-    assert published.verify("--framework", "fedavg", "--clients", "2") == 1
+    assert published.verify("--method", "fedavg", "--clients", "2") == 1
     captured = capsys.readouterr()
     sentence = captured.err.splitlines()[-1]
     assert sentence.startswith(f"feddep verify: 1 of 2 runs did not give their record's result; of {FEDAVG.path} the accuracy is")
@@ -108,10 +108,10 @@ def test_rounding_is_tolerated_and_said(published: Published, capsys: pytest.Cap
         result["accuracy"]["best"] += 1e-3
 
     published.falsify(round_otherwise)
-    assert published.verify("--framework", "fedavg") == 0
+    assert published.verify("--method", "fedavg") == 0
     assert "came back within 0.01, and not to the last bit" in capsys.readouterr().out
-    assert published.verify("--framework", "fedavg", "--tolerance", "0.0001") == 1
-    assert published.verify("--framework", "fedavg", "--tolerance", "0") == 1
+    assert published.verify("--method", "fedavg", "--tolerance", "0.0001") == 1
+    assert published.verify("--method", "fedavg", "--tolerance", "0") == 1
 
 
 def test_an_interrupted_call_goes_on(
@@ -146,7 +146,7 @@ def test_an_interrupted_call_goes_on(
 def test_two_calls_never_share_a_draw(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
     """While one works, the same command says so; a failed call leaves no folder that would look like an interrupted one."""
     unfinished = published.root / "work" / "unfinished"
-    assert published.verify("--framework", "nobody") == 1
+    assert published.verify("--method", "nobody") == 1
     assert list(unfinished.iterdir()) == []
     capsys.readouterr()
     with verify._drawn_in(unfinished / keys.digest({"study": None, "seed": 7, "max_seconds": None})):
@@ -167,33 +167,33 @@ def test_another_partition_is_caught(published: Published, tmp_path: Path) -> No
 
 def test_the_table_must_show_the_mean_of_the_records(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
     tables = published.root / "out" / "tables"
-    runs = [run for run in plan.runs(published.config) if run.framework == "local"]
+    runs = [run for run in plan.runs(published.config) if run.method == "local"]
     mean = sum(read_result(published.path(run))["result"]["accuracy"]["best"] for run in runs) / len(runs)
-    row = {"setting": "quick", "dataset": "mini", "framework": "local", "clients": 2, "mean": mean}
+    row = {"setting": "quick", "dataset": "mini", "method": "local", "clients": 2, "mean": mean}
     for change, status, said in (
         ({}, 0, "accuracy.csv shows 0."),
         ({"mean": mean + 0.01}, 1, "and the mean of the records is"),
         ({"clients": 3}, 1, "accuracy.csv has 0 rows of this cell"),
     ):
         files.write(tables, {"accuracy.csv": pd.DataFrame([{**row, **change}])}, "tables")
-        assert published.verify("--framework", "local") == status
+        assert published.verify("--method", "local") == status
         assert said in "".join(capsys.readouterr())
     (tables / "accuracy.csv").write_text("edited")
-    assert published.verify("--framework", "local") == 1
+    assert published.verify("--method", "local") == 1
     assert "accuracy.csv is not what tables.sha256 says; write the tables again" in capsys.readouterr().err
     for path in tables.iterdir():
         path.unlink()
 
 
 def test_a_study_has_cells_too(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
-    assert published.verify("--study", "rounds", "--setting", "quick,rounds=1", "--framework", "local") == 0
+    assert published.verify("--study", "rounds", "--setting", "quick,rounds=1", "--method", "local") == 0
     printed = capsys.readouterr().out
     assert re.match(r"study rounds, drawn with seed \d+: quick,rounds=1/mini/m2/local\n", printed)
 
 
 def cell(published: Published, seed: int, **options: Any) -> str:
-    """The framework of the cell that is drawn."""
-    return next(iter(verification.draw(published.config, plan.runs(published.config), {}, seed, **options))).framework
+    """The method of the cell that is drawn."""
+    return next(iter(verification.draw(published.config, plan.runs(published.config), {}, seed, **options))).method
 
 
 def test_the_draw_is_uniform_and_a_function_of_its_seed(published: Published) -> None:
@@ -214,22 +214,22 @@ def test_a_cell_without_a_record_is_not_drawn(published: Published) -> None:
     path.unlink()
     assert {cell(published, seed) for seed in range(20)} == {"local"}
     write_result(path, {**record, "key": "another"})
-    wanted = {"framework": "fedavg"}
+    wanted = {"method": "fedavg"}
     with pytest.raises(DataError, match=f"that of {FEDAVG.path} is missing or has another key"):
         verification.draw(published.config, plan.runs(published.config), wanted, 0)
 
 
 def test_a_cell_that_does_not_exist_is_one_sentence(published: Published, capsys: pytest.CaptureFixture[str]) -> None:
     for flags, sentence in {
-        ("--framework", "fedprox"): "--framework is fedprox, of which there is no run; there are fedavg, local",
+        ("--method", "fedprox"): "--method is fedprox, of which there is no run; there are fedavg, local",
         ("--clients", "3"): "--clients is 3, of which there is no run; there are 2",
         ("--study", "fanout"): "--study is fanout, which the configuration has not; there are rounds",
     }.items():
         assert published.verify(*flags) == 1
         assert capsys.readouterr().err == f"feddep verify: {sentence}\n"
     runs = [FEDAVG, plan.Run("quick", "mini", None, "global", 0)]
-    with pytest.raises(ConfigError, match="no cell has framework global, clients 2 together"):
-        verification.draw(published.config, runs, {"framework": "global", "clients": 2}, 0)
+    with pytest.raises(ConfigError, match="no cell has method global, clients 2 together"):
+        verification.draw(published.config, runs, {"method": "global", "clients": 2}, 0)
 
 
 def test_a_record_without_accuracy_is_one_sentence(published: Published, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_record_without_accuracy_is_one_sentence(published: Published, tmp_pat
 @pytest.mark.slow
 def test_a_published_number_of_cora_comes_back(cora: Graph, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One cell of the records that git keeps."""
-    named = ["--study", "many_clients", "--setting", "feddep,rounds=3", "--dataset", "cora", "--framework", "global"]
+    named = ["--study", "many_clients", "--setting", "feddep,rounds=3", "--dataset", "cora", "--method", "global"]
     root = Path(__file__).parents[2]
     raw = yaml.safe_load((root / "config" / "config.yaml").read_text())
     raw["records"]["directory"] = str(root / "results" / "records")

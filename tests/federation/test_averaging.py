@@ -20,14 +20,14 @@ def federation(task):
 
 def test_an_exchange_of_nothing_changes_nothing():
     task = random_task(dropout=0.3)
-    courses, servers, ledgers = [], [], []
+    courses, servers, communications = [], [], []
     for exchange in ([], [lambda done: None]):
         server, clients, boundary = federation(task)
         courses.append(list(federated_averaging(server, clients, range(1, 4), *exchange)))
         servers.append(server)
-        ledgers.append(boundary.ledger.rows())
+        communications.append(boundary.communication.rows())
     assert courses[0] == courses[1]
-    assert ledgers[0] == ledgers[1]
+    assert communications[0] == communications[1]
     for name, tensor in servers[0].weights.items():
         assert torch.equal(tensor, servers[1].weights[name])
 

@@ -9,7 +9,7 @@ from feddep.graph.halo import with_halo
 from feddep.methods.basic import fedavg
 from feddep.training.evaluator import Evaluator
 from feddep.training.summary import summary
-from framework_tasks import run_on, task_of
+from method_tasks import run_on, task_of
 
 
 def logits_at_best(result, task, graph):
@@ -49,7 +49,7 @@ def test_with_complete_neighbourhoods_owners_are_as_good_as_anybody():
 def test_alone_each_owner_has_a_model_of_its_own():
     task = task_of("local")
     result = run_on(task, "local")
-    counts = [history.own_test[history.best_round - 1] for history in result.histories]
+    counts = [history.local_test[history.best_round - 1] for history in result.histories]
     assert summary(result)["own"]["best"] == sum(right for right, _ in counts) / len(task.split.test)
 
 

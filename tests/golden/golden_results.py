@@ -1,7 +1,7 @@
-"""Golden results: what every framework and step computes on a tiny graph, with the revisions that it was computed at.
+"""Golden results: what every method and step computes on a tiny graph, with the revisions that it was computed at.
 
 ``python tests/golden/golden_results.py`` writes the results anew.  It refuses where numbers have moved and no revision has: raise
-the ``revision`` of the step or framework in ``feddep/methods/``, or ``REVISION`` of split, partition, scaling or training.
+the ``revision`` of the step or method in ``feddep/methods/``, or ``REVISION`` of split, partition, scaling or training.
 """
 
 import dataclasses
@@ -21,8 +21,8 @@ from feddep.graph import partition, scaling, split
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
 from feddep.methods import registry
-from feddep.methods.framework import StepResult, run_steps
-from feddep.training.setting import Setting
+from feddep.methods.method import StepResult, run_steps
+from feddep.training.config import TrainingConfig
 from feddep.training.summary import summary
 from feddep.training.task import Task
 
@@ -69,12 +69,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("vesper_gcn", {"weights": "frozen", "release": "once", "encoder_epochs": 1}),
     ("vesper_gcn", {"weights": "stopped", "degree_ratio": 5.0}),
 ]
-"""Frameworks with parameters under which other code runs than by default."""
+"""Methods with parameters under which other code runs than by default."""
 
 
 def cases() -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """Framework, setting and parameters of every case, by its name; SCAFFOLD refuses Adam."""
-    listed = [(name, setting, {}) for name in registry.frameworks() for setting in SETTINGS]
+    """Method, setting and parameters of every case, by its name; SCAFFOLD refuses Adam."""
+    listed = [(name, setting, {}) for name in registry.methods() for setting in SETTINGS]
     listed.remove(("scaffold", "adam", {}))
     listed += [(name, "sgd", changes) for name, changes in VARIANTS]
     found = {}
@@ -92,23 +92,27 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
     """Revisions, tensors of the steps and result of a case."""
     torch.set_num_threads(1)
     graph = planted_partition(160, 4, 12, 48, 5.0, 1.5, 6, 0.6, 0)
-    framework = registry.find(name)
-    given = framework.parameters(**parameters)
-    owners = louvain(graph, 3, 0) if framework.partitioned else None
+    method = registry.find(name)
+    given = method.parameters(**parameters)
+    owners = louvain(graph, 3, 0) if method.partitioned else None
     shares = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-    task = Task("golden", graph, shares, owners, Setting(**SETTINGS[setting]), 0)
-    steps = framework.steps(given)
+    task = Task("golden", graph, shares, owners, TrainingConfig(**SETTINGS[setting]), 0)
+    steps = method.steps(given)
     results = run_steps(task, given, steps)
-    found = summary(framework.run(dataclasses.replace(task, step_results=results), given))
-    ledger = found.pop("ledger")
+    found = summary(method.run(dataclasses.replace(task, step_results=results), given))
+    communication = found.pop("communication")
     return {
         "revisions": {
             **{"split": split.REVISION, "partition": partition.REVISION, "scaling": scaling.REVISION},
-            **{"training": training.REVISION, "framework": framework.revision},
+            **{"training": training.REVISION, "method": method.revision},
             **{step.name: step.revision for step in steps},
         },
         "steps": {stage: _tensors(result) for stage, result in results.items()},
-        "result": {**found, "messages": sum(row["messages"] for row in ledger), "bytes": sum(row["bytes"] for row in ledger)},
+        "result": {
+            **found,
+            "messages": sum(row["messages"] for row in communication),
+            "bytes": sum(row["bytes"] for row in communication),
+        },
     }
 
 

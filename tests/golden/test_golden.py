@@ -11,11 +11,11 @@ GOLDEN = json.loads(golden_results.FILE.read_text())
 CASES = golden_results.cases()
 
 
-def test_every_framework_and_step_has_a_case():
+def test_every_method_and_step_has_a_case():
     assert set(GOLDEN["cases"]) == set(CASES), "write the golden results anew: python tests/golden/golden_results.py"
-    covered = {framework for framework, _, _ in CASES.values()}
-    assert covered == set(registry.frameworks())
-    steps = {step.name for name, case in registry.frameworks().items() for step in case.steps(case.parameters())}
+    covered = {method for method, _, _ in CASES.values()}
+    assert covered == set(registry.methods())
+    steps = {step.name for name, case in registry.methods().items() for step in case.steps(case.parameters())}
     assert steps <= {name for case in GOLDEN["cases"].values() for name in case["revisions"]}
 
 

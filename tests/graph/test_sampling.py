@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
-from feddep.graph.sampling import NOBODY, sample_neighbours, sample_trees
+from feddep.graph.sampling import PAD, sample_neighbours, sample_trees
 from graphs import graphs, star, tree_width
 
 DRAWS = 40_000
@@ -71,7 +71,7 @@ def test_what_is_drawn_is_a_neighbour(graph, fanout, seed):
     for node, row in zip(nodes, drawn, strict=True):
         neighbours = set(graph.indices[graph.indptr[node] : graph.indptr[node + 1]].tolist())
         if not neighbours:
-            assert (row == NOBODY).all()
+            assert (row == PAD).all()
             continue
         assert set(row.tolist()) <= neighbours
         if len(neighbours) > fanout:
@@ -89,8 +89,8 @@ def test_a_tree_holds_neighbours_at_their_places(graph, fanout, hops, seed):
         for place, j in itertools.product(range(inner), range(fanout)):
             parents, children = trees[:, place], trees[:, inner + place * fanout + j]
             for parent, child in zip(parents, children, strict=True):
-                if parent == NOBODY or graph.degrees[parent] == 0:
-                    assert child == NOBODY
+                if parent == PAD or graph.degrees[parent] == 0:
+                    assert child == PAD
                 else:
                     assert child in graph.indices[graph.indptr[parent] : graph.indptr[parent + 1]]
 
@@ -111,7 +111,7 @@ def test_trees_are_cut_into_inner_places_and_the_draws_of_each(graph, fanouts, s
     assert (own == shorter.nodes).all()
     assert (trees.inner.nodes == shorter.nodes).all()
     assert (drawn == sample_neighbours(graph, shorter.nodes, fanouts[-1], rng)).all()
-    assert (trees.has_neighbours == ((own != NOBODY) & (graph.degrees[own] > 0))).all()
+    assert (trees.has_neighbours == ((own != PAD) & (graph.degrees[own] > 0))).all()
     assert (trees[1:].nodes == trees.nodes[1:]).all()
     assert trees[1:].fanouts == trees.fanouts
 

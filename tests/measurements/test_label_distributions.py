@@ -27,8 +27,8 @@ def test_every_client_s_labels_are_counted():
 
 @pytest.mark.parametrize(("name", "models"), [("global", 1), ("local", CLIENTS), ("fedavg", 1)])
 def test_predictions_are_those_of_the_best_round(name, models):
-    task, framework = small_task(name, None if name == "global" else CLIENTS), registry.find(name)
-    outcome = framework.run(task, framework.parameters())
+    task, method = small_task(name, None if name == "global" else CLIENTS), registry.find(name)
+    outcome = method.run(task, method.parameters())
     weights = outcome.weights()
     counts = label_distributions.predicted(task, weights)
     assert counts.shape == (models, task.graph.num_classes)
@@ -40,7 +40,7 @@ def test_predictions_are_those_of_the_best_round(name, models):
         classes = task.evaluator.logits(model).argmax(dim=1).numpy()[task.split.test]
         assert row.tolist() == [(classes == label).sum() for label in range(task.graph.num_classes)]
     run = Run("quick", "tiny", None if name == "global" else CLIENTS, name, 0)
-    measured = MEASUREMENTS["label_distributions"].measure(run, task, framework, framework.parameters(), weights)
+    measured = MEASUREMENTS["label_distributions"].measure(run, task, method, method.parameters(), weights)
     rows = measured["label_distributions"]
     whats = ["true", "predicted"] + (["held"] if task.partition is not None else [])
     assert list(dict.fromkeys(row["what"] for row in rows)) == whats
@@ -48,8 +48,8 @@ def test_predictions_are_those_of_the_best_round(name, models):
 
 
 def test_a_classifier_that_reads_more_is_refused():
-    task, framework = small_task("feddep"), registry.find("feddep")
-    outcome = framework.run(task, framework.parameters(prototypes=3, embedding=4, pretraining_epochs=1, generator_epochs=1))
+    task, method = small_task("feddep"), registry.find("feddep")
+    outcome = method.run(task, method.parameters(prototypes=3, embedding=4, pretraining_epochs=1, generator_epochs=1))
     with pytest.raises(ConfigError, match="feddep does not train a plain GraphSAGE"):
         label_distributions.predicted(task, outcome.weights())
 
@@ -62,7 +62,7 @@ def test_without_weights_there_is_nothing_to_measure():
 
 @pytest.fixture
 def counts() -> pd.DataFrame:
-    """Three frameworks, two seeds."""
+    """Three methods, two seeds."""
     rows = []
     for name, seed in ((name, seed) for name in PREDICTED for seed in (3, 4)):
         run = Run("quick", "cora", None if name == "global" else 2, name, seed)
@@ -80,9 +80,9 @@ def counts() -> pd.DataFrame:
 
 def test_distances_by_hand(counts):
     summary = label_distributions.summarise(counts)
-    assert [None if pd.isna(name) else name for name in summary["framework"]] == ["global", None, "local", "fedavg"]
+    assert [None if pd.isna(name) else name for name in summary["method"]] == ["global", None, "local", "fedavg"]
     assert summary["mean"].tolist() == pytest.approx([0.0, (0.5 + 0.25) / 2, 0.4, 0.1])
-    assert summary["seeds"].tolist() == [2, 2, 2, 2]  # two frameworks tell what clients hold, and it counts once
+    assert summary["seeds"].tolist() == [2, 2, 2, 2]  # two methods tell what clients hold, and it counts once
     assert summary["std"].tolist() == pytest.approx([0, 0, 0, 0])
 
 

@@ -12,11 +12,11 @@ from feddep.experiment.plan import Run
 from feddep.measurements import MEASUREMENTS, frame, label_shortcut
 from feddep.methods import registry
 from feddep.methods.feddep import FedDEPParameters
-from feddep.methods.framework import run_steps
+from feddep.methods.method import run_steps
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
 
-SHORTCUT, FRAMEWORK = MEASUREMENTS["label_shortcut"], registry.find("feddep")
+SHORTCUT, METHOD = MEASUREMENTS["label_shortcut"], registry.find("feddep")
 PARAMETERS = FedDEPParameters(
     prototypes=4, embedding=6, pretraining_epochs=2, generator_epochs=2, hidden_from="all", count_bias=1.0
 )
@@ -27,8 +27,8 @@ RUN = Run("quick", "tiny", 3, "feddep", 0)
 def case() -> tuple[Task, RunResult, dict[tuple[str, str, str], dict[str, Any]]]:
     """A run, what came out of it, and what is measured."""
     task = small_task("feddep")
-    outcome = FRAMEWORK.run(task, PARAMETERS)
-    rows = SHORTCUT.measure(RUN, task, FRAMEWORK, PARAMETERS, outcome.weights())["label_shortcut"]
+    outcome = METHOD.run(task, PARAMETERS)
+    rows = SHORTCUT.measure(RUN, task, METHOD, PARAMETERS, outcome.weights())["label_shortcut"]
     return task, outcome, {(row["reader"], row["input"], row["nodes"]): row for row in rows}
 
 
@@ -55,7 +55,7 @@ def test_the_classifier_is_that_of_the_best_round(case):
 
 def test_generated_neighbours_of_clients_that_generate(case):
     task, _, rows = case
-    mended = run_steps(task, PARAMETERS, FRAMEWORK.steps(PARAMETERS))["generator"].of_clients("mended")
+    mended = run_steps(task, PARAMETERS, METHOD.steps(PARAMETERS))["generator"].of_clients("mended")
     filled = sum(
         int(z.any(dim=1)[torch.from_numpy(split.train)].sum()) for z, (_, split) in zip(mended, task.subgraphs(), strict=True)
     )
@@ -85,7 +85,7 @@ def test_it_needs_prototypes_and_weights():
     with pytest.raises(ConfigError, match="fedsage_plus has no step prototypes"):
         SHORTCUT.measure(RUN, task, without, without.parameters(), {})
     with pytest.raises(ConfigError, match="label_shortcut needs the weights of the trained classifiers"):
-        SHORTCUT.measure(RUN, task, FRAMEWORK, PARAMETERS)
+        SHORTCUT.measure(RUN, task, METHOD, PARAMETERS)
 
 
 def test_the_page():

@@ -29,10 +29,10 @@ RAW: dict[str, Any] = {
     "clients": [2],
     "seeds": [0],
     "settings": {"quick": {"rounds": 1, "batch_size": 16, "hidden_channels": 8}},
-    "frameworks": {"fedavg": {}, "feddep": DGEN, "feddep_wo_proto": DGEN, "fedsage_plus": NEIGHGEN},
-    "quality": [{"frameworks": {"feddep": {}}}],
-    "neighbourhoods": [{"frameworks": {"fedsage_plus": {}}}],
-    "degree_histograms": [{"frameworks": {"fedavg": {}}}],
+    "methods": {"fedavg": {}, "feddep": DGEN, "feddep_wo_proto": DGEN, "fedsage_plus": NEIGHGEN},
+    "quality": [{"methods": {"feddep": {}}}],
+    "neighbourhoods": [{"methods": {"fedsage_plus": {}}}],
+    "degree_histograms": [{"methods": {"fedavg": {}}}],
 }
 
 
@@ -58,7 +58,7 @@ def test_from_runs_to_tables(name: str, flags: list[str], tmp_path: Path) -> Non
     for run in runs:
         for directory in ("results", "again"):
             output = tmp_path / directory / measurement.file(run)
-            command = ["measure", f"--measurement={name}", f"--framework={run.framework}", *flags, f"--output={output}"]
+            command = ["measure", f"--measurement={name}", f"--method={run.method}", *flags, f"--output={output}"]
             assert main(command) == 0
         assert (tmp_path / "again" / measurement.file(run)).read_bytes() == output.with_name("seed0.json").read_bytes()
         for rows in read_result(tmp_path / "results" / measurement.file(run))["tables"].values():
@@ -73,15 +73,15 @@ def test_from_runs_to_tables(name: str, flags: list[str], tmp_path: Path) -> Non
 
 def test_numbers_have_six_digits(flags: list[str], tmp_path: Path) -> None:
     output = tmp_path / "quality.json"
-    assert main(["measure", "--measurement=quality", "--framework=feddep", *flags, f"--output={output}"]) == 0
+    assert main(["measure", "--measurement=quality", "--method=feddep", *flags, f"--output={output}"]) == 0
     numbers = [value for row in read_result(output)["tables"]["quality"] for value in row.values() if isinstance(value, float)]
     assert numbers
     assert numbers == [float(f"{value:.6g}") for value in numbers]
 
 
-def test_a_framework_without_generators_is_a_clear_error(flags: list[str], tmp_path: Path, capsys) -> None:
-    assert main(["measure", "--measurement=quality", "--framework=fedavg", *flags, f"--output={tmp_path / 'out.json'}"]) == 1
-    assert "the framework fedavg has no step prototypes, so there is nothing to measure" in capsys.readouterr().err
+def test_a_method_without_generators_is_a_clear_error(flags: list[str], tmp_path: Path, capsys) -> None:
+    assert main(["measure", "--measurement=quality", "--method=fedavg", *flags, f"--output={tmp_path / 'out.json'}"]) == 1
+    assert "the method fedavg has no step prototypes, so there is nothing to measure" in capsys.readouterr().err
 
 
 def test_a_run_that_is_not_measured_is_named(flags: list[str], tmp_path: Path, capsys) -> None:
@@ -93,8 +93,8 @@ def test_a_run_that_is_not_measured_is_named(flags: list[str], tmp_path: Path, c
 
 
 def test_the_runs_are_checked() -> None:
-    with pytest.raises(ConfigError, match=r"quality\.0\.frameworks: .*prototype_number"):
-        validate({**RAW, "quality": [{"frameworks": {"feddep": {"prototype_number": 3}}}]})
+    with pytest.raises(ConfigError, match=r"quality\.0\.methods: .*prototype_number"):
+        validate({**RAW, "quality": [{"methods": {"feddep": {"prototype_number": 3}}}]})
 
 
 def test_the_table_of_measurements_is_cheap() -> None:
@@ -106,13 +106,13 @@ def test_the_table_of_measurements_is_cheap() -> None:
 
 
 def test_a_job_that_trains_does_not_load_the_compiler(flags: list[str], tmp_path: Path) -> None:
-    command = ["measure", "--measurement=quality", "--framework=feddep", *flags, f"--output={tmp_path / 'out.json'}"]
+    command = ["measure", "--measurement=quality", "--method=feddep", *flags, f"--output={tmp_path / 'out.json'}"]
     code = f"import sys, feddep.cli\nassert not feddep.cli.main({command})\nprint('torch._dynamo' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.endswith("False\n")
 
 
 def test_a_measurement_under_a_foreign_key_is_refused(flags: list[str], tmp_path: Path, capsys) -> None:
-    command = ["measure", "--measurement=quality", "--framework=feddep", f"--key={'0' * 64}", *flags]
+    command = ["measure", "--measurement=quality", "--method=feddep", f"--key={'0' * 64}", *flags]
     assert main([*command, f"--output={tmp_path / 'out.json'}"]) == 1
     assert "but 000000000000… was planned" in capsys.readouterr().err
     assert not (tmp_path / "out.json").exists()

@@ -15,12 +15,12 @@ from feddep.measurements import MEASUREMENTS, frame, neighbourhoods
 from feddep.measurements.neighbourhoods import neighbourhood_distances
 from feddep.methods import registry
 from feddep.methods.fedsage import NeighGenParameters
-from feddep.methods.framework import StepResult, run_steps
+from feddep.methods.method import StepResult, run_steps
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
-NEIGHBOURHOODS, FRAMEWORK = MEASUREMENTS["neighbourhoods"], registry.find("fedsage_plus")
+NEIGHBOURHOODS, METHOD = MEASUREMENTS["neighbourhoods"], registry.find("fedsage_plus")
 PARAMETERS = NeighGenParameters(embedding=8, generator_width=8, generator_local_epochs=2, generator_federated_epochs=1)
 RUN = Run("quick", "tiny", 3, "fedsage_plus", 0)
 
@@ -29,7 +29,7 @@ RUN = Run("quick", "tiny", 3, "fedsage_plus", 0)
 def case() -> tuple[Task, StepResult, dict[str, Any]]:
     """A run, its generators' results, and what is measured."""
     task = small_task("fedsage_plus")
-    results = run_steps(task, PARAMETERS, FRAMEWORK.steps(PARAMETERS))
+    results = run_steps(task, PARAMETERS, METHOD.steps(PARAMETERS))
     return task, results["generator"], neighbourhoods.measure(RUN, task, PARAMETERS, results)
 
 
@@ -103,13 +103,13 @@ def test_without_generated_features_there_is_nothing_to_compare(clients):
 
 def test_without_generators_there_is_nothing_to_measure():
     fedavg = registry.find("fedavg")
-    with pytest.raises(ConfigError, match="the framework fedavg has no step generator, so there is nothing to measure"):
+    with pytest.raises(ConfigError, match="the method fedavg has no step generator, so there is nothing to measure"):
         NEIGHBOURHOODS.measure(RUN, small_task("fedavg"), fedavg, fedavg.parameters())
 
 
 @pytest.fixture
 def tables() -> dict[str, pd.DataFrame]:
-    """Two frameworks, two seeds, measured: mending halves the distance of FedSage+, and 3 of 4 nodes miss nobody."""
+    """Two methods, two seeds, measured: mending halves the distance of FedSage+, and 3 of 4 nodes miss nobody."""
     distances, counts = [], []
     for run in (Run("quick", "cora", 3, name, seed) for name in ("fedsage_plus", "fedsage_plus_shared") for seed in (0, 1)):
         mean = {"local": 0.4 + 0.2 * run.seed, "mended": 0.2 + 0.1 * run.seed, "empty": 0.3, "counted": 0.25}
@@ -129,7 +129,7 @@ def tables() -> dict[str, pd.DataFrame]:
 
 def test_distances_stand_beside_the_paper_s(tables):
     summary = neighbourhoods.summarise(tables["distances"])
-    rows = summary.set_index(["framework", "nodes", "neighbourhood"])
+    rows = summary.set_index(["method", "nodes", "neighbourhood"])
     assert rows.loc[("fedsage_plus", "all", "mended"), "mean"] == pytest.approx(0.25)
     assert rows.loc[("fedsage_plus", "all", "mended"), "seeds"] == 2
     assert rows.loc[("fedsage_plus", "all", "mended"), "paper_fedsage_mean"] == 0.0124
@@ -155,7 +155,7 @@ def test_a_constant_prediction_has_no_correlation(tables):
     assert summary["correlation_degree"].notna().all()
 
 
-def test_the_figure_has_a_line_a_framework(tables):
+def test_the_figure_has_a_line_a_method(tables):
     drawn = neighbourhoods.figure(tables["counts"])
     (ax,) = drawn.axes
     assert ax.get_title(loc="left") == "Cora, M=3"
@@ -182,8 +182,8 @@ def test_the_page(tables):
 def test_another_reading_has_a_long_name_and_no_number_of_the_paper(tables):
     distances, counts = tables["distances"], tables["counts"]
     reading = "fedsage_plus,hidden_from=validation,generator_batch=4096,scale=authors"
-    assert neighbourhoods.summarise(distances.assign(framework=reading))["paper_fedsage_mean"].isna().all()
-    counts.loc[counts["framework"] == "fedsage_plus_shared", "framework"] = reading
+    assert neighbourhoods.summarise(distances.assign(method=reading))["paper_fedsage_mean"].isna().all()
+    counts.loc[counts["method"] == "fedsage_plus_shared", "method"] = reading
     (legend,) = neighbourhoods.figure(counts).legends
     names = [" ".join(text.get_text().split()) for text in legend.get_texts()]
     assert "FedSage+, hidden_from=validation, generator_batch=4096, scale=authors" in names

@@ -1,4 +1,4 @@
-"""Table 1 measured: operations against counts by hand, bytes against ledgers, and both against what the remarks claim."""
+"""Table 1 measured: operations against counts by hand, bytes against communications, and both against what the remarks claim."""
 
 import dataclasses
 from functools import cache
@@ -16,7 +16,7 @@ from feddep.methods import registry
 from feddep.methods.feddep import GeneratorParameters, mending
 from feddep.methods.feddep.generation import nearest_in
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer
-from feddep.methods.framework import run_steps
+from feddep.methods.method import run_steps
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
@@ -38,10 +38,10 @@ Rows = list[dict[str, Any]]
 @cache
 def measured(name: str, clients: int = 3, **changes: Any) -> tuple[Task, Rows]:
     """A task with the results of all steps, and what is measured on it."""
-    framework, task = registry.find(name), small_task("overhead", clients, nodes=120, delta=5)
-    parameters = framework.parameters(**{**SMALL[name], **changes})
-    task = dataclasses.replace(task, step_results=run_steps(task, parameters, framework.steps(parameters)))
-    return task, OVERHEAD.measure(Run("quick", "tiny", clients, name, 0), task, framework, parameters)["overhead"]
+    method, task = registry.find(name), small_task("overhead", clients, nodes=120, delta=5)
+    parameters = method.parameters(**{**SMALL[name], **changes})
+    task = dataclasses.replace(task, step_results=run_steps(task, parameters, method.steps(parameters)))
+    return task, OVERHEAD.measure(Run("quick", "tiny", clients, name, 0), task, method, parameters)["overhead"]
 
 
 def cell(rows: Rows, quantity: str, client: int | str = "all") -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_what_is_counted_is_the_training_that_the_step_does(name, where, monkeyp
 def test_bytes_are_those_of_the_ledgers_and_our_formulas_give_them_exactly(name, clients):
     task, lines = measured(name, clients)
     stages = [stage for stage in ("prototypes", "generator") if stage in task.step_results]
-    sent = sum(row["bytes"] for stage in stages for row in task.step_results[stage].ledger)
+    sent = sum(row["bytes"] for stage in stages for row in task.step_results[stage].communication)
     total, epoch = number(lines, "bytes_total"), number(lines, "bytes_epoch")
     assert total == sent / (clients if name == "feddep" else sum(nodes_of(name, task)))
     assert total == pytest.approx(number(lines, "bytes_total", column="ours_value"))
@@ -189,22 +189,22 @@ def test_the_page_has_formulas_remarks_and_clients():
     assert r"| FedDEP           | operations, of a node in an update | M C² d_z " in text
     assert text.count("| all    |") == len(SCHEMES)
     header = page["tables/overhead.csv"].splitlines()[0]
-    assert header.startswith("dataset,clients,setting,seed,framework,client,quantity,of,measured,paper,paper_value,ours")
+    assert header.startswith("dataset,clients,setting,seed,method,client,quantity,of,measured,paper,paper_value,ours")
 
 
 def test_a_variant_has_a_line_of_its_own():
-    rows = [{**row, "framework": "feddep,prototypes=2"} for row in measured("feddep", prototypes=2)[1]]
+    rows = [{**row, "method": "feddep,prototypes=2"} for row in measured("feddep", prototypes=2)[1]]
     text = overhead.markdown(frame([*measured("feddep")[1], *rows]))
     assert text.count("| FedDEP, prototypes=2 |") == 2  # in both tables
 
 
-def test_a_framework_without_an_entry_is_a_clear_error():
+def test_a_method_without_an_entry_is_a_clear_error():
     joint = registry.find("locsage_plus")
-    with pytest.raises(ConfigError, match="the framework is locsage_plus; the table has entries for fedsage_plus, feddep_wo"):
+    with pytest.raises(ConfigError, match="the method is locsage_plus; the table has entries for fedsage_plus, feddep_wo"):
         overhead.measure(Run("quick", "tiny", 3, "locsage_plus", 0), small_task("overhead"), joint.parameters(), {})
 
 
-def test_every_scheme_is_a_framework():
+def test_every_scheme_is_a_method():
     assert tuple(SCHEMES) == COMPARED
-    assert set(COMPARED) <= set(registry.frameworks())
+    assert set(COMPARED) <= set(registry.methods())
     assert torch.float32.itemsize == overhead.BYTES

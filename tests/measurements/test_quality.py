@@ -16,13 +16,13 @@ from feddep.measurements.quality import Prediction, compare, correlation, least_
 from feddep.methods import registry
 from feddep.methods.feddep import FedDEPParameters, mending
 from feddep.methods.feddep.generation import generator_loss, nearest_in
-from feddep.methods.framework import run_steps
+from feddep.methods.method import run_steps
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.dgen import Generated
 from feddep.utils import seeding
 from graphs import random_graph
 
-QUALITY, FRAMEWORK = MEASUREMENTS["quality"], registry.find("feddep")
+QUALITY, METHOD = MEASUREMENTS["quality"], registry.find("feddep")
 PARAMETERS = FedDEPParameters(
     prototypes=4, embedding=6, pretraining_epochs=2, generator_epochs=3, hidden_from="all", generator_optimizer="adam"
 )
@@ -142,7 +142,7 @@ def test_numbers_by_degree():
 def test_it_is_the_generator_of_the_run():
     """The DGen that is measured mends the subgraph as the run's own did."""
     task = small_task("feddep")
-    prototypes = run_steps(task, PARAMETERS, FRAMEWORK.steps(PARAMETERS)[:2])["prototypes"]
+    prototypes = run_steps(task, PARAMETERS, METHOD.steps(PARAMETERS)[:2])["prototypes"]
     shared, targets = prototypes.of_clients("prototypes"), prototypes.of_clients("targets")
     client = task.subgraphs()[0]
     impaired = impair_client(task, PARAMETERS, 0, client)
@@ -157,11 +157,11 @@ def test_it_is_the_generator_of_the_run():
 
 def test_a_row_for_each_client_choice_and_prediction():
     task, run = small_task("feddep"), Run("quick", "tiny", 3, "feddep", 0)
-    rows = QUALITY.measure(run, task, FRAMEWORK, PARAMETERS)["quality"]
+    rows = QUALITY.measure(run, task, METHOD, PARAMETERS)["quality"]
     assert len(rows) == 3 * 2 * 5
     assert {row["hidden"] for row in rows} == set(quality.HIDDEN)
     assert all(row["explained"] == 0 for row in rows if row["guess"] == "mean prototype")
-    assert rows == QUALITY.measure(run, task, FRAMEWORK, PARAMETERS)["quality"]
+    assert rows == QUALITY.measure(run, task, METHOD, PARAMETERS)["quality"]
 
 
 GUESSES = ("DGen", "zero", "mean prototype", "own prototype", "least loss")
@@ -190,7 +190,7 @@ def table() -> pd.DataFrame:
 def test_means_over_clients_then_over_seeds(table):
     summary = quality.summarise(table)
     assert len(summary) == 2 * 2 * len(GUESSES)
-    assert set(summary["framework"]) == {"feddep,prototypes=3", "feddep,prototypes=4"}
+    assert set(summary["method"]) == {"feddep,prototypes=3", "feddep,prototypes=4"}
     row = summary[(summary["guess"] == "DGen") & (summary["hidden"] == "anew")].iloc[0]
     assert row["seeds"] == 2
     assert row["explained_mean"] == pytest.approx(0.3)  # 0.2 with seed 0, 0.4 with seed 1

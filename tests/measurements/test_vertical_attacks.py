@@ -24,7 +24,7 @@ from feddep.methods.vesper.noise_budget import noise_scale
 from feddep.methods.vesper.split_training import SplitTraining
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
-from framework_tasks import VERTICAL
+from method_tasks import VERTICAL
 
 KNOWN = {"weights": "stopped", "bounding": "both"}
 
@@ -37,8 +37,8 @@ def vertical_task(**setting: Any) -> Task:
 
 
 def trained(name: str, task: Task, **options: Any) -> tuple[Any, Task, Any]:
-    framework = registry.find(name)
-    return framework, task, with_known_noise(framework, task, framework.parameters(**options))
+    method = registry.find(name)
+    return method, task, with_known_noise(method, task, method.parameters(**options))
 
 
 def memorising(**setting: Any) -> Task:
@@ -95,8 +95,8 @@ def test_shadow_nodes_lie_outside_as_far_as_these_suffice(monkeypatch):
 @pytest.mark.parametrize(("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "once"})])
 def test_a_model_is_asked_as_it_was_trained(name, options):
     """Without noise, on the graph that it was trained on, posteriors are those behind the accuracies of the last round."""
-    framework, task, parameters = trained(name, vertical_task(), bounding="none", **options)
-    target = node_membership.train_inside(framework, task, parameters, task.graph, "whole")
+    method, task, parameters = trained(name, vertical_task(), bounding="none", **options)
+    target = node_membership.train_inside(method, task, parameters, task.graph, "whole")
     groups = target.task.split.val, target.task.split.test
     answers = node_membership.query(target, task.graph, *groups)
     right = [
@@ -107,11 +107,11 @@ def test_a_model_is_asked_as_it_was_trained(name, options):
 
 
 def test_every_training_of_a_run_has_the_noise_of_its_budget():
-    framework, task = registry.find("vesper_gin"), vertical_task()
-    parameters = framework.parameters(epsilon=4.0, delta=1e-6, **KNOWN)
-    known = with_known_noise(framework, task, parameters)
+    method, task = registry.find("vesper_gin"), vertical_task()
+    parameters = method.parameters(epsilon=4.0, delta=1e-6, **KNOWN)
+    known = with_known_noise(method, task, parameters)
     assert known.theta == noise_scale(len(task.split.train), task.graph.num_edges, task.setting, parameters, "gin")
-    target = node_membership.train_inside(framework, task, known, task.graph.subgraph(np.arange(100)), "part")
+    target = node_membership.train_inside(method, task, known, task.graph.subgraph(np.arange(100)), "part")
     assert target.protocol.design.theta == known.theta
 
 
@@ -162,22 +162,22 @@ class Compared(Watched):
     ],
 )
 def test_without_noise_the_rows_that_are_simulated_are_those_that_were_sent(name, options, messages):
-    framework, task, parameters = trained(name, vertical_task(dropout=0.0), **options)
+    method, task, parameters = trained(name, vertical_task(dropout=0.0), **options)
     world, joined = with_canaries(task, parameters, 20)
     with attacked() as found:
         compared = Compared(found, joined, 3 if name == "vesper_gcn" else 0)
         with capture(compared.receive):
-            framework.run(world, parameters)
+            method.run(world, parameters)
     assert compared.compared == messages
     assert (np.sort(compared.scores[joined])[0] > np.sort(compared.scores[~joined])[-1]).all()
 
 
 def test_watching_changes_nothing():
-    framework, task, parameters = trained("vesper_gin", vertical_task(), theta=0.5, **KNOWN)
+    method, task, parameters = trained("vesper_gin", vertical_task(), theta=0.5, **KNOWN)
     world, _ = with_canaries(task, parameters, 20)
-    plain = framework.run(world, parameters).weights()
+    plain = method.run(world, parameters).weights()
     with attacked() as found, capture(Watched(found, 20, 0).receive):
-        watched = framework.run(world, parameters).weights()
+        watched = method.run(world, parameters).weights()
     assert all(torch.equal(tensor, watched[name]) for name, tensor in plain.items())
     construct = SplitTraining.__init__
     with pytest.raises(ZeroDivisionError), attacked():
@@ -233,20 +233,20 @@ def test_without_message_passing_no_edge_is_found():
     ],
 )
 def test_a_promise_is_finite_where_there_is_one(name, options, accountant, finite):
-    framework, task, parameters = trained(name, vertical_task(), **options)
-    assert math.isfinite(vertical_canaries.promised(framework, task, parameters, accountant, 1e-5)) == finite
+    method, task, parameters = trained(name, vertical_task(), **options)
+    assert math.isfinite(vertical_canaries.promised(method, task, parameters, accountant, 1e-5)) == finite
 
 
-def test_other_frameworks_are_refused():
+def test_other_methods_are_refused():
     run, fedavg = Run("quick", "tiny", 3, "fedavg", 0), registry.find("fedavg")
     with pytest.raises(ConfigError, match="fedavg is attacked by the audit; vertical_attacks has attacks on vertical_mlp, "):
         MEASUREMENTS["vertical_attacks"].measure(run, small_task("fedavg"), fedavg, fedavg.parameters())
 
 
 def test_a_run_is_measured_and_again_the_same():
-    framework, run = registry.find("gap"), Run("quick", "tiny", None, "gap,epsilon=8.0", 0)
-    parameters = framework.parameters(epsilon=8.0, release="once", bounding="none", delta=1e-6)
-    first, again = (MEASUREMENTS["vertical_attacks"].measure(run, vertical_task(), framework, parameters) for _ in "ab")
+    method, run = registry.find("gap"), Run("quick", "tiny", None, "gap,epsilon=8.0", 0)
+    parameters = method.parameters(epsilon=8.0, release="once", bounding="none", delta=1e-6)
+    first, again = (MEASUREMENTS["vertical_attacks"].measure(run, vertical_task(), method, parameters) for _ in "ab")
     assert first == again
     (row,) = first["vertical_attacks"]
     assert row.items() >= {**of_run(run), "budget": 8.0, "canaries": 500, "promised_library": row["promised_library"]}.items()
@@ -255,7 +255,7 @@ def test_a_run_is_measured_and_again_the_same():
 
 @pytest.fixture
 def measured() -> pd.DataFrame:
-    """Two frameworks, one with two budgets, and two seeds."""
+    """Two methods, one with two budgets, and two seeds."""
     rows = []
     for name, budget, theta in (("vertical_gin", None, None), ("gap,epsilon=8.0", 8.0, 1.3), ("gap,epsilon=1.0", 1.0, 9.0)):
         for seed in (3, 4):
@@ -276,7 +276,7 @@ def test_means_by_hand(measured):
     assert summary["promised_library"].tolist() == [math.inf] * 3
 
 
-def test_the_figure_has_a_line_a_framework_and_attack_over_the_budgets(measured):
+def test_the_figure_has_a_line_a_method_and_attack_over_the_budgets(measured):
     (ax,) = (ax for ax in vertical_attacks.figure(vertical_attacks.summarise(measured)).axes if ax.axison)
     assert ax.get_title(loc="left") == "Cora"
     assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "8", "∞"]
@@ -291,4 +291,4 @@ def test_the_page(measured):
     assert re.search(r"\| GIN +\| ∞ +\| 0 +\| 0\.5350 ± 0\.0071 \| 0\.6000 ± 0\.0000 \| 0\.9000 ± 0\.0000 ", text)
     assert re.search(r"\| GAP, epsilon=8\.0 \| 8 +\| 1\.3 \| 0\.7000 ± 0\.0000 \| 3\.5000 ± 0\.7071 \| 4\.50 \| 4 +\| ∞ ", text)
     assert len(page["tables/vertical_attacks.csv"]) == 3
-    assert set(VERTICAL) == {framework.name for framework in vertical_attacks.FRAMEWORKS}
+    assert set(VERTICAL) == {method.name for method in vertical_attacks.METHODS}

@@ -6,10 +6,10 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
 from feddep.methods import registry
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 
-SETTING = Setting(rounds=20)  # 20 of the paper's 50 rounds
+SETTING = TrainingConfig(rounds=20)  # 20 of the paper's 50 rounds
 
 
 @pytest.mark.data
@@ -18,9 +18,9 @@ def test_federated_training_comes_near_global_and_local_does_not(cora: Graph):
     partition = louvain(cora, 5, 0)
     accuracy = {}
     for name in ("global", "fedavg", "local"):
-        framework = registry.find(name)
-        task = Task(name, cora, split, partition if framework.partitioned else None, SETTING, 0)
-        histories = framework.run(task, framework.parameters()).histories
+        method = registry.find(name)
+        task = Task(name, cora, split, partition if method.partitioned else None, SETTING, 0)
+        histories = method.run(task, method.parameters()).histories
         accuracy[name] = sum(history.best_test for history in histories) / len(histories)
     assert accuracy["global"] > 0.84
     assert accuracy["fedavg"] > 0.83

@@ -11,8 +11,8 @@ import torch
 from feddep import api
 from feddep.experiment.tasks import build_task
 from feddep.methods import registry
-from feddep.methods.framework import Framework, Step, StepResult, by_client, run_steps
-from feddep.training.setting import Setting
+from feddep.methods.method import Method, Step, StepResult, by_client, run_steps
+from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.parameters import Parameters, Positive
 
@@ -35,17 +35,17 @@ SMALL |= {"generator_local_epochs": 1, "generator_federated_epochs": 1}
 @pytest.fixture(scope="module")
 def task() -> Task:
     graph = api.synthetic_graph(nodes=80, classes=2, communities=4, features=16, words=3)
-    setting = Setting(rounds=1, hidden_channels=4, fanout=2)
+    setting = TrainingConfig(rounds=1, hidden_channels=4, fanout=2)
     specification = {"dataset": {"features": "raw", "labelled": None}, "setting": setting.model_dump(), "seed": 0}
     return build_task(specification, graph, api.split(graph), api.partition(graph, 2, delta=5), "toy")
 
 
 def declared() -> list[tuple[str, dict[str, Any]]]:
-    """Every framework with steps, with the default of each option and with each other choice."""
+    """Every method with steps, with the default of each option and with each other choice."""
     found = []
-    for name, framework in registry.frameworks().items():
-        fields = framework.parameters.model_fields
-        if framework.steps(framework.parameters()):
+    for name, method in registry.methods().items():
+        fields = method.parameters.model_fields
+        if method.steps(method.parameters()):
             found.append((name, {}))
             for key, values in CHOICES.items():
                 if key in fields and not (name == "feddep_wo_dgen" and key == "depth"):
@@ -55,12 +55,12 @@ def declared() -> list[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize(("name", "options"), declared())
 def test_a_step_reads_nothing_but_what_it_declares(name: str, options: dict[str, Any], task: Task):
-    framework = registry.find(name)
-    small = {key: value for key, value in SMALL.items() if key in framework.parameters.model_fields}
+    method = registry.find(name)
+    small = {key: value for key, value in SMALL.items() if key in method.parameters.model_fields}
     if name == "locsage_plus":
         del small["generator_federated_epochs"]
-    parameters = framework.parameters(**small, **options)
-    steps = framework.steps(parameters)
+    parameters = method.parameters(**small, **options)
+    steps = method.steps(parameters)
     results = run_steps(task, parameters, steps)
     assert list(results) == [step.stage for step in steps]
     for result in results.values():
@@ -127,12 +127,12 @@ def test_a_result_that_is_at_hand_is_not_computed_again(task: Task):
 
 def test_a_step_is_the_same_for_two_settings_that_differ_elsewhere(task: Task):
     """What the key of a step leaves out cannot matter: here the fields that neither of its users declares."""
-    framework: Framework = registry.find("feddep")
-    parameters = framework.parameters(**{key: value for key, value in SMALL.items() if key in framework.parameters.model_fields})
-    shown = set(itertools.chain(*(each.setting for each in framework.steps(parameters))))
+    method: Method = registry.find("feddep")
+    parameters = method.parameters(**{key: value for key, value in SMALL.items() if key in method.parameters.model_fields})
+    shown = set(itertools.chain(*(each.setting for each in method.steps(parameters))))
     hidden = {"rounds": 9, "optimizer": "adam", "learning_rate": 0.3, "weight_decay": 0.2, "local_epochs": 4}
     assert not shown & set(hidden)
     other = dataclasses.replace(task, setting=task.setting.replace(**hidden))
-    first, second = (run_steps(each, parameters, framework.steps(parameters)) for each in (task, other))
+    first, second = (run_steps(each, parameters, method.steps(parameters)) for each in (task, other))
     for stage, result in first.items():
         assert all(torch.equal(result.tensors[name], second[stage].tensors[name]) for name in result.tensors)

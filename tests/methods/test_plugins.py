@@ -1,4 +1,4 @@
-"""Frameworks of one's own: known by name, their content in keys, and every mistake one sentence."""
+"""Methods of one's own: known by name, their content in keys, and every mistake one sentence."""
 
 import re
 import sys
@@ -21,22 +21,22 @@ RAW: dict[str, Any] = {
     "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},
     **{"clients": [2], "seeds": [0], "settings": {"quick": {"rounds": 1, "hidden_channels": 8}}},
     "partition": {"delta": 5},
-    "frameworks": {"fedavg": {}, "mine": {}},
+    "methods": {"fedavg": {}, "mine": {}},
 }
 MINE = """
 from feddep.methods.basic import NoParameters, fedavg
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 
 
 def run(task, parameters, steps):
     return fedavg.run(task)
 
 
-FRAMEWORKS = (Framework("mine", "Mine", NoParameters, f"{__name__}:run"),)
+METHODS = (Method("mine", "Mine", NoParameters, f"{__name__}:run"),)
 """
 WITH_STEPS = """
 from feddep.methods.feddep import PRETRAINING, FedDEPParameters
-from feddep.methods.framework import Framework, Step, StepResult
+from feddep.methods.method import Method, Step, StepResult
 from feddep.utils.parameters import Parameters
 
 OWN = Step("mine.prototypes", "prototypes", f"{__name__}:compute", Parameters, needs=("pretrain",))
@@ -50,7 +50,7 @@ def run(task, parameters, steps):
     raise NotImplementedError
 
 
-FRAMEWORKS = (Framework("mine", "Mine", FedDEPParameters, f"{__name__}:run", steps=lambda parameters: (PRETRAINING, OWN)),)
+METHODS = (Method("mine", "Mine", FedDEPParameters, f"{__name__}:run", steps=lambda parameters: (PRETRAINING, OWN)),)
 """
 RUN = plan.Run("quick", "mini", 2, "mine", 0)
 
@@ -58,10 +58,10 @@ RUN = plan.Run("quick", "mini", 2, "mine", 0)
 @pytest.fixture(autouse=True)
 def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Plugins of a test are not known to others."""
-    known, of_plugins = dict(registry.frameworks()), dict(plugins._PLUGINS)
+    known, of_plugins = dict(registry.methods()), dict(plugins._PLUGINS)
     monkeypatch.chdir(tmp_path)
     yield
-    for mapping, before in ((registry.frameworks(), known), (plugins._PLUGINS, of_plugins)):
+    for mapping, before in ((registry.methods(), known), (plugins._PLUGINS, of_plugins)):
         mapping.clear()  # type: ignore[attr-defined]
         mapping.update(before)  # type: ignore[attr-defined]
     plugins._use_distributions.cache_clear()
@@ -73,10 +73,10 @@ def using(text: str, file: str = "mine.py") -> Any:
     return validate({**RAW, "plugins": [file]})
 
 
-def test_a_framework_of_a_file_is_one_of_the_others() -> None:
+def test_a_method_of_a_file_is_one_of_the_others() -> None:
     config = using(MINE)
-    assert config["frameworks"] == {"fedavg": {}, "mine": {}}
-    assert list(registry.frameworks()) == sorted(registry.frameworks())
+    assert config["methods"] == {"fedavg": {}, "mine": {}}
+    assert list(registry.methods()) == sorted(registry.methods())
     assert RUN in plan.runs(config)
     assert "mine" not in plugins.built_in()
     assert validate({**RAW, "plugins": ["mine.py"]}) == config
@@ -85,7 +85,7 @@ def test_a_framework_of_a_file_is_one_of_the_others() -> None:
 def test_it_is_trained_by_its_own_function() -> None:
     Path("mine.py").write_text(MINE)
     api.load_plugin("mine.py")
-    assert api.frameworks()["mine"] == "Mine"
+    assert api.methods()["mine"] == "Mine"
     graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
     division = api.split(graph), api.partition(graph, 2, delta=5)
     mine, fedavg = (api.run(name, graph, *division, setting={"rounds": 1, "hidden_channels": 8}) for name in ("mine", "fedavg"))
@@ -106,11 +106,11 @@ def test_the_content_of_the_file_is_in_the_key_and_its_place_is_not() -> None:
     assert "plugins" not in keys.specification(config, RUN)
 
 
-def test_keys_of_other_frameworks_are_what_they_were() -> None:
+def test_keys_of_other_methods_are_what_they_were() -> None:
     fedavg = plan.Run("quick", "mini", 2, "fedavg", 0)
-    alone = keys.run_key(validate({**RAW, "frameworks": {"fedavg": {}}}), fedavg)
+    alone = keys.run_key(validate({**RAW, "methods": {"fedavg": {}}}), fedavg)
     assert keys.run_key(using(MINE), fedavg) == alone
-    assert "plugins" not in validate({**RAW, "frameworks": {"fedavg": {}}})
+    assert "plugins" not in validate({**RAW, "methods": {"fedavg": {}}})
 
 
 def test_a_step_of_the_benchmark_is_shared_and_one_of_the_plugin_is_not() -> None:
@@ -124,7 +124,7 @@ def test_a_step_of_the_benchmark_is_shared_and_one_of_the_plugin_is_not() -> Non
 
 
 def test_the_fingerprint_is_of_what_the_file_imports() -> None:
-    imported = ("feddep.methods.basic", "feddep.methods.basic.fedavg", "feddep.methods.framework")
+    imported = ("feddep.methods.basic", "feddep.methods.basic.fedavg", "feddep.methods.method")
     expected = code_fingerprint(*sorted({*imported, "feddep.graph.partition", "feddep.graph.scaling", "feddep.graph.split"}))
     assert records.run_fingerprint(using(MINE), RUN) == expected
 
@@ -136,10 +136,10 @@ def test_the_reference_is_of_the_benchmark_alone() -> None:
 
 
 WRONG = {
-    "": "has no FRAMEWORKS; it must have a tuple of Framework",
-    "FRAMEWORKS = ()": "has FRAMEWORKS of type tuple, which is not that",
-    "FRAMEWORKS = 3": "has FRAMEWORKS of type int, which is not that",
-    "FRAMEWORKS = ('mine',)": "has FRAMEWORKS of type tuple, which is not that",
+    "": "has no METHODS; it must have a tuple of Method",
+    "METHODS = ()": "has METHODS of type tuple, which is not that",
+    "METHODS = 3": "has METHODS of type int, which is not that",
+    "METHODS = ('mine',)": "has METHODS of type tuple, which is not that",
     "def": "is not valid Python: invalid syntax in line 1",
     "a = 1\n  b = 2": "is not valid Python: unexpected indent in line 2",
     "\x00": "is not valid Python: source code string cannot contain null bytes",
@@ -151,14 +151,14 @@ WRONG = {
     "def f():\n    from helper import a": "cannot be imported (ImportError: helper lies beside it",
     "from . import a": "cannot be imported (ImportError: . lies beside it",
     MINE.replace('"mine"', '"fedavg"'): "declares fedavg, a name that the benchmark itself has taken; choose another",
-    MINE.replace('"mine"', '"Mine!"'): "declares the framework 'Mine!', and its name must be of lower-case letters",
+    MINE.replace('"mine"', '"Mine!"'): "declares the method 'Mine!', and its name must be of lower-case letters",
     MINE.replace('NoParameters, f"', 'dict, f"'): "and its parameters must be a class derived from",
     MINE.replace('f"{__name__}:run"', '"mine:run"'): 'which is not there; write f"{__name__}:NAME" for one',
     MINE.replace("}:run", "}:runs"): "which is not there; write",
     MINE.replace('f"{__name__}:run"', "3"): "it names the function 3, which is not there",
     WITH_STEPS.replace('"prototypes"', '"warmup"'): "its step mine.prototypes has the stage 'warmup'; allowed: pretrain",
     WITH_STEPS.replace("}:compute", "}:computed"): "its step mine.prototypes names the function",
-    MINE.replace("FRAMEWORKS = (", "FRAMEWORKS = 2 * ("): "declares mine, a name that",
+    MINE.replace("METHODS = (", "METHODS = 2 * ("): "declares mine, a name that",
     MINE.replace('}:run"', '}:run", steps=lambda parameters: 1 / 0'): "its parameters have no defaults that its steps",
 }
 
@@ -166,7 +166,7 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
 def test_what_is_wrong_with_a_file_is_one_sentence(text: str) -> None:
     Path("helper.py").write_text("")
-    before = dict(registry.frameworks())
+    before = dict(registry.methods())
     with pytest.raises(ConfigError) as caught:
         using(text)
     sentence = str(caught.value)
@@ -174,7 +174,7 @@ def test_what_is_wrong_with_a_file_is_one_sentence(text: str) -> None:
     assert WRONG[text] in sentence
     assert sentence.isprintable()
     assert len(sentence) < 500
-    assert registry.frameworks() == before
+    assert registry.methods() == before
 
 
 def test_a_plugin_that_went_wrong_leaves_the_one_before() -> None:
@@ -223,7 +223,7 @@ def distribution(folder: Path, version: str, module: str, point: str = "my_packa
     information = folder / "my_package-1.dist-info"
     information.mkdir(exist_ok=True)
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: my-package\nVersion: {version}\n")
-    (information / "entry_points.txt").write_text(f"[feddep.frameworks]\nmine = {point}\n")
+    (information / "entry_points.txt").write_text(f"[feddep.methods]\nmine = {point}\n")
 
 
 @pytest.fixture
@@ -244,15 +244,15 @@ def test_an_installed_distribution_is_known_by_its_version(version: str, site: P
     assert plugins.identity_of("mine") == {"plugin": {"distribution": "my-package", "version": version}}
     assert keys.run_key(config, RUN) != keys.run_key(config, plan.Run("quick", "mini", 2, "fedavg", 0))
     assert records.run_fingerprint(config, RUN)
-    assert api.frameworks()["mine"] == "Mine"
+    assert api.methods()["mine"] == "Mine"
 
 
 @pytest.mark.parametrize(
     ("module", "point", "said"),
     [
         ("import nosuchmodule", "my_package.mine", "cannot be imported (ModuleNotFoundError"),
-        ("", "my_package.mine", "has no FRAMEWORKS"),
-        ("FRAMEWORKS = ()", "my_package.mine:FRAMEWORKS", "names my_package.mine:FRAMEWORKS, which is no module"),
+        ("", "my_package.mine", "has no METHODS"),
+        ("METHODS = ()", "my_package.mine:METHODS", "names my_package.mine:METHODS, which is no module"),
         ("", "my_package.nothing", "cannot be imported (ModuleNotFoundError"),
     ],
 )

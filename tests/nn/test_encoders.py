@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv
 
 from feddep.graph.graph import Graph
-from feddep.graph.sampling import NOBODY, SampledTrees, sample_trees
-from feddep.methods.framework import ANY_ENCODER
+from feddep.graph.sampling import PAD, SampledTrees, sample_trees
+from feddep.methods.method import ANY_ENCODER
 from feddep.nn.encoders import ENCODERS, GAT, GCN, HEADS, ClosedGNN, fused_classifier, new_encoder
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.fused import FusedGNN, MendedTable
 from feddep.nn.sparse import SparseMatrix
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 from graphs import graphs, random_graph
 
@@ -110,7 +110,7 @@ def test_a_sampled_gcn_layer_is_right_in_the_mean():
 def test_nobody_and_repeated_draws_count_for_nothing(name: str):
     graph = Graph.from_edges(np.array([(0, 1)]), np.eye(3), np.zeros(3), 2)
     model = drawn(new_encoder(name, *sizes(graph, 1)))
-    nodes = np.array([[0, 1, 1, 1], [2, NOBODY, NOBODY, NOBODY]], dtype=np.int32)
+    nodes = np.array([[0, 1, 1, 1], [2, PAD, PAD, PAD]], dtype=np.int32)
     logits = model(SampledTrees(nodes, (3,)), FeatureTable(graph.features, "cpu", graph.degrees))
     torch.testing.assert_close(logits, full(model, graph)[[0, 2]], rtol=1e-4, atol=1e-5)
 
@@ -175,4 +175,4 @@ def test_layouts_that_an_encoder_has_not(layout, encoder: str):
 def test_every_encoder_can_be_named():
     assert set(ANY_ENCODER) == set(ENCODERS)
     for name in ANY_ENCODER:
-        assert Setting(encoder=name).encoder == name
+        assert TrainingConfig(encoder=name).encoder == name

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.graph.graph import Graph
-from feddep.graph.sampling import NOBODY, SampledTrees, sample_trees
+from feddep.graph.sampling import PAD, SampledTrees, sample_trees
 from feddep.methods.feddep.classifier import MendedEvaluator
 from feddep.nn.encoders import FusedClassifier, fused_classifier
 from feddep.nn.feature_table import FeatureTable
@@ -59,7 +59,7 @@ def equation_on_tree(
     inner = tree_width(fanout, last - layer)
     children = [inner + place * fanout + j for j in range(fanout)]
     members = [equation_on_tree(model, graph, z, tree, fanout, layer - 1, place)]
-    for neighbour in {tree[child] for child in children} - {NOBODY}:
+    for neighbour in {tree[child] for child in children} - {PAD}:
         copies = [child for child in children if tree[child] == neighbour]
         members.append(np.mean([equation_on_tree(model, graph, z, tree, fanout, layer - 1, copy) for copy in copies], axis=0))
     out = weights[layer] @ np.concatenate([np.mean(members, axis=0), z[node]])

@@ -11,7 +11,7 @@ from torch_geometric.nn import SAGEConv as PyGConv
 from benchmarks.plain import PlainSAGE, blocks_of
 from divided import random_task, trained
 from feddep.graph.graph import Graph, mean_adjacency
-from feddep.graph.sampling import NOBODY, sample_trees
+from feddep.graph.sampling import PAD, sample_trees
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE, SAGEConv
 from feddep.nn.sparse import SparseMatrix
@@ -37,7 +37,7 @@ def by_hand(model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanout: int, laye
         return np.maximum(value, 0) if layer else value
 
     own = input_of(place)
-    drawn = [input_of(child) for child in children if tree[child] != NOBODY]
+    drawn = [input_of(child) for child in children if tree[child] != PAD]
     mean = np.mean(drawn, axis=0) if drawn else np.zeros_like(own)
     convolution = model.convolutions[layer]
     return np.concatenate([own, mean]) @ convolution.weight.detach().numpy() + convolution.bias.detach().numpy()
@@ -149,7 +149,7 @@ def layerwise_by_hand(model, x, graph_of_place, layer, place):
         value = layerwise_by_hand(model, x, graph_of_place, layer - 1, at)
         return np.maximum(value, 0) if layer else value
 
-    rows = [inputs(at) for at in drawn[layer] if graph_of_place[at][0] != NOBODY]
+    rows = [inputs(at) for at in drawn[layer] if graph_of_place[at][0] != PAD]
     own = inputs(place)
     convolution = model.convolutions[layer]
     joined = np.concatenate([own, np.mean(rows, axis=0) if rows else np.zeros_like(own)])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from feddep.graph.graph import Graph
-from feddep.graph.sampling import NOBODY
+from feddep.graph.sampling import PAD
 from feddep.privacy.accountant import PrivacyError, require_count
 
 RunResult = tuple[int, ...]
@@ -44,7 +44,7 @@ def sequences(neighbours: Sequence[int], fanout: int) -> Law:
     require_count("fan-out d", fanout)
     degree = len(neighbours)
     if degree == 0:
-        return {(NOBODY,) * fanout: Fraction(1)}
+        return {(PAD,) * fanout: Fraction(1)}
     if (math.comb(degree, fanout) if degree > fanout else degree**fanout) > MOST_OUTCOMES:
         raise PrivacyError(
             f"drawing {fanout} of {degree} neighbours has more than {MOST_OUTCOMES} outcomes; only short lists are enumerated"

@@ -19,8 +19,8 @@ from feddep.nn.fused import MendedTable
 from feddep.nn.sage import GraphSAGE
 from feddep.privacy.dpsgd import Privacy, PrivateLearner, privatise, start_gradients
 from feddep.privacy.ghost_clipping import add_clipped, recorded
+from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
-from feddep.training.setting import Setting
 from feddep.utils import seeding
 from graphs import graphs, random_graph
 
@@ -174,11 +174,11 @@ def test_a_parameter_without_a_rule_stops_the_training():
         ours(model, new_table("sage", graph), graph, trees, labels, 1.0)
 
 
-SETTING = Setting(learning_rate=0.5, batch_size=8, fanout=3, rounds=5, hidden_channels=16)
+SETTING = TrainingConfig(learning_rate=0.5, batch_size=8, fanout=3, rounds=5, hidden_channels=16)
 
 
 def new_learner(
-    kind: str, graph: Graph, nodes: int, privacy: Privacy, setting: Setting = SETTING, seed: int = 0
+    kind: str, graph: Graph, nodes: int, privacy: Privacy, setting: TrainingConfig = SETTING, seed: int = 0
 ) -> PrivateLearner:
     table = new_table(kind, graph)
     return PrivateLearner(graph, np.arange(nodes), setting, seed, "client0", table=table, privacy=privacy)

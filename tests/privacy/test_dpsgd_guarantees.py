@@ -24,7 +24,7 @@ from feddep.privacy.dpsgd_guarantees import (
     client_trees,
     dpsgd_guarantee,
 )
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from graphs import graphs, random_graph, star
 
 
@@ -32,7 +32,7 @@ from graphs import graphs, random_graph, star
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_batches_are_those_that_the_learner_draws(nodes, epochs):
     graph = random_graph(30, 60)
-    setting = Setting(batch_size=8, fanout=2, rounds=epochs, hidden_channels=4, dropout=0.0)
+    setting = TrainingConfig(batch_size=8, fanout=2, rounds=epochs, hidden_channels=4, dropout=0.0)
     learner = PrivateLearner(graph, np.arange(nodes), setting, 0, "client0", privacy=Privacy())
     model = GraphSAGE(graph.num_features, 4, graph.num_classes, 2, 0.0)
     model.reset_parameters(torch.Generator().manual_seed(0))

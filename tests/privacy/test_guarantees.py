@@ -15,10 +15,10 @@ from feddep.privacy.accountant import Guarantee, compose, one_sampling
 from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level, example_level
 from feddep.privacy.guarantees import DELTA, ClientGuarantee, client_guarantees, weakness
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from graphs import graphs, random_graph
 
-SETTING = Setting(batch_size=8, fanout=2, rounds=3, local_epochs=2, hidden_channels=4)
+SETTING = TrainingConfig(batch_size=8, fanout=2, rounds=3, local_epochs=2, hidden_channels=4)
 
 
 def test_every_line_of_a_client():
@@ -48,7 +48,7 @@ def test_every_line_of_a_client():
             assert found.all is not None
             assert found.all.epsilon == expected.pld
             assert found.all.delta == pytest.approx(DELTA)
-            assert (found.roots, found.times, found.framework) == (roots, steps, "mine")
+            assert (found.roots, found.times, found.method) == (roots, steps, "mine")
         assert edge.pld < simple.pld
         assert here["example", "rdp", ""].one.epsilon == example.rdp
 

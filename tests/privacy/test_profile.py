@@ -12,7 +12,7 @@ from sampling_laws import divergence, enumerated_delta, multisets, repeated, sel
 from scipy.stats import chisquare
 
 from feddep.graph.graph import Graph
-from feddep.graph.sampling import NOBODY, sample_neighbours
+from feddep.graph.sampling import PAD, sample_neighbours
 from feddep.privacy.accountant import Guarantee, PrivacyError, amplify, one_sampling
 from feddep.privacy.profile import at_border, exact_guarantee, lemma_b1_fails, one_sided_losses, selected_delta
 from graphs import star
@@ -161,7 +161,7 @@ def test_delta_is_at_least_the_chance_that_the_neighbour_is_drawn(length, fanout
 def test_an_edge_of_an_isolated_node_is_certain():
     assert exact_guarantee(0, 5) == Guarantee(0.0, -math.inf)
     assert exact_guarantee(0, 5).delta == 1
-    assert sequences([], 2) == {(NOBODY, NOBODY): 1}
+    assert sequences([], 2) == {(PAD, PAD): 1}
 
 
 @pytest.mark.parametrize(("length", "fanout"), [(14, 5), (15, 5), (3, 5), (10, 5), (400, 25)])

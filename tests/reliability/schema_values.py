@@ -58,7 +58,7 @@ FITTING = {
     "feddep_wo_nfdp": {"bernoulli_rate": 1.0},
     "locsage_plus": {"generator_federated_epochs": 0},
 }
-"""The value that a framework's parameter must have, which the schema does not say."""
+"""The value that a method's parameter must have, which the schema does not say."""
 
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
@@ -140,22 +140,22 @@ def synthetic_options(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
-    """A configuration of one dataset, setting and framework; one in four has a hostile value somewhere."""
+    """A configuration of one dataset, setting and method; one in four has a hostile value somewhere."""
     top = SCHEMA["properties"]
     rare = draw(st.integers(0, 7)) == 0
     chosen = {key: values(schema, key) for key, schema in top.items() if rare or key in ("split", "partition", "seeds")}
     drawn: dict[str, Any] = {key: draw(each) for key, each in chosen.items() if draw(st.booleans())}
-    framework = draw(st.sampled_from(list(top["frameworks"]["properties"])))
+    method = draw(st.sampled_from(list(top["methods"]["properties"])))
     options = draw(values(SCHEMA["$defs"]["Dataset"]))
     drawn |= {
         "datasets": {DATASET: {**options, "synthetic": draw(synthetic_options())}},
         "clients": draw(st.sampled_from([[2], [3], [1], [2, 3], [3], [1000]])),
         "seeds": drawn.get("seeds", [0]),
-        "settings": {SETTING: draw(values(SCHEMA["$defs"]["Setting"]))},
-        "frameworks": {framework: draw(values(top["frameworks"]["properties"][framework]))},
+        "settings": {SETTING: draw(values(SCHEMA["$defs"]["TrainingConfig"]))},
+        "methods": {method: draw(values(top["methods"]["properties"][method]))},
     }
     if draw(st.integers(0, 9)):
-        drawn["frameworks"][framework] |= FITTING.get(framework, {})
+        drawn["methods"][method] |= FITTING.get(method, {})
     if draw(st.integers(0, 3)) == 0:
         path = draw(st.sampled_from(list(paths(drawn))))
         drawn = with_value(drawn, path, draw(st.sampled_from(HOSTILE)))

@@ -20,7 +20,7 @@ from feddep.utils.parameters import Parameters
 
 BASE: dict[str, Any] = {
     "datasets": {DATASET: {"synthetic": {}}},
-    **{"clients": [2], "seeds": [0], "settings": {SETTING: {}}, "frameworks": {"feddep": {}, "fedavg": {}}},
+    **{"clients": [2], "seeds": [0], "settings": {SETTING: {}}, "methods": {"feddep": {}, "fedavg": {}}},
 }
 CAPS = {
     **{"rounds": 2, "local_epochs": 1, "pretraining_epochs": 2, "generator_epochs": 2, "generator_local_epochs": 2},
@@ -69,7 +69,7 @@ def numbers(schema: Any, where: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_every_number_has_a_least_and_a_largest_value():
-    assert registry.frameworks()  # imports all methods
+    assert registry.methods()  # imports all methods
     rules = [rule for model in subclasses(Parameters) for rule in numbers(model.model_json_schema(), model.__name__)]
     assert len(rules) > 100
     for where, rule in rules:
@@ -123,12 +123,12 @@ def run(raw: dict[str, Any]) -> None:
     config = validate(raw)
     first = plan.all_runs(config)[0]
     dataset, setting = entry(config, "datasets", first.dataset), entry(config, "settings", first.setting)
-    parameters = capped(entry(config, "frameworks", first.framework, first.dataset))
+    parameters = capped(entry(config, "methods", first.method, first.dataset))
     graph = api.synthetic_graph(**capped(dataset["synthetic"]))
     split = api.split(graph, first.seed, **config["split"])
     partition = first.clients and api.partition(graph, first.clients, first.seed, **keys.partition_options(config, first.dataset))
     result = api.run(
-        first.framework.partition(",")[0],
+        first.method.partition(",")[0],
         graph,
         split,
         partition,
@@ -144,7 +144,7 @@ def run(raw: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "setting", "parameters", "refused"),
+    ("method", "setting", "parameters", "refused"),
     [
         ("fedavg", {"fanout": 999, "layers": 1}, {}, ""),  # more than any node has neighbours
         ("fedavg", {"fanout": 10_000, "layers": 1}, {}, "a fanout of 10000 makes trees of 10001 nodes in 1 layers"),
@@ -158,16 +158,16 @@ def run(raw: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_too_large_for_a_graph_works_or_is_refused(
-    framework: str, setting: dict[str, Any], parameters: dict[str, Any], refused: str
+    method: str, setting: dict[str, Any], parameters: dict[str, Any], refused: str
 ):
     graph = api.synthetic_graph(nodes=80, communities=4)
-    few = {"pretraining_epochs": 1, "embedding": 4} if framework == "feddep" else {}
+    few = {"pretraining_epochs": 1, "embedding": 4} if method == "feddep" else {}
     given = {"setting": {"rounds": 1, "hidden_channels": 4, **setting}, "parameters": {**few, **parameters}, "device": "cpu"}
     if refused:
         with pytest.raises(FeddepError, match=refused):
-            api.run(framework, graph, api.split(graph), api.partition(graph, 2), **given)
+            api.run(method, graph, api.split(graph), api.partition(graph, 2), **given)
     else:
-        assert 0 <= api.run(framework, graph, api.split(graph), api.partition(graph, 2), **given).accuracy["best"] <= 1
+        assert 0 <= api.run(method, graph, api.split(graph), api.partition(graph, 2), **given).accuracy["best"] <= 1
 
 
 @pytest.mark.slow

@@ -99,9 +99,9 @@ BASE: dict[str, Any] = {
     "seeds": [0],
     "partition": {"delta": 5},
     "settings": {"quick": {"rounds": 1, "hidden_channels": 8}},
-    "frameworks": {"fedavg": {}},
-    "tables": [{"setting": "quick", "datasets": ["mini"], "frameworks": ["fedavg"]}],
-    "studies": [{"name": "course", "kind": "curves", "title": "", "runs": [{"settings": {"quick": {}}}]}],
+    "methods": {"fedavg": {}},
+    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["fedavg"]}],
+    "studies": [{"name": "history", "kind": "curves", "title": "", "runs": [{"settings": {"quick": {}}}]}],
     "audit": {},
     **{key: [] for key in MEASURED},
 }
@@ -135,7 +135,7 @@ NAME, ENTRY = "(name)", "(entry)"
 """In a place: the name of an entry, and any entry."""
 OWN: Place = ("datasets", ENTRY, "path")
 """The file of a graph of one's own."""
-EXISTING = {"datasets": "own", "settings": "quick", "frameworks": "fedavg"}
+EXISTING = {"datasets": "own", "settings": "quick", "methods": "fedavg"}
 
 
 def replaced(value: Any, place: Place, text: str, path: Place = ()) -> Any:
@@ -155,7 +155,7 @@ def replaced(value: Any, place: Place, text: str, path: Place = ()) -> Any:
 
 
 PLACES = list(dict.fromkeys(strings(SCHEMA)))
-FEWER_PLACES = [place for place in PLACES if place[0] != "frameworks"]
+FEWER_PLACES = [place for place in PLACES if place[0] != "methods"]
 
 
 def test_the_number_of_trials_is_known():
@@ -175,8 +175,8 @@ def test_every_key_that_takes_text_is_found():
         ("datasets", NAME),
         OWN,
         ("settings", ENTRY, "optimizer"),
-        ("frameworks", "feddep", "clustering"),
-        ("studies", 0, "runs", 0, "frameworks", NAME),
+        ("methods", "feddep", "clustering"),
+        ("studies", 0, "runs", 0, "methods", NAME),
     } <= set(PLACES)
 
 
@@ -342,8 +342,8 @@ def test_hostile_text_on_the_command_line_is_refused(project: Path, text: str):
 
 WRONG_TARGETS = {
     "out/runs/nosuch/mini/m2/fedavg/seed0/metrics.json": "settings.nosuch is not in the configuration",
-    "out/runs/quick/mini/m2/nosuch/seed0/metrics.json": "frameworks.nosuch is not a known framework",
-    "out/runs/quick/mini/m2/fedavg,x=3/seed0/metrics.json": "frameworks.fedavg.x is not a known key",
+    "out/runs/quick/mini/m2/nosuch/seed0/metrics.json": "methods.nosuch is not a known method",
+    "out/runs/quick/mini/m2/fedavg,x=3/seed0/metrics.json": "methods.fedavg.x is not a known key",
     "out/runs/quick/mini/whole/fedavg/seed0/metrics.json": "fedavg works on the subgraphs of clients",
     "out/runs/quick/mini/m2/global/seed0/metrics.json": "global sees the whole graph",
     "out/splits/nosuch/seed0.safetensors": "datasets.nosuch is not in the configuration",
@@ -351,17 +351,17 @@ WRONG_TARGETS = {
     "out/partitions/nosuch/m2/seed0.json": "datasets.nosuch is not in the configuration",
     "out/partitions/mini/m99/seed0.json": "clients is 99; a graph of 60 nodes",
     "out/raw/nosuch/MANIFEST.json": "datasets.nosuch is not in the configuration",
-    "out/measurements/quality/quick/mini/m2/fedavg/seed0.json": "the framework fedavg has no step prototypes",
+    "out/measurements/quality/quick/mini/m2/fedavg/seed0.json": "the method fedavg has no step prototypes",
     "out/steps/pretrain/mini/m2/aaaaaaaaaaaa/seed0.safetensors": "is a step of no run that is planned or asked for",
-    "out/tables/audit.md": "frameworks.feddep.prototypes has a value for cora, but none for mini",
+    "out/tables/audit.md": "methods.feddep.prototypes has a value for cora, but none for mini",
 }
 
 
 @pytest.mark.parametrize("target", WRONG_TARGETS)
 def test_what_cannot_be_made_is_one_sentence(project: Path, target: str):
     """Of an error in what a rule reads Snakemake would print a traceback; and the folder is not left locked."""
-    frameworks = {"fedavg": {}, "feddep": {"prototypes": {"cora": 3}}}
-    (project / "mine.yaml").write_text(yaml.safe_dump({**BASE, "frameworks": frameworks}))
+    methods = {"fedavg": {}, "feddep": {"prototypes": {"cora": 3}}}
+    (project / "mine.yaml").write_text(yaml.safe_dump({**BASE, "methods": methods}))
     status, printed = snakemake(project, "--cores", "1", target)
     assert status != 0
     assert re.search(rf"^feddep( \w+)?: .*{re.escape(WRONG_TARGETS[target])}", printed, re.MULTILINE), printed

@@ -26,8 +26,8 @@ from workspace import CONFIG, FEDAVG, SNAKEMAKE, Workspace, metrics, restore_int
 pytestmark = [pytest.mark.dag, pytest.mark.slow, pytest.mark.timeout(2400)]
 
 CHANGES: dict[str, Any] = {
-    "frameworks": {"fedsage_plus": {}},  # which has a step
-    "tables": [{**CONFIG["tables"][0], "frameworks": ["fedsage_plus"]}],
+    "methods": {"fedsage_plus": {}},  # which has a step
+    "tables": [{**CONFIG["tables"][0], "methods": ["fedsage_plus"]}],
 }
 UNLIKE = ["tables/provenance.json", "tables/costs.md", "tables/tables.sha256"]  # hold seconds and dates, or digests of them
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
@@ -147,7 +147,7 @@ def wait_for_a_random_moment(snakemake: Started, output: Path, random: np.random
 
 
 def test_the_same_command_goes_on(tmp_path: Path):
-    """After any signal to all processes or the scheduler alone; kills add up until all is made, then it is begun anew."""
+    """After any signal to all processes or the scheduler alone; kills add up until all is made, then it is current_round anew."""
     workspace = Workspace.new(tmp_path)
     workspace.configure(**CHANGES)
     finish(workspace, "tables")
@@ -157,11 +157,11 @@ def test_the_same_command_goes_on(tmp_path: Path):
     random = np.random.default_rng(0)
     kills = random.permutation([(number, group) for number in SIGNALS for group in (1, 0)] * number_of("kills")).tolist()
     hits: Counter[str] = Counter()
-    begun = []
+    current_round = []
     try:
         while kills:
             snakemake = Started(workspace, "tables")
-            begun.append(snakemake)
+            current_round.append(snakemake)
             doing = wait_for_a_random_moment(snakemake, workspace.output, random)
             killed = snakemake.lives
             if killed:
@@ -175,7 +175,7 @@ def test_the_same_command_goes_on(tmp_path: Path):
                 begin_anew(workspace)
         printed = finish(workspace, "tables")
     finally:
-        for snakemake in begun:
+        for snakemake in current_round:
             snakemake.kill()
     assert results(workspace) == expected, printed
     assert not [path for path in workspace.output.rglob("*") if path.name.startswith(".")]  # no scratch file is left

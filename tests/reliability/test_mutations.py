@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.dag, pytest.mark.slow, pytest.mark.timeout(900)]
 RUN = "mini/m2/feddep/seed0"
 TARGETS = ("all", "out/tables/quality.md", "out/tables/privacy.md")
 SETTINGS: dict[str, Any] = {
-    "tables": [{**CONFIG["tables"][0], "frameworks": ["global", "fedavg", "feddep"]}],
-    "frameworks": {"feddep": FEDDEP},
-    "quality": [{"frameworks": {"feddep": {}}}],
-    "studies": [{"name": "course", "kind": "curves", "runs": [{"frameworks": {"fedavg": {}}}]}],
+    "tables": [{**CONFIG["tables"][0], "methods": ["global", "fedavg", "feddep"]}],
+    "methods": {"feddep": FEDDEP},
+    "quality": [{"methods": {"feddep": {}}}],
+    "studies": [{"name": "history", "kind": "curves", "runs": [{"methods": {"fedavg": {}}}]}],
 }
 OUTPUTS = ("graphs", "splits", "partitions", "steps", "runs", "measurements", "tables", "figures", "report", "studies")
 

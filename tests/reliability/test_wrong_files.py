@@ -44,10 +44,10 @@ CONFIG: dict[str, Any] = {
     "seeds": [0],
     "partition": {"delta": 5},
     "settings": {"quick": {"rounds": 1, "hidden_channels": 8}},
-    "frameworks": {"feddep": {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}, "fedavg": {}},
-    "tables": [{"setting": "quick", "frameworks": ["fedavg"]}],
-    "studies": [{"name": "course", "kind": "curves", "runs": [{}]}],
-    "quality": [{"frameworks": {"feddep": {}}}],
+    "methods": {"feddep": {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}, "fedavg": {}},
+    "tables": [{"setting": "quick", "methods": ["fedavg"]}],
+    "studies": [{"name": "history", "kind": "curves", "runs": [{}]}],
+    "quality": [{"methods": {"feddep": {}}}],
     **{key: [] for key in MEASURED if key != "quality"},
 }
 OTHER = {
@@ -86,7 +86,7 @@ def data(output: str, clients: int, config: str) -> list[list[str]]:
 DATA = ["--graph", "out/graphs/mini.safetensors", "--split", "out/splits/mini/seed0.safetensors"]
 PARTITION = "out/partitions/mini/m3/seed0.safetensors"
 RUN = ["--config", "config.yaml", *CELL, "--setting", "quick", "--clients", "3", *DATA, "--partition", PARTITION]
-FEDDEP = [*RUN, "--framework", "feddep"]
+FEDDEP = [*RUN, "--method", "feddep"]
 PRETRAIN, PROTOTYPES = ["--step", "pretrain=steps/pretrain.safetensors"], ["--step", "prototypes=steps/prototypes.safetensors"]
 TRAINED = "out/runs/quick/mini/m3/fedavg/seed0"
 PREPARATION = [
@@ -97,19 +97,19 @@ PREPARATION = [
     [
         "classify",
         *RUN,
-        "--framework",
+        "--method",
         "fedavg",
         "--metrics",
         f"{TRAINED}/metrics.json",
         "--model",
         f"{TRAINED}/model.safetensors",
     ],
-    ["study", "--config", "config.yaml", "--study", "course", "--output", "out/studies/course"],
+    ["study", "--config", "config.yaml", "--study", "history", "--output", "out/studies/history"],
     ["measure", *FEDDEP, *PRETRAIN, *PROTOTYPES, "--measurement", "quality", "--output", "quality.json"],
     [
         "measure",
         *RUN,
-        "--framework",
+        "--method",
         "fedavg",
         "--measurement",
         "label_distributions",
@@ -119,8 +119,8 @@ PREPARATION = [
         "labels.json",
     ],
     *(
-        ["audit", *RUN, "--framework", framework, "--part", part, "--output", f"findings/{part}.csv"]
-        for part, framework in (("membership", "fedavg"), ("reconstruction", "feddep"))
+        ["audit", *RUN, "--method", method, "--part", part, "--output", f"findings/{part}.csv"]
+        for part, method in (("membership", "fedavg"), ("reconstruction", "feddep"))
     ),
     ["publish", "--config", "recorded.yaml"],
 ]
@@ -143,7 +143,7 @@ COMMANDS: dict[str, list[list[str]]] = {
     ],
     "classify": [[*FEDDEP, *PRETRAIN, *PROTOTYPES, "--metrics", "new/metrics.json", "--model", "new/model.safetensors"]],
     "config": [["--check", "--folder", "config"]],
-    "cut": [[*RUN, "--framework", "fedavg", "--output", "new/participants"]],
+    "cut": [[*RUN, "--method", "fedavg", "--output", "new/participants"]],
     "dpsgd": [
         [
             "--sigma",
@@ -162,7 +162,7 @@ COMMANDS: dict[str, list[list[str]]] = {
             "new/dpsgd.json",
         ]
     ],
-    "estimate": [["--config", "config.yaml", "--study", "course"], ["--config", "recorded.yaml"]],
+    "estimate": [["--config", "config.yaml", "--study", "history"], ["--config", "recorded.yaml"]],
     "figures": [["--config", "config.yaml", "--output", "new/figures"]],
     "guarantees": [
         [
@@ -182,7 +182,7 @@ COMMANDS: dict[str, list[list[str]]] = {
         [*FEDDEP, *PRETRAIN, *PROTOTYPES, "--measurement", "quality", "--output", "new/quality.json"],
         [
             *RUN,
-            "--framework",
+            "--method",
             "fedavg",
             "--measurement",
             "label_distributions",
@@ -216,13 +216,13 @@ COMMANDS: dict[str, list[list[str]]] = {
     "privacy": [["--degree", "3", "--fanout", "2", *GRAPH, "--output", "new/privacy.json"]],
     "publish": [["--config", "config.yaml"]],
     "rekey": [["--config", "recorded.yaml", "--renames", "renames.yaml", "--log", "new/log.md"]],
-    "report": [["--config", "config.yaml", "--output", "new/report", "--study", "course=out/studies/course"]],
+    "report": [["--config", "config.yaml", "--output", "new/report", "--study", "history=out/studies/history"]],
     "reproduction": [["--config", "config.yaml", "--output", "new/reproduction"]],
     "split": [["--config", "config.yaml", *CELL, *DATA[:2], "--output", "new/split.safetensors"]],
     "step": [[*FEDDEP, "--stage", "prototypes", *PRETRAIN, "--output", "new/step.safetensors"]],
-    "study": [["--config", "config.yaml", "--study", "course", "--output", "new/study"]],
+    "study": [["--config", "config.yaml", "--study", "history", "--output", "new/study"]],
     "tables": [["--config", "config.yaml", "--output", "new/tables"], ["--config", "recorded.yaml", "--output", "new/tables"]],
-    "verify": [["--config", "recorded.yaml", "--framework", "fedavg", "--work", "work"]],
+    "verify": [["--config", "recorded.yaml", "--method", "fedavg", "--work", "work"]],
     "vesper_privacy": [
         [
             *(
@@ -251,7 +251,7 @@ METRICS, DIVIDED, DESCRIBED = f"{TRAINED}/metrics.json", "out/partitions/mini/m3
 RECORDS = ["records/quick/mini/m3/fedavg/seed0.json", "records/partitions/mini/m3/seed0.json", "records/graphs/mini.json"]
 READ: dict[str, list[str]] = {
     "figures": [METRICS, DIVIDED, DESCRIBED],
-    "report": [METRICS, DIVIDED, DESCRIBED, "out/studies/course/study.sha256", "out/studies/course/table.md"],
+    "report": [METRICS, DIVIDED, DESCRIBED, "out/studies/history/study.sha256", "out/studies/history/table.md"],
     **{command: ["steps/pretrain.json"] for command in ("classify", "step", "measure")},
     "audit": ["steps/pretrain.json", "findings/membership.json", "findings/membership.sha256"],
     "config": ["config/schema.json", "config/README.md"],
@@ -617,20 +617,20 @@ WITHOUT_CLIENTS = [*RUN[: RUN.index("--clients")], *DATA]
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ([*WITHOUT_CLIENTS, "--framework", "fedavg", "--partition", PARTITION], "fedavg works on the subgraphs of clients"),
-        ([*WITHOUT_CLIENTS, "--framework", "global", "--partition", PARTITION], "--clients and --partition go together"),
-        ([*WITHOUT_CLIENTS, "--framework", "fedavg", "--clients", "3"], "--clients and --partition go together"),
-        ([*RUN, "--framework", "fedavg", "--clients", "2"], "is stale: its key is"),
-        ([*RUN, "--framework", "global"], "global sees the whole graph"),
-        ([*RUN, "--framework", "nosuch"], "frameworks.nosuch is not a known framework"),
+        ([*WITHOUT_CLIENTS, "--method", "fedavg", "--partition", PARTITION], "fedavg works on the subgraphs of clients"),
+        ([*WITHOUT_CLIENTS, "--method", "global", "--partition", PARTITION], "--clients and --partition go together"),
+        ([*WITHOUT_CLIENTS, "--method", "fedavg", "--clients", "3"], "--clients and --partition go together"),
+        ([*RUN, "--method", "fedavg", "--clients", "2"], "is stale: its key is"),
+        ([*RUN, "--method", "global"], "global sees the whole graph"),
+        ([*RUN, "--method", "nosuch"], "methods.nosuch is not a known method"),
         ([*FEDDEP, "--step", "pretrain"], "--step is 'pretrain'; it must be NAME=FILE"),
         ([*FEDDEP, "--step", "=a"], "it must be NAME=FILE"),
         ([*FEDDEP, *PRETRAIN, *PRETRAIN], "each name once"),
         ([*FEDDEP, "--step", "nosuch=steps/pretrain.safetensors"], "--step names 'nosuch'"),
         ([*FEDDEP, "--step", "pretrain=steps/prototypes.safetensors"], "is stale: its key is"),
-        ([*RUN, "--framework", "fedavg", *PRETRAIN], "the framework fedavg has none"),
-        ([*RUN, "--framework", "fedavg", "--split", "other/splits/mini/seed0.safetensors"], "is stale: its key is"),
-        ([*RUN, "--framework", "fedavg", "--partition", "other/partitions/mini/m2/seed0.safetensors"], "is stale: its key is"),
+        ([*RUN, "--method", "fedavg", *PRETRAIN], "the method fedavg has none"),
+        ([*RUN, "--method", "fedavg", "--split", "other/splits/mini/seed0.safetensors"], "is stale: its key is"),
+        ([*RUN, "--method", "fedavg", "--partition", "other/partitions/mini/m2/seed0.safetensors"], "is stale: its key is"),
     ],
 )
 def test_flags_that_do_not_fit_are_named(arguments: list[str], part: str, workplace: Workplace, capsys: Any):

@@ -15,7 +15,7 @@ BEST_ROUND = 3
 CLIENT_OFFSETS = (-0.1, 0.1)
 """Accuracy of the clients' own models, from their mean: in turn below and above."""
 
-# Test accuracy of each framework at the best round, seeds 0, 1, 2.
+# Test accuracy of each method at the best round, seeds 0, 1, 2.
 BEST = {"global": (0.88, 0.89, 0.90), "local": (0.50, 0.52, 0.51), "fedavg": (0.85, 0.86, 0.87)}
 LAST_BELOW_BEST = 0.02
 VALIDATION_ABOVE_BEST = 0.01
@@ -30,7 +30,7 @@ class Results:
     datasets: dict[str, Any] = field(default_factory=lambda: {"cora": {"features": "raw"}})
     clients: tuple[int, ...] = (5, 10)
     seeds: tuple[int, ...] = (0, 1, 2)
-    frameworks: tuple[str, ...] = ("global", "local", "fedavg")
+    methods: tuple[str, ...] = ("global", "local", "fedavg")
     settings: tuple[str, ...] = ("feddep",)
 
     @property
@@ -43,7 +43,7 @@ class Results:
             "clients": list(self.clients),
             "seeds": list(self.seeds),
             "settings": {name: {"rounds": ROUNDS} for name in self.settings},
-            "frameworks": {name: {} for name in self.frameworks},
+            "methods": {name: {} for name in self.methods},
             "tables": [{"setting": name} for name in self.settings],
         }
 
@@ -83,14 +83,14 @@ class Results:
 
     def metrics(self, run: plan.Run) -> dict[str, Any]:
         """A run's metrics: seed k gets the k-th of :data:`BEST`."""
-        best = BEST[run.framework][run.seed]
-        own = [best + CLIENT_OFFSETS[client % 2] for client in range(run.clients or 0)] if run.framework == "local" else []
+        best = BEST[run.method][run.seed]
+        own = [best + CLIENT_OFFSETS[client % 2] for client in range(run.clients or 0)] if run.method == "local" else []
         climb = [best - 0.3, best - 0.1, best, best - LAST_BELOW_BEST]
-        ledger = [
+        communication = [
             {"client": client, "direction": direction, "kind": "model", "messages": ROUNDS, "bytes": ROUNDS * MEGABYTE}
             for client in range(run.clients or 0)
             for direction in ("down", "up")
-            if run.framework == "fedavg"
+            if run.method == "fedavg"
         ]
         return {
             "key": keys.run_key(self.config, run),
@@ -109,7 +109,7 @@ class Results:
                     "validation": [value + VALIDATION_ABOVE_BEST for value in climb],
                     "test": climb,
                 },
-                "ledger": ledger,
+                "communication": communication,
             },
             "provenance": {
                 "git": {"commit": "c0ffee", "dirty": False},

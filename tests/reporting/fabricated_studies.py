@@ -12,13 +12,13 @@ RAW: dict[str, Any] = {
     "clients": [5, 10],
     "seeds": [0, 1, 2],
     "settings": {"feddep": {"rounds": 4}},
-    "frameworks": {"global": {}, "fedavg": {}, "feddep": {}},
+    "methods": {"global": {}, "fedavg": {}, "feddep": {}},
     "studies": [{"name": "made_up", "kind": "sweep", "title": "A study", "runs": [{}]}],
 }
 
 
 def finished(
-    framework: str,
+    method: str,
     seed: int,
     best: float,
     *,
@@ -44,11 +44,13 @@ def finished(
             "validation": [validation] * rounds,
             "test": test,
         },
-        "ledger": [{"client": client, "direction": "up", "kind": "model", "bytes": 1000} for client in range(clients or 0)],
+        "communication": [
+            {"client": client, "direction": "up", "kind": "model", "bytes": 1000} for client in range(clients or 0)
+        ],
     }
     measured = {"own": own, "global_validation": global_validation}
     result |= {name: {"best": value, "last": value} for name, value in measured.items() if value is not None}
-    return FinishedRun(Run(setting, dataset, clients, framework, seed), result, {"seconds": 2.0, **provenance})
+    return FinishedRun(Run(setting, dataset, clients, method, seed), result, {"seconds": 2.0, **provenance})
 
 
 def study(*runs: FinishedRun) -> Study:

@@ -11,8 +11,8 @@ def summary(results: Results) -> pd.DataFrame:
     return accuracy.summarise(runs.table(runs.load(results.config)))
 
 
-def row(table: pd.DataFrame, framework: str, clients: int | None, **others: str) -> pd.Series:
-    table = table[table["framework"] == framework]
+def row(table: pd.DataFrame, method: str, clients: int | None, **others: str) -> pd.Series:
+    table = table[table["method"] == method]
     for column, value in others.items():
         table = table[table[column] == value]
     table = table[table["clients"].isna() if clients is None else table["clients"] == clients]
@@ -53,7 +53,7 @@ def test_published_numbers_stand_beside_ours(results: Results) -> None:
 def test_columns_and_order_of_rows(results: Results) -> None:
     table = summary(results)
     assert list(table.columns) == accuracy.COLUMNS
-    places = list(zip(table["framework"], table["clients"].fillna(0), strict=True))
+    places = list(zip(table["method"], table["clients"].fillna(0), strict=True))
     assert places == [("global", 0), ("local", 5), ("local", 10), ("fedavg", 5), ("fedavg", 10)]
 
 

@@ -18,7 +18,7 @@ def test_every_published_accuracy_is_there(results: Results) -> None:
         assert len(numbers) == len(file.readlines()) - 1
     table = agreement.compare(results.config)
     assert len(table) == len(numbers)
-    key = ["paper", "table", "dataset", "clients", "framework", "setting", "published_mean"]
+    key = ["paper", "table", "dataset", "clients", "method", "setting", "published_mean"]
     theirs = numbers.rename(columns={"mean": "published_mean"})[key]
     assert sorted(map(str, table[key].values.tolist())) == sorted(map(str, theirs.values.tolist()))
 
@@ -28,8 +28,8 @@ def test_ours_is_of_the_papers_setting(results: Results) -> None:
     known = table[table["seeds"] > 0]
     # The configuration has no setting fedsage; FedAvg stands in two tables of the FedDEP paper, for 5 and for 10 clients.
     assert set(known["paper"]) == {"feddep"}
-    assert known["framework"].tolist().count("fedavg") == 4
-    line = known[(known["framework"] == "fedavg") & (known["clients"] == 5) & (known["table"] == "table2")].iloc[0]
+    assert known["method"].tolist().count("fedavg") == 4
+    line = known[(known["method"] == "fedavg") & (known["clients"] == 5) & (known["table"] == "table2")].iloc[0]
     assert line[["published_mean", "published_std", "seeds"]].tolist() == [0.8555, 0.014, 3]
     assert line[["mean", "std", "difference"]].tolist() == pytest.approx([0.86, 0.01, 0.0045])
     assert line["combined_std"] == pytest.approx(math.hypot(0.01, 0.014))
@@ -39,21 +39,21 @@ def test_ours_is_of_the_papers_setting(results: Results) -> None:
 
 
 def test_variants_are_spelled_as_the_plan_spells_them() -> None:
-    sweep = {"datasets": {"cora": {}}, "frameworks": {"feddep": {"prototypes": [3, 15]}}}
-    batches = {"settings": {"fedsage": {"batch_size": [16, 64]}}, "datasets": {"pubmed": {}}, "frameworks": {"fedavg": {}}}
+    sweep = {"datasets": {"cora": {}}, "methods": {"feddep": {"prototypes": [3, 15]}}}
+    batches = {"settings": {"fedsage": {"batch_size": [16, 64]}}, "datasets": {"pubmed": {}}, "methods": {"fedavg": {}}}
     config = validate(
         {
             "datasets": {"cora": {}, "pubmed": {}},
             "clients": [5],
             "seeds": [0, 7],
             "settings": {"feddep": {}, "fedsage": {"batch_size": 64}},
-            "frameworks": {"feddep": {"prototypes": 15}, "fedavg": {}},
-            "tables": [{"setting": "feddep", "datasets": ["cora"], "frameworks": ["fedavg"]}],
+            "methods": {"feddep": {"prototypes": 15}, "fedavg": {}},
+            "tables": [{"setting": "feddep", "datasets": ["cora"], "methods": ["fedavg"]}],
             "studies": [{"name": name, "kind": "sweep", "runs": [block]} for name, block in (("c", sweep), ("b", batches))],
         }
     )
     found = agreement.runs_of(config)
-    names = {(run.setting, run.dataset, run.framework) for run in found}
+    names = {(run.setting, run.dataset, run.method) for run in found}
     assert names == {
         ("feddep", "cora", "fedavg"),
         ("feddep", "cora", "feddep"),
@@ -87,7 +87,7 @@ def test_the_page_counts(results: Results) -> None:
     table = agreement.compare(results.config)
     page = agreement.markdown(table)
     fedavg, _ = [line for line in page.splitlines() if line.startswith("| FedAvg") and "without ours" in line]
-    known = table[(table["paper"] == "feddep") & (table["framework"] == "fedavg") & (table["dataset"] == "cora")]
+    known = table[(table["paper"] == "feddep") & (table["method"] == "fedavg") & (table["dataset"] == "cora")]
     agreeing, judged = int(known["agrees"].sum()), int(known["agrees"].notna().sum())
     assert (agreeing, judged, len(known)) == (4, 4, 6)
     assert fedavg.split("|")[2].strip() == "4 of 4, 2 without ours"

@@ -27,7 +27,7 @@ def two_sided_p(t: float) -> float:
 
 def test_paired_by_seed(results: Results) -> None:
     table = compare(results)
-    line = table[(table["framework"] == "local") & (table["clients"] == 5)].iloc[0]
+    line = table[(table["method"] == "local") & (table["clients"] == 5)].iloc[0]
     # Seed by seed: 0.50 − 0.85, 0.52 − 0.86, 0.51 − 0.87
     assert line["mean_difference"] == pytest.approx(-0.35)
     assert line["std_difference"] == pytest.approx(0.01)
@@ -40,7 +40,7 @@ def test_paired_by_seed(results: Results) -> None:
 
 def test_differences_without_spread_have_no_test(results: Results) -> None:
     table = compare(results)
-    lines = table[table["framework"] == "global"]
+    lines = table[table["method"] == "global"]
     assert lines["clients"].tolist() == [5, 10]  # one Global, compared at each M
     assert lines["mean_difference"].tolist() == pytest.approx([0.03, 0.03])
     assert lines[["low", "high", "p", "p_holm"]].isna().all(axis=None)
@@ -53,14 +53,14 @@ def test_two_seeds_are_too_few_for_a_test(tmp_path) -> None:
 
 
 def test_without_fedavg_there_is_nothing_to_compare_with(tmp_path) -> None:
-    table = compare(Results(tmp_path, frameworks=("global", "local")).write())
+    table = compare(Results(tmp_path, methods=("global", "local")).write())
     assert table.empty
     assert list(table.columns) == comparisons.COLUMNS
 
 
 def test_settings_are_corrected_apart(tmp_path) -> None:
     table = compare(Results(tmp_path, settings=("one", "two"), clients=(3,)).write())
-    local = table[table["framework"] == "local"]
+    local = table[table["method"] == "local"]
     assert local["setting"].tolist() == ["one", "two"]
     assert local["p_holm"].tolist() == local["p"].tolist()
 

@@ -13,11 +13,11 @@ from feddep.reporting.results import collect
 def test_effect_sizes_by_hand(results: Results) -> None:
     table = effects.effects(collect(results.config).comparisons)
     assert list(table.columns) == effects.COLUMNS
-    line = table[(table["framework"] == "local") & (table["clients"] == 5)].iloc[0]
+    line = table[(table["method"] == "local") & (table["clients"] == 5)].iloc[0]
     assert line["d_z"] == pytest.approx(-0.35 / 0.01)
     assert line["g_z"] == pytest.approx(-35 / math.sqrt(math.pi))  # Γ(1) / Γ(1/2)
     assert line["low"] < line["mean_difference"] < line["high"] < 0
-    without_spread = table[table["framework"] == "global"]
+    without_spread = table[table["method"] == "global"]
     assert without_spread[["d_z", "g_z", "low"]].isna().all(axis=None)
 
 
@@ -31,7 +31,7 @@ def test_g_is_without_bias(results: Results) -> None:
     assert table["d_z"].mean() > 1.3
 
 
-def test_the_page_has_a_line_a_framework(results: Results) -> None:
+def test_the_page_has_a_line_a_method(results: Results) -> None:
     page = collect(results.config).tables()["effects.md"]
     (local,) = [line for line in page.splitlines() if line.startswith("| Local")]
     assert local.count("-0.3500 [-0.3748, -0.3252] (-19.75)") == 2

@@ -85,9 +85,7 @@ def test_the_axis_speaks_of_spread_only_where_there_is_one(tmp_path) -> None:
 
 
 def test_accuracy_without_published_numbers(tmp_path) -> None:
-    results = Results(
-        tmp_path, datasets={"tiny": {"features": "raw", "synthetic": {}}}, clients=(3,), frameworks=("local",)
-    ).write()
+    results = Results(tmp_path, datasets={"tiny": {"features": "raw", "synthetic": {}}}, clients=(3,), methods=("local",)).write()
     figure = main_figures.accuracy(collect(results.config).accuracy)
     assert points(figure.axes[0], main_figures.SOURCES["ours"]["color"]) == {(0.51, 0.0)}
     assert texts(figure) == {"ours"}
@@ -133,7 +131,13 @@ def test_many_rows_of_a_forest_stand_in_two_columns() -> None:
 
 def test_what_all_variants_share_does_not_tell_them_apart() -> None:
     names = ["gap,epsilon=8.0,degree=5", "gap,epsilon=8.0,degree=9", "vfgnn,epsilon=8.0", "fedavg", "fedavg,prototypes=3"]
-    assert list(labels.telling(names).values()) == ["gap,degree=5", "gap,degree=9", "vfgnn", "fedavg", "fedavg,prototypes=3"]
+    assert list(labels.distinguishing(names).values()) == [
+        "gap,degree=5",
+        "gap,degree=9",
+        "vfgnn",
+        "fedavg",
+        "fedavg,prototypes=3",
+    ]
 
 
 def test_line_styles_differ() -> None:
@@ -153,7 +157,7 @@ def test_partitions_show_missing_edges(results: Results) -> None:
 
 
 def test_no_partition_no_numbers(tmp_path) -> None:
-    results = Results(tmp_path, frameworks=("global",)).write()
+    results = Results(tmp_path, methods=("global",)).write()
     figure = main_figures.partitions(collect(results.config).partitions)
     assert texts(figure) == {"ours"}
     assert not figure.axes[0].axison

@@ -42,11 +42,11 @@ def test_numbers_as_they_are_written(cell: Cell, text: str) -> None:
 def test_top_two_and_significant() -> None:
     names = ["global", "local", "fedavg", "feddep", "halo"]
     means = [0.9, 0.5, 0.8, 0.85, 0.88]  # an oracle is no competitor
-    summary = pd.DataFrame({"dataset": "cora", "clients": [pd.NA, 5, 5, 5, 5], "framework": names, "mean": means})
+    summary = pd.DataFrame({"dataset": "cora", "clients": [pd.NA, 5, 5, 5, 5], "method": names, "mean": means})
     assert main_table._top_two(summary.astype({"clients": "Int64"}), "mean") == {("fedavg", "cora", 5), ("feddep", "cora", 5)}
     assert main_table._top_two(summary.iloc[:3].astype({"clients": "Int64"}), "mean") == set()
     comparisons = pd.DataFrame(
-        {"dataset": "cora", "clients": [5, 10, 3], "framework": "local", "p_holm": [0.049, 0.05, float("nan")]}
+        {"dataset": "cora", "clients": [5, 10, 3], "method": "local", "p_holm": [0.049, 0.05, float("nan")]}
     )
     assert main_table._significant(comparisons) == {("local", "cora", 5)}
 
@@ -79,8 +79,8 @@ def test_markdown_puts_datasets_side_by_side(tmp_path) -> None:
     assert {len(row) for row in main} == {6}
 
 
-def test_markdown_of_one_whole_graph_framework(tmp_path) -> None:
-    found = collect(Results(tmp_path, frameworks=("global",)).write().config)
+def test_markdown_of_one_whole_graph_method(tmp_path) -> None:
+    found = collect(Results(tmp_path, methods=("global",)).write().config)
     main, _ = tables(markdown(found.main_tables))
     assert main[:2] == [["", "", "Cora"], ["Global", "ours", "0.8900 ± 0.0100"]]
 

@@ -95,7 +95,7 @@ def test_global_spans_the_columns(html: str) -> None:
 def test_the_summary_is_computed(results: Results) -> None:
     found = overview.sentences(collect(results.config))
     assert found == [
-        "15 training runs: 3 frameworks, 1 dataset, M = 5, 10, 1 setting, 3 seeds; 0.0 hours of training.",
+        "15 training runs: 3 methods, 1 dataset, M = 5, 10, 1 setting, 3 seeds; 0.0 hours of training.",
         "Cora: best other than FedAvg, and its mean difference from it: Local, −0.3500.",
         "2 of 2 differences from FedAvg are significant after Holm's correction: 0 above it, 2 below.",
         "The largest of these: Local on Cora, M=5 (setting feddep), −0.3500 (p = 0.000544).",
@@ -104,9 +104,9 @@ def test_the_summary_is_computed(results: Results) -> None:
 
 
 def test_the_summary_without_fedavg(tmp_path: Path) -> None:
-    alone = Results(tmp_path, clients=(3,), seeds=(0,), frameworks=("global",)).write()
+    alone = Results(tmp_path, clients=(3,), seeds=(0,), methods=("global",)).write()
     assert overview.sentences(collect(alone.config)) == [
-        "1 training run: 1 framework, 1 dataset, 1 setting, 1 seed; 0.0 hours of training."
+        "1 training run: 1 method, 1 dataset, 1 setting, 1 seed; 0.0 hours of training."
     ]
 
 
@@ -125,7 +125,7 @@ def test_letters_are_drawn_once(html: str) -> None:
 
 def test_configuration_and_provenance(html: str) -> None:
     checker = checked(html)
-    assert any("frameworks:" in text and "delta: 20" in text for text in checker.texts)
+    assert any("methods:" in text and "delta: 20" in text for text in checker.texts)
     assert "commit c0ffee, dirty False" in checker.texts
     assert "numpy 2.0.0, torch 2.5.0 (5 runs)" in checker.texts
     assert f"cora: {'f1' * 32}" in checker.texts
@@ -146,7 +146,7 @@ def test_names_are_escaped(tmp_path) -> None:
 
 def test_the_smallest_configuration(tmp_path) -> None:
     datasets = {"tiny": {"features": "raw", "synthetic": {}}}
-    results = Results(tmp_path, datasets=datasets, clients=(3,), seeds=(0,), frameworks=("global",)).write()
+    results = Results(tmp_path, datasets=datasets, clients=(3,), seeds=(0,), methods=("global",)).write()
     checker = checked(page.html(collect(results.config)))
     assert "0.8800" in checker.texts
     assert "Is it more than chance?" not in checker.texts

@@ -9,12 +9,12 @@ from feddep.utils.checksum_lists import find_mismatch
 from workspace import CONFIG as MINI
 from workspace import REPOSITORY
 
-RUNS: list[dict[str, Any]] = [{"frameworks": {"fedavg": {}}}]
+RUNS: list[dict[str, Any]] = [{"methods": {"fedavg": {}}}]
 CONFIG: dict[str, Any] = {
     **MINI,
-    "frameworks": {"global": {}, "fedavg": {}},
-    "tables": [{**MINI["tables"][0], "frameworks": ["global"]}],
-    "studies": [{"name": "course", "kind": "curves", "runs": RUNS}, {"name": "alone", "kind": "sweep", "runs": RUNS}],
+    "methods": {"global": {}, "fedavg": {}},
+    "tables": [{**MINI["tables"][0], "methods": ["global"]}],
+    "studies": [{"name": "history", "kind": "curves", "runs": RUNS}, {"name": "alone", "kind": "sweep", "runs": RUNS}],
 }
 
 
@@ -26,12 +26,12 @@ def changed(**changes: Any) -> set[str]:
 
 def test_a_page_has_another_key_where_it_shows_something_else() -> None:
     tables = {"out/tables/tables.sha256", "out/figures/figures.sha256", "out/report/report.sha256"}
-    course = {"out/studies/course/study.sha256", "out/studies/course/rounds.sha256"}
+    history = {"out/studies/history/study.sha256", "out/studies/history/rounds.sha256"}
     assert changed() == set()
     assert changed(jobs_per_gpu=2) == set()
-    assert changed(tables=[{**CONFIG["tables"][0], "frameworks": ["fedavg"]}]) == tables
-    assert changed(studies=[{**CONFIG["studies"][0], "title": "Course"}, CONFIG["studies"][1]]) == course
-    everything = tables | course | {"out/studies/alone/study.sha256", "out/tables/reproduction.sha256"}
+    assert changed(tables=[{**CONFIG["tables"][0], "methods": ["fedavg"]}]) == tables
+    assert changed(studies=[{**CONFIG["studies"][0], "title": "Course"}, CONFIG["studies"][1]]) == history
+    everything = tables | history | {"out/studies/alone/study.sha256", "out/tables/reproduction.sha256"}
     assert changed(seeds=[0, 1]) == everything
 
 

@@ -28,7 +28,7 @@ CONFIG: dict[str, Any] = {
     "clients": [2, 3],
     "seeds": [4, 5],
     "settings": {"quick": {"rounds": 2, "batch_size": 8, "fanout": 2}},
-    "frameworks": {"fedavg": {}, "feddep_wo_nfdp": {"sigma": 3.0, "embedding": 8}},
+    "methods": {"fedavg": {}, "feddep_wo_nfdp": {"sigma": 3.0, "embedding": 8}},
 }
 
 
@@ -72,7 +72,7 @@ def test_the_stage_writes_table_page_and_provenance(tmp_path: Path) -> None:
     assert table.groupby("clients").size().to_dict() == {2: 2 * 10, 3: 3 * 10}
     assert table["seed"].unique().tolist() == [4]
     noisy = table[table["mechanism"] == "dpsgd"]
-    assert noisy[["framework", "sigma"]].drop_duplicates().values.tolist() == [["feddep_wo_nfdp", 3.0]]
+    assert noisy[["method", "sigma"]].drop_duplicates().values.tolist() == [["feddep_wo_nfdp", 3.0]]
     first = noisy[(noisy["hidden"] == "example") & (noisy["accounting"] == "rdp")].iloc[0]
     assert first["epsilon"] == pytest.approx(example_level(3.0, first["rate"], first["times"], 1e-5).rdp, rel=1e-5)
 
@@ -90,15 +90,15 @@ def test_the_stage_writes_table_page_and_provenance(tmp_path: Path) -> None:
 
 
 def test_without_noise_there_is_no_table_of_it(tmp_path: Path) -> None:
-    config = {**prepared(tmp_path), "frameworks": {"fedavg": {}}}
+    config = {**prepared(tmp_path), "methods": {"fedavg": {}}}
     write_json(tmp_path / "config.json", config)
     assert main(["guarantees", "--config", str(tmp_path / "config.json"), *files(tmp_path), "--output", str(tmp_path)]) == 0
     assert "DP-SGD, setting" not in (tmp_path / "privacy.md").read_text()
 
 
-def test_which_frameworks_train_with_noise() -> None:
-    def found(**frameworks: Any) -> dict[str, float]:
-        return noises(validate({**CONFIG, "frameworks": frameworks}), "mini")
+def test_which_methods_train_with_noise() -> None:
+    def found(**methods: Any) -> dict[str, float]:
+        return noises(validate({**CONFIG, "methods": methods}), "mini")
 
     assert found(fedavg={}, feddep={}, feddep_wo_nfdp={}) == {"feddep_wo_nfdp": 2.0}
     assert found(fedgnn={"sigma": 1.0}) == {"fedgnn": 1.0}
@@ -117,7 +117,7 @@ def test_another_graph_than_the_registry_knows_is_refused(tmp_path: Path, capsys
 
 @pytest.mark.dag
 def test_the_rule_asks_for_one_seed_and_no_training(tmp_path: Path) -> None:
-    tables = [{"setting": "quick", "datasets": ["mini"], "frameworks": ["fedavg", "feddep_wo_nfdp"]}]
+    tables = [{"setting": "quick", "datasets": ["mini"], "methods": ["fedavg", "feddep_wo_nfdp"]}]
     config = {**CONFIG, "output": "out", "tables": tables, "studies": [], **{key: [] for key in MEASURED}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "workflow" / "Snakefile"), "--dry-run"]

@@ -29,14 +29,14 @@ def test_other_data_shows(results: Results) -> None:
 def test_the_configuration_is_what_the_runs_come_from(results: Results) -> None:
     """What other runs are asked for, and with what, must not change where these come from."""
     settings = {**results.config["settings"], "other": {"rounds": 1}}
-    frameworks = {**results.config["frameworks"], "halo": {}}
-    studies = {"a": {"runs": [{"frameworks": {"fedavg": {}}}]}, "b": {"runs": [{"frameworks": {"halo": {}}}]}}
-    more = {**results.config, "settings": settings, "frameworks": frameworks, "studies": studies, "quality": [{}]}
+    methods = {**results.config["methods"], "halo": {}}
+    studies = {"a": {"runs": [{"methods": {"fedavg": {}}}]}, "b": {"runs": [{"methods": {"halo": {}}}]}}
+    more = {**results.config, "settings": settings, "methods": methods, "studies": studies, "quality": [{}]}
     finished = runs.load(results.config)
     assert provenance_summary.summarise(more, finished)["configuration"] == results.told
 
-    fedavg = [one for one in finished if one.run.framework == "fedavg"]
+    fedavg = [one for one in finished if one.run.method == "fedavg"]
     part = provenance_summary.summarise(more, fedavg, "a")["configuration"]
     assert part.pop("studies") == {"a": studies["a"]}
-    assert part.pop("frameworks") == {"fedavg": {}}
+    assert part.pop("methods") == {"fedavg": {}}
     assert part.items() <= results.told.items()

@@ -3,12 +3,12 @@
 import pytest
 
 from feddep.reporting import published
-from feddep.reporting.labels import DATASETS, FRAMEWORKS
+from feddep.reporting.labels import DATASETS, METHODS
 
 
-def lookup(paper: str, dataset: str, clients: int | None, framework: str) -> tuple[float, float]:
+def lookup(paper: str, dataset: str, clients: int | None, method: str) -> tuple[float, float]:
     table = published.accuracy()
-    table = table[(table["paper"] == paper) & (table["dataset"] == dataset) & (table["framework"] == framework)]
+    table = table[(table["paper"] == paper) & (table["dataset"] == dataset) & (table["method"] == method)]
     table = table[table["clients"].isna() if clients is None else table["clients"] == clients]
     assert len(table) == 1
     return table.iloc[0]["mean"], table.iloc[0]["std"]
@@ -34,28 +34,28 @@ def test_accuracy(place: tuple, printed: tuple[float, float]) -> None:
 
 def test_main_tables_are_complete_and_have_each_number_once() -> None:
     table = published.accuracy()
-    assert not table.duplicated(["paper", "dataset", "clients", "framework"]).any()
+    assert not table.duplicated(["paper", "dataset", "clients", "method"]).any()
     assert set(table["dataset"]) == set(DATASETS)
-    assert set(table["framework"]) == set(FRAMEWORKS)
+    assert set(table["method"]) == set(METHODS)
     sizes = table.groupby("paper").size()
-    assert sizes["feddep"] == 4 * (1 + 3 * 10)  # global, and ten frameworks at three M
+    assert sizes["feddep"] == 4 * (1 + 3 * 10)  # global, and ten methods at three M
     assert sizes["fedsage"] == 4 * (1 + 3 * 4)
     assert table["mean"].between(0, 1).all()
 
 
 def test_other_tables_are_kept_apart() -> None:
-    assert set(published.accuracy("table3")["framework"]) >= {"feddep_c3", "feddep_c20"}
-    assert not set(published.accuracy()["framework"]) & {"feddep_c3", "feddep_c20"}
+    assert set(published.accuracy("table3")["method"]) >= {"feddep_c3", "feddep_c20"}
+    assert not set(published.accuracy()["method"]) & {"feddep_c3", "feddep_c20"}
 
 
 def test_sweeps_name_their_values() -> None:
-    over_c = published.sweep("prototypes", "framework")
+    over_c = published.sweep("prototypes", "method")
     assert set(over_c["paper"]) == {"feddep"}
-    assert sorted(over_c.loc[over_c["framework"] == "feddep", "value"].unique()) == [3, 5, 10, 15, 20]
-    assert over_c.loc[over_c["framework"] != "feddep", "value"].isna().all()
+    assert sorted(over_c.loc[over_c["method"] == "feddep", "value"].unique()) == [3, 5, 10, 15, 20]
+    assert over_c.loc[over_c["method"] != "feddep", "value"].isna().all()
     sizes = {option: len(published.sweep(option, "setting")) for option in ("batch_size", "local_epochs", "prototypes", "fanout")}
     assert sizes == {"batch_size": 9, "local_epochs": 6, "prototypes": 0, "fanout": 0}
-    assert published.sweep("local_epochs", "framework").empty
+    assert published.sweep("local_epochs", "method").empty
 
 
 def test_distances_of_features() -> None:
@@ -91,8 +91,8 @@ def test_the_pairs_of_figure_5() -> None:
 )
 def test_vesper(place: tuple[str, str, str | None, float], printed: tuple[float, float]) -> None:
     table = published.vesper()
-    assert not table.duplicated(["dataset", "framework", "decoder", "epsilon"]).any()
-    dataset, framework, decoder, epsilon = place
-    rows = table[(table["dataset"] == dataset) & (table["framework"] == framework) & (table["epsilon"] == epsilon)]
+    assert not table.duplicated(["dataset", "method", "decoder", "epsilon"]).any()
+    dataset, method, decoder, epsilon = place
+    rows = table[(table["dataset"] == dataset) & (table["method"] == method) & (table["epsilon"] == epsilon)]
     (row,) = (line for line in rows.to_dict("records") if line["decoder"] == decoder or (not decoder and len(rows) == 1))
     assert (row["mean"], row["std"]) == pytest.approx(printed)

@@ -21,9 +21,9 @@ NAMES = ["local", "fedavg", "fedsage_plus", "feddep"]
 
 
 def summary(values: np.ndarray, names: list[str], clients: int | None = 3) -> pd.DataFrame:
-    """A summary with one number of clients: shape of values (datasets, frameworks)."""
+    """A summary with one number of clients: shape of values (datasets, methods)."""
     rows = [
-        {"setting": "feddep", "dataset": f"graph{k:02}", "clients": clients, "framework": name, "mean": value}
+        {"setting": "feddep", "dataset": f"graph{k:02}", "clients": clients, "method": name, "mean": value}
         for k, line in enumerate(values)
         for name, value in zip(names, line, strict=True)
     ]
@@ -102,8 +102,8 @@ def test_the_diagram() -> None:
 
 def test_tables_of_the_configuration(results: Results) -> None:
     tables = collect(results.config).tables()
-    assert tables["ranks.csv"][["framework", "average_rank", "rank_cora"]].to_dict("list") == {
-        "framework": ["fedavg", "local"],
+    assert tables["ranks.csv"][["method", "average_rank", "rank_cora"]].to_dict("list") == {
+        "method": ["fedavg", "local"],
         "average_rank": [1.0, 2.0],
         "rank_cora": [1.0, 2.0],
     }

@@ -11,7 +11,7 @@ from feddep.utils.storage import read_result, write_result
 def test_one_row_a_run(results: Results) -> None:
     table = runs.table(runs.load(results.config))
     assert len(table) == 3 + 2 * 2 * 3  # global once, local and fedavg at each M
-    row = table[(table["framework"] == "fedavg") & (table["clients"] == 10) & (table["seed"] == 1)].iloc[0]
+    row = table[(table["method"] == "fedavg") & (table["clients"] == 10) & (table["seed"] == 1)].iloc[0]
     assert row["best"] == BEST["fedavg"][1]
     assert row["validation"] == pytest.approx(BEST["fedavg"][1] + VALIDATION_ABOVE_BEST)
     assert row["bytes"] == 10 * 2 * ROUNDS * MEGABYTE  # clients, both directions, rounds
@@ -21,26 +21,26 @@ def test_one_row_a_run(results: Results) -> None:
 
 def test_models_of_clients(results: Results) -> None:
     table = runs.table(runs.load(results.config))
-    row = table[(table["framework"] == "local") & (table["clients"] == 5) & (table["seed"] == 0)].iloc[0]
+    row = table[(table["method"] == "local") & (table["clients"] == 5) & (table["seed"] == 0)].iloc[0]
     assert row["client_accuracies"] == pytest.approx([0.5 + CLIENT_OFFSETS[k % 2] for k in range(5)])
     assert row["best_round"] == pytest.approx((2 + 4 + 2 + 4 + 2) / 5)
     assert row["bytes"] == 0
 
 
-def test_frameworks_that_see_the_whole_graph_have_no_clients(results: Results) -> None:
+def test_methods_that_see_the_whole_graph_have_no_clients(results: Results) -> None:
     table = runs.table(runs.load(results.config))
-    assert table.loc[table["framework"] == "global", "clients"].isna().all()
+    assert table.loc[table["method"] == "global", "clients"].isna().all()
 
 
 def test_curves_have_one_row_a_round(results: Results) -> None:
     curves = runs.curves(runs.load(results.config))
     assert len(curves) == 15 * ROUNDS
-    last = curves[(curves["framework"] == "global") & (curves["seed"] == 2) & (curves["round"] == ROUNDS)].iloc[0]
+    last = curves[(curves["method"] == "global") & (curves["seed"] == 2) & (curves["round"] == ROUNDS)].iloc[0]
     assert (last["loss"], last["test"]) == (0.25, pytest.approx(0.88))
 
 
 def test_a_run_that_has_not_finished(results: Results) -> None:
-    run = next(run for run in results.runs() if run.framework == "fedavg")
+    run = next(run for run in results.runs() if run.method == "fedavg")
     results.metrics_path(run).unlink()
     with pytest.raises(DataError, match=r"feddep/cora/m5/fedavg/seed0 has not finished .*run `snakemake`"):
         runs.load(results.config)
@@ -80,7 +80,7 @@ def test_an_accuracy_that_is_no_share(results: Results, accuracy: float) -> None
         runs.load(results.config)
 
 
-@pytest.mark.parametrize("part", ["accuracy", "validation", "curve", "ledger", "clients", "best_round"])
+@pytest.mark.parametrize("part", ["accuracy", "validation", "curve", "communication", "clients", "best_round"])
 def test_a_result_that_lacks_a_part(results: Results, part: str) -> None:
     path = results.metrics_path(next(results.runs()))
     metrics = read_result(path)

@@ -47,21 +47,21 @@ def test_options_that_differ_are_columns() -> None:
         finished("feddep,prototypes=15,clustering=dec", 0, 0.8, dataset="cora", setting="feddep,rounds=9", rounds=9),
         finished("feddep,clustering=dec", 0, 0.8, dataset="cora"),
     )
-    assert made.options == {"rounds": "setting", "labelled": "dataset", "prototypes": "framework"}
+    assert made.options == {"rounds": "setting", "labelled": "dataset", "prototypes": "method"}
     # The entry has no number of prototypes, as its default is that of the classes.
     assert made.runs["prototypes"].tolist() == [None, 3, 15, "null"]
     assert made.runs["labelled"].tolist() == ["null", 0.1, "null", "null"]
     assert made.runs["rounds"].tolist() == [4, 4, 9, 4]
     assert made.values("rounds") == [4, 9]
     assert made.values("prototypes") == [3, 15, "null"]  # as they come
-    assert made.points["framework"].tolist() == ["fedavg", *["feddep,clustering=dec"] * 3]
+    assert made.points["method"].tolist() == ["fedavg", *["feddep,clustering=dec"] * 3]
     assert set(made.points["dataset"]) == {"cora"}
     assert set(made.points["setting"]) == {"feddep"}
 
 
 def test_options_of_the_same_name_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A framework's option may be called like a setting's, or like a measurement."""
-    found = registry.frameworks()
+    """A method's option may be called like a setting's, or like a measurement."""
+    found = registry.methods()
 
     class Options(Parameters):
         layers: int = 1
@@ -72,7 +72,7 @@ def test_options_of_the_same_name_are_told_apart(monkeypatch: pytest.MonkeyPatch
         finished("fedavg,layers=3", 0, 0.8, setting="feddep,layers=1"),
         finished("fedavg,bytes=7", 0, 0.8, setting="feddep"),
     )
-    assert made.options == {"setting.layers": "setting", "framework.layers": "framework", "framework.bytes": "framework"}
+    assert made.options == {"setting.layers": "setting", "method.layers": "method", "method.bytes": "method"}
     assert made.runs[list(made.options)].values.tolist() == [[1, 3, 0], [2, 1, 7]]
     assert made.runs["bytes"].tolist() == [5000, 5000]
 
@@ -82,7 +82,7 @@ def test_a_name_without_an_option() -> None:
 
 
 def test_a_parameter_may_have_a_value_for_each_dataset() -> None:
-    config = validate({**RAW, "frameworks": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}})
+    config = validate({**RAW, "methods": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}})
     runs = [finished(name, 0, 0.8, dataset=data) for name in ("feddep", "feddep,embedding=16") for data in ("cora", "citeseer")]
     assert assemble(config, "made_up", runs).runs["embedding"].tolist() == [128, 64, 16, 16]
 
@@ -92,7 +92,7 @@ def test_summary_over_seeds() -> None:
     runs += [finished(f"feddep,prototypes={c}", 0, 0.9, clients=m) for c in (7, 3) for m in (10, 5)]
     table = summarise(study(*runs, finished("global", 0, 0.95, clients=None, dataset="citeseer")))
     assert table["dataset"].tolist() == ["cora"] * 5 + ["citeseer"]
-    assert table["framework"].tolist() == ["fedavg", *["feddep"] * 4, "global"]
+    assert table["method"].tolist() == ["fedavg", *["feddep"] * 4, "global"]
     assert table["clients"].tolist() == [5, 5, 10, 5, 10, pd.NA]
     assert table["prototypes"].tolist()[1:5] == [3, 3, 7, 7]
     first = table.iloc[0]
@@ -127,14 +127,14 @@ def test_size_counts_runs_and_seeds() -> None:
 
 FEW: dict[str, Any] = {"datasets": {"cora": {}}, "clients": [5]}
 BLOCKS: dict[str, list[dict[str, Any]]] = {
-    "sweep": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "frameworks": {"global": {}, "fedavg": {}}}],
+    "sweep": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"global": {}, "fedavg": {}}}],
     "curves": [FEW],
-    "grid": [{**FEW, "frameworks": {"feddep": {"prototypes": [3, 5]}}}],
-    "paired": [{**FEW, "frameworks": {"fedavg": {}, "global": {}}}],
-    "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "frameworks": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
-    "recovery": [{**FEW, "frameworks": {"fedavg": {}, "halo": {}, "feddep": {}}}],
-    "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "frameworks": {"fedavg": {}}}],
-    "tradeoff": [{**FEW, "frameworks": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "accountant": "holds"}}}],
+    "grid": [{**FEW, "methods": {"feddep": {"prototypes": [3, 5]}}}],
+    "paired": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
+    "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
+    "recovery": [{**FEW, "methods": {"fedavg": {}, "halo": {}, "feddep": {}}}],
+    "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "methods": {"fedavg": {}}}],
+    "tradeoff": [{**FEW, "methods": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "accountant": "holds"}}}],
 }
 
 
@@ -152,8 +152,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         best = 0.7 + 0.001 * (7 * number % 13)
         given = {"dataset": run.dataset, "clients": run.clients, "setting": run.setting, "rounds": rounds, "validation": best}
         given |= {"own": best, "global_validation": best}
-        course = [0.5 * (number + 1) for number in range(rounds)]
-        one = finished(run.framework, run.seed, best, **given, seconds_by_round=course, device="cpu")
+        history = [0.5 * (number + 1) for number in range(rounds)]
+        one = finished(run.method, run.seed, best, **given, seconds_by_round=history, device="cpu")
         result = {**one.result, "specification": keys.specification(config, run)}
         content = {"key": keys.run_key(config, run), "result": result, "provenance": one.provenance}
         write_result(records.of_run(config, run).result, content)

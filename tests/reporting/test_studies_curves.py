@@ -28,7 +28,7 @@ def two() -> Study:
 
 
 def test_table(two: Study) -> None:
-    table = curves.tables(two)["table"].set_index("framework")
+    table = curves.tables(two)["table"].set_index("method")
     row = table.loc["feddep"]
     assert row[["mean", "last_mean", "seconds", "seconds_before", "total_seconds"]].tolist() == pytest.approx(
         [0.82, 0.80, 9.5, 15.0, 24.5]
@@ -38,7 +38,7 @@ def test_table(two: Study) -> None:
 
 def test_rounds_are_means_with_their_range(two: Study) -> None:
     rounds = curves.tables(two)["rounds"]
-    third = rounds[(rounds["framework"] == "feddep") & (rounds["round"] == 3)].iloc[0]
+    third = rounds[(rounds["method"] == "feddep") & (rounds["round"] == 3)].iloc[0]
     assert third[["test_mean", "test_low", "test_high"]].tolist() == pytest.approx([0.82, 0.80, 0.84])
     assert third[["seconds_mean", "seconds_low", "seconds_high"]].tolist() == pytest.approx([(13 + 26) / 2, 13, 26])
     assert third["loss_mean"] == pytest.approx(1 / 3)
@@ -67,7 +67,7 @@ def test_a_run_that_was_not_timed_round_by_round_is_drawn_without_time() -> None
 
 def test_markdown(two: Study) -> None:
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in curves.markdown(two, curves.tables(two)).splitlines()]
-    assert lines[0] == ["dataset", "M", "framework", "best round on validation", "last round", "seconds", "seconds before"]
+    assert lines[0] == ["dataset", "M", "method", "best round on validation", "last round", "seconds", "seconds before"]
     assert lines[2] == ["Cora", "", "Global", "0.9000", "0.8800", "1.0", "0.0"]
     assert lines[3] == ["Cora", "5", "FedDEP", "0.8200 ± 0.0283", "0.8000 ± 0.0283", "9.5", "15.0"]
 

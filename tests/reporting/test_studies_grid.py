@@ -33,7 +33,7 @@ def readings(best: float = 0.5, scores: dict[str, tuple[float, ...]] = SCORES) -
 def test_table() -> None:
     table = grid.tables(readings())["table"]
     # Differences from the cells' means: (-1, -2, 0), (2, 1, 1), (-2, 0, -2), (1, 1, 1) hundredths.
-    assert table["framework"].tolist() == ["feddep,depth=1", "feddep,prototypes=3,depth=1", "feddep", "feddep,prototypes=3"]
+    assert table["method"].tolist() == ["feddep,depth=1", "feddep,prototypes=3,depth=1", "feddep", "feddep,prototypes=3"]
     assert table["rank"].tolist() == [1, 2, 3, 4]
     assert table["difference"].tolist() == pytest.approx([0.04 / 3, 0.01, -0.01, -0.04 / 3])
     assert table["se"].tolist() == pytest.approx([0.01 / 3, 0.0, 0.01 / math.sqrt(3), 0.02 / 3])
@@ -70,7 +70,7 @@ def test_only_cells_that_all_readings_have_count() -> None:
     """The second reading was run at the first two places only: there it is the better one."""
     made = readings(scores={"feddep": (0.5, 0.5, 0.99), "feddep,depth=1": (0.6, 0.7)})
     table = grid.tables(made)["table"]
-    assert table["framework"].tolist() == ["feddep,depth=1", "feddep"]
+    assert table["method"].tolist() == ["feddep,depth=1", "feddep"]
     assert table["cells"].tolist() == [2, 2]
     assert table["difference"].tolist() == pytest.approx([0.075, -0.075])
     assert "citeseer_m5" not in table
@@ -93,13 +93,13 @@ def test_one_cell_has_no_standard_error() -> None:
 def test_a_value_that_differs_by_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
     from fabricated_studies import RAW
 
-    monkeypatch.setitem(RAW, "frameworks", {"feddep": {"embedding": {"cora": 8, "citeseer": 4}}})
+    monkeypatch.setitem(RAW, "methods", {"feddep": {"embedding": {"cora": 8, "citeseer": 4}}})
     tables = grid.tables(readings(scores={"feddep": (0.5, 0.5, 0.6), "feddep,embedding=2": (0.5, 0.5, 0.5)}))
     assert tables["table"]["embedding"].tolist() == ["8/4", 2]
     assert tables["main_effects"]["value"].tolist() == ["8/4", 2]
 
 
-def test_frameworks_are_readings_too() -> None:
+def test_methods_are_readings_too() -> None:
     made = readings(scores={"feddep": (0.5, 0.5, 0.6), "fedavg": (0.5, 0.5, 0.5)})
     tables = grid.tables(made)
     assert tables["main_effects"].empty

@@ -57,7 +57,7 @@ def test_every_difference() -> None:
     assert math.isnan(row["neighbours_low"])  # all its differences are equal
 
 
-def test_other_rounds_than_the_settings_are_those_of_most_frameworks() -> None:
+def test_other_rounds_than_the_settings_are_those_of_most_methods() -> None:
     usual = headroom.tables(study(*flat(ingredients())))["table"]
     others = headroom.tables(study(*flat(ingredients(own_rounds=R + 1))))["table"]
     assert others["rounds"].tolist() == [R]

@@ -29,7 +29,7 @@ def test_table(two_cells: Study) -> None:
     table = paired.tables(two_cells)["table"]
     assert list(table.columns) == paired.COLUMNS
     five, ten, pooled = (row for _, row in table.iterrows())
-    assert five[["framework", "reference", "clients", "cells", "seeds"]].tolist() == ["feddep", "fedavg", 5, 1, 3]
+    assert five[["method", "reference", "clients", "cells", "seeds"]].tolist() == ["feddep", "fedavg", 5, 1, 3]
     half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
     assert five[["mean_difference", "std_difference"]].tolist() == pytest.approx([0.02, 0.01])
     assert five[["low", "high"]].tolist() == pytest.approx([0.02 - half, 0.02 + half])
@@ -69,13 +69,13 @@ def test_the_baseline_is_what_comes_first() -> None:
     runs = [finished(name, 0, 0.5) for name in ("feddep,depth=1", "fedavg", "feddep")]
     table = paired.tables(study(*runs))["table"]
     assert set(table["reference"]) == {"feddep,depth=1"}
-    assert table["framework"].tolist() == ["fedavg", "feddep"]
+    assert table["method"].tolist() == ["fedavg", "feddep"]
 
 
 def test_a_whole_graph_baseline_is_paired_at_each_number_of_clients(two_cells: Study) -> None:
     runs = [finished("global", seed, 0.6, clients=None) for seed in range(3)]
     table = paired.tables(study(*runs, *two_cells.finished))["table"]
-    assert table[["framework", "clients"]].values.tolist()[:4] == [["fedavg", 5], ["feddep", 5], ["fedavg", 10], ["feddep", 10]]
+    assert table[["method", "clients"]].values.tolist()[:4] == [["fedavg", 5], ["feddep", 5], ["fedavg", 10], ["feddep", 10]]
     assert table["mean_difference"].tolist()[:2] == pytest.approx([-0.1, -0.08])
 
 

@@ -26,14 +26,14 @@ def specified(one: FinishedRun) -> FinishedRun:
 
 
 def run(
-    framework: str, best: float, clients: int | None, seed: int = 0, setting: str = "feddep", dataset: str = "cora"
+    method: str, best: float, clients: int | None, seed: int = 0, setting: str = "feddep", dataset: str = "cora"
 ) -> FinishedRun:
-    return specified(finished(framework, seed, best, clients=clients, setting=setting, dataset=dataset))
+    return specified(finished(method, seed, best, clients=clients, setting=setting, dataset=dataset))
 
 
 @pytest.fixture
 def figure_5() -> Study:
-    """Two of its frameworks with the paper's σ, and one of these with Table 2's."""
+    """Two of its methods with the paper's σ, and one of these with Table 2's."""
     runs = []
     for clients, sigma in ((3, 4.2), (5, 2.1), (10, 0.4)):
         for seed in range(2):
@@ -84,7 +84,7 @@ def test_epsilon_grows_with_what_is_drawn_and_kept(fanouts: list[int], rate: flo
 def test_markdown(figure_5: Study) -> None:
     text = privacy.markdown(figure_5, privacy.tables(figure_5))
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
-    assert lines[0] == ["M", "d", "D", "published ε", "δ", "exact δ", "all", "framework", "σ", "accuracy"]
+    assert lines[0] == ["M", "d", "D", "published ε", "δ", "exact δ", "all", "method", "σ", "accuracy"]
     assert lines[2][:7] == ["3", "5", "15", "0.3747", "0.3333", "0.3333", "0.961"]
     assert ["FedDEP", "", "0.8100 ± 0.0141"] in [line[7:] for line in lines]
     noisy = {(line[0], line[8]) for line in lines[2:] if line[8]}

@@ -17,11 +17,11 @@ OWN = 0.1
 """Own accuracies are less than global ones by this."""
 
 
-def runs(framework: str, best: float, *, spread: float = 0.0, score: float = 0.5, own_score: float = 0.5, **where):
+def runs(method: str, best: float, *, spread: float = 0.0, score: float = 0.5, own_score: float = 0.5, **where):
     """Three seeds, whose accuracies are ``spread`` apart."""
     return [
         finished(
-            framework,
+            method,
             seed,
             best + spread * (seed - 1),
             **where,
@@ -58,12 +58,12 @@ def test_headroom_gain_and_share() -> None:
         half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
         found = [cells[f"headroom_{part}"] for part in ("mean", "low", "high")]
         assert found == pytest.approx([0.06, 0.06 - half, 0.06 + half])
-        feddep = row(tables, "table", evaluation=evaluation, framework="feddep")
+        feddep = row(tables, "table", evaluation=evaluation, method="feddep")
         assert [feddep["mean"], feddep["gain"], feddep["share"]] == pytest.approx([0.83 - less, 0.03, 0.5])
         assert (feddep["assumes"], feddep["seeds"]) == ("prototypes shared", 3)
-        # Four equal tests, two frameworks and two evaluations.
+        # Four equal tests, two methods and two evaluations.
         assert feddep["p_holm"] == pytest.approx(4 * feddep["p"])
-        assert row(tables, "table", evaluation=evaluation, framework="fedgcn")["share"] == pytest.approx(-0.5)
+        assert row(tables, "table", evaluation=evaluation, method="fedgcn")["share"] == pytest.approx(-0.5)
 
 
 def test_the_summary_is_over_cells_with_headroom() -> None:
@@ -71,8 +71,8 @@ def test_the_summary_is_over_cells_with_headroom() -> None:
     more = [*runs("fedavg", 0.80, clients=3), *runs("halo", 0.90, clients=3), *runs("feddep", 0.81, spread=0.001, clients=3)]
     made = study(*cell(), *little, *more)
     tables = recovery.tables(made)
-    assert math.isnan(row(tables, "table", evaluation="own", framework="feddep", clients=10)["share"])
-    feddep, fedgcn = (row(tables, "summary", evaluation="own", framework=name) for name in ("feddep", "fedgcn"))
+    assert math.isnan(row(tables, "table", evaluation="own", method="feddep", clients=10)["share"])
+    feddep, fedgcn = (row(tables, "summary", evaluation="own", method=name) for name in ("feddep", "fedgcn"))
     assert (feddep["cells"], feddep["significant"], fedgcn["cells"], fedgcn["significant"]) == (2, 2, 1, 0)
     assert [feddep[f"{which}_share"] for which in ("mean", "least", "largest")] == pytest.approx([0.3, 0.1, 0.5])
     assert [feddep["largest_loss"], fedgcn["largest_loss"]] == pytest.approx([-0.1, -0.03])
@@ -107,7 +107,7 @@ def test_validation_nodes_choose_the_encoder_of_each_evaluation() -> None:
 def test_the_whole_graph_stands_beside_every_number_of_clients() -> None:
     whole = [finished("global", seed, 0.9, clients=None) for seed in range(3)]  # without accuracies of owners
     table = recovery.tables(study(*cell(clients=3), *cell(clients=10), *whole))["table"]
-    gains = table[table["framework"] == "global"]
+    gains = table[table["method"] == "global"]
     assert gains["clients"].tolist() == [3, 10, 3, 10]
     assert gains["gain"].tolist() == pytest.approx([0.1, 0.1, 0.1 + OWN, 0.1 + OWN])
 
@@ -118,7 +118,7 @@ def test_undertrained_runs_are_marked() -> None:
         run.result["best_round"] = 4
     made = study(*runs("fedavg", 0.80), *runs("halo", 0.86), *late, *runs("fedgcn", 0.81))
     tables = recovery.tables(made)
-    assert row(tables, "table", evaluation="own", framework="feddep")["undertrained"] == 0.5
+    assert row(tables, "table", evaluation="own", method="feddep")["undertrained"] == 0.5
     assert MARK not in recovery.markdown(made, tables)
     for run in made.finished[:2]:
         run.result["best_round"] = 4
@@ -139,7 +139,7 @@ def test_a_run_that_has_not_measured_enough_is_named(measure: str) -> None:
 @pytest.mark.parametrize("missing", ["fedavg", "halo"])
 def test_no_cell_with_both_bounds_is_one_sentence(missing: str) -> None:
     with pytest.raises(DataError, match="seed with both fedavg and halo; a recovery study needs them"):
-        recovery.tables(study(*(run for run in cell() if run.run.framework != missing)))
+        recovery.tables(study(*(run for run in cell() if run.run.method != missing)))
 
 
 def texts(ax) -> list[str]:
@@ -160,14 +160,14 @@ def test_the_figure_maps_headroom_and_shares() -> None:
     assert "Cora, partition=random, labelled=0.05, M=10" in recovery.markdown(made, tables)
 
 
-def test_many_cells_have_a_map_for_each_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_cells_have_a_map_for_each_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "_MOST_CELLS", 1)
     made = study(*cell(), *cell(clients=10))
     axes = recovery.figure(made, recovery.tables(made)).axes
     assert [texts(ax) for ax in axes] == [["6.0", "6.0"]] * 2 + [["0.50", "0.50"]] * 2 + [["-0.50", "-0.50"]] * 2
 
 
-def test_without_frameworks_or_headroom_the_map_is_all() -> None:
+def test_without_methods_or_headroom_the_map_is_all() -> None:
     for those in ([*runs("fedavg", 0.8), *runs("halo", 0.9)], [*runs("fedavg", 0.8), *runs("halo", 0.7), *runs("feddep", 0.8)]):
         made = study(*those)
         tables = recovery.tables(made)

@@ -20,7 +20,7 @@ def over_c() -> Study:
 def test_columns(over_c: Study) -> None:
     table = sweep.tables(over_c)["table"]
     assert list(table.columns) == [
-        *("setting", "dataset", "clients", "framework", "prototypes"),
+        *("setting", "dataset", "clients", "method", "prototypes"),
         *(
             "seeds",
             "mean",
@@ -99,7 +99,7 @@ def test_fedsage_stands_beside_its_sweep_over_the_batch_size() -> None:
     runs = [finished("fedavg", 0, 0.8, dataset="pubmed", setting=setting) for setting in settings]
     runs += [finished("global", 0, 0.8, dataset="pubmed", clients=None, setting=settings[0])]
     runs += [finished("fedavg", 0, 0.8, setting=settings[1])]  # Cora is not in it
-    table = sweep.tables(study(*runs))["table"].set_index(["dataset", "framework", "batch_size"])["paper_fedsage_mean"]
+    table = sweep.tables(study(*runs))["table"].set_index(["dataset", "method", "batch_size"])["paper_fedsage_mean"]
     assert table["pubmed", "fedavg", 1] == 0.8682
     assert table["pubmed", "fedavg", 16] == 0.8733
     assert table["pubmed", "global", 1] == 0.8751
@@ -114,7 +114,7 @@ def test_fedsage_stands_beside_the_shared_generator() -> None:
     """FedSage, Appendix D.2, Table 2; without the shared one it would be another table, and nothing stands there."""
     runs = [finished(name, 0, 0.8, clients=3) for name in ("fedavg", "fedsage_plus_shared", "fedsage_plus")]
     made = study(*runs)
-    table = sweep.tables(made)["table"].set_index("framework")
+    table = sweep.tables(made)["table"].set_index("method")
     assert table["paper_fedsage_mean"].to_dict() == {"fedavg": 0.8656, "fedsage_plus_shared": 0.8619, "fedsage_plus": 0.8686}
     assert "0.8619 ± 0.0034" in sweep.markdown(made, sweep.tables(made))
     assert "paper_fedsage_mean" not in sweep.tables(study(*runs[::2]))["table"]

@@ -18,11 +18,11 @@ from feddep.utils.errors import ConfigError, DataError
 CONFIG = validate({**RAW, "datasets": {"cora": {}, "reddit": {}, "pubmed": {}}})
 
 
-def run(framework: str, best: float, seed: int = 0, dataset: str = "cora", setting: str = "feddep", **more: Any) -> FinishedRun:
+def run(method: str, best: float, seed: int = 0, dataset: str = "cora", setting: str = "feddep", **more: Any) -> FinishedRun:
     """A run on the whole graph, with what it was made with; noise is by an account that is quick to compute."""
-    if "epsilon" in framework:
-        framework += ",accountant=holds,delta=1e-09"
-    one = finished(framework, seed, best, clients=None, dataset=dataset, setting=setting, **more)
+    if "epsilon" in method:
+        method += ",accountant=holds,delta=1e-09"
+    one = finished(method, seed, best, clients=None, dataset=dataset, setting=setting, **more)
     return dataclasses.replace(one, result={**one.result, "specification": keys.specification(CONFIG, one.run)})
 
 
@@ -52,13 +52,13 @@ def made() -> Study:
 def test_rows_of_the_table(made: Study) -> None:
     table = tradeoff.tables(made)["table"]
     assert list(table.columns) == [
-        *("setting", "dataset", "framework", "rounds", "epsilon", "seeds", "mean", "std", "last_mean", "validation_mean"),
+        *("setting", "dataset", "method", "rounds", "epsilon", "seeds", "mean", "std", "last_mean", "validation_mean"),
         "undertrained",
         *("theta", "delta", "guarantee", "paper_epsilon", "bytes", "chosen", "above_mlp"),
     ]
     assert table["dataset"].tolist() == ["cora"] * 5 + ["pubmed"] * 5
     first = table[:5]
-    assert [name.partition(",")[0] for name in first["framework"]] == ["vertical_mlp", "vertical_gin", "gap", "gap", "vesper_gcn"]
+    assert [name.partition(",")[0] for name in first["method"]] == ["vertical_mlp", "vertical_gin", "gap", "gap", "vesper_gcn"]
     assert first["epsilon"].fillna(0).tolist() == [0, 0, 4, 16, 4]
     assert first["mean"].tolist() == pytest.approx([0.725, 0.9, 0.74, 0.79, 0.73])
     assert first["std"].iloc[0] == pytest.approx(0.05 / 2**0.5)
@@ -187,7 +187,7 @@ def test_the_reference_is_the_mlp_that_is_best_on_validation() -> None:
 def test_mistakes_are_one_sentence() -> None:
     with pytest.raises(ConfigError, match=r"^studies\.made_up has runs with epsilon and runs with theta; .* over one of them$"):
         tradeoff.tables(study(run("gap,epsilon=4.0", 0.8), run("gap,theta=0.5", 0.8)))
-    with pytest.raises(ConfigError, match="the framework global is none of VESPER's paper"):
+    with pytest.raises(ConfigError, match="the method global is none of VESPER's paper"):
         tradeoff.tables(study(run("global", 0.8)))
     with pytest.raises(DataError, match="gap/seed0 does not say with what 'specification' it was made; run it again"):
         tradeoff.tables(study(finished("gap", 0, 0.8, clients=None)))

@@ -32,24 +32,24 @@ def made(*runs) -> Study:
 
 
 def test_validation_chooses_and_test_nodes_do_not():
-    choices = tuned.tables(made(*TRIALS, *finals()))["choices"].set_index("framework")
+    choices = tuned.tables(made(*TRIALS, *finals()))["choices"].set_index("method")
     assert choices["trials"].tolist() == [2, 2]
-    assert choices.loc["fedavg", ["chosen_setting", "chosen_framework"]].tolist() == [FAST, "fedavg"]
-    assert choices.loc["feddep", ["chosen_setting", "chosen_framework"]].tolist() == [SLOW, "feddep,depth=1"]
+    assert choices.loc["fedavg", ["chosen_setting", "chosen_method"]].tolist() == [FAST, "fedavg"]
+    assert choices.loc["feddep", ["chosen_setting", "chosen_method"]].tolist() == [SLOW, "feddep,depth=1"]
     assert choices.loc["feddep", ["validation", "median_validation"]].tolist() == pytest.approx([0.8, 0.65])
 
 
 def test_differences_are_paired_across_settings():
     study_of = made(*TRIALS, *finals())
     table = tuned.tables(study_of)["table"]
-    assert table["framework"].tolist() == ["fedavg", "feddep"]
+    assert table["method"].tolist() == ["fedavg", "feddep"]
     row = table.iloc[1]
     assert row["seeds"] == 3
     assert row["mean_difference"] == pytest.approx(np.mean(DIFFERENCES))
     assert row["mean"] == pytest.approx(0.5 + np.mean(DIFFERENCES))
     assert np.isnan(table.iloc[0]["mean_difference"])
     page = tuned.markdown(study_of, tuned.tables(study_of))
-    assert "Trials for each framework: 2 on Cora." in page
+    assert "Trials for each method: 2 on Cora." in page
     assert "+0.0300" in page
 
 
@@ -57,17 +57,17 @@ def test_another_dataset_may_have_another_number_of_trials():
     more = [finished(spelled, 9, 0.5, setting=FAST, dataset="pubmed") for spelled in ("fedavg", "feddep")]
     study_of = made(*TRIALS, *more, *finals())
     tables = tuned.tables(study_of)
-    assert tables["choices"].set_index(["framework", "dataset"])["trials"].to_dict() == {
+    assert tables["choices"].set_index(["method", "dataset"])["trials"].to_dict() == {
         **{("fedavg", "cora"): 2, ("feddep", "cora"): 2},
         **{("fedavg", "pubmed"): 1, ("feddep", "pubmed"): 1},
     }
-    assert "Trials for each framework: 2 on Cora; 1 on PubMed." in tuned.markdown(study_of, tables)
+    assert "Trials for each method: 2 on Cora; 1 on PubMed." in tuned.markdown(study_of, tables)
 
 
 def test_the_whole_graph_stands_beside_every_number_of_clients():
     more = [finished("global", seed, 0.6, setting=FAST, clients=None) for seed in (9, 0, 1, 2)]
     again = [finished("global", 9, 0.6, setting=SLOW, clients=None, validation=0.1)]
-    table = tuned.tables(made(*TRIALS, *more, *again, *finals()))["table"].set_index("framework")
+    table = tuned.tables(made(*TRIALS, *more, *again, *finals()))["table"].set_index("method")
     assert table.loc["global", "clients"] == 5
     assert table.loc["global", "mean_difference"] == pytest.approx(0.1)
 
@@ -77,7 +77,7 @@ def test_undertrained_rows_are_marked():
     late = [finished("halo", seed, 0.5, setting=SLOW, rounds=40) for seed in range(3)]  # best at round 39 of 40
     study_of = made(*TRIALS, *again, *finals(), *late)
     tables = tuned.tables(study_of)
-    assert tables["table"].set_index("framework")["undertrained_runs"].to_dict() == {"fedavg": 0.0, "feddep": 0.0, "halo": 1.0}
+    assert tables["table"].set_index("method")["undertrained_runs"].to_dict() == {"fedavg": 0.0, "feddep": 0.0, "halo": 1.0}
     accuracies, differences = tuned.markdown(study_of, tables).split("## Difference")
     for part in (accuracies, differences):
         assert [line.split()[1] for line in part.splitlines() if "‡" in line] == ["Halo"]
@@ -153,12 +153,12 @@ def test_a_difference_is_marked_where_the_reference_was_still_rising_on_the_same
     on_another = [
         finished(spelled, seed, 0.5, setting=FAST, dataset="citeseer") for seed in range(3) for spelled in ("fedavg", "feddep")
     ]
-    trials = [each for each in TRIALS if each.run.setting == FAST or each.run.framework == "feddep,depth=1"]
+    trials = [each for each in TRIALS if each.run.setting == FAST or each.run.method == "feddep,depth=1"]
     rising = [
-        dataclasses.replace(each, result={**each.result, "best_round": 4}) if each.run.framework == "fedavg" else each
+        dataclasses.replace(each, result={**each.result, "best_round": 4}) if each.run.method == "fedavg" else each
         for each in finals()
     ]
-    table = tuned.tables(made(*trials, *more, *rising, *on_another))["table"].set_index(["dataset", "framework"])
+    table = tuned.tables(made(*trials, *more, *rising, *on_another))["table"].set_index(["dataset", "method"])
     assert table["undertrained"].to_dict() == {
         ("cora", "fedavg"): 1,
         ("cora", "feddep"): 1,

@@ -47,10 +47,10 @@ def late(one: FinishedRun, rounds: int = 4) -> FinishedRun:
 def test_the_share_over_seeds(results: Results) -> None:
     loaded = runs.load(results.config)
     for one in loaded:
-        if (one.run.framework, one.run.clients) == ("fedavg", 5) and one.run.seed != 1:
+        if (one.run.method, one.run.clients) == ("fedavg", 5) and one.run.seed != 1:
             late(one)
     summary = accuracy.summarise(runs.table(loaded))
-    shares = {(row.framework, row.clients): row.undertrained for row in summary.itertuples()}
+    shares = {(row.method, row.clients): row.undertrained for row in summary.itertuples()}
     assert shares.pop(("fedavg", 5)) == pytest.approx(2 / 3)
     assert set(shares.values()) == {0.0}
 
@@ -58,8 +58,8 @@ def test_the_share_over_seeds(results: Results) -> None:
 def test_the_main_table_is_marked(results: Results) -> None:
     plain = collect(results.config)
     summary = plain.accuracy.copy()
-    summary.loc[(summary["framework"] == "local") & (summary["clients"] == 5), "undertrained"] = 2 / 3
-    summary.loc[summary["framework"] == "global", "undertrained"] = 1 / 3
+    summary.loc[(summary["method"] == "local") & (summary["clients"] == 5), "undertrained"] = 2 / 3
+    summary.loc[summary["method"] == "global", "undertrained"] = 1 / 3
     tables = main_table.main_tables(summary, plain.comparisons)
     texts = [main_table.markdown(tables), main_table.terminal(tables, [3]), main_table.latex(tables)]
     marks = [MARK, MARK, r"\ddagger"]
@@ -116,5 +116,5 @@ def test_a_reading_of_a_grid() -> None:
     # Seed 1 is of one reading alone, and so of no cell.
     those = [late(finished("fedavg", 0, 0.8)), finished("feddep", 0, 0.8), late(finished("feddep", 1, 0.8))]
     table, page = made("grid", *those)
-    assert dict(zip(table["framework"], table["undertrained"], strict=True)) == {"fedavg": 1.0, "feddep": 0.0}
+    assert dict(zip(table["method"], table["undertrained"], strict=True)) == {"fedavg": 1.0, "feddep": 0.0}
     assert [MARK in line for line in page.splitlines() if "FedAvg" in line] == [True]

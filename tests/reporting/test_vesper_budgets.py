@@ -14,7 +14,7 @@ from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
 from feddep.privacy import vesper_accounting
 from feddep.privacy.vesper_accounting import LibraryBound
 from feddep.reporting.vesper_budgets import budget, training_nodes
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
@@ -27,7 +27,7 @@ BOUNDED = {"bounding": "both", "accountant": "corrected", "epsilon": 8.0}
 
 
 def specification(name: str, dataset: dict[str, Any] = CORA, **options: Any) -> dict[str, Any]:
-    return {"dataset": dataset, "split": SHARES, "setting": SETTING, "framework": {"name": name, **options}}
+    return {"dataset": dataset, "split": SHARES, "setting": SETTING, "method": {"name": name, **options}}
 
 
 @pytest.mark.parametrize("n", [20, 121, 240, 333, 2708, 19717])
@@ -55,10 +55,10 @@ def test_the_noise_is_what_a_run_uses(
 ) -> None:
     monkeypatch.setattr(split_training, "train", lambda task, protocol: protocol)  # what it is asked to train
     specified = specification(name, {**TINY, "labelled": labelled}, **options, delta=1e-4)
-    framework, parameters = registry.configured(specified["framework"])
-    graph, setting = planted_partition(121, 4, 12, 32, 6.0, 1.0, 8, 0.5, 0), Setting(**SETTING)
+    method, parameters = registry.configured(specified["method"])
+    graph, setting = planted_partition(121, 4, 12, 32, 6.0, 1.0, 8, 0.5, 0), TrainingConfig(**SETTING)
     task = Task("tiny", graph, random_split(121, SHARES, 0).labelled(labelled, 0), None, setting, 0)
-    module, _, function = framework.function.partition(":")
+    module, _, function = method.function.partition(":")
     assert module == split_training.__name__
     assert budget(specified).theta == getattr(split_training, function)(task, parameters).design.theta > 0
 
@@ -71,14 +71,14 @@ def test_a_search_uses_what_others_evaluated(monkeypatch: pytest.MonkeyPatch) ->
     counts = []
     for name in ("vesper_gin", "vesper_gcn"):
         specified = specification(name, accountant="library", epsilon=5.0, degree=7)
-        _, parameters = registry.configured(specified["framework"])
+        _, parameters = registry.configured(specified["method"])
         evaluated.clear()
         found = budget(specified)
         counts.append(len(evaluated))
         assert found.delta == 1 / (CORA_EDGES + 1)
         assert found.paper_epsilon == pytest.approx(5.0, rel=1e-3)
         assert found.paper_epsilon <= 5.0
-    assert found.theta == noise_scale(1624, CORA_EDGES, Setting(**SETTING), parameters, AGGREGATIONS[name])
+    assert found.theta == noise_scale(1624, CORA_EDGES, TrainingConfig(**SETTING), parameters, AGGREGATIONS[name])
     assert counts[0] > 15
     assert counts[1] <= 5
 
@@ -120,7 +120,7 @@ def test_what_does_not_apply_is_left_out() -> None:
 
 
 def test_mistakes_are_one_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"^the framework fedavg is none of VESPER's paper; .*: vertical_mlp, .*vesper_gcn$"):
+    with pytest.raises(ConfigError, match=r"^the method fedavg is none of VESPER's paper; .*: vertical_mlp, .*vesper_gcn$"):
         budget(specification("fedavg"))
     with pytest.raises(ConfigError, match=r"^delta is null, .* tiny is synthetic and \|E\| not known; set delta$"):
         budget(specification("gap", TINY, theta=1.0))

@@ -1,4 +1,4 @@
-"""Training that diverges is an error in one sentence, and no result: which framework, in which round, and what to lower."""
+"""Training that diverges is an error in one sentence, and no result: which method, in which round, and what to lower."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from feddep.methods import registry
 from feddep.training.divergence import check_finite
 from feddep.utils.errors import DivergenceError
 from feddep.utils.storage import write_json
-from framework_tasks import run_on, task_of
+from method_tasks import run_on, task_of
 
 FEW = {
     **{"pretraining_epochs": 3, "embedding": 8, "prototypes": 3},
@@ -21,7 +21,7 @@ FEW = {
 
 
 def divergence(name: str, setting: dict[str, Any], **changes: Any) -> str:
-    """The sentence with which a framework stops."""
+    """The sentence with which a method stops."""
     task = task_of(name)
     object.__setattr__(task, "setting", task.setting.replace(**setting))
     few = {key: value for key, value in FEW.items() if key in registry.find(name).parameters.model_fields}
@@ -32,7 +32,7 @@ def divergence(name: str, setting: dict[str, Any], **changes: Any) -> str:
 
 
 DIVERGING = {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2}
-CROSS_FITTED = {name for name in registry.frameworks() if name.startswith("fednld")}
+CROSS_FITTED = {name for name in registry.methods() if name.startswith("fednld")}
 """Which train their classifiers in a step."""
 
 
@@ -45,7 +45,7 @@ def test_a_cross_fitted_classifier_that_diverges(name: str):
     assert sentence.endswith("; lower learning_rate or weight_decay")
 
 
-@pytest.mark.parametrize("name", sorted(set(registry.frameworks()) - CROSS_FITTED - {"scaffold"}))  # which allows no weight decay
+@pytest.mark.parametrize("name", sorted(set(registry.methods()) - CROSS_FITTED - {"scaffold"}))  # which allows no weight decay
 def test_a_classifier_that_diverges(name: str):
     sentence = divergence(name, DIVERGING)
     assert re.match(rf"{name} diverged in round 1: the (loss of the model|weights of a layer) ", sentence)
@@ -95,7 +95,7 @@ def test_what_is_finite_passes():
 def test_nothing_is_written_and_the_command_line_says_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture):
     config = {
         "datasets": {"tiny": {"synthetic": {"nodes": 60, "communities": 4}}},
-        **{"clients": [2], "seeds": [0], "frameworks": {"global": {}}},
+        **{"clients": [2], "seeds": [0], "methods": {"global": {}}},
         "settings": {"quick": {"learning_rate": 1000, "weight_decay": 1e6, "rounds": 2, "hidden_channels": 4}},
     }
     write_json(tmp_path / "config.json", config)
@@ -105,7 +105,7 @@ def test_nothing_is_written_and_the_command_line_says_one_sentence(tmp_path: Pat
     assert main(["split", *given, *graph, "--seed", "0", "--output", split]) == 0
     before = sorted(tmp_path.iterdir())
     capsys.readouterr()
-    run = ["--setting", "quick", "--framework", "global", "--seed", "0", "--split", split]
+    run = ["--setting", "quick", "--method", "global", "--seed", "0", "--split", split]
     to = ["--metrics", f"{tmp_path}/metrics.json", "--model", f"{tmp_path}/model.safetensors"]
     assert main(["classify", *given, *graph, *run, *to]) == 1
     said = capsys.readouterr().err

@@ -5,16 +5,16 @@ import pickle
 
 import pytest
 
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 
 
 def test_what_is_declared_can_be_read():
-    view = Setting(fanout=3).restricted(("fanout", "layers"), "step toy")
+    view = TrainingConfig(fanout=3).restricted(("fanout", "layers"), "step toy")
     assert (view.fanout, view.layers) == (3, 2)
 
 
 def test_what_is_not_declared_names_the_reader_and_the_field():
-    view = Setting().restricted(("fanout",), "step toy")
+    view = TrainingConfig().restricted(("fanout",), "step toy")
     with pytest.raises(AttributeError, match=r"^step toy reads setting\.rounds, which it does not declare$"):
         _ = view.rounds
     assert not hasattr(view, "rounds")
@@ -22,18 +22,18 @@ def test_what_is_not_declared_names_the_reader_and_the_field():
 
 def test_a_field_that_does_not_exist_cannot_be_declared():
     with pytest.raises(AttributeError):
-        Setting().restricted(("fan_out",), "step toy")
+        TrainingConfig().restricted(("fan_out",), "step toy")
 
 
 def test_a_field_that_is_replaced_can_be_read_and_the_others_stay_hidden():
-    view = Setting().restricted(("fanout",), "step toy").replace(rounds=9)
+    view = TrainingConfig().restricted(("fanout",), "step toy").replace(rounds=9)
     assert (view.fanout, view.rounds) == (5, 9)
     with pytest.raises(AttributeError, match=r"step toy reads setting\.layers"):
         _ = view.layers
 
 
 def test_a_view_can_be_copied():
-    view = Setting().restricted(("fanout",), "step toy")
+    view = TrainingConfig().restricted(("fanout",), "step toy")
     for other in (copy.copy(view), copy.deepcopy(view), pickle.loads(pickle.dumps(view))):
         assert other.fanout == 5
         with pytest.raises(AttributeError, match=r"step toy reads setting\.layers"):

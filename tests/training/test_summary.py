@@ -21,7 +21,7 @@ def test_of_one_model():
         "best_round": 2,
         "clients": [],
         "curve": {"round": [1, 2], "loss": [1.0, 0.5], "validation": [0.5, 0.75], "test": [0.25, 0.5]},
-        "ledger": LEDGER,
+        "communication": LEDGER,
     }
     assert json.loads(json.dumps(reported)) == reported
 
@@ -45,8 +45,8 @@ def test_models_of_different_lengths_are_an_error():
 
 
 def test_what_owners_classify_and_validation_as_tested():
-    first = History([1.0, 0.5], [0.5, 0.75], [0.2, 0.5], global_validation=[0.1, 0.6], own_test=[(1, 4), (3, 4)])
-    second = History([2.0, 1.5], [0.75, 0.25], [1.0, 0.0], global_validation=[0.8, 0.2], own_test=[(0, 1), (1, 1)])
+    first = History([1.0, 0.5], [0.5, 0.75], [0.2, 0.5], global_validation=[0.1, 0.6], local_test=[(1, 4), (3, 4)])
+    second = History([2.0, 1.5], [0.75, 0.25], [1.0, 0.0], global_validation=[0.8, 0.2], local_test=[(0, 1), (1, 1)])
     reported = summary(RunResult([first, second]))
     # The first is best in round 2, the second in round 1; owners' nodes are counted together.
     assert reported["global_validation"] == pytest.approx({"best": (0.6 + 0.8) / 2, "last": (0.6 + 0.2) / 2})

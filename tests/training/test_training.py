@@ -6,12 +6,12 @@ from torch.nn.functional import cross_entropy
 from feddep.graph.sampling import sample_trees
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
+from feddep.training.config import TrainingConfig
 from feddep.training.learner import Learner, new_optimizer
-from feddep.training.setting import Setting
 from feddep.utils import seeding
 from graphs import random_graph
 
-SETTING = Setting(weight_decay=0.01, batch_size=16, fanout=3, rounds=1, hidden_channels=8, dropout=0.0)
+SETTING = TrainingConfig(weight_decay=0.01, batch_size=16, fanout=3, rounds=1, hidden_channels=8, dropout=0.0)
 GRAPH = random_graph(50, 120, seed=4)
 NODES = np.arange(5, 45)
 

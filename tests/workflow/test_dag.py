@@ -69,7 +69,7 @@ def test_what_changes_a_number_runs_again_and_nothing_else(copy: Workspace):
     assert copy.jobs() == {"partition": 1, "classify": 1, **last}  # the whole-graph run has no partition
     copy.configure(split={"train": 0.5, "val": 0.25, "test": 0.25})
     assert copy.jobs() == {"split": 1, "classify": 2, **last}
-    copy.configure(tables=[{**CONFIG["tables"][0], "frameworks": ["global", "fedavg", "local"]}])
+    copy.configure(tables=[{**CONFIG["tables"][0], "methods": ["global", "fedavg", "local"]}])
     assert copy.jobs() == {"classify": 1, **last}
     copy.configure(threads=2, device="auto", records__directory="elsewhere")
     assert copy.jobs() == {}
@@ -124,7 +124,7 @@ def test_published_records_stand_in_for_training(copy: Workspace):
     # Pages that came with the clone are made again where they show something else, although nothing remembers their making.
     shutil.rmtree(copy.directory / ".snakemake")
     assert copy.jobs("tables") == {}
-    copy.configure(tables=[{**CONFIG["tables"][0], "frameworks": ["fedavg"]}])
+    copy.configure(tables=[{**CONFIG["tables"][0], "methods": ["fedavg"]}])
     assert copy.jobs("tables") == {"tables": 1}
     copy.configure()
 
@@ -150,7 +150,7 @@ def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, finished: Workspac
     workspace.configure(settings__quick__rounds=1_000_000)  # so that it cannot end before it is interrupted
     log = workspace.output / "logs" / "classify" / "quick" / f"{FEDAVG}.log"
     with workspace.started(metrics(FEDAVG), "--cores", "1") as process:
-        while not (log.exists() and "/1000000" in log.read_text()):  # the progress bar: training has begun
+        while not (log.exists() and "/1000000" in log.read_text()):  # the progress bar: training has current_round
             assert process.poll() is None, process.communicate()[0]
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
@@ -175,7 +175,7 @@ def test_a_wrong_key_is_named_in_one_sentence(tmp_path: Path):
     assert not workspace.output.exists()
     workspace.configure()
     printed = workspace.run(metrics("mini/m2/feddep,prottypes=3/seed0"), fails=True)
-    assert re.search("feddep: frameworks.feddep.prottypes is not a known key; allowed: .*\n$", printed)  # and nothing after it
+    assert re.search("feddep: methods.feddep.prottypes is not a known key; allowed: .*\n$", printed)  # and nothing after it
     assert "Traceback" not in printed
 
 
@@ -192,7 +192,7 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     """Plain `snakemake` plans config.yaml; --config changes one key of it and leaves the others. Nothing is written."""
     workspace = Workspace.new(tmp_path)
     before = sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts and "__pycache__" not in path.parts)
-    table = {"setting": "feddep", "datasets": ["cora", "pubmed"], "frameworks": ["fedavg", "feddep"]}
+    table = {"setting": "feddep", "datasets": ["cora", "pubmed"], "methods": ["fedavg", "feddep"]}
     arguments = ["--dry-run", "--config", "seeds=[0]", "records={use: false}", "output=there", f"tables=[{json.dumps(table)}]"]
     command = [*SNAKEMAKE, *arguments, "studies=[]"]
     done = subprocess.run(command, cwd=workspace.directory, capture_output=True, text=True, check=True)
@@ -216,30 +216,32 @@ def test_a_dry_run_beside_a_running_workflow_changes_nothing(copy: Workspace):
 
 def test_each_study_is_made_of_its_own_runs(copy: Workspace):
     """Without training anything, as both are about runs that are there."""
-    runs = [{"frameworks": {"fedavg": {}}}]
-    copy.configure(studies=[{"name": "course", "kind": "curves", "runs": runs}, {"name": "alone", "kind": "sweep", "runs": runs}])
+    runs = [{"methods": {"fedavg": {}}}]
+    copy.configure(
+        studies=[{"name": "history", "kind": "curves", "runs": runs}, {"name": "alone", "kind": "sweep", "runs": runs}]
+    )
     assert copy.jobs("studies") == {"study": 2, "study_table": 1, "studies": 1}
     copy.run("studies")
-    tables = {study: (copy.output / "studies" / study / "table.csv").read_text() for study in ("course", "alone")}
-    assert (copy.output / "studies" / "course" / "rounds.csv").is_file()
-    assert "fedavg" in tables["course"]
-    assert tables["course"] != tables["alone"]
+    tables = {study: (copy.output / "studies" / study / "table.csv").read_text() for study in ("history", "alone")}
+    assert (copy.output / "studies" / "history" / "rounds.csv").is_file()
+    assert "fedavg" in tables["history"]
+    assert tables["history"] != tables["alone"]
     assert (copy.output / "studies" / "alone" / "figure.png").stat().st_size > 0
     assert copy.jobs("studies") == {}
 
 
-def test_the_steps_of_a_framework_are_stages_that_are_cached(finished: Workspace, tmp_path: Path):
+def test_the_steps_of_a_method_are_stages_that_are_cached(finished: Workspace, tmp_path: Path):
     shutil.copytree(finished.directory, tmp_path / "copy")
     workspace = Workspace(tmp_path / "copy")
-    workspace.configure(frameworks={"feddep": FEDDEP})
+    workspace.configure(methods={"feddep": FEDDEP})
     target = metrics("mini/m2/feddep/seed0")
     assert workspace.jobs(target) == {"step": 3, "classify": 1}
     workspace.run(target)
     result = workspace.result("mini/m2/feddep/seed0")
     assert set(result["provenance"]["seconds_before"]) == {"pretrain", "prototypes", "generator"}
-    assert {row["kind"] for row in result["result"]["ledger"]} == {"prototypes", "model", "training", "validation"}
+    assert {row["kind"] for row in result["result"]["communication"]} == {"prototypes", "model", "training", "validation"}
     (sent,) = (workspace.output / "steps" / "generator").rglob("*.json")
-    assert json.loads(sent.read_text())["ledger"] == []  # nothing is sent while generators are trained
+    assert json.loads(sent.read_text())["communication"] == []  # nothing is sent while generators are trained
 
     variant = metrics("mini/m2/feddep,prototypes=2/seed0")  # asked for by its path, planned nowhere
     assert workspace.jobs(variant) == {"step": 2, "classify": 1}
@@ -247,9 +249,9 @@ def test_the_steps_of_a_framework_are_stages_that_are_cached(finished: Workspace
         "step": 1,
         "classify": 1,
     }
-    workspace.configure(frameworks={"feddep": {**FEDDEP, "generator_epochs": 2}})
+    workspace.configure(methods={"feddep": {**FEDDEP, "generator_epochs": 2}})
     assert workspace.jobs(target) == {"step": 1, "classify": 1}
-    workspace.configure(frameworks={"feddep": FEDDEP}, settings__quick__rounds=3)  # which no step reads
+    workspace.configure(methods={"feddep": FEDDEP}, settings__quick__rounds=3)  # which no step reads
     assert workspace.jobs(target) == {"classify": 1}
 
 
@@ -257,7 +259,7 @@ def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tm
     """A run without the files of its steps makes them itself, with the same result."""
     shutil.copytree(finished.directory, tmp_path / "copy")
     workspace = Workspace(tmp_path / "copy")
-    workspace.configure(frameworks={"feddep": FEDDEP})
+    workspace.configure(methods={"feddep": FEDDEP})
     workspace.run(metrics("mini/m2/feddep/seed0"))
     out = workspace.output
     shipped = yaml.safe_load((workspace.directory / "config" / "config.yaml").read_text())
@@ -269,7 +271,7 @@ def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tm
         workspace.directory / "merged.yaml",
         "--dataset",
         "mini",
-        "--framework",
+        "--method",
         "feddep",
         "--setting",
         "quick",

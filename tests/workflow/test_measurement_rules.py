@@ -9,11 +9,11 @@ from test_study_rules import CONFIG, jobs, plan
 pytestmark = pytest.mark.dag
 
 BLOCKS: dict[str, Any] = {
-    "label_shortcut": [{"frameworks": {"feddep": {"prototypes": 3}}}],
-    "neighbourhoods": [{"frameworks": {"fedsage_plus": {"hidden_share": [0.1, 0.15]}}}],
-    "label_distributions": [{"frameworks": {"global": {}, "fedavg": {}}}],
-    "degree_histograms": [{"frameworks": {"vertical_mlp": {}}}],
-    "vertical_attacks": [{"frameworks": {"vertical_gin": {}, "vesper_gin": {"theta": [0.0, 0.5]}}}],
+    "label_shortcut": [{"methods": {"feddep": {"prototypes": 3}}}],
+    "neighbourhoods": [{"methods": {"fedsage_plus": {"hidden_share": [0.1, 0.15]}}}],
+    "label_distributions": [{"methods": {"global": {}, "fedavg": {}}}],
+    "degree_histograms": [{"methods": {"vertical_mlp": {}}}],
+    "vertical_attacks": [{"methods": {"vertical_gin": {}, "vesper_gin": {"theta": [0.0, 0.5]}}}],
 }
 
 

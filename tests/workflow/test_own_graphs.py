@@ -45,7 +45,7 @@ def test_the_page_on_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert (found["fingerprint"], found["source"]) == (graph.fingerprint, "own files")
     accuracy = pd.read_csv(out / "tables" / "accuracy.csv")
     assert set(accuracy.dataset) == {"people"}
-    assert set(accuracy.framework) == {"global", "fedavg"}
+    assert set(accuracy.method) == {"global", "fedavg"}
     specification = read_result(next(out.rglob("fedavg/seed0/metrics.json")))["result"]["specification"]
     assert "path" not in specification["dataset"]
 

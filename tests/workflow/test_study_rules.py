@@ -14,7 +14,7 @@ from feddep.config.loading import MEASURED
 pytestmark = pytest.mark.dag
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-BLOCK: dict[str, Any] = {"frameworks": {"fedavg": {}}}
+BLOCK: dict[str, Any] = {"methods": {"fedavg": {}}}
 CONFIG: dict[str, Any] = {
     "output": "out",
     "records": {"directory": "records", "use": True},
@@ -23,11 +23,11 @@ CONFIG: dict[str, Any] = {
     "clients": [2],
     "seeds": [0],
     "settings": {"quick": {"rounds": 2}},
-    "tables": [{"setting": "quick", "datasets": ["mini"], "frameworks": ["global"]}],
+    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["global"]}],
     **{key: [] for key in MEASURED},
     "studies": [
         {"name": "widths", "kind": "sweep", "runs": [{**BLOCK, "settings": {"quick": {"hidden_channels": [4, 8]}}}]},
-        {"name": "course", "kind": "curves", "runs": [BLOCK]},
+        {"name": "history", "kind": "curves", "runs": [BLOCK]},
     ],
 }
 

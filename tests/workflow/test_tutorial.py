@@ -44,9 +44,9 @@ def test_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert re.search(r"^\d+ records changed", published, re.MULTILINE)
 
     out = tmp_path / "results" / "mine"
-    assert set(pd.read_csv(out / "tables" / "accuracy.csv").framework) == {"fedavg", "sparsified"}
+    assert set(pd.read_csv(out / "tables" / "accuracy.csv").method) == {"fedavg", "sparsified"}
     table = pd.read_csv(out / "studies" / "kept" / "table.csv")
-    assert {"fedavg", "sparsified"} <= set(table.framework)
+    assert {"fedavg", "sparsified"} <= set(table.method)
     run = read_result(out / "runs/quick/mine/m3/sparsified,kept=0.8/seed0/metrics.json")["result"]
     assert str(run["accuracy"]["best"]) in in_python  # the same numbers
     assert (out / "records/quick/mine/m3/sparsified,kept=0.2/seed0.json").is_file()

@@ -19,7 +19,7 @@ from feddep.utils.errors import ConfigError, FeddepError
 
 
 @contextmanager
-def in_one_sentence():
+def exit_on_user_error():
     """End the workflow with the sentence of an error where Snakemake would print a traceback; for a block or, with @, a function."""
     try:
         yield
@@ -27,7 +27,7 @@ def in_one_sentence():
         sys.exit(f"feddep: {error}")
 
 
-with in_one_sentence():
+with exit_on_user_error():
     if not workflow.subprocess_exec:  # Snakemake keeps the last where a key occurs twice
         for path in workflow.configfiles:
             read(path)
@@ -51,7 +51,7 @@ os.environ[flags.ENVIRONMENT] = json.dumps(config)
 wildcard_constraints:
     setting=variants.PATTERN,
     dataset=variants.PATTERN,
-    framework=variants.PATTERN,
+    method=variants.PATTERN,
     scope=r"whole|m[1-9]\d*",
     clients=r"[1-9]\d*",
     seed=r"0|[1-9]\d*",

@@ -12,7 +12,7 @@ rule download:
     log: f"{OUTPUT}/logs/download/{{dataset}}.log"
     benchmark: f"{OUTPUT}/benchmarks/download/{{dataset}}.tsv"
     params:
-        key=in_one_sentence()(lambda wildcards: keys.data_fingerprint(config, wildcards.dataset)),
+        key=exit_on_user_error()(lambda wildcards: keys.data_fingerprint(config, wildcards.dataset)),
         directory=subpath(output[0], parent=True),
     threads: 1
     resources:
@@ -43,7 +43,7 @@ rule prepare:
 
 
 rule split:
-    """Which nodes train, validate and test; the same for every framework and number of clients."""
+    """Which nodes train, validate and test; the same for every method and number of clients."""
     message: "Split the nodes of {wildcards.dataset}, seed {wildcards.seed}"
     input:
         graph=f"{OUTPUT}/graphs/{{dataset}}.safetensors",
@@ -51,7 +51,7 @@ rule split:
     log: f"{OUTPUT}/logs/split/{{dataset}}/seed{{seed}}.log"
     benchmark: f"{OUTPUT}/benchmarks/split/{{dataset}}/seed{{seed}}.tsv"
     params:
-        key=in_one_sentence()(lambda wildcards: keys.split_key(config, wildcards.dataset, int(wildcards.seed))),
+        key=exit_on_user_error()(lambda wildcards: keys.split_key(config, wildcards.dataset, int(wildcards.seed))),
     threads: 1
     resources:
         mem_mb=config["memory"]["data"],
@@ -73,7 +73,7 @@ rule partition:
     log: f"{OUTPUT}/logs/partition/{{dataset}}/m{{clients}}/seed{{seed}}.log"
     benchmark: f"{OUTPUT}/benchmarks/partition/{{dataset}}/m{{clients}}/seed{{seed}}.tsv"
     params:
-        key=in_one_sentence()(lambda wildcards: keys.partition_key(config, partition_spec(wildcards))),
+        key=exit_on_user_error()(lambda wildcards: keys.partition_key(config, partition_spec(wildcards))),
     threads: 1
     resources:
         mem_mb=config["memory"]["data"],

@@ -8,7 +8,7 @@ from feddep.methods import registry
 from feddep.reporting import agreement, page_keys, studies
 
 # Runs and steps are named alike everywhere: in results, logs and benchmarks.
-RUN = "{setting}/{dataset}/{scope}/{framework}/seed{seed}"
+RUN = "{setting}/{dataset}/{scope}/{method}/seed{seed}"
 STEP = "{stage}/{dataset}/{scope}/{digest}/seed{seed}"
 STUDY = f"{OUTPUT}/studies/{{study}}"
 SETTINGS = list(main_tables(config))
@@ -30,7 +30,7 @@ def source(artifact):
 def run_of(wildcards):
     """The run that a file belongs to. It need not be planned: whatever can be spelled can be made."""
     clients = None if wildcards.scope == "whole" else int(wildcards.scope[1:])
-    run = plan.Run(wildcards.setting, wildcards.dataset, clients, wildcards.framework, int(wildcards.seed))
+    run = plan.Run(wildcards.setting, wildcards.dataset, clients, wildcards.method, int(wildcards.seed))
     plan.check(run)
     return run
 
@@ -60,7 +60,7 @@ def explain_forced():
 
 
 def task_files(run):
-    """What every stage of a run reads: graph, split and, for a framework that works on subgraphs, partition."""
+    """What every stage of a run reads: graph, split and, for a method that works on subgraphs, partition."""
     remake_damaged()
     dataset = variants.base(run.dataset)
     files = {
@@ -81,13 +81,13 @@ def step_files(run, stages=("pretrain", "prototypes", "generator")):
 
 def task_flags(run, input, steps=()):
     """The flags by which every stage of a run is told what to work on; ``steps`` are stages whose results it reads."""
-    values = {"dataset": run.dataset, "framework": run.framework, "setting": run.setting, "seed": run.seed, "clients": run.clients}
+    values = {"dataset": run.dataset, "method": run.method, "setting": run.setting, "seed": run.seed, "clients": run.clients}
     values |= {name: input.get(name) for name in ("graph", "split", "partition")}
     given = [f"--{name} {shlex.quote(str(value))}" for name, value in values.items() if value is not None]
     return " ".join([*given, *(f"--step {shlex.quote(f'{stage}={input[stage]}')}" for stage in steps if stage in input.keys())])
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def raw_files(wildcards):
     """The raw files of a public dataset.  A graph of one's own is known by the key, so that its age and place do not matter."""
     remake_damaged()
@@ -108,19 +108,19 @@ def step_of(wildcards):
     return STEPS[file]
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def classify_input(wildcards):
     run = run_of(wildcards)
     return {**task_files(run), **step_files(run)}
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def step_input(wildcards):
     job = step_of(wildcards)
     return {**task_files(job.run), **{stage: f"{OUTPUT}/{file}" for stage, file in job.needs.items()}}
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def findings(wildcards):
     """All that tables, figures and report are made of."""
     remake_damaged()
@@ -129,14 +129,14 @@ def findings(wildcards):
     return [source(artifact) for artifact in artifacts]
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def published_input(wildcards):
     """The runs whose accuracy a paper prints."""
     remake_damaged()
     return [source(RUNS[run.path]) for run in agreement.runs_of(config)]
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def study_input(wildcards):
     remake_damaged()
     return [source(RUNS[run.path]) for run in plan.study_runs(config, wildcards.study)]
@@ -144,18 +144,18 @@ def study_input(wildcards):
 
 def measured_stages(wildcards):
     """The steps of a run whose results a measurement reads."""
-    framework = registry.configured(keys.specification(config, run_of(wildcards))["framework"])
-    return MEASUREMENTS[wildcards.kind].stages(*framework)
+    method = registry.configured(keys.specification(config, run_of(wildcards))["method"])
+    return MEASUREMENTS[wildcards.kind].stages(*method)
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def measure_input(wildcards):
     run = run_of(wildcards)
     model = {"model": f"{OUTPUT}/runs/{run.path}/model.safetensors"} if CLASSIFIER in MEASUREMENTS[wildcards.kind].needs else {}
     return {**task_files(run), **step_files(run, measured_stages(wildcards)), **model}
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def measure_flags(wildcards, input):
     run = run_of(wildcards)
     model = f" --model {shlex.quote(str(input.model))}" if "model" in input.keys() else ""
@@ -179,7 +179,7 @@ def page_flags(flag, files, folder="."):
     return " ".join([*(f"--{flag} {shlex.quote(str(file))}" for file in files), f"--output {shlex.quote(place)}"])
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def privacy_files(wildcards):
     """Graphs, splits and partitions of the first seed, by what the stage calls them."""
     remake_damaged()
@@ -192,7 +192,7 @@ def privacy_files(wildcards):
     }
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def privacy_flags(wildcards, input):
     names = plan.datasets(config)
     of_partitions = [f"{spec.dataset}/m{spec.clients}" for spec in plan.partitions(config) if spec.seed == config["seeds"][0]]
@@ -201,16 +201,16 @@ def privacy_flags(wildcards, input):
     return " ".join(f"--{flag} {shlex.quote(f'{name}={file}')}" for flag, name, file in pairs)
 
 
-def audit_run(framework):
+def audit_run(method):
     """The run that is audited: of the first table's setting, a few rounds, and the first seed."""
     options, datasets = config["audit"], plan.datasets(config)
     dataset = options["dataset"] or ("cora" if "cora" in datasets else datasets[0])
     clients = options["clients"] or (5 if 5 in config["clients"] else config["clients"][0])
     setting = f"{plan.runs(config)[0].setting},rounds={options['rounds']}"
-    return plan.Run(setting, dataset, clients, framework, config["seeds"][0])
+    return plan.Run(setting, dataset, clients, method, config["seeds"][0])
 
 
-@in_one_sentence()
+@exit_on_user_error()
 def audit_key(wildcards):
-    run = audit_run(getattr(wildcards, "framework", "feddep"))
+    run = audit_run(getattr(wildcards, "method", "feddep"))
     return keys.digest({"run": keys.run_key(config, run), "code": code_fingerprint("feddep.stages.audit")})

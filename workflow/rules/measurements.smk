@@ -3,7 +3,7 @@
 
 rule measure:
     """One measurement of one run."""
-    message: "Measure {wildcards.kind} of {wildcards.framework} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed}"
+    message: "Measure {wildcards.kind} of {wildcards.method} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed}"
     input: unpack(measure_input)
     output: f"{OUTPUT}/measurements/{{kind}}/{RUN}.json"
     log: f"{OUTPUT}/logs/measurements/{{kind}}/{RUN}.log"
@@ -109,7 +109,7 @@ rule privacy:
         key=lambda wildcards: keys.digest(
             {
                 "partitions": {spec.path: keys.partition_key(config, spec) for spec in plan.partitions(config)},
-                **{part: config[part] for part in ("datasets", "split", "settings", "frameworks", "tables")},
+                **{part: config[part] for part in ("datasets", "split", "settings", "methods", "tables")},
                 "code": code_fingerprint("feddep.stages.privacy_table"),
             }
         ),
@@ -122,20 +122,20 @@ rule privacy:
 
 
 rule audit_part:
-    """One part of the audit, with the parameters of one framework."""
-    message: "Attack what leaves clients: {wildcards.part}, {wildcards.framework}"
-    input: unpack(lambda wildcards: task_files(audit_run(wildcards.framework)))
+    """One part of the audit, with the parameters of one method."""
+    message: "Attack what leaves clients: {wildcards.part}, {wildcards.method}"
+    input: unpack(lambda wildcards: task_files(audit_run(wildcards.method)))
     output:
-        csv=f"{OUTPUT}/audit/{{part}}/{{framework}}.csv",
-        json=f"{OUTPUT}/audit/{{part}}/{{framework}}.json",
-        checksums=f"{OUTPUT}/audit/{{part}}/{{framework}}.sha256",
-    log: f"{OUTPUT}/logs/audit/{{part}}/{{framework}}.log"
-    benchmark: f"{OUTPUT}/benchmarks/audit/{{part}}/{{framework}}.tsv"
+        csv=f"{OUTPUT}/audit/{{part}}/{{method}}.csv",
+        json=f"{OUTPUT}/audit/{{part}}/{{method}}.json",
+        checksums=f"{OUTPUT}/audit/{{part}}/{{method}}.sha256",
+    log: f"{OUTPUT}/logs/audit/{{part}}/{{method}}.log"
+    benchmark: f"{OUTPUT}/benchmarks/audit/{{part}}/{{method}}.tsv"
     wildcard_constraints:
         part="|".join(AUDITED),
     params:
         key=audit_key,
-        task=lambda wildcards, input: task_flags(audit_run(wildcards.framework), input),
+        task=lambda wildcards, input: task_flags(audit_run(wildcards.method), input),
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],
@@ -148,7 +148,7 @@ rule audit:
     message: "Put the audit together"
     input:
         unpack(lambda wildcards: task_files(audit_run("feddep"))),
-        findings=[f"{OUTPUT}/audit/{part}/{framework}.csv" for part, names in AUDITED.items() for framework in names],
+        findings=[f"{OUTPUT}/audit/{part}/{method}.csv" for part, names in AUDITED.items() for method in names],
     output:
         multiext(f"{OUTPUT}/tables/audit", ".md", ".csv", ".json", ".sha256"),
         [f"{OUTPUT}/tables/audit_{part}.csv" for part in AUDITED if part != "membership"],

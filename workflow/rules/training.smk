@@ -2,7 +2,7 @@
 
 
 rule step:
-    """What a framework computes before its classifier: local GNNs (pretrain), prototypes, or generators and what they mend."""
+    """What a method computes before its classifier: local GNNs (pretrain), prototypes, or generators and what they mend."""
     message: "Compute {wildcards.stage} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed}"
     input: unpack(step_input)
     output:
@@ -24,7 +24,7 @@ rule step:
 
 rule classify:
     """One training run: accuracies, training curve, every byte that crossed a client's boundary, and the weights."""
-    message: "Train {wildcards.framework} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed} ({wildcards.setting})"
+    message: "Train {wildcards.method} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed} ({wildcards.setting})"
     input: unpack(classify_input)
     output:
         metrics=f"{OUTPUT}/runs/{RUN}/metrics.json",

@@ -1,15 +1,15 @@
-"""The frameworks that need no paper of their own: Global, Local and FedAvg."""
+"""The methods that need no paper of their own: Global, Local and FedAvg."""
 
-from feddep.methods.framework import ANY_ENCODER, Framework
+from feddep.methods.method import ANY_ENCODER, Method
 from feddep.utils.parameters import Parameters
 
 
 class NoParameters(Parameters):
-    """A framework without parameters of its own."""
+    """A method without parameters of its own."""
 
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "global",
         "Global",
         NoParameters,
@@ -18,6 +18,6 @@ FRAMEWORKS = (
         assumes=("whole graph in one place",),
         encoders=ANY_ENCODER,
     ),
-    Framework("local", "Local", NoParameters, "feddep.methods.basic.alone:train_locally", encoders=ANY_ENCODER),
-    Framework("fedavg", "FedAvg", NoParameters, "feddep.methods.basic.fedavg:run", encoders=ANY_ENCODER),
+    Method("local", "Local", NoParameters, "feddep.methods.basic.alone:train_locally", encoders=ANY_ENCODER),
+    Method("fedavg", "FedAvg", NoParameters, "feddep.methods.basic.fedavg:run", encoders=ANY_ENCODER),
 )

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.framework import ANY_ENCODER, Framework, Step
+from feddep.methods.method import ANY_ENCODER, Method, Step
 from feddep.utils.parameters import Hops, Parameters, PerNode, Repetitions, Share, StepSize, Weight, Width
 
 
@@ -187,8 +187,8 @@ def _steps_without_dgen(parameters: WithoutDGenParameters) -> Sequence[Step]:
 
 _SHARED = ("prototypes shared",)
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "feddep",
         "FedDEP",
         FedDEPParameters,
@@ -197,7 +197,7 @@ FRAMEWORKS = (
         assumes=_SHARED,
         encoders=ANY_ENCODER,
     ),
-    Framework(
+    Method(
         "feddep_joint",
         "FedDEP, joint",
         JointParameters,
@@ -206,7 +206,7 @@ FRAMEWORKS = (
         assumes=_SHARED,
         encoders=ANY_ENCODER,
     ),
-    Framework(
+    Method(
         "feddep_wo_dgen",
         "FedDEP w/o DGen",
         WithoutDGenParameters,
@@ -215,7 +215,7 @@ FRAMEWORKS = (
         assumes=_SHARED,
         encoders=ANY_ENCODER,
     ),
-    Framework(
+    Method(
         "feddep_wo_proto",
         "FedDEP w/o Proto",
         FedDEPParameters,
@@ -224,7 +224,7 @@ FRAMEWORKS = (
         assumes=("gradients from others' nodes shared",),
         encoders=ANY_ENCODER,
     ),
-    Framework(
+    Method(
         "feddep_wo_nfdp",
         "FedDEP w/o NFDP",
         WithoutNFDPParameters,

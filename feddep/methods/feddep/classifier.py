@@ -29,13 +29,13 @@ from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import FedDEPParameters, WithoutDGenParameters, WithoutNFDPParameters, mending
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.nn.encoders import FusedClassifier
 from feddep.nn.fused import MendedTable
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner
-from feddep.training.task import OnGlobalGraph, Part, RunResult, Task
+from feddep.training.task import GlobalAccuracy, Part, RunResult, Task
 
 
 class MendedEvaluator(Evaluator):
@@ -82,7 +82,7 @@ def train_classifier(
 
     Args:
         task: the task.
-        parameters: the framework's parameters.
+        parameters: the method's parameters.
         mended: z̄_v of each client's nodes, shape (n_i, d_z).
         learner: what clients train with; is called like :class:`feddep.training.learner.Learner`.
     """
@@ -112,7 +112,7 @@ def new_client(
     return Client(number, model, learns, evaluator, split, task.setting, boundary)
 
 
-def global_accuracy(task: Task, model: FusedClassifier, embeddings: Tensor | None = None) -> Callable[[Any], OnGlobalGraph]:
+def global_accuracy(task: Task, model: FusedClassifier, embeddings: Tensor | None = None) -> Callable[[Any], GlobalAccuracy]:
     """Accuracies of classifiers of this layout on the global graph, whose nodes have the given z̄, or zero."""
     evaluator = MendedEvaluator(task.graph, model, embeddings, task.device)
     return lambda trained: task.test(trained, evaluator)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from feddep.graph.impairing import Impaired
 from feddep.methods.feddep import FusedParameters, GeneratorParameters
 from feddep.methods.feddep.generation import Generator, Search, nearest_in
-from feddep.methods.framework import StepResult, by_client
+from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.dgen import DGen
 from feddep.nn.encoders import FusedClassifier, fused_classifier
@@ -68,7 +68,7 @@ def mend(
 
     Args:
         task: the run.
-        parameters: the framework's parameters.
+        parameters: the method's parameters.
         number: the client's number i.
         client: its subgraph G_i and split.
         impaired: its impaired subgraph.

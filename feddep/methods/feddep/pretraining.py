@@ -22,7 +22,7 @@ from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import PretrainingParameters
-from feddep.methods.framework import StepResult, by_client
+from feddep.methods.method import StepResult, by_client
 from feddep.nn.embedding import EmbeddingGNN
 from feddep.nn.sparse import graph_matrices
 from feddep.training.evaluator import Evaluator
@@ -85,7 +85,7 @@ def pretrain_together(task: Task, clients: Sequence[Part], parameters: Pretraini
         pass
     gnn.load_state_dict(server.weights)
     embeddings = [embeddings_of(gnn, graph, task.device) for graph, _ in clients]
-    return StepResult(by_client(embeddings=embeddings), boundary.ledger.rows())
+    return StepResult(by_client(embeddings=embeddings), boundary.communication.rows())
 
 
 def setting_of(parameters: PretrainingParameters, setting: Any) -> Any:

@@ -13,7 +13,7 @@ from torch import Tensor
 from feddep.federation.boundary import Boundary
 from feddep.methods.feddep import PrototypeParameters
 from feddep.methods.feddep.clustering import Clustering, clusters
-from feddep.methods.framework import StepResult, by_client
+from feddep.methods.method import StepResult, by_client
 from feddep.training.task import Task
 
 
@@ -28,13 +28,13 @@ def share_prototypes(task: Task, parameters: PrototypeParameters, results: Mappi
     count = parameters.prototypes or task.graph.num_classes
     found = [find_prototypes(z, count, parameters.clustering, task.seed, f"client{i}") for i, z in enumerate(embeddings)]
     boundary = Boundary({"prototypes": {"embeddings": (count, embeddings[0].shape[1])}})
-    sent = [boundary.cross(i, "up", "prototypes", {"embeddings": own.embeddings}) for i, own in enumerate(found)]
+    sent = [boundary.send(i, "up", "prototypes", {"embeddings": own.embeddings}) for i, own in enumerate(found)]
     for i in range(len(sent)):
         for j, message in enumerate(sent):
             if j != i:
-                boundary.cross(i, "down", "prototypes", message)
+                boundary.send(i, "down", "prototypes", message)
     shared = by_client(prototypes=[message["embeddings"] for message in sent], targets=[own.of_nodes for own in found])
-    return StepResult(shared, boundary.ledger.rows())
+    return StepResult(shared, boundary.communication.rows())
 
 
 @dataclass(frozen=True, eq=False)

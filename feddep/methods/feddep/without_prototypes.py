@@ -17,13 +17,13 @@ from torch import Tensor
 from feddep.federation.boundary import Boundary, Schema
 from feddep.methods.feddep import GeneratorParameters, mending
 from feddep.methods.feddep.generation import Search, nearest
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Task
 
 
 def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, StepResult]) -> StepResult:
-    """As :func:`feddep.methods.feddep.mending.generate`, but every step asks all other clients; all of it is in the ledger."""
+    """As :func:`feddep.methods.feddep.mending.generate`, but every step asks all other clients, which is counted."""
     clients = task.subgraphs()
     impaired = [impair_client(task, parameters, i, client) for i, client in enumerate(clients)]
     kinds: dict[str, Schema] = {}
@@ -36,7 +36,7 @@ def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, 
         mending.mend(task, parameters, i, client, impaired[i], embeddings[i], asking(boundary, i, embeddings))
         for i, client in enumerate(clients)
     ]
-    return StepResult(mending.named(mended), boundary.ledger.rows())
+    return StepResult(mending.named(mended), boundary.communication.rows())
 
 
 def generated(client: int) -> str:
@@ -59,14 +59,14 @@ def asking(boundary: Boundary, client: int, embeddings: Sequence[Tensor]) -> Sea
 
     def search(points: Tensor, chosen: Tensor) -> Sequence[Tensor]:
         sent = {"embeddings": points * chosen.unsqueeze(2)}
-        relayed = boundary.cross(client, "up", generated(client), sent)
+        relayed = boundary.send(client, "up", generated(client), sent)
         found = []
         for other in range(len(embeddings)):
             if other != client:
-                question = boundary.cross(other, "down", generated(client), relayed)["embeddings"]
+                question = boundary.send(other, "down", generated(client), relayed)["embeddings"]
                 reply = {"gradients": answer(other, question)}
-                returned = boundary.cross(other, "up", gradients(client), reply)
-                gradient = boundary.cross(client, "down", gradients(client), returned)["gradients"]
+                returned = boundary.send(other, "up", gradients(client), reply)
+                gradient = boundary.send(client, "down", gradients(client), returned)["gradients"]
                 found.append(points - gradient / 2)
         return found
 

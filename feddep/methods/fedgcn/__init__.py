@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.utils.parameters import Parameters
 
 
@@ -16,8 +16,8 @@ class FedGCNParameters(Parameters):
     which a GCN of two layers is what it is on the global graph (paper: both)"""
 
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "fedgcn",
         "FedGCN",
         FedGCNParameters,

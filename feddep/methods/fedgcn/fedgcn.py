@@ -99,12 +99,12 @@ def exchange(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: 
         part = matrix[:, own.nodes] @ features[own.nodes]
         rows.append(_dense(part[own.nodes]))
         if len(told := _told(own, hops)):
-            total[told] += boundary.cross(i, "up", f"sums from client {i}", {"sums": _dense(part[told])})["sums"]
+            total[told] += boundary.send(i, "up", f"sums from client {i}", {"sums": _dense(part[told])})["sums"]
     for i, own in enumerate(edges):
         if not len(own.outside):
             continue
         sent = {"own": total[own.nodes[own.endpoints]], **({"elsewhere": total[own.outside]} if hops == 2 else {})}
-        received = boundary.cross(i, "down", f"sums for client {i}", sent)
+        received = boundary.send(i, "down", f"sums for client {i}", sent)
         # With two hops the server has added the client's own part as well.
         rows[i][own.endpoints] = received["own"] + (rows[i][own.endpoints] if hops == 1 else 0)
         rows[i] = torch.cat([rows[i], *([received["elsewhere"]] if hops == 2 else [])])

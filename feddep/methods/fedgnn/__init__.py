@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.utils.parameters import Parameters, Positive, Weight
 
 
@@ -24,8 +24,8 @@ class FedGNNParameters(Parameters):
     """rounds between two exchanges of embeddings; authors' code: 1 epoch, paper: exchanged once"""
 
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "fedgnn",
         "FedGNN",
         FedGNNParameters,

@@ -1,6 +1,6 @@
 """FedGNN: subgraphs expanded by a third party, noise on what clients learn (Wu et al., 2021 and 2022).
 
-Source: "A federated graph neural network framework for privacy-preserving personalization" (Nature Communications 13, 3091;
+Source: "A federated graph neural network method for privacy-preserving personalization" (Nature Communications 13, 3091;
 arXiv 2102.04925 as FedGNN).  There a client is one user with the items that it rated.  Clients send encrypted names of their
 items and the user's embedding to a third party, which matches names that it cannot read and gives each client the embeddings
 of anonymous users with an item in common.  These join the client's graph and stay fixed while it trains.  What a client
@@ -17,7 +17,7 @@ Here a client is a subgraph, and what it lacks are neighbours of its nodes at ot
 * pseudo interacted items, which hide from the server whose embeddings have a gradient, have no counterpart: all weights of the
   classifier have one;
 * the noise is that of FedDEP, Gaussian with σ = 2 ("DPSGD with noise injection"), not Laplace noise; see ``noised`` below and
-  docs/frameworks.md for what else it may mean, and what that does.
+  docs/methods.md for what else it may mean, and what that does.
 
 Embeddings, and the loss and the numbers of correct answers that clients report, are neither clipped nor noised.
 """

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.utils.parameters import Parameters, Repetitions, Weight
 
 
@@ -21,8 +21,8 @@ class FedGraphParameters(Parameters):
     """price of the largest fan-out everywhere, in units of reward (ours); near the target, 0.1 is worth 0.024 of accuracy"""
 
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "fedgraph",
         "FedGraph",
         FedGraphParameters,

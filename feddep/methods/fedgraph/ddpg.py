@@ -19,7 +19,7 @@ class Learning:
     Attributes:
         actor_rate: step size of the actor (Adam).
         critic_rate: step size of the critic (Adam).
-        critic_decay: L2 penalty of the critic.
+        critic_decay: L2 regularizer of the critic.
         discount: weight of the next step's value.
         tracking: share of the way that the target networks go towards the trained ones in a step.
         exploration: standard deviation of the noise on actions while exploring.

@@ -14,7 +14,7 @@ code where the paper's text was not at hand.
 Decided here:
 
 * embeddings are computed once a round, with the weights that the server has sent, and stay fixed in the round;
-* the largest fan-out is that of the setting, as for every other framework of the table (authors' code: 25);
+* the largest fan-out is that of the setting, as for every other method of the table (authors' code: 25);
 * accuracy is that of the clients' validation nodes, which clients report anyway (authors' code: the server's own test data);
 * time is taken by the number of places of a sampled tree, which is the same in every run;
 * the state is taken from the weights as clients send them (the code takes it after they have all been replaced by the mean,
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from feddep.federation.averaging import federated_averaging, own_test
+from feddep.federation.averaging import federated_averaging, local_test
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
@@ -52,11 +52,11 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, f"practice{episode} ")
-    return RunResult([train(task, parameters, boundary, agent)], boundary.ledger.rows())
+    return RunResult([train(task, parameters, boundary, agent)], boundary.communication.rows())
 
 
 def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = "") -> History:
-    """One training; returns its course, which is empty for a practice.
+    """One training; returns its history, which is empty for a practice.
 
     The agent chooses the fan-outs; it explores and learns in a practice, whose random streams the name ``practice`` sets apart.
     """
@@ -82,7 +82,7 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
         for number in task.rounds():
             action = agent.act(state, explore=bool(practice))
             for i, chosen in enumerate(torch.from_numpy(action).view(len(clients), -1)):
-                shares = boundary.cross(i, "down", "policy", {"shares": chosen})["shares"]
+                shares = boundary.send(i, "down", "policy", {"shares": chosen})["shares"]
                 learners[i].fanouts = fanouts_of(shares.numpy(), setting.fanout)
             yield number
 
@@ -90,8 +90,8 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
         model.load_state_dict(server.weights)
         exchange(boundary, router, model, subgraphs, levels)
 
-    course = federated_averaging(server, clients, rounds(), share_embeddings, setting.client_weights)
-    for loss, validation in course:
+    measured = federated_averaging(server, clients, rounds(), share_embeddings, setting.client_weights)
+    for loss, validation in measured:
         following = summary(server.updates)
         if practice:
             cost = float(np.mean([work(learner.fanouts, setting.fanout) for learner in learners]))
@@ -100,6 +100,6 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
                 agent.learn()
         else:
             model.load_state_dict(server.weights)
-            history.record(model, loss, validation, *task.test(model), own_test(clients))
+            history.record(model, loss, validation, *task.test(model), local_test(clients))
         state = following
     return history

@@ -1,6 +1,6 @@
 """FedGSL: subgraphs augmented by learned edges to noised embeddings of other clients' nodes (Zhao, Huang and Tsai, 2022)."""
 
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.utils.parameters import Parameters, PerNode, Positive, Share, Weight
 
 
@@ -17,8 +17,8 @@ class FedGSLParameters(Parameters):
     """rounds between two exchanges of embeddings"""
 
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "fedgsl",
         "FedGSL",
         FedGSLParameters,

@@ -11,7 +11,7 @@ learning (IDGL: Chen, Wu and Zaki, 2020), the kind of structure learning that ne
 3. The classifier's last convolution aggregates over real and learned edges (:mod:`feddep.methods.fedgsl.structure`).  The
    weights of learned edges come from a metric that clients train with the classifier, and the server averages with it.
 
-1 and 2 are repeated every few rounds.  The global graph is classified with its own edges alone, as for every framework.
+1 and 2 are repeated every few rounds.  The global graph is classified with its own edges alone, as for every method.
 No client needs to know that an edge to another client exists.
 """
 
@@ -56,9 +56,9 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
         sent = []
         for i, (structure, noise) in enumerate(zip(structures, noises, strict=True)):
             message = {"embeddings": noised(structure.embed(model), parameters.noise, noise)}
-            sent.append(boundary.cross(i, "up", embeddings_of(i), message))
+            sent.append(boundary.send(i, "up", embeddings_of(i), message))
         for i, structure in enumerate(structures):
-            received = [boundary.cross(i, "down", embeddings_of(j), message) for j, message in enumerate(sent) if j != i]
+            received = [boundary.send(i, "down", embeddings_of(j), message) for j, message in enumerate(sent) if j != i]
             structure.retrieve(model, [message["embeddings"] for message in received], parameters.edges)
 
     return train_federated(task, model, boundary, clients, exchange=retrieve)

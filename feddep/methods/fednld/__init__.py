@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feddep.methods.framework import ANY_ENCODER, Framework, Step
+from feddep.methods.method import ANY_ENCODER, Method, Step
 from feddep.utils.parameters import Parameters, Positive, StepSize
 
 
@@ -66,15 +66,15 @@ def _steps(parameters: CrossFittingParameters) -> tuple[Step, ...]:
     return (CROSS_FITTING,)
 
 
-def _framework(name: str, title: str, parameters: type[FedNLDParameters], *assumes: str) -> Framework:
+def _method(name: str, title: str, parameters: type[FedNLDParameters], *assumes: str) -> Method:
     function = f"feddep.methods.fednld.fednld:run_{name}"
-    return Framework(name, title, parameters, function, steps=_steps, assumes=assumes, encoders=ANY_ENCODER)
+    return Method(name, title, parameters, function, steps=_steps, assumes=assumes, encoders=ANY_ENCODER)
 
 
-FRAMEWORKS = (
-    _framework("fednld", "FedNLD", FedNLDParameters),
-    _framework("fednld_counts", "FedNLD, counts", FedNLDParameters, "numbers of missing neighbours known"),
-    _framework(
+METHODS = (
+    _method("fednld", "FedNLD", FedNLDParameters),
+    _method("fednld_counts", "FedNLD, counts", FedNLDParameters, "numbers of missing neighbours known"),
+    _method(
         "fednld_answers",
         "FedNLD, answers",
         FedNLDAnswersParameters,

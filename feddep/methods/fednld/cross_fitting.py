@@ -23,7 +23,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.methods.basic.fedavg import new_client
 from feddep.methods.fednld import CrossFittingParameters
-from feddep.methods.framework import StepResult, by_client
+from feddep.methods.method import StepResult, by_client
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Part, Task
 from feddep.utils.errors import ConfigError
@@ -62,7 +62,7 @@ def cross_fit(task: Task, parameters: CrossFittingParameters, results: Any = Non
     predictions = [predict(task, graph, trained, fold) for (graph, _), fold in zip(parts, folds, strict=True)]
     tensors = by_client(fold=[torch.from_numpy(fold) for fold in folds], predictions=predictions)
     weights = {f"classifier{k}.{name}": tensor for k, each in enumerate(trained) for name, tensor in each.items()}
-    return StepResult({**tensors, **weights}, boundary.ledger.rows())
+    return StepResult({**tensors, **weights}, boundary.communication.rows())
 
 
 def divided(train: np.ndarray, nodes: int, folds: int, seed: int, client: int) -> np.ndarray:

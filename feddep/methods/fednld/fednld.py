@@ -27,13 +27,13 @@ from torch import Tensor
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
-from feddep.federation.ledger import merged
+from feddep.federation.communication import merged
 from feddep.graph.graph import Graph
 from feddep.methods.feddep.pretraining import without_edges
 from feddep.methods.fednld import FedNLDAnswersParameters, FedNLDParameters
 from feddep.methods.fednld.cross_fitting import NO_FOLD, classifiers, predict
 from feddep.methods.fednld.neighbours import Answers, answer_kinds, lacking, proxies
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import MLP
 from feddep.training.evaluator import Evaluator
@@ -87,7 +87,9 @@ def run_fednld_answers(task: Task, parameters: FedNLDAnswersParameters, steps: M
         whole = np.hstack([whole, np.zeros((len(whole), 2 * classes), dtype=whole.dtype)])
         trained.append(_train(task, parameters, own, whole, apart))
         predictions = _predicted(task, trained[-1].weights(), [separated(each, apart) for each in own])
-    return dataclasses.replace(trained[-1], ledger=merged(boundary.ledger.rows(), *(each.ledger for each in trained)))
+    return dataclasses.replace(
+        trained[-1], communication=merged(boundary.communication.rows(), *(each.communication for each in trained))
+    )
 
 
 @torch.no_grad()

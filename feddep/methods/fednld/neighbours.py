@@ -93,10 +93,10 @@ class Answers:
             if self.epsilon is not None:
                 told = randomised_response(told, len(self._possible), self.epsilon, self._random[i])
             told = torch.from_numpy(self._possible[told])
-            sent.append(self.boundary.cross(i, "up", answers_of(i), {"answers": told})["answers"] if len(told) else told)
+            sent.append(self.boundary.send(i, "up", answers_of(i), {"answers": told})["answers"] if len(told) else told)
         found = []
         for i, (own, rows) in enumerate(zip(self.edges, self._routing.deliver(sent), strict=True)):
-            received = self.boundary.cross(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
+            received = self.boundary.send(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
             found.append((own.links @ received.numpy()) / np.maximum(lacking(own), 1))
         return found
 

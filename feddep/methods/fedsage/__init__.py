@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.framework import ANY_ENCODER, Framework, Step
+from feddep.methods.method import ANY_ENCODER, Method, Step
 from feddep.utils.parameters import Parameters, PerNode, Positive, Repetitions, StepSize, Weight, Width
 
 
@@ -34,7 +34,7 @@ class NeighGenParameters(Parameters):
     generator_learning_rate: StepSize = 0.001
     """step size of Adam (paper and code)"""
     generator_weight_decay: Weight = 0.0001
-    """L2 penalty of Adam (code)"""
+    """L2 regularizer of Adam (code)"""
     scale: Literal["paper", "authors"] = "paper"
     """squared distances as the `paper` writes them, or their mean over slots and coordinates (`authors`)"""
     count_weight: Weight = 1.0
@@ -74,8 +74,8 @@ SHARED_NEIGHGEN = Step(
     setting=_SETTING,
 )
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "locsage_plus",
         "LocSage+",
         LocSagePlusParameters,
@@ -83,7 +83,7 @@ FRAMEWORKS = (
         steps=lambda parameters: (NEIGHGEN,),
         encoders=ANY_ENCODER,
     ),
-    Framework(
+    Method(
         "fedsage_plus",
         "FedSage+",
         NeighGenParameters,
@@ -92,7 +92,7 @@ FRAMEWORKS = (
         assumes=("gradients from others' nodes shared",),
         encoders=ANY_ENCODER,
     ),
-    Framework(
+    Method(
         "fedsage_plus_shared",
         "FedSage+ with a shared NeighGen",
         NeighGenParameters,

@@ -36,7 +36,7 @@ from feddep.federation.client import REPORTS
 from feddep.federation.server import Server
 from feddep.methods.fedsage import NeighGenParameters
 from feddep.methods.fedsage.neighgen_training import Nearest, NeighGenTrainer, batch_size, distance, new_neighgen
-from feddep.methods.framework import StepResult, by_client
+from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.neighgen import NeighbourGenerator
 from feddep.training.task import Task
@@ -112,13 +112,13 @@ def ask_others(boundary: Boundary, client: int, others: Mapping[int, Respondent]
     """
     if not others:
         return {}
-    relayed = boundary.cross(client, "up", request_of(client), request)
+    relayed = boundary.send(client, "up", request_of(client), request)
 
     def answer(number: int) -> Payload:
-        found = others[number].answer(client, boundary.cross(number, "down", request_of(client), relayed))
-        return boundary.cross(number, "up", gradients_for(client), found)
+        found = others[number].answer(client, boundary.send(number, "down", request_of(client), relayed))
+        return boundary.send(number, "up", gradients_for(client), found)
 
-    return boundary.cross(client, "down", gradients_for(client), summed(map(answer, others)))
+    return boundary.send(client, "down", gradients_for(client), summed(map(answer, others)))
 
 
 def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepResult:
@@ -141,7 +141,7 @@ def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepRe
         losses = [trainer.step() for _ in range(how.generator_local_epochs)]
         losses += [trainer.step(ask) for _ in range(how.generator_federated_epochs)]
         mended.append({**trainer.mend(), "loss": torch.tensor(losses)})
-    return StepResult(_by_client(mended), boundary.ledger.rows())
+    return StepResult(_by_client(mended), boundary.communication.rows())
 
 
 def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) -> StepResult:
@@ -165,7 +165,7 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
 
     def load() -> None:
         for i, model in enumerate(models):
-            model.load_state_dict(boundary.cross(i, "down", "neighgen", server.weights))
+            model.load_state_dict(boundary.send(i, "down", "neighgen", server.weights))
 
     load()
     for _ in range(how.generator_local_epochs + how.generator_federated_epochs):
@@ -173,13 +173,13 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
         for i, (trainer, model, (_, split)) in enumerate(zip(trainers, models, clients, strict=True)):
             trainer.renew_optimizer()
             losses[i].append(trainer.step())
-            report = boundary.cross(i, "up", "training", numbers(nodes=len(split.train), loss=losses[i][-1]))
-            updates.append(boundary.cross(i, "up", "neighgen", model.state_dict()))
+            report = boundary.send(i, "up", "training", numbers(nodes=len(split.train), loss=losses[i][-1]))
+            updates.append(boundary.send(i, "up", "neighgen", model.state_dict()))
             sizes.append(float(report["nodes"]))
         server.aggregate(updates, sizes)
         load()
     mended = [{**trainer.mend(), "loss": torch.tensor(loss)} for trainer, loss in zip(trainers, losses, strict=True)]
-    return StepResult(_by_client(mended), boundary.ledger.rows())
+    return StepResult(_by_client(mended), boundary.communication.rows())
 
 
 def messages(task: Task, how: NeighGenParameters, sampled: Sequence[int]) -> dict[str, Schema]:

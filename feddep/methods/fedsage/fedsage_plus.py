@@ -16,7 +16,7 @@ from feddep.federation.client import REPORTS, Client
 from feddep.graph.split import Split
 from feddep.methods.basic.alone import train_each
 from feddep.methods.fedsage.mended_subgraph import MendedSubgraph, mended_subgraphs
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.training.learner import Learner
 from feddep.training.standalone import StandaloneTrainer
 from feddep.training.task import RunResult, Task

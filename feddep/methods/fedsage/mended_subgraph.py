@@ -15,7 +15,7 @@ from torch import Tensor
 from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.halo import within
 from feddep.graph.split import Split
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.nn.encoders import ENCODERS
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE

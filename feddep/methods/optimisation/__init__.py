@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from feddep.methods.basic import NoParameters
-from feddep.methods.framework import ANY_ENCODER, Framework
+from feddep.methods.method import ANY_ENCODER, Method
 from feddep.utils.parameters import Parameters, StepSize, Weight
 
 
@@ -34,11 +34,11 @@ class ServerOptimizerParameters(Parameters):
 
 _FOLDER = "feddep.methods.optimisation"
 
-FRAMEWORKS = (
-    Framework("fedavg_closed", "FedAvg, closed", NoParameters, f"{_FOLDER}.fedavg_variants:run_closed"),
-    Framework("fedavg_epochs", "FedAvg, M epochs", NoParameters, f"{_FOLDER}.fedavg_variants:run_longer", encoders=ANY_ENCODER),
-    Framework("fedprox", "FedProx", FedProxParameters, f"{_FOLDER}.fedprox:run", encoders=ANY_ENCODER),
-    Framework("scaffold", "SCAFFOLD", NoParameters, f"{_FOLDER}.scaffold:run", encoders=ANY_ENCODER),
-    Framework("fedadam", "FedAdam", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_adam", encoders=ANY_ENCODER),
-    Framework("fedyogi", "FedYogi", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_yogi", encoders=ANY_ENCODER),
+METHODS = (
+    Method("fedavg_closed", "FedAvg, closed", NoParameters, f"{_FOLDER}.fedavg_variants:run_closed"),
+    Method("fedavg_epochs", "FedAvg, M epochs", NoParameters, f"{_FOLDER}.fedavg_variants:run_longer", encoders=ANY_ENCODER),
+    Method("fedprox", "FedProx", FedProxParameters, f"{_FOLDER}.fedprox:run", encoders=ANY_ENCODER),
+    Method("scaffold", "SCAFFOLD", NoParameters, f"{_FOLDER}.scaffold:run", encoders=ANY_ENCODER),
+    Method("fedadam", "FedAdam", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_adam", encoders=ANY_ENCODER),
+    Method("fedyogi", "FedYogi", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_yogi", encoders=ANY_ENCODER),
 )

@@ -29,7 +29,7 @@ class AdaptiveServer(Server):
         self._first = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}
         self._second = {name: torch.full_like(tensor, how.tau**2) for name, tensor in weights.items()}
 
-    def renewed(self, mean: Payload) -> Payload:
+    def server_step(self, mean: Payload) -> Payload:
         """The weights after one step."""
         how, weights = self._how, {}
         for name, tensor in mean.items():

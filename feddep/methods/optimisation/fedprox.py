@@ -19,7 +19,7 @@ class ProximalClient(Client):
         """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments)
         self._mu = mu
-        self._learner.penalty = self._proximal_term
+        self._learner.regularizer = self._proximal_term
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights, and remember them."""

@@ -41,7 +41,7 @@ class ScaffoldClient(Client):
         """Set up a client; the arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments, **options)
         self._own = [torch.zeros_like(control) for control in controls(self._model)]
-        self._learner.penalty = self._correction
+        self._learner.regularizer = self._correction
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights w and control variate c."""

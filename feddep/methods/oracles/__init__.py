@@ -1,7 +1,7 @@
 """Oracles: what knowing the missing neighbours is worth.  They are given what no client could know, and are no protocols."""
 
 from feddep.methods.feddep import PRETRAINING, FedDEPParameters
-from feddep.methods.framework import ANY_ENCODER, Framework
+from feddep.methods.method import ANY_ENCODER, Method
 from feddep.methods.registry import ORACLE
 from feddep.utils.parameters import Hops, Parameters
 
@@ -14,11 +14,11 @@ class HaloParameters(Parameters):
     has layers, so that every ego-graph is complete"""
 
 
-FRAMEWORKS = (
-    Framework(
+METHODS = (
+    Method(
         "halo", "Halo oracle", HaloParameters, "feddep.methods.oracles.halo_oracle:run", assumes=(ORACLE,), encoders=ANY_ENCODER
     ),
-    Framework(
+    Method(
         "embedding_oracle",
         "Embedding oracle",
         FedDEPParameters,

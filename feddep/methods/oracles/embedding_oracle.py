@@ -10,7 +10,7 @@ With ``encoder`` ``own``, as in the paper, z_u comes from the encoder of the cli
 clients live in unrelated bases.  With ``common`` all have one basis.  The difference is what the bases cost.
 
 It is an oracle and no protocol.  The experimenter, who alone knows the cross-client edges, looks the embeddings up; handing
-them over is not in the ledger, which counts the messages of a common encoder's pretraining and of the classifier.
+them over is not in the communication log, which counts the messages of a common encoder's pretraining and of the classifier.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from feddep.graph.halo import missing_neighbours
 from feddep.methods.feddep import FedDEPParameters, classifier
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.task import RunResult, Task
 

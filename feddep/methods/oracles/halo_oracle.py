@@ -7,7 +7,7 @@ neighbours is worth.  A generator of them, such as NeighGen, that does better do
 
 It is an oracle and no protocol.  The experimenter cuts the extended graphs from the global graph; real clients neither know
 their cross-client edges nor may read each other's features.  What handing over a halo would cost is therefore not in the
-ledger, which counts the messages of FedAvg and nothing else: those are all that cross a boundary during training.
+communication, which counts the messages of FedAvg and nothing else: those are all that cross a boundary during training.
 """
 
 from typing import Any

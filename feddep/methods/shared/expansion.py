@@ -54,7 +54,7 @@ class ExpandedTable(FeatureTable):
         """
         super().__init__(features, device)
         self._columns = columns_of(widths)
-        # NOBODY is −1 and so finds the last row, which stays zero.
+        # PAD is −1 and so finds the last row, which stays zero.
         self._rows = torch.zeros(features.shape[0] + 1, 1 + sum(widths.values()), device=device)
 
     def receive(self, level: int, embeddings: Tensor) -> None:

@@ -56,7 +56,7 @@ def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router
     received = []
     for i, own in enumerate(edges):
         sent = {"own": names[own.nodes[own.endpoints]], "elsewhere": names[own.outside]}
-        received.append(boundary.cross(i, "up", names_of(i), sent) if len(own.outside) else sent)
+        received.append(boundary.send(i, "up", names_of(i), sent) if len(own.outside) else sent)
     return Router([each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received])
 
 
@@ -106,4 +106,4 @@ def exchange(
 
 
 def _carry(boundary: Boundary, client: int, direction: Direction, kind: str, rows: Tensor) -> Tensor:
-    return boundary.cross(client, direction, kind, {"embeddings": rows})["embeddings"] if len(rows) else rows
+    return boundary.send(client, direction, kind, {"embeddings": rows})["embeddings"] if len(rows) else rows

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.framework import Framework
+from feddep.methods.method import Method
 from feddep.utils.parameters import Natural, Parameters, Positive, Repetitions, StepSize, Weight
 
 OpenShare = Annotated[float, Field(gt=0, lt=1)]
@@ -118,12 +118,12 @@ _APART = "labels at another party"
 _NOISED = (_APART, "noised node embeddings shared")
 _EXACT = (_APART, "node embeddings shared")
 
-FRAMEWORKS = (
-    Framework("vertical_mlp", "MLP", VerticalParameters, f"{_RUN}:run_mlp", partitioned=False, assumes=_EXACT),
-    Framework("vertical_gin", "GIN", MessagePassingParameters, f"{_RUN}:run_gin", partitioned=False, assumes=_EXACT),
-    Framework("vertical_gcn", "GCN", MessagePassingParameters, f"{_RUN}:run_gcn", partitioned=False, assumes=_EXACT),
-    Framework("vfgnn", "VFGNN", VFGNNParameters, f"{_RUN}:run_vfgnn", partitioned=False, assumes=_NOISED),
-    Framework("gap", "GAP", GAPParameters, f"{_RUN}:run_gap", partitioned=False, assumes=_NOISED),
-    Framework("vesper_gin", "VESPER (GIN)", WeightParameters, f"{_RUN}:run_vesper_gin", partitioned=False, assumes=_NOISED),
-    Framework("vesper_gcn", "VESPER (GCN)", TruncatedParameters, f"{_RUN}:run_vesper_gcn", partitioned=False, assumes=_NOISED),
+METHODS = (
+    Method("vertical_mlp", "MLP", VerticalParameters, f"{_RUN}:run_mlp", partitioned=False, assumes=_EXACT),
+    Method("vertical_gin", "GIN", MessagePassingParameters, f"{_RUN}:run_gin", partitioned=False, assumes=_EXACT),
+    Method("vertical_gcn", "GCN", MessagePassingParameters, f"{_RUN}:run_gcn", partitioned=False, assumes=_EXACT),
+    Method("vfgnn", "VFGNN", VFGNNParameters, f"{_RUN}:run_vfgnn", partitioned=False, assumes=_NOISED),
+    Method("gap", "GAP", GAPParameters, f"{_RUN}:run_gap", partitioned=False, assumes=_NOISED),
+    Method("vesper_gin", "VESPER (GIN)", WeightParameters, f"{_RUN}:run_vesper_gin", partitioned=False, assumes=_NOISED),
+    Method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, f"{_RUN}:run_vesper_gcn", partitioned=False, assumes=_NOISED),
 )

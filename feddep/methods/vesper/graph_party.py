@@ -15,12 +15,12 @@ from feddep.graph.graph import Graph
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.nn.perceptron import Perceptron, feature_rows
 from feddep.nn.perturbed import ROWS, PerturbedMessagePassing, stacked
+from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
-from feddep.training.setting import Setting
 from feddep.utils import seeding
 
 GRAPH_PARTY = 0
-"""The number of party A on the ledger: what it sends goes up, what it gets comes down."""
+"""The number of party A on the communication log: what it sends goes up, what it gets comes down."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class GraphParty:
         encoder: Perceptron,
         extractor: PerturbedMessagePassing | None,
         trained: Sequence[nn.Module],
-        setting: Setting,
+        setting: TrainingConfig,
         batches: RootBatches,
         boundary: Boundary,
         kinds: tuple[str, str],
@@ -99,13 +99,13 @@ class GraphParty:
         with torch.set_grad_enabled(bool(self._weights)):
             layers = self._embed(roots, self._sampling[self._kind], self._torch["noise"], self._torch["dropout"])
             self._sent = torch.stack(layers, dim=1)
-        return self._boundary.cross(GRAPH_PARTY, "up", self._kind_of(self._kind, len(roots)), {"values": self._sent})
+        return self._boundary.send(GRAPH_PARTY, "up", self._kind_of(self._kind, len(roots)), {"values": self._sent})
 
     def update(self, answer: Payload) -> None:
         """Take in the gradient of the embeddings sent last, and make a step."""
         assert self._sent is not None
         assert self._optimizer is not None
-        gradient = self._boundary.cross(GRAPH_PARTY, "down", self._kind_of(self._answer, len(self._sent)), answer)
+        gradient = self._boundary.send(GRAPH_PARTY, "down", self._kind_of(self._answer, len(self._sent)), answer)
         self._optimizer.zero_grad()
         self._sent.backward(gradient["values"])
         if self._clipping is not None:
@@ -125,7 +125,7 @@ class GraphParty:
         start = 0
         for kind, nodes in groups.items():
             rows = torch.stack([layer[start : start + len(nodes)] for layer in layers], dim=1)
-            yield self._boundary.cross(GRAPH_PARTY, "up", kind, {"values": rows})
+            yield self._boundary.send(GRAPH_PARTY, "up", kind, {"values": rows})
             start += len(nodes)
 
     def _kind_of(self, kind: str, size: int) -> str:

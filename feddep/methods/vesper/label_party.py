@@ -10,8 +10,8 @@ from torch.nn.functional import cross_entropy
 from feddep.federation.boundary import Payload
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.nn.perturbed import ROWS
+from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
-from feddep.training.setting import Setting
 from feddep.utils import seeding
 
 
@@ -22,7 +22,7 @@ class LabelParty:
         self,
         labels: np.ndarray,
         decoder: Any,
-        setting: Setting,
+        setting: TrainingConfig,
         batches: RootBatches,
         seed: int,
         stream: str,

@@ -1,23 +1,23 @@
-"""The noise scale of a framework: as it is given, or the least that keeps a privacy budget by an accountant's count."""
+"""The noise scale of a method: as it is given, or the least that keeps a privacy budget by an accountant's count."""
 
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters, WeightParameters
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
 AGGREGATIONS = {"vfgnn": "vfgnn", "gap": "gap", "vesper_gin": "gin", "vesper_gcn": "gcn"}
-"""What accountants call the message passing of each framework with noise."""
+"""What accountants call the message passing of each method with noise."""
 
 
-def noise_scale(nodes: int, edges: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> float:
+def noise_scale(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> float:
     """θ: ``theta``, or if ``epsilon`` is given the least noise that keeps it at δ by the accountant that is named.
 
     Args:
         nodes: number of training nodes N_T.
         edges: number of edges |E|.
         setting: batch size, layers and rounds.
-        parameters: those of the framework.
+        parameters: those of the method.
         aggregation: one of :data:`feddep.privacy.vesper_sensitivity.AGGREGATIONS`.
 
     Raises:
@@ -35,7 +35,7 @@ def delta_of(parameters: PerturbedParameters, edges: int) -> float:
     return 1 / (edges + 1) if parameters.delta is None else parameters.delta
 
 
-def public_facts(nodes: int, setting: Setting, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
+def public_facts(nodes: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
     """What an accountant has to know of a run; the arguments are those of :func:`noise_scale`."""
     if parameters.accountant == "corrected" and parameters.bounding == "sampled":
         raise ConfigError("bounding is sampled, but accountant is corrected, which has a bound for: both, receiver, none")

@@ -1,4 +1,4 @@
-"""What an accountant promises for a run of a framework with noise."""
+"""What an accountant promises for a run of a method with noise."""
 
 import functools
 
@@ -7,12 +7,18 @@ from feddep.methods.vesper.noise_budget import public_facts
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.vesper_accounting import accountant_named
 from feddep.privacy.vesper_sensitivity import VerticalTraining
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
 
 def promised_epsilon(
-    nodes: int, setting: Setting, parameters: PerturbedParameters, aggregation: str, accountant: str, theta: float, delta: float
+    nodes: int,
+    setting: TrainingConfig,
+    parameters: PerturbedParameters,
+    aggregation: str,
+    accountant: str,
+    theta: float,
+    delta: float,
 ) -> float | None:
     """ε at δ of noise θ by an accountant, whichever the parameters name; None where it has no bound for such a run.
 

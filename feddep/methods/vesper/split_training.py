@@ -13,7 +13,7 @@ import numpy as np
 from torch import nn
 
 from feddep.federation.boundary import Boundary, Schema
-from feddep.federation.ledger import merged
+from feddep.federation.communication import merged
 from feddep.graph.blocks import BlockSampler
 from feddep.graph.degree_bounding import KEEPING, bounded_adjacency
 from feddep.graph.graph import Graph
@@ -127,10 +127,10 @@ def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = Non
     return train(task, perturbed(task, parameters, design, parameters.degree_ratio * theta))
 
 
-def _noise(task: Task, parameters: PerturbedParameters, framework: str) -> float:
-    """θ of a framework's run."""
+def _noise(task: Task, parameters: PerturbedParameters, method: str) -> float:
+    """θ of a method's run."""
     nodes, edges = len(task.split.train), task.graph.num_edges
-    return noise_scale(nodes, edges, task.setting, parameters, AGGREGATIONS[framework])
+    return noise_scale(nodes, edges, task.setting, parameters, AGGREGATIONS[method])
 
 
 def _order(parameters: WeightParameters) -> Literal["noise_first", "weights_first"]:
@@ -138,7 +138,7 @@ def _order(parameters: WeightParameters) -> Literal["noise_first", "weights_firs
 
 
 def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degree_noise: float = 0.0) -> Protocol:
-    """The protocol of a framework with noise."""
+    """The protocol of a method with noise."""
     design = replace(design, encodings=parameters.encodings)
     weights, clipping = "frozen", None
     if isinstance(parameters, WeightParameters):
@@ -164,12 +164,12 @@ def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degre
 
 def train(task: Task, protocol: Protocol) -> RunResult:
     """Train the encoder without the graph, where that is asked for, then all that is trained; test in every round."""
-    encoder, ledgers = new_encoder(task, protocol.parameters), []
+    encoder, communications = new_encoder(task, protocol.parameters), []
     if protocol.encoder_epochs:
         before = SplitTraining(task, Protocol(protocol.parameters, kinds=PRETRAINING), encoder)
         for _ in range(protocol.encoder_epochs):
             before.epoch()
-        ledgers.append(before.boundary.ledger.rows())
+        communications.append(before.boundary.communication.rows())
     training = SplitTraining(task, protocol, encoder)
     training.begin()
     history = History()
@@ -178,7 +178,7 @@ def train(task: Task, protocol: Protocol) -> RunResult:
             loss = training.epoch()
         validation, test = training.evaluate()
         history.record(training.model, loss, validation, test)
-    return RunResult([history], merged(*ledgers, training.boundary.ledger.rows()))
+    return RunResult([history], merged(*communications, training.boundary.communication.rows()))
 
 
 class SplitTraining:

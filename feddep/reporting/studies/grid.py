@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.labels import framework_title, sort_datasets, telling
+from feddep.reporting.labels import distinguishing, method_title, sort_datasets
 from feddep.reporting.study_data import Study, ordered
 from feddep.reporting.undertrained import mark
 from feddep.utils.errors import DataError
@@ -22,7 +22,7 @@ the same cell, averaged over the cells, so that an easy dataset counts no more t
 cells. Of an option's value: the same, averaged over the readings that have it; options that only change together cannot be told
 apart.
 """
-READING = ["setting", "framework"]
+READING = ["setting", "method"]
 CELL = ["dataset", "clients", "seed"]
 _WIDTH, _NARROWEST = 7.0, 0.16
 """Inches that readings have beside one another in the figure, but no less than so many each, for two digits."""
@@ -32,7 +32,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: a row a reading, the best first; ``main_effects``: a row a value of an option.
 
     Returns:
-        In ``table``: rank; setting and framework as they are spelled; the study's options; cells (their number); difference
+        In ``table``: rank; setting and method as they are spelled; the study's options; cells (their number); difference
         and se; undertrained, the share of such runs; validation_mean over the cells; and validation accuracy in each place, such
         as ``cora_m5``.
         In ``main_effects``: option, value, readings (how many have it), cells, difference, se and validation_mean.
@@ -45,7 +45,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     scores = runs.pivot(index=READING, columns=CELL, values=study.score).loc[readings].dropna(axis="columns")
     if study.runs[study.score].isna().any():
         missing = study.runs[study.runs[study.score].isna()].iloc[0]
-        raise DataError(f"studies.{study.name} ranks by {study.score}, which its run of {missing['framework']} did not measure")
+        raise DataError(f"studies.{study.name} ranks by {study.score}, which its run of {missing['method']} did not measure")
     if scores.empty:
         raise DataError(f"the readings of the study {study.name} have no dataset, number of clients and seed in common")
     centred = scores - scores.mean()
@@ -105,7 +105,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     lines = []
     for line in records(table):
         short = {part: study.short[part][line[part]] for part in fixed}
-        names = [framework_title(name) if part == "framework" else name for part, name in short.items()]
+        names = [method_title(name) if part == "method" else name for part, name in short.items()]
         numbers = [md.plus_minus(line[column], None) for column in ("validation_mean", *places)]
         numbers = [_difference(line) + mark(line["undertrained"]), *numbers]
         lines.append([str(line["rank"]), *names, *md.values(line, options), *numbers])
@@ -155,13 +155,13 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
 def _traits(study: Study, table: pd.DataFrame) -> dict[tuple[int, ...], list[str]]:
     """What readings have in common: the rows that have it, and its names."""
-    # What all readings of a framework have says nothing about them.
-    names = {part: table[part].map(study.short[part]).pipe(lambda short: short.map(telling(short))) for part in READING}
+    # What all readings of a method have says nothing about them.
+    names = {part: table[part].map(study.short[part]).pipe(lambda short: short.map(distinguishing(short))) for part in READING}
     columns = {**{part: short for part, short in names.items() if short.nunique() > 1}, **table[study.columns(*READING)]}
     traits: dict[tuple[int, ...], list[str]] = {}
     for column, values in columns.items():
         for value in ordered(values):
             rows = tuple(np.flatnonzero((values == value).to_numpy()).tolist())
-            name = framework_title(value) if column == "framework" else f"{column}={md.value(value)}"
+            name = method_title(value) if column == "method" else f"{column}={md.value(value)}"
             traits.setdefault(rows, []).append(name)
     return traits

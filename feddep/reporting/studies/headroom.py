@@ -1,6 +1,6 @@
 """Kind ``headroom``: what does FedAvg lose to Global, and how much of it could neighbours across borders win back?
 
-With R the setting's rounds, or where no run has these the rounds that most frameworks have, each cell (setting, dataset, M) asks
+With R the setting's rounds, or where no run has these the rounds that most methods have, each cell (setting, dataset, M) asks
 for runs of
 
 * ``global`` at R rounds, and at R / M rounds: as many sequential steps as FedAvg takes, whose clients work side by side;
@@ -67,12 +67,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         DataError: if no run has a number of clients.
     """
     runs = study.runs.assign(setting=[without(spelled, ["rounds"]) for spelled in study.runs["setting"]])
-    runs["name"] = [variants.base(spelled) for spelled in runs["framework"]]
+    runs["name"] = [variants.base(spelled) for spelled in runs["method"]]
     runs["usual"] = runs["setting"] == study.runs["setting"]
     for _, of_setting in runs.groupby("setting"):
         if not of_setting["usual"].any():
-            frameworks = of_setting.groupby("trained_rounds")["name"].nunique()
-            runs.loc[of_setting.index, "usual"] = of_setting["trained_rounds"] == frameworks.idxmax()
+            methods = of_setting.groupby("trained_rounds")["name"].nunique()
+            runs.loc[of_setting.index, "usual"] = of_setting["trained_rounds"] == methods.idxmax()
     settings, datasets = dict.fromkeys(runs["setting"]), sort_datasets(runs["dataset"])
     rows = []
     for setting, dataset, m in product(settings, datasets, client_numbers(runs)):
@@ -118,7 +118,7 @@ def _ingredients(clients: int, runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "halo": of(usual, "halo"),
         "fedavg": of(usual, "fedavg"),
         "fedavg_longer": of(others[others["trained_rounds"] == rounds * clients], "fedavg"),
-        "feddep": feddep[feddep["framework"] == feddep["framework"].iloc[0]] if len(feddep) else feddep,
+        "feddep": feddep[feddep["method"] == feddep["method"].iloc[0]] if len(feddep) else feddep,
     }
 
 

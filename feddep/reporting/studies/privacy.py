@@ -14,7 +14,7 @@ from feddep.privacy.profile import exact_at_node
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import of_place, records
-from feddep.reporting.labels import framework_title
+from feddep.reporting.labels import method_title
 from feddep.reporting.runs import FinishedRun, unspecified
 from feddep.reporting.study_data import Study, line_name, panel_title, places, summarise_with
 from feddep.reporting.undertrained import mark
@@ -29,10 +29,10 @@ sampling of d neighbours hides of an edge.
 - *exact δ*: of one sampling of a list of D neighbours, whatever the ε, and after *all* samplings, L hops times the epochs of the
   classifier's training; r does not lower it. A graph whose least degree is D may have lists with a larger δ: for d = 5 and D = 3
   that refutes the published δ (docs/privacy.md).
-- Every framework that draws its mini-batches' neighbours has this guarantee, FedAvg no less than FedDEP.
-- σ: the noise of a framework that is trained by DP-SGD besides. The paper sets these σ beside its ε without saying how one
+- Every method that draws its mini-batches' neighbours has this guarantee, FedAvg no less than FedDEP.
+- σ: the noise of a method that is trained by DP-SGD besides. The paper sets these σ beside its ε without saying how one
   follows from the other; \\* marks another σ than the paper's for so many clients. What DP-SGD guarantees is in
-  results/tables/privacy.md. As frameworks they have no finite ε for edges: what they feed to the noised training, or share beside
+  results/tables/privacy.md. As methods they have no finite ε for edges: what they feed to the noised training, or share beside
   it, depends on edges without noise. Their clipping norm was chosen on private validation nodes.
 """
 COLUMNS = ["fanout_d", "degree_D", "bernoulli_r", "samplings", "epsilon", "delta", "exact_delta", "exact_log10_rest"]
@@ -43,9 +43,9 @@ COLUMNS += ["noise_sigma", "paper_sigma"]
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """The summary over seeds, with
 
-    fanout_d, degree_D, bernoulli_r: d of the setting, the paper's D for so many clients, r of the framework (1 without);
+    fanout_d, degree_D, bernoulli_r: d of the setting, the paper's D for so many clients, r of the method (1 without);
     samplings: k, of the classifier's training; epsilon and delta: the published pair of one sampling; exact_delta: of one
-    sampling; exact_log10_rest: the logarithm of 1 − δ after all; noise_sigma: σ of the framework, NaN without noise;
+    sampling; exact_log10_rest: the logarithm of 1 − δ after all; noise_sigma: σ of the method, NaN without noise;
     paper_sigma: the σ that the paper has for so many clients.  NaN where the paper names no D.
 
     Raises:
@@ -64,11 +64,11 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 def _beside(one: FinishedRun, paper: Mapping[int | None, Mapping[str, Any]]) -> dict[str, float]:
     """The guarantee of a run's neighbour sampling, by the names in :data:`COLUMNS`; ``paper`` has Figure 5 by clients."""
     try:
-        setting, framework = (one.result["specification"][part] for part in ("setting", "framework"))
+        setting, method = (one.result["specification"][part] for part in ("setting", "method"))
         fanout, samplings = setting["fanout"], setting["layers"] * setting["rounds"] * setting["local_epochs"]
     except KeyError as error:
         raise unspecified(one, error) from None
-    rate, noise = framework.get("bernoulli_rate", 1.0), framework.get("sigma", math.nan)
+    rate, noise = method.get("bernoulli_rate", 1.0), method.get("sigma", math.nan)
     known = dict.fromkeys(COLUMNS, math.nan)
     known |= {"fanout_d": fanout, "bernoulli_r": rate, "samplings": samplings, "noise_sigma": noise}
     if one.run.clients not in paper:
@@ -87,10 +87,10 @@ def _beside(one: FinishedRun, paper: Mapping[int | None, Mapping[str, Any]]) -> 
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """A block a setting and dataset; a line a framework, number of clients and value."""
+    """A block a setting and dataset; a line a method, number of clients and value."""
     table, others = tables["table"], _others(study)
     header = ["M", "d", "D", *(["r"] if (table["bernoulli_r"] != 1).any() else [])]
-    header += ["published ε", "δ", "exact δ", "all", "framework", *others, "σ", "accuracy"]
+    header += ["published ε", "δ", "exact δ", "all", "method", *others, "σ", "accuracy"]
 
     def block(rows: pd.DataFrame) -> str:
         rows = rows.sort_values(["epsilon", "clients"], kind="stable")
@@ -113,7 +113,7 @@ def _line(line: Mapping[str, Any], others: list[str], with_rate: bool) -> list[s
     values = [md.value(line[option]) for option in others]
     return [
         *cells,
-        framework_title(line["framework"]),
+        method_title(line["method"]),
         *values,
         noise + star,
         md.plus_minus(line["mean"], line["std"]) + mark(line["undertrained"]),
@@ -132,7 +132,7 @@ def _others(study: Study) -> list[str]:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a setting and dataset: accuracy at each guarantee, smallest published ε first; exact δ below it.
 
-    Colours and shapes tell frameworks apart, a hollow mark another σ than the paper's.  What has no guarantee to show, such as a
+    Colours and shapes tell methods apart, a hollow mark another σ than the paper's.  What has no guarantee to show, such as a
     run on the whole graph, is left out.
     """
     table = tables["table"].dropna(subset="epsilon")

@@ -1,8 +1,8 @@
-"""Kind ``recovery``: what do missing neighbours cost, where, and how much of it does each framework win back?
+"""Kind ``recovery``: what do missing neighbours cost, where, and how much of it does each method win back?
 
 A cell is a dataset, with its partition and share of labels, and a number of clients.  It wants runs of ``fedavg``, of ``halo``,
-FedAvg whose clients know the true neighbours across their borders, and of the frameworks to compare.  Where there are several
-settings, such as encoders, each framework has that of its own which does best on validation nodes.
+FedAvg whose clients know the true neighbours across their borders, and of the methods to compare.  Where there are several
+settings, such as encoders, each method has that of its own which does best on validation nodes.
 """
 
 from itertools import product
@@ -17,18 +17,18 @@ from feddep.methods import registry
 from feddep.reporting import comparisons, drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
-from feddep.reporting.labels import dataset_title, framework_title, place_title, sort_datasets, sort_frameworks, telling
+from feddep.reporting.labels import dataset_title, distinguishing, method_title, place_title, sort_datasets, sort_methods
 from feddep.reporting.main_table import SIGNIFICANT
 from feddep.reporting.study_data import Study
 from feddep.reporting.undertrained import mark
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-What missing neighbours cost, and what of it each framework wins back. *Headroom*: accuracy of halo, FedAvg whose clients know
-their true neighbours across the borders, less FedAvg's. *Gain*: a framework's accuracy less FedAvg's. *Share*: mean gain over
+What missing neighbours cost, and what of it each method wins back. *Headroom*: accuracy of halo, FedAvg whose clients know
+their true neighbours across the borders, less FedAvg's. *Gain*: a method's accuracy less FedAvg's. *Share*: mean gain over
 mean headroom, where that is at least 0.02; it may be negative, or above 1. Test nodes are classified in two ways: on the global
-graph, and by their owners, each on its own, possibly mended, subgraph; a framework without clients has one accuracy for both. Of
-several settings, such as encoders, each framework has for each dataset, number of clients and way of classification the one with
+graph, and by their owners, each on its own, possibly mended, subgraph; a method without clients has one accuracy for both. Of
+several settings, such as encoders, each method has for each dataset, number of clients and way of classification the one with
 the best mean accuracy of validation nodes that are classified likewise. The round is always the one that is best on the clients'
 validation nodes. Differences are paired by seed; brackets: 95 % t-interval of the mean; `*`: significant at 5 % after Holm's
 correction over all gains, of both ways; intervals and p of the gains are in `table.csv`. ±: sample standard deviation over seeds.
@@ -40,7 +40,7 @@ REFERENCE, BOUND = "fedavg", "halo"
 LEAST_HEADROOM = 0.02
 """A share of less would be mostly noise."""
 _COLUMNS = [
-    "framework",
+    "method",
     "assumes",
     "setting",
     "mean",
@@ -66,17 +66,17 @@ _LINE = 0.17
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """``cells``: a row an evaluation and cell; ``table``: one for each framework in it; ``summary``: an evaluation and framework.
+    """``cells``: a row an evaluation and cell; ``table``: one for each method in it; ``summary``: an evaluation and method.
 
     Returns:
         All begin with evaluation, ``global`` or ``own``; the first two go on with dataset as it is spelled, the study's options
         of datasets, such as partition and labelled, and clients.
         In ``cells``: for FedAvg and the halo the chosen setting, mean and std of test accuracy, and undertrained, the share of
         such runs, named as ``halo_mean``; of the headroom seeds, mean, low, high and undertrained, as ``headroom_low``.
-        In ``table``: framework; assumes, joined by semicolons; setting, mean and std likewise; seeds, gain, low, high and p, see
+        In ``table``: method; assumes, joined by semicolons; setting, mean and std likewise; seeds, gain, low, high and p, see
         :func:`feddep.reporting.comparisons.paired_t_test`; p_holm; share, empty where the mean headroom is below
         :data:`LEAST_HEADROOM`; and undertrained, of the runs of both.
-        In ``summary``: framework; assumes; cells that have a share; mean_share, least_share and largest_share over these;
+        In ``summary``: method; assumes; cells that have a share; mean_share, least_share and largest_share over these;
         significant: in how many of them it is significantly better than FedAvg; largest_loss: the least mean gain in any cell.
 
     Raises:
@@ -87,7 +87,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     rows: list[dict[str, Any]] = []
     for evaluation, dataset, m in product(EVALUATIONS, sort_datasets(runs["dataset"]), client_numbers(runs)):
         here = beside_clients(of_place(runs, evaluation, dataset), m)
-        chosen = {str(framework): _chosen(of) for framework, of in here.groupby("framework", sort=False)}
+        chosen = {str(method): _chosen(of) for method, of in here.groupby("method", sort=False)}
         if m is None or REFERENCE not in chosen:
             continue
         reference, bound = chosen.pop(REFERENCE), chosen.pop(BOUND, here.iloc[:0])
@@ -103,13 +103,13 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
                 **{f"headroom_{part}": headroom[part] for part in ("seeds", "mean", "low", "high", "undertrained")},
             }
         )
-        for framework in sort_frameworks(chosen):
-            test = comparisons.difference(chosen[framework], reference)
+        for method in sort_methods(chosen):
+            test = comparisons.difference(chosen[method], reference)
             gain = test.pop("mean_difference")
             share = gain / headroom["mean"] if headroom["mean"] >= LEAST_HEADROOM else np.nan
-            assumes = "; ".join(registry.find(variants.base(framework)).assumes)
-            names = {"framework": framework, "assumes": assumes}
-            rows.append({**cell, **names, **_level(chosen[framework]), **test, "gain": gain, "share": share})
+            assumes = "; ".join(registry.find(variants.base(method)).assumes)
+            names = {"method": method, "assumes": assumes}
+            rows.append({**cell, **names, **_level(chosen[method]), **test, "gain": gain, "share": share})
     if not any(cell["headroom_seeds"] for cell in cells):
         raise DataError(
             f"the study {study.name} has no dataset, number of clients and seed with both {REFERENCE} and {BOUND}; "
@@ -140,7 +140,7 @@ def _measured(study: Study) -> pd.DataFrame:
 
 
 def _chosen(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of a framework in a cell with the setting that validation nodes choose, the first of equals."""
+    """The runs of a method in a cell with the setting that validation nodes choose, the first of equals."""
     return runs[runs["spelled"] == runs.groupby("spelled", sort=False)["score"].mean().idxmax()]
 
 
@@ -153,12 +153,12 @@ def _level(runs: pd.DataFrame) -> dict[str, Any]:
 
 def _summary(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
-    for evaluation, framework in product(EVALUATIONS, sort_frameworks(table["framework"])):
-        of = table[(table["evaluation"] == evaluation) & (table["framework"] == framework)]
+    for evaluation, method in product(EVALUATIONS, sort_methods(table["method"])):
+        of = table[(table["evaluation"] == evaluation) & (table["method"] == method)]
         shares, losses = of["share"].dropna(), of.loc[of["gain"] < 0, "gain"]
         rows.append(
             {
-                **{"evaluation": evaluation, "framework": framework, "assumes": of["assumes"].iloc[0], "cells": len(shares)},
+                **{"evaluation": evaluation, "method": method, "assumes": of["assumes"].iloc[0], "cells": len(shares)},
                 **{"mean_share": shares.mean(), "least_share": shares.min(), "largest_share": shares.max()},
                 "significant": int(((of["p_holm"] < SIGNIFICANT) & (of["share"] > 0)).sum()),
                 "largest_loss": losses.min(),
@@ -168,7 +168,7 @@ def _summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """A section an evaluation: the frameworks over all cells; then, a line a cell, the headroom, and the frameworks' gains."""
+    """A section an evaluation: the methods over all cells; then, a line a cell, the headroom, and the methods' gains."""
     settings = _settings(study)
     sections = []
     for evaluation, title in EVALUATIONS.items():
@@ -178,7 +178,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         )
         lines = [
             [
-                *(framework_title(line["framework"]), line["assumes"], str(line["cells"])),
+                *(method_title(line["method"]), line["assumes"], str(line["cells"])),
                 *(md.number(line[f"{which}_share"], ".2f") for which in ("mean", "least", "largest")),
                 *(str(line["significant"]), md.number(line["largest_loss"], "+.4f")),
             ]
@@ -186,15 +186,15 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         ]
         places = {(line["dataset"], line["clients"]): place_title(line["dataset"], line["clients"]) for line in cells}
         levels = [[place, *_levels(line, settings)] for place, line in zip(places.values(), cells, strict=True)]
-        found = {(line["framework"], line["dataset"], line["clients"]): line for line in table}
-        names = [line["framework"] for line in summary]
+        found = {(line["method"], line["dataset"], line["clients"]): line for line in table}
+        names = [line["method"] for line in summary]
         gains = [[title, *(_gain(found.get((name, *place)), settings) for name in names)] for place, title in places.items()]
 
-        header = ["framework", "assumes", "cells", "mean share", "least", "largest", "significant", "largest loss"]
+        header = ["method", "assumes", "cells", "mean share", "least", "largest", "significant", "largest loss"]
         sections += [f"## {title.capitalize()}", *([md.table(header, lines)] if lines else [])]
         sections += ["### Missing neighbours", md.table(["", "FedAvg", "halo", "headroom"], levels)]
         if names:
-            sections += ["### Gain over FedAvg, and share", md.table(["", *map(framework_title, names)], gains)]
+            sections += ["### Gain over FedAvg, and share", md.table(["", *map(method_title, names)], gains)]
     return "\n\n".join(section.strip() for section in sections) + "\n"
 
 
@@ -204,7 +204,7 @@ def _settings(study: Study) -> dict[str, str]:
     if len(first) == 1:
         return {}
     alone = study.columns("setting") == ["encoder"] and len(set(study.short["setting"].values())) == 1
-    return dict(zip(first["setting"], first["encoder"], strict=True)) if alone else telling(first["setting"])
+    return dict(zip(first["setting"], first["encoder"], strict=True)) if alone else distinguishing(first["setting"])
 
 
 def _levels(line: dict[str, Any], settings: dict[str, str]) -> list[str]:
@@ -229,17 +229,17 @@ def _gain(line: dict[str, Any] | None, settings: dict[str, str]) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A map of the headroom for each dataset and evaluation; below, the shares of the cells that have one.
 
-    These are a heat map for each evaluation, or of more than :data:`_MOST_CELLS` cells a map like the first for each framework.
+    These are a heat map for each evaluation, or of more than :data:`_MOST_CELLS` cells a map like the first for each method.
     """
     cells, shares = _titled(tables["cells"], study), _titled(tables["table"].dropna(subset="share"), study)
     cells["points"] = 100 * cells["headroom_mean"]
-    frameworks, found = sort_frameworks(shares["framework"]), shares.groupby("evaluation", sort=False)
+    methods, found = sort_methods(shares["method"]), shares.groupby("evaluation", sort=False)
     many = found["place"].nunique().max() > _MOST_CELLS
     heights = [0.3 + (0.75 + _LINE * cells["variant"].nunique()) * -(-cells["entry"].nunique() // _ENTRIES_A_ROW)]
     if many:
-        heights *= 1 + len(frameworks)
-    elif frameworks:
-        heights.append(0.3 + len(found) * (0.35 + _LINE * len(frameworks) + 0.055 * shares["place"].str.len().max()))
+        heights *= 1 + len(methods)
+    elif methods:
+        heights.append(0.3 + len(found) * (0.35 + _LINE * len(methods) + 0.055 * shares["place"].str.len().max()))
     with drawing.style():
         drawn = drawing.blank((_WIDTH, 0.4 + sum(heights)))
         first, *others = drawn.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
@@ -247,12 +247,12 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         first.suptitle("Headroom: accuracy of halo − FedAvg, percentage points (grey: not run)", fontsize=9)
         _maps(first, cells, cells, "points", "Blues", (0.0, highest), "z.1f")
         if many:
-            for part, framework in zip(others, frameworks, strict=True):
+            for part, method in zip(others, methods, strict=True):
                 grey = f"grey: not run, or headroom below {LEAST_HEADROOM:g}"
-                part.suptitle(f"Share of the headroom recovered by {framework_title(framework)} ({grey})", fontsize=9)
-                _maps(part, cells, shares[shares["framework"] == framework], "share", *_SHARES)
-        elif frameworks:
-            _shares(others[0], frameworks, [of for _, of in found])
+                part.suptitle(f"Share of the headroom recovered by {method_title(method)} ({grey})", fontsize=9)
+                _maps(part, cells, shares[shares["method"] == method], "share", *_SHARES)
+        elif methods:
+            _shares(others[0], methods, [of for _, of in found])
         drawing.head(drawn, study.title)
     return drawn
 
@@ -276,16 +276,16 @@ def _maps(
         ax.set_xlabel("M")
 
 
-def _shares(part: SubFigure, frameworks: list[str], tables: list[pd.DataFrame]) -> None:
-    """A panel for each evaluation: a row a framework, a column a cell; cells are equally wide in all."""
-    part.suptitle("Share of the headroom that each framework recovers (grey: not run)", fontsize=9)
+def _shares(part: SubFigure, methods: list[str], tables: list[pd.DataFrame]) -> None:
+    """A panel for each evaluation: a row a method, a column a cell; cells are equally wide in all."""
+    part.suptitle("Share of the headroom that each method recovers (grey: not run)", fontsize=9)
     for ax, table in zip(part.subplots(len(tables), 1, squeeze=False)[:, 0], tables, strict=True):
         places = list(dict.fromkeys(table["place"]))
-        drawing.heat_map(ax, _grid(table, "share", ("framework", frameworks), ("place", places)), *_SHARES)
+        drawing.heat_map(ax, _grid(table, "share", ("method", methods), ("place", places)), *_SHARES)
         ax.set_xlim(0, max(of["place"].nunique() for of in tables))
         ax.set_title(EVALUATIONS[table["evaluation"].iloc[0]], fontsize=8, loc="left")
         ax.set_xticks(np.arange(len(places)) + 0.5, places, rotation=90, fontsize=6)
-        ax.set_yticks(np.arange(len(frameworks)) + 0.5, [framework_title(name) for name in frameworks])
+        ax.set_yticks(np.arange(len(methods)) + 0.5, [method_title(name) for name in methods])
 
 
 def _grid(table: pd.DataFrame, of: str, rows: tuple[str, list], columns: tuple[str, list]) -> np.ndarray:

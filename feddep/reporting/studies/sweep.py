@@ -11,14 +11,14 @@ from feddep.config import variants
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.labels import framework_title, telling
+from feddep.reporting.labels import distinguishing, method_title
 from feddep.reporting.main_table import OURS, Cell
 from feddep.reporting.study_data import KEYS, Study, line_name, ordered, panel_title, places, summarise
 from feddep.reporting.undertrained import mark
 
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes.
-**Bold**: of the values in a column that a framework can have, the one that is best on validation nodes, which is what a user
+**Bold**: of the values in a column that a method can have, the one that is best on validation nodes, which is what a user
 would choose; it need not be the best on test nodes. *own*, where it was measured: the same test nodes, each classified by its
 owner on its own, possibly mended subgraph. *FedDEP paper*, *FedSage paper*, where it has the same sweep: FedDEP's Table 3,
 FedSage's Tables 2 to 4 of Appendix D, as printed.
@@ -26,16 +26,16 @@ FedSage's Tables 2 to 4 of Appendix D, as printed.
 
 
 SHARED = "fedsage_plus_shared"
-"""The framework that only FedSage's Table 2 of Appendix D has, beside FedSage+ and FedAvg."""
+"""The method that only FedSage's Table 2 of Appendix D has, beside FedSage+ and FedAvg."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """The summary over seeds, with
 
-    chosen: whether this is the value (of the options of setting and framework) with the best mean validation accuracy; the
+    chosen: whether this is the value (of the options of setting and method) with the best mean validation accuracy; the
     first of equals, and false where there is nothing to choose between;
     paper_PAPER_mean, paper_PAPER_std: what that paper prints, if it has a table over the study's only option, or, where
-    nothing but the framework differs, if the study has FedSage's shared NeighGen; NaN where that table has no such number.
+    nothing but the method differs, if the study has FedSage's shared NeighGen; NaN where that table has no such number.
     """
     summary = summarise(study)
     given = [*KEYS, *study.columns("dataset")]  # what a user cannot choose
@@ -52,13 +52,13 @@ def _beside_papers(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
         case [(option, part)]:
             numbers = published.sweep(option, part)
             values = [md.value(line[option]) for line in records(summary)]
-        case [] if SHARED in set(summary["framework"]):
+        case [] if SHARED in set(summary["method"]):
             numbers = published.accuracy("appendix_table2").assign(value=None)
             values = [""] * len(summary)
         case _:
             return summary
-    numbers = numbers.assign(row=numbers["framework"], value=[md.value(line["value"]) for line in records(numbers)])
-    beside = summary.assign(row=summary["framework"].map(variants.base), value=values)
+    numbers = numbers.assign(row=numbers["method"], value=[md.value(line["value"]) for line in records(numbers)])
+    beside = summary.assign(row=summary["method"].map(variants.base), value=values)
     keys = ["dataset", "clients", "row", "value"]
     for paper, theirs in numbers.groupby("paper"):
         theirs = published.renamed(theirs[[*keys, "mean", "std"]], str(paper))
@@ -72,7 +72,7 @@ def _papers(table: pd.DataFrame) -> list[str]:
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """A block a setting and dataset; a line a framework and value, a column a number of clients."""
+    """A block a setting and dataset; a line a method and value, a column a number of clients."""
     return md.sections(tables["table"], lambda block: _block(study, block))
 
 
@@ -81,11 +81,11 @@ def _block(study: Study, block: pd.DataFrame) -> str:
     columns = sorted({line["clients"] for line in records(block)}, key=lambda clients: clients or 0)
     header = ["", *options, *([""] if papers else []), *("whole graph" if m is None else f"M={m}" for m in columns)]
     lines = []
-    short = telling(block["framework"])
-    for _, points in block.groupby(["framework", *options], sort=False, dropna=False):
+    short = distinguishing(block["method"])
+    for _, points in block.groupby(["method", *options], sort=False, dropna=False):
         cells = {line["clients"]: line for line in records(points)}
         first = next(iter(cells.values()))
-        name = [framework_title(short[first["framework"]]), *md.values(first, options)]
+        name = [method_title(short[first["method"]]), *md.values(first, options)]
         lines.append([*name, *([OURS] if papers else []), *(_ours(cells.get(m)) for m in columns)])
         for paper in _papers(points):
             lines.append([*([""] * len(name)), published.PAPERS[paper], *(_theirs(cells.get(m), paper) for m in columns)])
@@ -93,12 +93,12 @@ def _block(study: Study, block: pd.DataFrame) -> str:
 
 
 def _what_variants_share(short: dict[str, str]) -> str:
-    """A line a framework whose variants all have changes that the table leaves out."""
+    """A line a method whose variants all have changes that the table leaves out."""
     shared = {}
     for spelled, told in short.items():
         (name, changes), (_, different) = variants.read(spelled), variants.read(told)
         shared[name] = ", ".join(f"`{key}={md.value(value)}`" for key, value in changes.items() if key not in different)
-    return "".join(f"\n{framework_title(name)}: {changes}.\n" for name, changes in shared.items() if changes)
+    return "".join(f"\n{method_title(name)}: {changes}.\n" for name, changes in shared.items() if changes)
 
 
 def _ours(line: dict[str, Any] | None) -> str:
@@ -118,15 +118,15 @@ def _theirs(line: dict[str, Any] | None, paper: str) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a setting and dataset: accuracy over the option with the most values, with standard deviations.
 
-    Colours tell numbers of clients apart, where there are several, shapes frameworks and the other options.  A framework
+    Colours tell numbers of clients apart, where there are several, shapes methods and the other options.  A method
     without the option is a horizontal line.  Where no option is varied, accuracy is drawn over the number of clients.
     """
     table = tables["table"]
     across = max(study.options, key=lambda column: len(study.values(column)), default="clients")
     values = study.values(across) if study.options else ordered(line["clients"] for line in records(table))
     others = [option for option in study.options if option != across]
-    short = telling(table["framework"])
-    lines = [{**line, "name": line_name({**line, "framework": short[line["framework"]]}, others)} for line in records(table)]
+    short = distinguishing(table["method"])
+    lines = [{**line, "name": line_name({**line, "method": short[line["method"]]}, others)} for line in records(table)]
     looks = _looks(lines, across)
     panels, numbers = places(table), ordered(line["clients"] for line in lines)
     same = f", M = {numbers[0]}" if len(numbers) == 1 and across != "clients" else ""
@@ -150,7 +150,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
 
 Curve = tuple[str, int | None]
-"""A curve of a panel: the framework with the options that are not on the axis, and the number of clients unless that is."""
+"""A curve of a panel: the method with the options that are not on the axis, and the number of clients unless that is."""
 
 
 def _curve(line: dict[str, Any], across: str) -> Curve:

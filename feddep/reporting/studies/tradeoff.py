@@ -14,12 +14,12 @@ from feddep.privacy.formatting import format_number
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.labels import dataset_title, framework_title, sort_datasets
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets
 from feddep.reporting.main_table import OURS
 from feddep.reporting.runs import FinishedRun, unspecified
 from feddep.reporting.study_data import Study, line_name, ordered, summarise_with, without
 from feddep.reporting.undertrained import mark
-from feddep.reporting.vesper_budgets import FRAMEWORKS, budget
+from feddep.reporting.vesper_budgets import METHODS, budget
 from feddep.utils.errors import ConfigError
 
 SHOWS = """\
@@ -29,16 +29,16 @@ budget ε of an edge, or where no budget is given over the noise scale θ.
 - **Bold**: of the models with noise in a column, the one that is best on validation nodes; it need not be the best on test nodes.
 - †: above the MLP, which sees no edge, by more than the MLP's standard deviation. Models with noise that are not are of no use:
   leaving the graph out costs no privacy.
-- Where a framework without noise has several lines, the † and the figure's horizontal lines are of the one that is best on
+- Where a method without noise has several lines, the † and the figure's horizontal lines are of the one that is best on
   validation nodes.
 - θ: the standard deviation of the noise on each number of a row of norm 1. A budget's θ is the least that keeps it by the account
-  that the framework's option `accountant` names.
+  that the method's option `accountant` names.
 - *ε proven*: what the account `corrected` of docs/vesper.md proves for that θ and the same δ; ∞ where no finite ε is proven, as
   with weights that are trained through edges, neighbours that are sampled anew in every step, or degrees without noise.
 - *ε by the paper's account*: by `library`, whose claim does not hold (docs/vesper.md); none for rows that are released once.
 """
 NOT_PRIVATE = ("vertical_mlp", "vertical_gin", "vertical_gcn")
-"""The frameworks without noise, the MLP first."""
+"""The methods without noise, the MLP first."""
 _NOISE = ("epsilon", "theta")  # options that stand on the axis
 _NO_NOISE = {"epsilon": math.inf, "theta": 0.0}
 _SIGNS = {"epsilon": "ε", "theta": "θ"}
@@ -48,17 +48,17 @@ _COLUMNS = [*_SAID, "theta", "delta", "guarantee", "paper_epsilon", "bytes", "ch
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """A row a dataset as it is spelled, framework and choice of options.
+    """A row a dataset as it is spelled, method and choice of options.
 
     Returns:
-        setting, dataset, framework, the study's other options; epsilon, the budget (NaN without one); seeds, mean, std,
+        setting, dataset, method, the study's other options; epsilon, the budget (NaN without one); seeds, mean, std,
         last_mean, validation_mean, undertrained and bytes as :func:`feddep.reporting.study_data.summarise` gives them; theta,
         delta, guarantee and paper_epsilon as in :class:`feddep.reporting.vesper_budgets.Budget`; chosen: whether it is the best
         on validation of what has noise, on the same dataset and with the same budget or θ, where there are several; above_mlp:
         whether it has noise, and its mean is above the MLP's by more than the standard deviation of that.
 
     Raises:
-        ConfigError: if a framework is none of VESPER's paper, if some runs have noise for a budget and others of a given scale,
+        ConfigError: if a method is none of VESPER's paper, if some runs have noise for a budget and others of a given scale,
             or if δ is to be computed from the edges of a synthetic graph.
         DataError: if a result does not say what it was made with.
         PrivacyError: if no noise keeps a budget.
@@ -69,7 +69,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     noise = pd.DataFrame([_noise(one) for one in study.finished])
     table = summarise_with(study, noise.add_prefix(_OF_RUN))
     table = table.drop(columns=list(noise), errors="ignore").rename(columns=lambda column: column.removeprefix(_OF_RUN))
-    table["framework"] = [without(name, _NOISE) for name in table["framework"]]
+    table["method"] = [without(name, _NOISE) for name in table["method"]]
     noised = table[table["theta"] > 0]
     if noised["epsilon"].nunique() and noised["epsilon"].isna().any():
         raise ConfigError(f"studies.{study.name} has runs with epsilon and runs with theta; a trade-off is over one of them")
@@ -84,11 +84,11 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     ranks = pd.DataFrame(
         {
             "dataset": table["dataset"].map(sort_datasets(table["dataset"]).index),
-            "framework": table["framework"].map(lambda name: FRAMEWORKS.index(variants.base(name))),
+            "method": table["method"].map(lambda name: METHODS.index(variants.base(name))),
         }
     )
-    table = table.loc[ranks.sort_values(["dataset", "framework"], kind="stable").index].reset_index(drop=True)
-    return {"table": table[list(dict.fromkeys(["setting", "dataset", "framework", *_options(study), "epsilon", *_COLUMNS]))]}
+    table = table.loc[ranks.sort_values(["dataset", "method"], kind="stable").index].reset_index(drop=True)
+    return {"table": table[list(dict.fromkeys(["setting", "dataset", "method", *_options(study), "epsilon", *_COLUMNS]))]}
 
 
 def _noise(one: FinishedRun) -> dict[str, float]:
@@ -101,16 +101,16 @@ def _noise(one: FinishedRun) -> dict[str, float]:
 
 def _options(study: Study) -> list[str]:
     """What may tell lines apart: neither budget nor noise, nor a dataset's options, whose variants are panels of their own."""
-    return [column for column in study.columns("setting", "framework") if column not in _NOISE]
+    return [column for column in study.columns("setting", "method") if column not in _NOISE]
 
 
 def _axis(table: pd.DataFrame) -> str:
     return "epsilon" if table["epsilon"].notna().any() else "theta"
 
 
-def _best(block: pd.DataFrame, framework: str) -> dict[str, Any] | None:
-    """Of the rows of a framework the one that is best on validation."""
-    rows = [line for line in records(block) if variants.base(line["framework"]) == framework]
+def _best(block: pd.DataFrame, method: str) -> dict[str, Any] | None:
+    """Of the rows of a method the one that is best on validation."""
+    rows = [line for line in records(block) if variants.base(line["method"]) == method]
     return max(rows, key=lambda line: line["validation_mean"], default=None)
 
 
@@ -119,8 +119,8 @@ Lines = dict[str, dict[float, dict[str, Any]]]
 
 
 def _models(block: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
-    """The rows of each framework, whatever its options."""
-    return ((str(name), rows) for name, rows in block.groupby(block["framework"].map(variants.base), sort=False))
+    """The rows of each method, whatever its options."""
+    return ((str(name), rows) for name, rows in block.groupby(block["method"].map(variants.base), sort=False))
 
 
 def _varies(rows: pd.DataFrame, column: str) -> bool:
@@ -128,18 +128,18 @@ def _varies(rows: pd.DataFrame, column: str) -> bool:
 
 
 def _lines(study: Study, block: pd.DataFrame, axis: str, brief: bool = False) -> Lines:
-    """The lines of a dataset: frameworks with those of their options that have several values there; or ``brief``, with one of
+    """The lines of a dataset: methods with those of their options that have several values there; or ``brief``, with one of
     them if it tells the lines apart.
     """
     lines: Lines = {}
-    for framework, rows in _models(block):
+    for method, rows in _models(block):
         several = [column for column in ("setting", *_options(study)) if _varies(rows, column)]
         different = len(rows[several].drop_duplicates())
-        if brief and (telling := [column for column in several if rows[column].nunique(dropna=False) == different]):
-            several = sorted(telling, key=lambda column: study.options.get(column) != "framework")[:1]
+        if brief and (distinguishing := [column for column in several if rows[column].nunique(dropna=False) == different]):
+            several = sorted(distinguishing, key=lambda column: study.options.get(column) != "method")[:1]
         for line in records(rows):
             place = float(line[axis]) if line["theta"] else _NO_NOISE[axis]
-            lines.setdefault(line_name({**line, "framework": framework}, several), {})[place] = line
+            lines.setdefault(line_name({**line, "method": method}, several), {})[place] = line
     return lines
 
 
@@ -175,13 +175,13 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 def _in_common(study: Study, block: pd.DataFrame) -> str:
     """δ, and the options that the study sets and that are the same in all lines of a model."""
     set_by: dict[str, list[str]] = {}
-    for framework, rows in _models(block):
+    for method, rows in _models(block):
         (line, *_), same = records(rows), [column for column in _options(study) if not _varies(rows, column)]
-        changes = variants.read(line["setting"])[1] | variants.read(line["framework"])[1]
+        changes = variants.read(line["setting"])[1] | variants.read(line["method"])[1]
         changes |= {column: line[column] for column in same if line[column] is not None and column != "delta"}
         for key in changes:
-            set_by.setdefault(variants.spell("", {key: changes[key]})[1:], []).append(framework_title(framework))
-    everywhere = [framework_title(framework) for framework, _ in _models(block)]
+            set_by.setdefault(variants.format_name("", {key: changes[key]})[1:], []).append(method_title(method))
+    everywhere = [method_title(method) for method, _ in _models(block)]
     options: dict[str, list[str]] = {}
     for option, models in set_by.items():
         if not option.startswith("delta="):
@@ -192,23 +192,23 @@ def _in_common(study: Study, block: pd.DataFrame) -> str:
 
 
 def _accuracy(lines: Lines, axis: str, theirs: pd.DataFrame) -> str:
-    """Accuracies, and below those of a framework what the paper prints for it on the same graph."""
+    """Accuracies, and below those of a method what the paper prints for it on the same graph."""
     places, source = _places(lines), [""] if len(theirs) else []
     rows = []
     names = list(lines)
     for name, after in zip(names, [*names[1:], None], strict=True):
         rows.append([name, *([OURS] if source else []), *(_cell(lines[name].get(place)) for place in places)])
-        framework = _framework(lines[name])
-        if after is None or _framework(lines[after]) != framework:
-            for decoder, printed in theirs[theirs["framework"] == framework].groupby("decoder", sort=False, dropna=False):
+        method = _method(lines[name])
+        if after is None or _method(lines[after]) != method:
+            for decoder, printed in theirs[theirs["method"] == method].groupby("decoder", sort=False, dropna=False):
                 numbers = {line["epsilon"]: md.plus_minus(line["mean"], line["std"]) for line in records(printed)}
-                form = line_name({"framework": framework, "decoder": decoder}, [] if pd.isna(decoder) else ["decoder"])
+                form = line_name({"method": method, "decoder": decoder}, [] if pd.isna(decoder) else ["decoder"])
                 rows.append([form, published.VESPER, *(numbers.get(place, "") for place in places)])
     return md.table(["", *source, *(_label(place, axis, f"{_SIGNS[axis]} = ") for place in places)], rows)
 
 
-def _framework(points: dict[float, dict[str, Any]]) -> str:
-    return variants.base(next(iter(points.values()))["framework"])
+def _method(points: dict[float, dict[str, Any]]) -> str:
+    return variants.base(next(iter(points.values()))["method"])
 
 
 def _cell(line: dict[str, Any] | None) -> str:
@@ -235,21 +235,21 @@ def _guarantees(lines: Lines, axis: str) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a dataset: accuracy over the budget or θ, a line a model with noise, with standard deviations.
 
-    The values stand at equal distances.  Frameworks without noise are horizontal lines, of the options that are best on
+    The values stand at equal distances.  Methods without noise are horizontal lines, of the options that are best on
     validation.
     """
     table = tables["table"]
     axis = _axis(table)
     blocks = {str(dataset): block for dataset, block in table.groupby("dataset", sort=False)}
     panels = {dataset: _noised(_lines(study, block, axis, brief=True)) for dataset, block in blocks.items()}
-    # By framework, whichever panel has a line first.
-    frameworks = {name: _framework(points) for lines in panels.values() for name, points in lines.items()}
-    looks = _looks({name: frameworks[name] for name in sorted(frameworks, key=lambda name: FRAMEWORKS.index(frameworks[name]))})
+    # By method, whichever panel has a line first.
+    methods = {name: _method(points) for lines in panels.values() for name, points in lines.items()}
+    looks = _looks({name: methods[name] for name in sorted(methods, key=lambda name: METHODS.index(methods[name]))})
     with drawing.style():
         drawn, axes = drawing.tiles(len(panels), 3, lambda rows, columns: (0.6 + 3.2 * max(columns, 2), 1.5 + 2.5 * rows))
         for ax, (dataset, lines) in zip(axes.flat, panels.items(), strict=False):
-            for framework, look in _HORIZONTAL.items():
-                if line := _best(blocks[dataset], framework):
+            for method, look in _HORIZONTAL.items():
+                if line := _best(blocks[dataset], method):
                     ax.axhline(line["mean"], **look)
             places = _places(lines)
             for k, (name, points) in enumerate(lines.items()):
@@ -260,8 +260,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             ax.set_xlabel({"epsilon": "privacy budget ε", "theta": "noise scale θ"}[axis])
         for ax in axes[:, 0]:
             ax.set_ylabel("test accuracy")
-        present = set(table["framework"].map(variants.base))
-        flat = [drawing.sample(framework_title(name), **look) for name, look in _HORIZONTAL.items() if name in present]
+        present = set(table["method"].map(variants.base))
+        flat = [drawing.sample(method_title(name), **look) for name, look in _HORIZONTAL.items() if name in present]
         drawing.head(drawn, study.title, [*flat, *(drawing.sample(name, **look) for name, look in looks.items())], columns=4)
     return drawn
 
@@ -280,16 +280,16 @@ _HORIZONTAL: dict[str, dict[str, Any]] = dict(
 
 
 def _noised(lines: Lines) -> Lines:
-    """The lines of frameworks that can have noise."""
-    return {name: points for name, points in lines.items() if _framework(points) not in NOT_PRIVATE}
+    """The lines of methods that can have noise."""
+    return {name: points for name, points in lines.items() if _method(points) not in NOT_PRIVATE}
 
 
-def _looks(frameworks: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """A colour and marker for each line, and a dash for each line of a framework."""
+def _looks(methods: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """A colour and marker for each line, and a dash for each line of a method."""
     looks, seen = {}, list[str]()
-    for k, (name, framework) in enumerate(frameworks.items()):
-        dash = drawing.DASHES[seen.count(framework) % len(drawing.DASHES)]
-        seen.append(framework)
+    for k, (name, method) in enumerate(methods.items()):
+        dash = drawing.DASHES[seen.count(method) % len(drawing.DASHES)]
+        seen.append(method)
         looks[name] = {"color": drawing.colour(k), "marker": drawing.MARKERS[k % len(drawing.MARKERS)], "linestyle": dash}
     return looks
 

@@ -14,9 +14,9 @@ from feddep.methods import registry
 from feddep.methods.basic import fedavg
 from feddep.methods.feddep import mending, without_prototypes
 from feddep.methods.feddep.generation import Generator, nearest, nearest_in
-from feddep.methods.framework import StepResult
+from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
-from framework_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
 
 SMALL = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 3, "hidden_from": "all"}
 
@@ -29,27 +29,27 @@ def run(name: str, clients: int = CLIENTS, **changes: Any) -> Any:
     return run_on(task_of("feddep", clients=clients), name, **{**SMALL, **changes})
 
 
-def entries(ledger: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
-    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in ledger if row["kind"] == kind}
+def entries(communication: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
+    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in communication if row["kind"] == kind}
 
 
 @pytest.mark.parametrize("clients", [1, 2, 4])
 def test_prototypes_are_shared_once_with_exactly_their_bytes(clients):
-    ledger = run("feddep", clients=clients).ledger
+    communication = run("feddep", clients=clients).communication
     size = 4 * 6 * 4  # C · d_z numbers of 4 bytes
     expected = {(i, "up"): (1, size) for i in range(clients)}
     if clients > 1:
         expected |= {(i, "down"): (clients - 1, (clients - 1) * size) for i in range(clients)}
-    assert entries(ledger, "prototypes") == expected
-    assert {row["kind"] for row in ledger} == {"prototypes", "model", "training", "validation"}
+    assert entries(communication, "prototypes") == expected
+    assert {row["kind"] for row in communication} == {"prototypes", "model", "training", "validation"}
 
 
 def test_the_classifier_costs_what_fedavg_costs():
     outcome = run("feddep")
     size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
     for client in range(CLIENTS):
-        assert entries(outcome.ledger, "model")[client, "up"] == (ROUNDS, ROUNDS * size)
-        assert entries(outcome.ledger, "model")[client, "down"] == (ROUNDS + 1, (ROUNDS + 1) * size)
+        assert entries(outcome.communication, "model")[client, "up"] == (ROUNDS, ROUNDS * size)
+        assert entries(outcome.communication, "model")[client, "down"] == (ROUNDS + 1, (ROUNDS + 1) * size)
 
 
 def watch_training(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -96,11 +96,11 @@ def test_a_client_s_prototypes_are_means_of_its_own_nodes_and_all_have_them():
 def test_each_step_counts_what_it_sends():
     task, parameters = task_of("feddep"), small("feddep")
     made = steps_of("feddep", task, parameters)
-    kinds = {stage: {row["kind"] for row in step.ledger} for stage, step in made.items()}
+    kinds = {stage: {row["kind"] for row in step.communication} for stage, step in made.items()}
     assert kinds == {"pretrain": set(), "prototypes": {"prototypes"}, "generator": set()}
     parameters = small("feddep", encoder="common")
     common = steps_of("feddep", task, parameters)
-    assert {row["kind"] for row in common["pretrain"].ledger} == {"encoder", "training", "validation"}
+    assert {row["kind"] for row in common["pretrain"].communication} == {"encoder", "training", "validation"}
     assert not torch.equal(*(made_in["pretrain"].tensors["client0.embeddings"] for made_in in (made, common)))
 
 
@@ -110,7 +110,7 @@ def test_steps_made_before_are_taken_as_they_are():
     resumed = dataclasses.replace(task_of("feddep"), step_results=made)
     first, again = registry.find("feddep").run(task_of("feddep"), parameters), registry.find("feddep").run(resumed, parameters)
     assert first.histories[0].loss == again.histories[0].loss
-    assert first.ledger == again.ledger
+    assert first.communication == again.communication
     changed = {**made["generator"].tensors, "client0.mended": torch.ones_like(made["generator"].tensors["client0.mended"])}
     other = dataclasses.replace(task_of("feddep"), step_results={**made, "generator": StepResult(changed)})
     assert registry.find("feddep").run(other, parameters).histories[0].loss != first.histories[0].loss
@@ -132,7 +132,7 @@ def test_unmended_in_the_authors_layout_is_fedavg():
     theirs = fedavg.run(task)
     assert ours.histories[0].loss == theirs.histories[0].loss
     assert ours.histories[0].test == theirs.histories[0].test
-    assert entries(ours.ledger, "prototypes") == {}
+    assert entries(ours.communication, "prototypes") == {}
 
 
 def test_shallow_is_feddep_of_depth_zero():
@@ -146,13 +146,15 @@ def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
     events = watch_training(monkeypatch)
     task = task_of("feddep")
     parameters = small("feddep_wo_proto")
-    ledger = registry.find("feddep_wo_proto").run(task, parameters).ledger
-    assert entries(ledger, "prototypes") == {}
+    communication = registry.find("feddep_wo_proto").run(task, parameters).communication
+    assert entries(communication, "prototypes") == {}
     steps = parameters.generator_epochs
     for i, client in enumerate(task.subgraphs()):
         remaining = len(impair_client(task, parameters, i, client).kept)
         size = remaining * 5 * 6 * 4  # slots · d_z numbers of 4 bytes
-        generated, gradients = (entries(ledger, kind(i)) for kind in (without_prototypes.generated, without_prototypes.gradients))
+        generated, gradients = (
+            entries(communication, kind(i)) for kind in (without_prototypes.generated, without_prototypes.gradients)
+        )
         others = [j for j in range(CLIENTS) if j != i]
         assert generated == {(i, "up"): (steps, steps * size), **{(j, "down"): (steps, steps * size) for j in others}}
         assert gradients == {
@@ -200,7 +202,7 @@ def test_beginning_alive_is_a_bias():
 
 
 def test_joint_training_sends_what_feddep_sends():
-    assert run("feddep_joint").ledger == run("feddep").ledger
+    assert run("feddep_joint").communication == run("feddep").communication
 
 
 def test_joint_training_without_neighbours_is_fedavg():
@@ -252,9 +254,9 @@ def test_counts_stay_at_home():
     crossed = []
 
     class Recording(Boundary):
-        def cross(self, client: int, direction: Any, kind: str, payload: Any) -> Any:
+        def send(self, client: int, direction: Any, kind: str, payload: Any) -> Any:
             crossed.extend(payload.values())
-            return super().cross(client, direction, kind, payload)
+            return super().send(client, direction, kind, payload)
 
     kinds = {
         name: {part: (2, 5, 6)}

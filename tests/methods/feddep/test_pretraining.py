@@ -9,17 +9,17 @@ from feddep.methods.feddep import PretrainingParameters, pretraining
 from feddep.methods.feddep.pretraining import without_edges
 from feddep.nn.embedding import EmbeddingGNN
 from feddep.nn.sparse import graph_matrices
+from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
-from feddep.training.setting import Setting
 from feddep.training.task import Task
 from graphs import random_graph
 
-SETTING = Setting(batch_size=16, fanout=3, rounds=5, hidden_channels=8, dropout=0.0)
+SETTING = TrainingConfig(batch_size=16, fanout=3, rounds=5, hidden_channels=8, dropout=0.0)
 HOW = PretrainingParameters(depth=2, embedding=6, pretraining_epochs=3)
 
 
 def pretrain(
-    graph: Graph, train: np.ndarray, how: PretrainingParameters, setting: Setting, seed: int, number: int
+    graph: Graph, train: np.ndarray, how: PretrainingParameters, setting: TrainingConfig, seed: int, number: int
 ) -> torch.Tensor:
     """Embeddings of a client with these training nodes."""
     split = Split(train, train[:0], train[:0])

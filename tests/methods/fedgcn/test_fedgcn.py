@@ -14,7 +14,7 @@ from feddep.methods.fedgcn import FedGCNParameters, fedgcn
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import GCN
 from feddep.training.evaluator import Evaluator
-from framework_tasks import run_on, task_of
+from method_tasks import run_on, task_of
 
 
 @given(tasks())
@@ -31,12 +31,12 @@ def test_the_exchange_gives_the_rows_of_the_global_graph(task):
 def test_with_two_hops_owners_classify_as_on_the_global_graph():
     result = run_on(task_of("fedgcn"), "fedgcn")
     history = result.histories[0]
-    assert [right / nodes for right, nodes in history.own_test] == pytest.approx(history.test)
+    assert [right / nodes for right, nodes in history.local_test] == pytest.approx(history.test)
 
 
 def test_with_one_hop_they_do_not():
     history = run_on(task_of("fedgcn"), "fedgcn", hops=1).histories[0]
-    assert [right / nodes for right, nodes in history.own_test] != pytest.approx(history.test)
+    assert [right / nodes for right, nodes in history.local_test] != pytest.approx(history.test)
 
 
 def test_it_is_a_gcn_on_the_global_graph():
@@ -51,7 +51,7 @@ def test_it_is_a_gcn_on_the_global_graph():
 
 def test_what_crosses_is_counted():
     task = task_of("fedgcn")
-    rows = [row for row in run_on(task, "fedgcn").ledger if row["kind"].startswith("sums")]
+    rows = [row for row in run_on(task, "fedgcn").communication if row["kind"].startswith("sums")]
     edges, width = cross_edges(task), task.graph.num_features
     sent = sum(len(own.outside) + len(own.endpoints) for own in edges)
     assert sum(row["bytes"] for row in rows) == 2 * 4 * width * sent

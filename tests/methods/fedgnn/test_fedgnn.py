@@ -11,7 +11,7 @@ from feddep.methods.shared.expansion import ExpandedSubgraph
 from feddep.methods.shared.noisy_client import NoisyClient
 from feddep.methods.shared.routing import downward, upward
 from feddep.privacy.dpsgd import PrivateLearner
-from framework_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
+from method_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
 
 FREE = {"noised": "update", "sigma": 0.0, "clip": 1e6}
 
@@ -23,12 +23,14 @@ def run(clients=CLIENTS, **parameters):
 def test_of_one_client_without_noise_it_is_fedavg():
     ours, plain = run(1, **FREE), train("fedavg", clients=1)
     np.testing.assert_allclose(ours.histories[0].loss, plain.histories[0].loss, rtol=1e-4)
-    assert {row["kind"] for row in ours.ledger} == {row["kind"] for row in plain.ledger}
+    assert {row["kind"] for row in ours.communication} == {row["kind"] for row in plain.communication}
 
 
 def test_it_counts_names_once_and_embeddings_for_each_convolution_in_every_round():
     task = task_of("fedgnn")
-    ledger = {(row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in run(**FREE).ledger}
+    communication = {
+        (row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in run(**FREE).communication
+    }
     width, times = task.setting.hidden_channels * 4, ROUNDS + 1
     expected = {}
     for i, edges in enumerate(cross_edges(task)):
@@ -37,13 +39,15 @@ def test_it_counts_names_once_and_embeddings_for_each_convolution_in_every_round
         for level in range(2):
             expected[i, "up", upward(i, level)] = (times, times * own * width)
             expected[i, "down", downward(i, level)] = (times, times * elsewhere * width)
-    assert {key: counted for key, counted in ledger.items() if key[2] not in ("model", "training", "validation")} == expected
+    assert {
+        key: counted for key, counted in communication.items() if key[2] not in ("model", "training", "validation")
+    } == expected
 
 
 @pytest.mark.parametrize(("refresh", "times"), [(1, ROUNDS + 1), (2, 3), (100, 1)])
 def test_embeddings_are_renewed_as_often_as_asked_for(refresh, times):
-    ledger = run(refresh=refresh, **FREE).ledger
-    assert {row["messages"] for row in ledger if row["kind"].startswith("embeddings")} == {times}
+    communication = run(refresh=refresh, **FREE).communication
+    assert {row["messages"] for row in communication if row["kind"].startswith("embeddings")} == {times}
 
 
 def test_the_third_party_matches_names_that_say_nothing_of_the_nodes(monkeypatch):

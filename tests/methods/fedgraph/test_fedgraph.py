@@ -9,7 +9,7 @@ from feddep.methods.fedgraph.ddpg import Ddpg
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.routing import downward, upward
 from feddep.training.learner import Learner
-from framework_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
+from method_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
 
 
 def run(clients=CLIENTS, **parameters):
@@ -28,15 +28,17 @@ def test_of_one_client_with_the_largest_fanouts_it_is_fedavg(monkeypatch):
 def test_practice_is_counted_like_the_training_that_counts(episodes):
     task = task_of("fedgraph")
     outcome = run(episodes=episodes)
-    ledger = {(row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in outcome.ledger}
+    communication = {
+        (row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in outcome.communication
+    }
     trainings, width = episodes + 1, task.setting.hidden_channels * 4
     for i, edges in enumerate(cross_edges(task)):
         times = trainings * (ROUNDS + 1)
-        assert ledger[i, "up", upward(i, 1)] == (times, times * len(edges.endpoints) * width)
-        assert ledger[i, "down", downward(i, 1)] == (times, times * len(edges.outside) * width)
-        assert ledger[i, "down", "policy"] == (trainings * ROUNDS, trainings * ROUNDS * 2 * 8)
-        assert ledger[i, "up", "model"][0] == trainings * ROUNDS
-    assert not any("convolution 0" in kind for _, _, kind in ledger)  # nothing stands in for features
+        assert communication[i, "up", upward(i, 1)] == (times, times * len(edges.endpoints) * width)
+        assert communication[i, "down", downward(i, 1)] == (times, times * len(edges.outside) * width)
+        assert communication[i, "down", "policy"] == (trainings * ROUNDS, trainings * ROUNDS * 2 * 8)
+        assert communication[i, "up", "model"][0] == trainings * ROUNDS
+    assert not any("convolution 0" in kind for _, _, kind in communication)  # nothing stands in for features
     assert len(outcome.histories) == 1
     assert len(outcome.histories[0].loss) == ROUNDS
 

@@ -9,7 +9,7 @@ import torch
 from feddep.federation.boundary import Boundary
 from feddep.methods.fedgsl import fedgsl
 from feddep.utils.errors import ConfigError
-from framework_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
+from method_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
 
 
 def run(clients=CLIENTS, **parameters):
@@ -26,9 +26,9 @@ def test_without_learned_edges_it_is_fedavg(clients, share):
 @pytest.mark.parametrize(("refresh", "times"), [(1, ROUNDS + 1), (3, 2), (10, 1)])
 def test_every_embedding_goes_up_once_and_down_to_all_others(refresh, times):
     task = task_of("fedgsl")
-    ledger = {
+    communication = {
         (row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"])
-        for row in run(refresh=refresh).ledger
+        for row in run(refresh=refresh).communication
         if row["kind"].startswith("embeddings")
     }
     expected = {}
@@ -36,7 +36,7 @@ def test_every_embedding_goes_up_once_and_down_to_all_others(refresh, times):
         size = graph.num_nodes * task.setting.hidden_channels * 4
         for receiver in range(CLIENTS):
             expected[receiver, "up" if receiver == i else "down", fedgsl.embeddings_of(i)] = (times, times * size)
-    assert ledger == expected
+    assert communication == expected
 
 
 def test_embeddings_are_noised_before_they_are_sent(monkeypatch):

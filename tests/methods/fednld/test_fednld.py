@@ -18,7 +18,7 @@ from feddep.methods.fednld.fednld import SoftmaxRegression
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
-from framework_tasks import parameters_of, run_on, steps_of, task_of
+from method_tasks import parameters_of, run_on, steps_of, task_of
 
 
 @given(st.integers(0, 30), st.integers(0, 20), st.integers(1, 5), st.integers(0, 5))
@@ -118,11 +118,11 @@ def test_everybody_who_asks_for_a_node_gets_the_same_answer():
     heard: dict[int, set[tuple[float, ...]]] = {}
 
     class Listening(Boundary):
-        def cross(self, client, direction, kind, payload):
+        def send(self, client, direction, kind, payload):
             if kind.startswith("answers for"):
                 for node, row in zip(edges[client].outside, payload["answers"].tolist(), strict=True):
                     heard.setdefault(int(node), set()).add(tuple(row))
-            return super().cross(client, direction, kind, payload)
+            return super().send(client, direction, kind, payload)
 
     even = [torch.zeros(len(each.nodes), classes) for each in edges]
     neighbours.Answers(task, Listening(neighbours.answer_kinds(edges, classes)), edges, 0.5).ask(even)
@@ -139,10 +139,10 @@ def test_the_regression_starts_as_the_prediction():
 
 def test_what_is_sent_beside_weights_and_reports_are_names_and_answers():
     task = task_of("fednld_answers")
-    kinds = {row["kind"] for row in run_on(task, "fednld_answers").ledger}
+    kinds = {row["kind"] for row in run_on(task, "fednld_answers").communication}
     beside = {kind for kind in kinds if not kind.startswith(("encrypted names", "answers"))}
     assert beside == {"model", "cross-fitted classifier", "training", "validation"}
-    assert {row["kind"] for row in run_on(task, "fednld").ledger} == beside
+    assert {row["kind"] for row in run_on(task, "fednld").communication} == beside
 
 
 def test_without_proxies_and_answers_it_reads_the_prediction_alone():
@@ -177,8 +177,11 @@ def test_each_exchange_answers_what_the_regression_before_it_predicts(monkeypatc
 
 def test_answers_cross_once_an_exchange_and_names_once():
     task = task_of("fednld_answers")
-    once, thrice = (run_on(task, "fednld_answers", exchanges=k).ledger for k in (1, 3))
-    sent = [{(row["client"], row["direction"], row["kind"]): row["bytes"] for row in ledger} for ledger in (once, thrice)]
+    once, thrice = (run_on(task, "fednld_answers", exchanges=k).communication for k in (1, 3))
+    sent = [
+        {(row["client"], row["direction"], row["kind"]): row["bytes"] for row in communication}
+        for communication in (once, thrice)
+    ]
     assert sent[0].keys() == sent[1].keys()
     for place, size in sent[0].items():
         if place[2].startswith("answers"):

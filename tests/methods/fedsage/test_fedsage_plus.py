@@ -15,7 +15,7 @@ from feddep.methods.fedsage.cross_client import Respondent, ask_others, gradient
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, distance
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.neighgen import NeighbourGenerator
-from framework_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
 
 LOCAL, FEDERATED = 2, 3
 SMALL = {"embedding": 6, "generator_width": 8, "generator_batch": 10, "generator_local_epochs": LOCAL}
@@ -34,8 +34,8 @@ def run(name: str = "fedsage_plus", **changes: Any) -> Any:
     return run_on(task_of("fedsage_plus"), name, **{**SMALL, **changes})
 
 
-def entries(ledger: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
-    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in ledger if row["kind"] == kind}
+def entries(communication: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
+    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in communication if row["kind"] == kind}
 
 
 def sizes() -> tuple[int, int]:
@@ -48,19 +48,19 @@ def sizes() -> tuple[int, int]:
 
 @pytest.mark.parametrize("clients", [2, 3])
 def test_the_ledger_is_algorithm_1_s(clients):
-    ledger = generator_of("fedsage_plus", small(), clients).ledger
+    communication = generator_of("fedsage_plus", small(), clients).communication
     request, gradients = sizes()
     for i in range(clients):
         others = [j for j in range(clients) if j != i]
-        assert entries(ledger, request_of(i)) == {
+        assert entries(communication, request_of(i)) == {
             (i, "up"): (FEDERATED, FEDERATED * request),
             **{(j, "down"): (FEDERATED, FEDERATED * request) for j in others},
         }
-        assert entries(ledger, gradients_for(i)) == {
+        assert entries(communication, gradients_for(i)) == {
             (i, "down"): (FEDERATED, FEDERATED * gradients),  # the sum, once
             **{(j, "up"): (FEDERATED, FEDERATED * gradients) for j in others},
         }
-    assert len(ledger) == 2 * clients * clients
+    assert len(communication) == 2 * clients * clients
 
 
 def test_messages_follow_algorithm_1_in_order(monkeypatch):
@@ -87,17 +87,17 @@ def test_messages_follow_algorithm_1_in_order(monkeypatch):
 
 
 def test_nothing_is_sent_without_others():
-    assert generator_of("fedsage_plus", small(), clients=1).ledger == []
-    assert generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)).ledger == []
-    assert generator_of("fedsage_plus", small(generator_federated_epochs=0)).ledger == []
+    assert generator_of("fedsage_plus", small(), clients=1).communication == []
+    assert generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)).communication == []
+    assert generator_of("fedsage_plus", small(generator_federated_epochs=0)).communication == []
 
 
 def test_the_classifier_costs_what_fedavg_costs():
     outcome = run()
     plain = fedavg.run(task_of("fedsage_plus"))
     for kind in ("model", "training", "validation"):
-        assert entries(outcome.ledger, kind) == entries(plain.ledger, kind)
-    assert entries(outcome.ledger, "model")[0, "up"][0] == ROUNDS
+        assert entries(outcome.communication, kind) == entries(plain.communication, kind)
+    assert entries(outcome.communication, "model")[0, "up"][0] == ROUNDS
 
 
 def request_and_respondents(slots: int = 2, nodes: int = 3, scale: str = "paper") -> Any:
@@ -202,7 +202,7 @@ def test_steps_made_before_are_taken_as_they_are(name):
     resumed = dataclasses.replace(task_of("fedsage_plus"), step_results=made)
     first, again = (registry.find(name).run(task, parameters) for task in (task_of("fedsage_plus"), resumed))
     assert first.histories[0].loss == again.histories[0].loss
-    assert first.ledger == again.ledger
+    assert first.communication == again.communication
 
 
 def test_without_generated_neighbours_it_is_fedavg():
@@ -217,11 +217,11 @@ def test_without_generated_neighbours_it_is_fedavg():
 
 
 def test_the_shared_generator_is_averaged_every_round():
-    ledger = generator_of("fedsage_plus_shared", small("fedsage_plus_shared")).ledger
+    communication = generator_of("fedsage_plus_shared", small("fedsage_plus_shared")).communication
     rounds = LOCAL + FEDERATED
-    messages = {key: messages for key, (messages, _) in entries(ledger, "neighgen").items()}
+    messages = {key: messages for key, (messages, _) in entries(communication, "neighgen").items()}
     assert messages == {(i, d): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")}
-    assert {row["kind"] for row in ledger} == {"neighgen", "training"}
+    assert {row["kind"] for row in communication} == {"neighgen", "training"}
 
 
 def test_the_shared_generator_is_the_same_for_all(monkeypatch):
@@ -245,7 +245,7 @@ def test_locsage_plus_reports_every_client():
     outcome = run("locsage_plus", generator_federated_epochs=0)
     assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
     assert len(outcome.histories) == CLIENTS
-    assert outcome.ledger == []
+    assert outcome.communication == []
 
 
 @pytest.mark.parametrize(

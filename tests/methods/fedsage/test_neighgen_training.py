@@ -30,13 +30,13 @@ from feddep.methods.fedsage.neighgen_training import (
     new_neighgen,
     part_of,
 )
-from feddep.methods.framework import StepResult, by_client
+from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.neighgen import Generated
 from feddep.nn.sage import GraphSAGE
+from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
-from feddep.training.setting import Setting
 from feddep.training.task import Task
 from graphs import graphs, random_graph
 
@@ -59,7 +59,7 @@ TASK = Task(
     GRAPH,
     SPLIT,
     None,
-    Setting(learning_rate=0.5, batch_size=16, fanout=3, rounds=2, hidden_channels=16, dropout=0.0),
+    TrainingConfig(learning_rate=0.5, batch_size=16, fanout=3, rounds=2, hidden_channels=16, dropout=0.0),
     0,
 )
 

@@ -11,13 +11,13 @@ from feddep.federation.averaging import federated_averaging
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS
 from feddep.methods.basic import fedavg
-from feddep.methods.framework import ANY_ENCODER
+from feddep.methods.method import ANY_ENCODER
 from feddep.methods.optimisation import ServerOptimizerParameters
 from feddep.methods.optimisation.fedopt import AdaptiveServer
 from feddep.methods.optimisation.fedprox import ProximalClient
 from feddep.methods.optimisation.scaffold import ScaffoldClient, controls, with_control
 from feddep.utils.errors import ConfigError
-from framework_tasks import run_on, task_of
+from method_tasks import run_on, task_of
 
 
 def curve(result):
@@ -58,7 +58,7 @@ def test_the_proximal_term_is_its_formula():
         for weight in other.parameters():
             weight.add_(0.5)
     count = sum(weight.numel() for weight in other.parameters())
-    assert float(client._learner.penalty(other)) == pytest.approx(0.3 * 0.25 * count, rel=1e-4)
+    assert float(client._learner.regularizer(other)) == pytest.approx(0.3 * 0.25 * count, rel=1e-4)
 
 
 @pytest.mark.parametrize("yogi", [False, True])
@@ -118,7 +118,7 @@ def test_scaffold_is_its_algorithm():
 
 
 def test_scaffold_corrects_what_it_says():
-    """The gradient of the loss and the penalty together is g_i − c_i + c."""
+    """The gradient of the loss and the regularizer together is g_i − c_i + c."""
     task = random_task(clients=2)
     boundary = Boundary({"model": schema_of(with_control(task.new_model())), **REPORTS})
     model = with_control(task.new_model())
@@ -128,7 +128,7 @@ def test_scaffold_corrects_what_it_says():
     }
     client.load(state)
     client._own = [torch.full_like(weight, 0.5) for weight in model.parameters()]
-    client._learner.penalty(model).backward()
+    client._learner.regularizer(model).backward()
     assert all(torch.allclose(weight.grad, torch.full_like(weight, 1.5)) for weight in model.parameters())
 
 
@@ -151,7 +151,7 @@ def test_more_epochs_and_other_layers():
 
 @pytest.mark.parametrize("encoder", ANY_ENCODER)
 @pytest.mark.parametrize("name", ["global", "local", "fedavg", "fedprox", "halo", "fedsage_plus", "locsage_plus"])
-def test_frameworks_train_every_encoder(name: str, encoder: str):
+def test_methods_train_every_encoder(name: str, encoder: str):
     task = task_of(name)
     object.__setattr__(task, "setting", task.setting.replace(encoder=encoder, rounds=2))
     few = {"generator_local_epochs": 1, "generator_federated_epochs": 0 if name == "locsage_plus" else 1, "generator_width": 8}
@@ -167,7 +167,7 @@ def test_feddep_trains_every_encoder(encoder: str):
     assert np.isfinite(run_on(task, "feddep", fused="authors", **few).histories[0].loss).all()
 
 
-def test_an_encoder_that_a_framework_does_not_know():
+def test_an_encoder_that_a_method_does_not_know():
     task = task_of("fedgnn")
     object.__setattr__(task, "setting", task.setting.replace(encoder="gcn"))
     with pytest.raises(ConfigError, match=r"encoder is gcn \(key settings\), but fedgnn knows sage only"):

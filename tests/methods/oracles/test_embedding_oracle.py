@@ -10,7 +10,7 @@ from feddep.methods import registry
 from feddep.methods.feddep import pretraining
 from feddep.methods.oracles.embedding_oracle import mend_truly
 from feddep.training.task import RunResult, Task
-from framework_tasks import CLIENTS, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, parameters_of, run_on, steps_of, task_of
 
 SMALL = {"embedding": 6, "pretraining_epochs": 2}
 
@@ -75,8 +75,8 @@ def test_what_was_made_before_is_taken_as_it_is():
 
 
 def test_the_ledger_counts_the_classifier_and_a_common_encoder():
-    assert {row["kind"] for row in run().ledger} == {"model", "training", "validation"}
-    assert {row["kind"] for row in run(encoder="common").ledger} == {"model", "encoder", "training", "validation"}
+    assert {row["kind"] for row in run().communication} == {"model", "training", "validation"}
+    assert {row["kind"] for row in run(encoder="common").communication} == {"model", "encoder", "training", "validation"}
 
 
 def test_parameters_are_feddep_s():

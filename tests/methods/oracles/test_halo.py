@@ -13,7 +13,7 @@ from feddep.methods.oracles import HaloParameters, halo_oracle
 from feddep.methods.oracles.halo_oracle import extended
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import RunResult, Task
-from framework_tasks import CLIENTS, task_of
+from method_tasks import CLIENTS, task_of
 
 
 def disconnected() -> Task:
@@ -30,7 +30,7 @@ def same(ours: RunResult, theirs: RunResult) -> bool:
     mine, other = ours.histories[0], theirs.histories[0]
     courses = [(each.loss, each.validation, each.test) for each in (mine, other)]
     weights = all(torch.equal(mine.best_weights[name], other.best_weights[name]) for name in other.best_weights)
-    return courses[0] == courses[1] and weights and ours.ledger == theirs.ledger
+    return courses[0] == courses[1] and weights and ours.communication == theirs.communication
 
 
 def test_without_cross_client_edges_it_is_fedavg_to_the_last_bit():
@@ -55,7 +55,7 @@ def test_null_means_as_many_hops_as_layers():
 
 def test_what_crosses_is_what_crosses_in_fedavg():
     task = task_of("halo")
-    assert halo_oracle.run(task, HaloParameters()).ledger == fedavg.run(task).ledger
+    assert halo_oracle.run(task, HaloParameters()).communication == fedavg.run(task).communication
 
 
 def test_halo_nodes_are_neither_trained_nor_validated_on():

@@ -39,19 +39,19 @@ def exchanged(task, levels):
     boundary = Boundary(embedding_kinds(all_edges, level_widths(model, levels)))
     router = Router([own.nodes[own.endpoints] for own in all_edges], [own.outside for own in all_edges])
     exchange(boundary, router, model, subgraphs, levels)
-    return all_edges, boundary.ledger.rows()
+    return all_edges, boundary.communication.rows()
 
 
 def test_an_exchange_costs_a_row_for_each_node_with_cross_client_edges_and_each_neighbour_elsewhere():
     task = random_task(layers=3)
-    all_edges, ledger = exchanged(task, range(1, 3))
+    all_edges, communication = exchanged(task, range(1, 3))
     expected = {}
     for i, own in enumerate(all_edges):
         for level in (1, 2):
             expected[i, "up", upward(i, level)] = len(own.endpoints) * 5 * 4
             expected[i, "down", downward(i, level)] = len(own.outside) * 5 * 4
-    assert {(row["client"], row["direction"], row["kind"]): row["bytes"] for row in ledger} == expected
-    assert {row["messages"] for row in ledger} == {1}
+    assert {(row["client"], row["direction"], row["kind"]): row["bytes"] for row in communication} == expected
+    assert {row["messages"] for row in communication} == {1}
 
 
 def test_who_has_no_edges_to_others_sends_and_gets_nothing():

@@ -11,7 +11,7 @@ from feddep.privacy.vesper_accounting import accountant_named
 from feddep.privacy.vesper_sensitivity import VerticalTraining
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
-from framework_tasks import ROUNDS, run_on, task_of
+from method_tasks import ROUNDS, run_on, task_of
 
 STOPPED = {"weights": "stopped", "bounding": "both"}
 BUDGETS: list[tuple[PerturbedParameters, str]] = [

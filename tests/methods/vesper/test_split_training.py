@@ -24,11 +24,11 @@ from feddep.methods.vesper.graph_party import GraphParty, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder
 from feddep.nn.perturbed import Design
-from feddep.training.setting import Setting
+from feddep.training.config import TrainingConfig
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
-from framework_tasks import ROUNDS, VERTICAL, reachable, run_on, task_of
 from graphs import MINIMAL_CONFIG, star
+from method_tasks import ROUNDS, VERTICAL, reachable, run_on, task_of
 
 TRAIN, VAL, TEST, NODES, WIDTH, LAYERS, BATCH, STEPS = 144, 48, 48, 240, 16, 2, 16, 9
 EXCHANGES: list[tuple[str, dict[str, Any]]] = [
@@ -43,7 +43,7 @@ EVERY = pytest.mark.parametrize(("name", "options"), EXCHANGES, ids=lambda value
 
 
 def exchanged(task: Task, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Tensor]]:
-    """Run a framework; direction, kind and content of everything that has crossed, in order."""
+    """Run a method; direction, kind and content of everything that has crossed, in order."""
     crossed = []
     cross = Boundary.cross
 
@@ -159,7 +159,7 @@ def test_neither_party_has_a_way_to_what_the_other_holds(name, options, monkeypa
 
 
 def rows_of(result: RunResult) -> dict[tuple[str, str], tuple[int, int]]:
-    return {(row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in result.ledger}
+    return {(row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in result.communication}
 
 
 def test_every_byte_is_on_the_ledger():
@@ -333,17 +333,17 @@ def test_degree_noise_decides_who_hears():
     ("changes", "sentence"),
     [
         (
-            {"frameworks": {"vesper_gcn": {"min_degree": 11}}},
-            r"frameworks\.vesper_gcn .* min_degree is 11; it must be at most",
+            {"methods": {"vesper_gcn": {"min_degree": 11}}},
+            r"methods\.vesper_gcn .* min_degree is 11; it must be at most",
         ),
-        ({"frameworks": {"vesper_gin": {"theta": -0.5}}}, r"frameworks\.vesper_gin\.theta is -0\.5; it must be at least 0"),
-        ({"frameworks": {"vesper_gin": {"degree": 0}}}, r"frameworks\.vesper_gin\.degree is 0; it must be at least 1"),
-        ({"frameworks": {"vesper_gin": {"release": "once"}}}, r"vesper_gin .* release is once, which takes weights: frozen"),
+        ({"methods": {"vesper_gin": {"theta": -0.5}}}, r"methods\.vesper_gin\.theta is -0\.5; it must be at least 0"),
+        ({"methods": {"vesper_gin": {"degree": 0}}}, r"methods\.vesper_gin\.degree is 0; it must be at least 1"),
+        ({"methods": {"vesper_gin": {"release": "once"}}}, r"vesper_gin .* release is once, which takes weights: frozen"),
         (
-            {"frameworks": {"vfgnn": {"weights": "stopped"}}},
-            r"frameworks\.vfgnn\.weights is \"stopped\"; allowed: trained",
+            {"methods": {"vfgnn": {"weights": "stopped"}}},
+            r"methods\.vfgnn\.weights is \"stopped\"; allowed: trained",
         ),
-        ({"frameworks": {"vertical_gin": {"theta": 1.0}}}, r"frameworks\.vertical_gin\.theta is not a known key"),
+        ({"methods": {"vertical_gin": {"theta": 1.0}}}, r"methods\.vertical_gin\.theta is not a known key"),
         ({"settings": {"quick": {"layers": 0}}}, r"settings\.quick\.layers is 0; it must be at least 1"),
     ],
 )
@@ -360,33 +360,33 @@ def test_a_batch_above_the_number_of_training_nodes_is_a_mistake(name):
         run_on(task, name)
 
 
-@pytest.mark.parametrize("framework", ["vesper_gin", "gap,release=once"])
-def test_the_stage_classify_trains_it(framework, tmp_path: Path):
+@pytest.mark.parametrize("method", ["vesper_gin", "gap,release=once"])
+def test_the_stage_classify_trains_it(method, tmp_path: Path):
     config = tmp_path / "config.yaml"
     settings = {"vesper": {"optimizer": "adam", "rounds": 2, "batch_size": 64, "hidden_channels": 8, "dropout": 0.0}}
-    config.write_text(yaml.safe_dump({**MINIMAL_CONFIG, "settings": settings, "frameworks": {"vesper_gin": {}, "gap": {}}}))
+    config.write_text(yaml.safe_dump({**MINIMAL_CONFIG, "settings": settings, "methods": {"vesper_gin": {}, "gap": {}}}))
     graph, split, metrics, model = (
         str(tmp_path / name) for name in ("g.safetensors", "s.safetensors", "m.json", "m.safetensors")
     )
     tell = ["--config", str(config), "--dataset", "tiny"]
     assert main(["prepare", *tell, "--graph", graph, "--statistics", str(tmp_path / "statistics.json")]) == 0
     assert main(["split", *tell, "--seed", "0", "--graph", graph, "--output", split]) == 0
-    run = ["--setting", "vesper", "--framework", framework, "--seed", "0", "--graph", graph, "--split", split]
+    run = ["--setting", "vesper", "--method", method, "--seed", "0", "--graph", graph, "--split", split]
     assert main(["classify", *tell, *run, "--metrics", metrics, "--model", model]) == 0
     result = json.loads(Path(metrics).read_text())["result"]
     assert len(result["curve"]["loss"]) == 2
-    assert {row["client"] for row in result["ledger"]} == {0}
+    assert {row["client"] for row in result["communication"]} == {0}
     assert 0 <= result["accuracy"]["best"] <= 1
     assert Path(model).is_file()
 
 
 @pytest.mark.data
 def test_edges_help_on_cora(cora: Graph):
-    setting = Setting(optimizer="adam", learning_rate=0.005, batch_size=128, rounds=8, dropout=0.0)
+    setting = TrainingConfig(optimizer="adam", learning_rate=0.005, batch_size=128, rounds=8, dropout=0.0)
     split = random_split(cora.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
     accuracy = {}
     for name in ("vertical_mlp", "vertical_gin"):
-        framework = registry.find(name)
-        accuracy[name] = framework.run(Task(name, cora, split, None, setting, 0), framework.parameters()).histories[0].best_test
+        method = registry.find(name)
+        accuracy[name] = method.run(Task(name, cora, split, None, setting, 0), method.parameters()).histories[0].best_test
     assert accuracy["vertical_gin"] > 0.80
     assert accuracy["vertical_mlp"] < accuracy["vertical_gin"] - 0.05

@@ -1,4 +1,4 @@
-"""Every framework: it learns, it is a function of its seed, and nothing raw leaves a client."""
+"""Every method: it learns, it is a function of its seed, and nothing raw leaves a client."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from feddep.methods import registry
 from feddep.methods.basic.fedavg import new_client
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError, PartitionError
-from framework_tasks import CLIENTS, ROUNDS, reachable, run_on, task_of, train
+from method_tasks import CLIENTS, ROUNDS, reachable, run_on, task_of, train
 
-NAMES = list(registry.frameworks())
+NAMES = list(registry.methods())
 PARTITIONED = [name for name in NAMES if registry.find(name).partitioned]
 
 
@@ -36,7 +36,7 @@ def test_it_learns(name):
 def test_it_is_a_function_of_its_seed(name):
     first, again, other = train(name), train(name), train(name, seed=1)
     assert first.histories[0].loss == again.histories[0].loss
-    assert first.ledger == again.ledger
+    assert first.communication == again.communication
     for weight, same in zip(first.weights().values(), again.weights().values(), strict=True):
         assert torch.equal(weight, same)
     assert first.histories[0].loss != other.histories[0].loss
@@ -86,7 +86,7 @@ def test_fedavg_counts_exactly_what_it_sends():
     outcome = train("fedavg")
     size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
     for client in range(CLIENTS):
-        rows = {(row["direction"], row["kind"]): row for row in outcome.ledger if row["client"] == client}
+        rows = {(row["direction"], row["kind"]): row for row in outcome.communication if row["client"] == client}
         assert rows["down", "model"]["messages"] == ROUNDS + 1
         assert rows["down", "model"]["bytes"] == (ROUNDS + 1) * size
         assert rows["up", "model"]["bytes"] == ROUNDS * size
@@ -95,8 +95,8 @@ def test_fedavg_counts_exactly_what_it_sends():
 
 
 def test_nothing_is_sent_where_nobody_federates():
-    assert train("local").ledger == []
-    assert train("global").ledger == []
+    assert train("local").communication == []
+    assert train("global").communication == []
 
 
 def test_fedavg_of_one_client_is_that_client_alone():
@@ -124,6 +124,6 @@ def test_a_client_without_validation_nodes_is_a_clear_error():
 
 def test_names():
     assert {"global", "local", "fedavg"} <= set(NAMES)
-    nearest = rf"frameworks\.fedavgg is not a known framework; of the {len(NAMES)} that are, the nearest are .*\bfedavg\b"
+    nearest = rf"methods\.fedavgg is not a known method; of the {len(NAMES)} that are, the nearest are .*\bfedavg\b"
     with pytest.raises(ConfigError, match=nearest):
         registry.find("fedavgg")

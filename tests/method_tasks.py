@@ -1,4 +1,4 @@
-"""A small task to test every framework on."""
+"""A small task to test every method on."""
 
 import gc
 import types
@@ -9,46 +9,46 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
 from feddep.methods import registry, vesper
-from feddep.methods.framework import StepResult, run_steps
-from feddep.training.setting import Setting
+from feddep.methods.method import StepResult, run_steps
+from feddep.training.config import TrainingConfig
 from feddep.training.task import RunResult, Task
 from feddep.utils.parameters import Parameters
 
 ROUNDS = 4
 CLIENTS = 3
-VERTICAL = [framework.name for framework in vesper.FRAMEWORKS]
+VERTICAL = [method.name for method in vesper.METHODS]
 FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5}
-"""Of what frameworks compute before their classifiers: enough to run it."""
+"""Of what methods compute before their classifiers: enough to run it."""
 
 
 def task_of(name: str, seed: int = 0, clients: int = CLIENTS) -> Task:
-    """The task of a framework of this name."""
+    """The task of a method of this name."""
     graph = planted_partition(240, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
     partition = louvain(graph, clients, seed) if registry.find(name).partitioned else None
     split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, seed)
-    setting = Setting(learning_rate=0.5, batch_size=16, fanout=3, rounds=ROUNDS, hidden_channels=16, dropout=0.2)
+    setting = TrainingConfig(learning_rate=0.5, batch_size=16, fanout=3, rounds=ROUNDS, hidden_channels=16, dropout=0.2)
     if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
         setting = setting.replace(optimizer="adam", learning_rate=0.02)
     return Task(name, graph, split, partition, setting, seed)
 
 
 def parameters_of(name: str, **changes: Any) -> Parameters:
-    """A framework's parameters."""
+    """A method's parameters."""
     return registry.find(name).parameters(**changes)
 
 
 def steps_of(name: str, task: Task, parameters: Parameters) -> dict[str, StepResult]:
-    """Results of the framework's steps by stage."""
+    """Results of the method's steps by stage."""
     return run_steps(task, parameters, registry.find(name).steps(parameters))
 
 
 def run_on(task: Task, name: str, **changes: Any) -> RunResult:
-    """Run a framework on a task."""
+    """Run a method on a task."""
     return registry.find(name).run(task, parameters_of(name, **changes))
 
 
 def train(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) -> RunResult:
-    """Run a framework on the small task, few epochs before its classifier."""
+    """Run a method on the small task, few epochs before its classifier."""
     few = {key: value for key, value in FEW_EPOCHS.items() if key in registry.find(name).parameters.model_fields}
     return run_on(task_of(name, seed, clients), name, **{**few, **changes})
 

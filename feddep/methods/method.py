@@ -1,4 +1,4 @@
-"""What a method declares: frameworks, the rows of a table, and steps, what is computed before a classifier is trained.
+"""What a method declares: methods, the rows of a table, and steps, what is computed before a classifier is trained.
 
 A declaration names its function as ``"module:function"``; it is imported when it is called, so that planning needs no PyTorch.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
-from feddep.training.setting import EncoderName
+from feddep.training.config import EncoderName
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
@@ -26,11 +26,11 @@ class StepResult:
     Attributes:
         tensors: by name, such as ``client0.embeddings``.  Those of all clients are together: whoever reads another client's
             has to send it across the boundary first.
-        ledger: what crossed the clients' boundary meanwhile (rows of :meth:`feddep.federation.ledger.Ledger.rows`).
+        communication: what crossed the boundary meanwhile (rows of :class:`~feddep.federation.communication.CommunicationLog`).
     """
 
     tensors: "dict[str, Tensor]"
-    ledger: list[dict[str, Any]] = field(default_factory=list)
+    communication: list[dict[str, Any]] = field(default_factory=list)
 
     def of_clients(self, name: str) -> "list[Tensor]":
         """The tensors ``client0.NAME``, ``client1.NAME`` … in the order of clients."""
@@ -59,7 +59,7 @@ class Step:
         stage: ``pretrain``, ``prototypes`` or ``generator``; where its files lie, and how tables call it.
         function: ``"module:function"``, called with the task, an instance of ``parameters`` and the results of ``needs`` by
             stage; returns a :class:`StepResult`.
-        parameters: the framework's parameters that it may read: a base class of the framework's own class.
+        parameters: the method's parameters that it may read: a base class of the method's own class.
         setting: the fields of the setting that it may read.
         needs: stages whose results it reads.
         revision: raised when its numbers change.
@@ -90,20 +90,20 @@ class Step:
 
 
 ANY_ENCODER: tuple[str, ...] = get_args(EncoderName)
-"""For a framework that trains whatever classifier the setting names."""
+"""For a method that trains whatever classifier the setting names."""
 
 
 def no_steps(parameters: Any) -> Sequence[Step]:
-    """The steps of a framework without any."""
+    """The steps of a method without any."""
     return ()
 
 
 _DIVERGE = ("generator_learning_rate", "sigma", "clip", "noise")
-"""Parameters of frameworks that make training diverge where they are too large."""
+"""Parameters of methods that make training diverge where they are too large."""
 
 
 @dataclass(frozen=True)
-class Framework:
+class Method:
     """A row of a table.
 
     Attributes:
@@ -114,7 +114,7 @@ class Framework:
             classifier and returns a :class:`feddep.training.task.RunResult`.
         steps: from the parameters to what is computed before.
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
-        assumes: what it needs or gives away beyond FedAvg, in the words of docs/frameworks.md.
+        assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods.md.
         encoders: the setting's encoders that it can train.
         revision: raised when the numbers of its classifier's training change.
     """
@@ -146,15 +146,15 @@ class Framework:
             DivergenceError: if training diverges; the sentence says in which round, and what to lower.
         """
         self.check_encoder(task.setting.encoder)
-        from feddep.federation.ledger import merged
+        from feddep.federation.communication import merged
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
         with divergence_named(self.name, task, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)
-        ledger = merged(*(step.ledger for step in results.values()), result.ledger)
-        return dataclasses.replace(result, ledger=ledger)
+        communication = merged(*(step.communication for step in results.values()), result.communication)
+        return dataclasses.replace(result, communication=communication)
 
 
 def run_steps(task: "Task", parameters: Parameters, steps: Sequence[Step]) -> dict[str, StepResult]:

@@ -11,15 +11,15 @@ EncoderName = Literal["sage", "closed", "gcn", "gat", "mlp"]
 """The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has their classes."""
 
 
-class Setting(Parameters):
-    """Model and optimisation, the same for every framework of a table."""
+class TrainingConfig(Parameters):
+    """Model and optimisation, the same for every method of a table."""
 
     optimizer: Literal["sgd", "adam"] = "sgd"
     """`sgd` without momentum (FedDEP), or `adam` (FedSage); a client's optimiser starts afresh in each round"""
     learning_rate: StepSize = 0.1
     """step size; FedDEP has 0.1, FedSage 0.001 with Adam"""
     weight_decay: Weight = 0.0
-    """L2 penalty, as the optimiser's own option (ours; neither paper names one for the classifier)"""
+    """L2 regularizer, as the optimiser's own option (ours; neither paper names one for the classifier)"""
     batch_size: Positive = 32
     """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5
@@ -43,11 +43,11 @@ class Setting(Parameters):
 
     def restricted(self, names: Collection[str], reader: str) -> Any:
         """A view that shows only the fields ``names``, which ``reader`` has declared."""
-        return Restricted({name: getattr(self, name) for name in names}, reader)
+        return ConfigView({name: getattr(self, name) for name in names}, reader)
 
 
-class Restricted:
-    """Some fields of a :class:`Setting`; reading any other raises an error, so that no cache depends on it unnoticed."""
+class ConfigView:
+    """Some fields of a :class:`TrainingConfig`; reading any other raises an error, so that no cache depends on it unnoticed."""
 
     def __init__(self, values: dict[str, Any], reader: str) -> None:
         self.__dict__.update(values)
@@ -63,7 +63,7 @@ class Restricted:
             raise AttributeError(name)
         raise AttributeError(f"{self._reader} reads setting.{name}, which it does not declare")
 
-    def replace(self, **changes: Any) -> "Restricted":
+    def replace(self, **changes: Any) -> "ConfigView":
         """A copy with some fields set."""
         shown = {name: value for name, value in self.__dict__.items() if name != "_reader"}
-        return Restricted({**shown, **changes}, self._reader)
+        return ConfigView({**shown, **changes}, self._reader)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-class Ledger:
+class CommunicationLog:
     """Messages and bytes by client, direction and kind.  Bytes are those of the numbers sent, without any framing."""
 
     def __init__(self) -> None:
@@ -27,8 +27,8 @@ class Ledger:
 
 
 def merged(*counted: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of several ledgers as one."""
-    ledger = Ledger()
+    """The rows of several communications as one."""
+    communication = CommunicationLog()
     for row in itertools.chain(*counted):
-        ledger.count(row["client"], row["direction"], row["kind"], row["bytes"], row["messages"])
-    return ledger.rows()
+        communication.count(row["client"], row["direction"], row["kind"], row["bytes"], row["messages"])
+    return communication.rows()
