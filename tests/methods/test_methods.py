@@ -46,13 +46,13 @@ def test_it_is_a_function_of_its_seed(name):
 def test_nothing_raw_crosses_the_boundary(name, monkeypatch):
     """Everything that crosses is recorded and searched for rows of features, edges and labels of the client's own."""
     crossed: list[tuple[str, torch.Tensor]] = []
-    cross = Boundary.cross
+    cross = Boundary.send
 
     def recording(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
         crossed.extend((f"{kind}.{key}", tensor.clone()) for key, tensor in payload.items())
         return cross(self, client, direction, kind, payload)
 
-    monkeypatch.setattr(Boundary, "cross", recording)
+    monkeypatch.setattr(Boundary, "send", recording)
     train(name)
     graph = task_of(name).graph
     rows = {row.tobytes() for row in graph.features.toarray() if np.count_nonzero(row) > 1}

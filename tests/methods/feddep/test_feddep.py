@@ -55,7 +55,7 @@ def test_the_classifier_costs_what_fedavg_costs():
 def watch_training(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note every message and when a generator is trained, in the order in which they happen."""
     events: list[str] = []
-    cross, train = Boundary.cross, Generator.train
+    cross, train = Boundary.send, Generator.train
 
     def crossing(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
         events.append(kind)
@@ -67,7 +67,7 @@ def watch_training(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         events.append("training ends")
         return losses
 
-    monkeypatch.setattr(Boundary, "cross", crossing)
+    monkeypatch.setattr(Boundary, "send", crossing)
     monkeypatch.setattr(Generator, "train", training)
     return events
 

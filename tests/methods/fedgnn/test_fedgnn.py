@@ -53,13 +53,13 @@ def test_embeddings_are_renewed_as_often_as_asked_for(refresh, times):
 def test_the_third_party_matches_names_that_say_nothing_of_the_nodes(monkeypatch):
     task = task_of("fedgnn")
     all_edges, messages = cross_edges(task), {}
-    cross = Boundary.cross
+    cross = Boundary.send
 
     def recording(self, client, direction, kind, payload):
         messages[kind] = payload
         return cross(self, client, direction, kind, payload)
 
-    monkeypatch.setattr(Boundary, "cross", recording)
+    monkeypatch.setattr(Boundary, "send", recording)
     boundary = Boundary(routing.name_kinds(all_edges))
     router = routing.match(task, boundary, all_edges)
     # Everybody gets the rows of exactly the nodes that the global graph joins to theirs.

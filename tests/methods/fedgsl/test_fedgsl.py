@@ -41,7 +41,7 @@ def test_every_embedding_goes_up_once_and_down_to_all_others(refresh, times):
 
 def test_embeddings_are_noised_before_they_are_sent(monkeypatch):
     sent = {0.0: [], 3.0: []}
-    cross = Boundary.cross
+    cross = Boundary.send
     for noise, messages in sent.items():
 
         def recording(self, client, direction, kind, payload, messages=messages):
@@ -49,7 +49,7 @@ def test_embeddings_are_noised_before_they_are_sent(monkeypatch):
                 messages.append(payload["embeddings"])
             return cross(self, client, direction, kind, payload)
 
-        monkeypatch.setattr(Boundary, "cross", recording)
+        monkeypatch.setattr(Boundary, "send", recording)
         run(noise=noise)
     for clean, noisy in zip(sent[0.0], sent[3.0], strict=True):
         lengths = clean.norm(dim=1)

@@ -66,13 +66,13 @@ def test_the_ledger_is_algorithm_1_s(clients):
 def test_messages_follow_algorithm_1_in_order(monkeypatch):
     """Procedures C, A (line 9), D and A (line 14), epoch after epoch, and nothing before the local epochs are over."""
     events: list[tuple[int, str, str]] = []
-    cross = Boundary.cross
+    cross = Boundary.send
 
     def crossing(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
         events.append((client, direction, kind))
         return cross(self, client, direction, kind, payload)
 
-    monkeypatch.setattr(Boundary, "cross", crossing)
+    monkeypatch.setattr(Boundary, "send", crossing)
     run()
     for i in range(CLIENTS):
         epoch = [(i, "up", request_of(i))]

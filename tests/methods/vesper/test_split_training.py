@@ -45,7 +45,7 @@ EVERY = pytest.mark.parametrize(("name", "options"), EXCHANGES, ids=lambda value
 def exchanged(task: Task, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Tensor]]:
     """Run a method; direction, kind and content of everything that has crossed, in order."""
     crossed = []
-    cross = Boundary.cross
+    cross = Boundary.send
 
     def recording(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
         assert client == 0
@@ -54,7 +54,7 @@ def exchanged(task: Task, name: str, options: dict[str, Any], monkeypatch: pytes
         return cross(self, client, direction, kind, payload)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Boundary, "cross", recording)
+        patch.setattr(Boundary, "send", recording)
         run_on(task, name, **options)
     return crossed
 
