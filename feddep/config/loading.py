@@ -21,8 +21,6 @@ MEASURED = ("quality", "label_shortcut", "neighbourhoods", "label_distributions"
 """Keys that name the runs on which more than accuracy is measured, on demand."""
 SOURCES = ("path", "synthetic")
 """Options of a dataset that say what graph it is, where it is none of the registry."""
-NEWER = ("isolated", "count_exponent")
-"""Options of a synthetic graph that older keys do not have: they are in a key where they are neither 0 nor null."""
 DEFAULT = "default"
 """What stands for all other datasets where a method's parameter has a value for each."""
 PARTITION = {"partition": "method", **{f"partition_{option}": option for option in ("delta", "engine", "beta")}}
@@ -41,10 +39,7 @@ _SPELLED = 200
 
 
 class Config(dict[str, Any]):
-    """A resolved configuration: every key is there, in alphabetical order; studies are a mapping by name.  Not to be changed.
-
-    The key ``plugins`` is there if there are any.
-    """
+    """A resolved configuration: every key is there, in alphabetical order; studies are a mapping by name.  Not to be changed."""
 
     __hash__ = object.__hash__  # type: ignore[assignment]
 
@@ -163,8 +158,6 @@ def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Confi
     """The configuration that ``raw`` says, whose keys are text; ``confirm`` is what hints are checked by."""
     resolved = checked(Configuration, raw, confirm=confirm).model_dump(mode="json")
     plugins.use(resolved["plugins"])
-    if not resolved["plugins"]:
-        del resolved["plugins"]  # as in the provenance of older results
     complete = {
         **resolved,
         "datasets": {name: _dataset(options, resolved["partition"]) for name, options in resolved["datasets"].items()},
@@ -268,15 +261,9 @@ def _blocks(blocks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _dataset(options: dict[str, Any], partition: Mapping[str, Any]) -> dict[str, Any]:
-    """A dataset's options with the partition that they leave open, and without what the keys of older results do not have.
-
-    These are a source that is null, and of a synthetic graph a share of 0 isolated nodes and an exponent that is null.
-    """
+    """A dataset's options with the partition that they leave open, and without a source that is null."""
     kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
-    kept |= {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
-    if "synthetic" in kept:
-        kept["synthetic"] = {key: value for key, value in kept["synthetic"].items() if key not in NEWER or value}
-    return kept
+    return kept | {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
 
 
 def _check_keys(config: Any) -> None:

@@ -7,10 +7,9 @@ beside split, partition, scaling, training, steps and methods, and raised by who
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 from feddep import training
@@ -21,13 +20,17 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
-from feddep.methods.method import Step
+from feddep.methods.method import Method, Step
+from feddep.utils.parameters import Parameters
 from feddep.utils.storage import canonical_json
+
+_REVISIONS = {"split": split.REVISION, "scaling": scaling.REVISION, "training": training.REVISION}
+_OF_PARTITION = {"partition": partition.REVISION, "partitioners": partitioners.REVISION}
 
 
 def digest(value: Mapping[str, Any]) -> str:
-    """SHA-256 of a JSON value in its canonical spelling; hex."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    """The first 16 hexadecimal digits of the SHA-256 of a JSON value in its canonical spelling."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
 
 
 @cache
@@ -71,37 +74,42 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
         "split": dict(config["split"]),
         "partition": None if run.clients is None else {"clients": run.clients, **partition_options(config, run.dataset)},
         "setting": entry(config, "settings", run.setting),
-        "method": {"name": variants.base(run.method), **entry(config, "methods", run.method, run.dataset)},
+        "method": {"name": variants.base(run.method), **entry(config, "methods", run.method, variants.base(run.dataset))},
         "seed": run.seed,
     }
 
 
 def partition_options(config: Config, dataset: str) -> dict[str, Any]:
-    """The options of a dataset's partition that matter: those that its method reads, as :func:`feddep.graph.partitioners.divide`.
-
-    What every partition was made with before there was a choice is left out, as keys of that time do not have it.
-    """
+    """The options of a dataset's partition that its method reads, as :func:`feddep.graph.partitioners.divide` takes them."""
     given = {option: entry(config, "datasets", dataset)[key] for key, option in PARTITION.items()}
-    former = {"method": "louvain", "engine": "python-louvain"}
-    read = ("method", *partitioners.OPTIONS[given["method"]])
-    return {option: given[option] for option in read if given[option] != former.get(option)}
+    return {option: given[option] for option in ("method", *partitioners.OPTIONS[given["method"]])}
 
 
-def partition_modules(config: Config, dataset: str) -> tuple[ModuleType, ...]:
-    """The modules that a dataset is divided by: :mod:`feddep.graph.partition`, and beside Louvain's method with python-louvain
-    :mod:`feddep.graph.partitioners`."""
-    chosen = partition_options(config, dataset).keys() & {"method", "engine"}
-    return (partition, partitioners) if chosen else (partition,)
+@cache
+def configured(config: Config, method: str, dataset: str) -> tuple[Method, Parameters, tuple[Step, ...]]:
+    """A method as it is spelled, its parameters on a dataset, and its steps."""
+    options = {"name": variants.base(method), **entry(config, "methods", method, variants.base(dataset))}
+    found, parameters = registry.configured(options)
+    return found, parameters, tuple(found.steps(parameters))
 
 
+@cache
 def run_key(config: Config, run: Run) -> str:
     """The content key of a run."""
-    specified = specification(config, run)
-    method, parameters = registry.configured(specified["method"])
-    steps = {step.name: step.revision for step in method.steps(parameters)}
-    own = {"method": method.revision, **plugins.identity_of(method.name)}
-    revisions = {**_revisions(config, run), "steps": steps, **own}
-    return digest({"specification": specified, "data": data_fingerprint(config, run.dataset), "revisions": revisions})
+    _, _, steps = configured(config, run.method, variants.base(run.dataset))
+    return specified_key(specification(config, run), data_fingerprint(config, run.dataset), steps)
+
+
+def specified_key(specification: Mapping[str, Any], data: str, steps: Sequence[Step]) -> str:
+    """The content key of a run of that specification, on data of that fingerprint, with the steps of its method."""
+    method = registry.find(specification["method"]["name"])
+    revisions = {
+        **_revisions(specification["partition"] is not None),
+        "steps": {step.name: step.revision for step in steps},
+        "method": method.revision,
+        **plugins.identity_of(method.name),
+    }
+    return digest({"specification": specification, "data": data, "revisions": revisions})
 
 
 def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +122,7 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
         needs: the specifications of the steps whose results it reads, by stage.
     """
     specified = specification(config, run)
-    method, parameters = registry.configured(specified["method"])
+    method, parameters, _ = configured(config, run.method, variants.base(run.dataset))
     own = {"step": step.revision, **plugins.identity_of(method.name, step.function)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
@@ -122,7 +130,7 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
-        "revisions": {**_revisions(config, run), **own},
+        "revisions": {**_revisions(run.clients is not None), **own},
     }
 
 
@@ -148,13 +156,9 @@ def split_key(config: Config, dataset: str, seed: int) -> str:
 def partition_key(config: Config, spec: PartitionSpec) -> str:
     """The content key of a partition and of its statistics."""
     options = {"clients": spec.clients, "seed": spec.seed, **partition_options(config, spec.dataset)}
-    revision, *others = (module.REVISION for module in partition_modules(config, spec.dataset))
-    revisions = {"revision": revision, **({"partitioners": others[0]} if others else {})}
-    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, **revisions})
+    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revisions": _OF_PARTITION})
 
 
-def _revisions(config: Config, run: Run) -> dict[str, int]:
+def _revisions(partitioned: bool) -> dict[str, int]:
     """Revisions of what every run or step is computed with."""
-    modules = () if run.clients is None else partition_modules(config, run.dataset)
-    of_partition = {module.__name__.rpartition(".")[2]: module.REVISION for module in modules}
-    return {"split": split.REVISION, "scaling": scaling.REVISION, "training": training.REVISION, **of_partition}
+    return {**_REVISIONS, **(_OF_PARTITION if partitioned else {})}

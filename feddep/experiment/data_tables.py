@@ -1,0 +1,61 @@
+"""Tables of the statistics of graphs and partitions: a row each, recognised by its key, as the table of runs has them.
+
+``results/runs/graphs.csv`` and ``partitions.csv`` are in git, so that the tables of the pages can be made without any data.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from feddep.config.loading import Config
+from feddep.utils.errors import DataError
+from feddep.utils.storage import atomic_path, read_json
+
+Kind = Literal["graphs", "partitions"]
+
+
+def missing(config: Config, kind: Kind, files: Mapping[str, str]) -> dict[str, str]:
+    """Of files by key those that no table stands in for."""
+    table = _table(config, kind)
+    known = set(pd.read_csv(table, usecols=["key"])["key"]) if config["records"]["use"] and table.is_file() else set()
+    return {key: file for key, file in files.items() if key not in known}
+
+
+def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The statistics of graphs or partitions, in the order of their keys; ``files``: where they are if no table has them.
+
+    Raises:
+        DataError: if one is in neither.
+    """
+    absent = missing(config, kind, files)
+    known = {} if len(absent) == len(files) else {row["key"]: row for row in pd.read_csv(_table(config, kind)).to_dict("records")}
+    return [_read(Path(file)) if key in absent else dict(known[key]) for key, file in files.items()]
+
+
+def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
+    """Put the statistics that no table has into it; returns how many."""
+    absent = missing(config, kind, files)
+    rows = [{"key": key, **_read(Path(file))} for key, file in absent.items()]
+    if rows:
+        table = _table(config, kind)
+        former = [pd.read_csv(table)] if table.is_file() else []
+        found = pd.concat([*former, pd.DataFrame(rows)]).drop_duplicates("key", keep="last")
+        found = found.sort_values([name for name in ("name", "dataset", "clients", "seed") if name in found])
+        table.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(table) as scratch:
+            found.to_csv(scratch, index=False)
+    return len(rows)
+
+
+def _table(config: Config, kind: Kind) -> Path:
+    return Path(config["records"]["directory"], f"{kind}.csv")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Statistics of a file; lists and mappings as JSON, as a table has them."""
+    if not file.is_file():
+        raise DataError(f"{file} does not exist; run `snakemake` to make it")
+    return {name: json.dumps(value) if isinstance(value, list | dict) else value for name, value in read_json(file).items()}

@@ -1,0 +1,291 @@
+"""The table of runs: a row for each trained run, recognised by its key, and beside it the curves of all trainings.
+
+A protocol, which is the name of a setting, has ``PROTOCOL.csv`` and ``PROTOCOL.curves.parquet`` in ``results/runs/``, which git
+keeps.  Training writes ``KEY.json`` to a cache, which git does not keep; :func:`publish` merges it into the tables.  Whoever
+reads a run gets it from either.  A key that is in a table is done.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from feddep.config import variants
+from feddep.config.loading import Config
+from feddep.config.models import Dataset, PartitionOptions
+from feddep.experiment import keys, plan
+from feddep.methods import registry
+from feddep.training.config import TrainingConfig
+from feddep.utils.errors import DataError
+from feddep.utils.storage import atomic_path, read_json, write_json
+
+COLUMNS: dict[str, str] = {
+    "key": "string",
+    # Which run it is; of options only those that differ from their defaults.
+    **dict.fromkeys(("setting", "training", "dataset", "data_options", "partition"), "string"),
+    "clients": "Int64",
+    **dict.fromkeys(("method", "parameters"), "string"),
+    "seed": "Int64",
+    # Shares of test or validation nodes, at the round best on validation and after the last.
+    **dict.fromkeys(("test", "test_last", "validation", "validation_last"), "float64"),
+    **{f"{name}{when}": "float64" for name in ("global_validation", "local_before", "local_after") for when in ("", "_last")},
+    "rounds": "Int64",
+    # JSON: a number, or a list with one for each client that has a model of its own, and these clients' accuracies.
+    **dict.fromkeys(("best_round", "client_accuracies"), "string"),
+    # All that crossed clients' boundaries, and JSON: the same by kind of message.
+    "bytes": "Int64",
+    "bytes_by_kind": "string",
+    # Of training, and JSON: of each step before it.
+    "seconds": "float64",
+    **dict.fromkeys(("seconds_before", "data", "commit", "machine", "time"), "string"),
+}
+"""The columns of the table and their types.
+
+Attributes:
+    key: the run's content key (:mod:`feddep.experiment.keys`).
+    setting: the protocol.
+    training, data_options, parameters: options of :class:`TrainingConfig`, of the dataset and of the method that differ from
+        their defaults, as ``name=value``, separated by spaces.
+    partition: how nodes are divided among ``clients``; empty where a method sees the whole graph.
+    test: accuracy of the test nodes on the global graph.
+    local_before, local_after: the same, each node classified by its owner, before and after the round's local steps.
+    data: fingerprint of the parsed graph, its first 16 digits.
+    machine: operating system, versions of Python and PyTorch, device and threads.
+"""
+CURVES = ("round", "loss", "validation", "test", "local_before", "local_after", "seconds")
+"""The columns of the curves beside the key; NaN where a quantity was not measured."""
+_CLIENT = re.compile(r" (for|of|from|by) client \d+")
+
+
+def row(
+    key: str, setting: str, specification: Mapping[str, Any], result: Mapping[str, Any], provenance: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The row of a run.
+
+    Args:
+        key: its content key.
+        setting: name of its setting.
+        specification: all that determines it but the data (:func:`feddep.experiment.keys.specification`).
+        result: what it measured (:func:`feddep.training.summary.summary`).
+        provenance: where, when and with what it was measured (:func:`feddep.experiment.provenance.environment`), with
+            ``seconds`` and ``seconds_before``.
+    """
+    accuracies = [client["accuracy"]["best"] for client in result["clients"]]
+    return {
+        "key": key,
+        **described(setting, specification),
+        **_both("test", result["accuracy"]),
+        **{key: value for name in ("validation", "global_validation") for key, value in _both(name, result.get(name)).items()},
+        **{key: value for name in ("local_before", "local_after") for key, value in _both(name, result.get(name)).items()},
+        "rounds": len(result["curve"]["round"]),
+        "best_round": json.dumps(result["best_round"]),
+        "client_accuracies": json.dumps(accuracies) if accuracies else None,
+        "bytes": sum(sent["bytes"] for sent in result["communication"]),
+        "bytes_by_kind": json.dumps(bytes_by_kind(result["communication"])),
+        "seconds": provenance["seconds"],
+        "seconds_before": json.dumps(provenance["seconds_before"], sort_keys=True),
+        "data": provenance["data_fingerprint"][:16],
+        "commit": provenance["git"]["commit"] and provenance["git"]["commit"][:12] + ("+" if provenance["git"]["dirty"] else ""),
+        "machine": machine(provenance),
+        "time": provenance["time"],
+    }
+
+
+def described(setting: str, specification: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that say which run it is, for people; its key says it exactly."""
+    data, partition, method = (dict(specification[part] or {}) for part in ("dataset", "partition", "method"))
+    data.pop("synthetic", None)
+    clients, divided = partition.pop("clients", None), partition.pop("method", None)
+    dataset, name = data.pop("name"), method.pop("name")
+    return {
+        "setting": setting,
+        "training": _options(specification["setting"], TrainingConfig().model_dump(mode="json")),
+        "dataset": dataset,
+        "data_options": _options(data, Dataset().model_dump(mode="json")),
+        "partition": divided and " ".join(filter(None, [divided, _options(partition, PartitionOptions().model_dump())])),
+        "clients": clients,
+        "method": name,
+        "parameters": _options(method, registry.find(name).parameters().model_dump(mode="json")),
+        "seed": specification["seed"],
+    }
+
+
+def _options(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
+    differing = {key: value for key, value in given.items() if value != defaults[key]}
+    return " ".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in differing.items()) or None
+
+
+def _both(name: str, measured: Mapping[str, float] | None) -> dict[str, float | None]:
+    found = measured or {"best": None, "last": None}
+    return {name: found["best"], f"{name}_last": found["last"]}
+
+
+def bytes_by_kind(communication: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Bytes of all clients in both directions, by kind of message without the number of a client that a kind may name."""
+    found: dict[str, int] = {}
+    for sent in communication:
+        kind = _CLIENT.sub("", sent["kind"])
+        found[kind] = found.get(kind, 0) + sent["bytes"]
+    return dict(sorted(found.items()))
+
+
+def machine(provenance: Mapping[str, Any]) -> str:
+    """What computed, on one line."""
+    torch = provenance["packages"]["torch"]
+    counted = f"{provenance['threads']} thread{'s' if provenance['threads'] != 1 else ''}"
+    return f"{provenance['platform']}, Python {provenance['python']}, torch {torch}, {provenance['device']}, {counted}"
+
+
+def curve(result: Mapping[str, Any], seconds: Sequence[float]) -> dict[str, list[Any]]:
+    """The curves of a run, a list over the rounds for each of :data:`CURVES` that was measured."""
+    return {**{name: result["curve"][name] for name in CURVES if name in result["curve"]}, "seconds": list(seconds)}
+
+
+# --- reading ---
+
+
+def tables(directory: Path) -> list[Path]:
+    """The tables of a folder, each beside its curves."""
+    return [file.with_name(file.name.replace(".curves.parquet", ".csv")) for file in sorted(directory.glob("*.curves.parquet"))]
+
+
+def published(directory: Path) -> set[str]:
+    """The keys of all runs that are in a table."""
+    found: set[str] = set()
+    for file in tables(directory):
+        with file.open(encoding="utf-8") as lines:
+            found.update(line.partition(",")[0] for line in lines)
+    return found
+
+
+def cached(config: Config, key: str) -> Path:
+    """Where the training of a run writes."""
+    return Path(config["output"], ".cache", "runs", f"{key}.json")
+
+
+def missing(config: Config, runs: Iterable[plan.Run]) -> dict[plan.Run, str]:
+    """The runs that are in no table, or all if the configuration does not use tables, with their keys."""
+    known = published(Path(config["records"]["directory"])) if config["records"]["use"] else set()
+    return {run: key for run in runs if (key := keys.run_key(config, run)) not in known}
+
+
+def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
+    """What runs measured, a row each in their order: :data:`COLUMNS`, but setting, dataset and method as the plan spells them.
+
+    Raises:
+        DataError: if one has not been trained, or a file is damaged.
+    """
+    by_key = {keys.run_key(config, run): run for run in runs}
+    absent = set(missing(config, runs).values())
+    frames = [table[table["key"].isin(by_key)] for table in map(read_table, tables(Path(config["records"]["directory"])))]
+    frames = [table[~table["key"].isin(absent)] for table in frames]
+    trained = [_read_cached(config, key)["row"] for key in by_key if key in absent]
+    found = pd.concat([*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True)
+    ordered = found.set_index("key", drop=False).loc[list(by_key)].reset_index(drop=True)
+    for part in ("setting", "dataset", "method"):
+        ordered[part] = [getattr(run, part) for run in by_key.values()]
+    return ordered
+
+
+def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
+    """The curves of runs: key and :data:`CURVES`, a row a run and round, in the order of the runs.
+
+    Raises:
+        DataError: if one has not been trained, or a file is damaged.
+    """
+    order = {keys.run_key(config, run): place for place, run in enumerate(runs)}
+    absent = set(missing(config, runs).values())
+    wanted = set(order) - absent
+    directory = Path(config["records"]["directory"])
+    frames = [_frame(key, _read_cached(config, key)["curve"]) for key in order if key in absent]
+    if wanted:
+        frames += [read_curves(file, wanted) for file in sorted(directory.glob("*.curves.parquet"))]
+    found = pd.concat(frames, ignore_index=True)
+    return found.sort_values("key", key=lambda column: column.map(order), kind="stable").reset_index(drop=True)
+
+
+def read_table(file: Path) -> pd.DataFrame:
+    """A table of runs.
+
+    Raises:
+        DataError: if it is damaged.
+    """
+    try:
+        return pd.read_csv(file, dtype=COLUMNS, float_precision="round_trip")
+    except (ValueError, pd.errors.ParserError) as error:
+        raise DataError(f"{file} is no table of runs ({error}); take it from git again") from None
+
+
+def read_curves(file: Path, wanted: Iterable[str] | None = None) -> pd.DataFrame:
+    """The curves of the wanted keys, or of all."""
+    filters = None if wanted is None else [("key", "in", set(wanted))]
+    return pd.read_parquet(file, filters=filters).astype({"key": "string"})
+
+
+def typed(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with the types of :data:`COLUMNS`."""
+    return table.astype(COLUMNS)
+
+
+def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
+    file = cached(config, key)
+    if not file.is_file():
+        raise DataError(f"a run has not been trained ({file} does not exist); run `snakemake` to make it")
+    content: Mapping[str, Any] = read_json(file)
+    if content.get("row", {}).get("key") != key:
+        raise DataError(f"{file} holds no run of this key; delete it and run `snakemake` to make it again")
+    return content
+
+
+def _frame(key: str, curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    return pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype({"key": "string"})
+
+
+# --- writing ---
+
+
+def write_cached(
+    config: Config, run: plan.Run, result: Mapping[str, Any], provenance: Mapping[str, Any], seconds: Sequence[float], file: Path
+) -> None:
+    """Write what training a run yields: its row, its curves, and what was sent by client, direction and kind."""
+    measured = row(keys.run_key(config, run), variants.base(run.setting), keys.specification(config, run), result, provenance)
+    content = {"row": measured, "curve": curve(result, seconds)}
+    write_json(file, {**content, "communication": result["communication"]})
+
+
+def publish(config: Config, runs: Sequence[plan.Run]) -> int:
+    """Merge runs of the cache that no table has into the tables of their protocols; returns how many.
+
+    Raises:
+        DataError: if one has not been trained, or a file is damaged.
+    """
+    directory = Path(config["records"]["directory"])
+    contents = [_read_cached(config, key) for key in missing(config, runs).values()]
+    for protocol in sorted({content["row"]["setting"] for content in contents}):
+        of_protocol = [content for content in contents if content["row"]["setting"] == protocol]
+        rows = typed(pd.DataFrame([content["row"] for content in of_protocol], columns=list(COLUMNS)))
+        curves = pd.concat([_frame(content["row"]["key"], content["curve"]) for content in of_protocol])
+        merge(directory, protocol, rows, curves)
+    return len(contents)
+
+
+def merge(directory: Path, protocol: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
+    """Put rows and curves into the tables of a protocol, in place of those with the same keys."""
+    table, bulk = directory / f"{protocol}.csv", directory / f"{protocol}.curves.parquet"
+    if table.is_file():
+        former = read_table(table)
+        rows = pd.concat([former[~former["key"].isin(rows["key"])], rows])
+        kept = read_curves(bulk)
+        curves = pd.concat([kept[~kept["key"].isin(curves["key"])], curves])
+    order = ["dataset", "clients", "method", "parameters", "training", "partition", "data_options", "seed", "key"]
+    rows = rows.sort_values(order, na_position="first")
+    place = {key: number for number, key in enumerate(rows["key"])}
+    curves = curves.sort_values("key", key=lambda column: column.map(place), kind="stable")
+    directory.mkdir(parents=True, exist_ok=True)
+    with atomic_path(bulk) as scratch:
+        curves.reset_index(drop=True).to_parquet(scratch, compression="zstd", index=False)
+    with atomic_path(table) as scratch:
+        rows.to_csv(scratch, index=False)
