@@ -1,7 +1,7 @@
 # `make` lists what there is to do. Nothing is needed but make and Python 3.11 or newer.
 
 PYTHON ?= python3
-CONFIG ?= config/config.yaml
+CONFIG ?= config/default.yaml
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,7 +35,7 @@ $(READY): requirements.lock pyproject.toml
 
 demo: env ## train three methods on Cora with 5 clients and show the table beside the papers'
 	@$(SNAKEMAKE) --configfile config/demo.yaml
-	@$(BIN)/python -m feddep report --config config/config.yaml --config config/demo.yaml --output results/demo/report --print
+	@$(BIN)/python -m feddep report --config config/default.yaml --config config/demo.yaml --output results/demo/report --print
 
 smoke: env ## run the whole DAG on two tiny synthetic graphs
 	@$(SNAKEMAKE) --configfile config/smoke.yaml
@@ -48,7 +48,7 @@ federation: env ## train Cora by FedAvg with a process for each of 3 clients, on
 	@$(PIP) --no-build-isolation --editable ".[federation]" $(BRIEFLY)
 	@$(SNAKEMAKE) $(FEDERATED)/metrics.json --configfile config/federation.yaml
 	@rm -rf $(FEDERATION)/participants
-	@$(BIN)/python -m feddep cut --config config/config.yaml --config config/federation.yaml \
+	@$(BIN)/python -m feddep cut --config config/default.yaml --config config/federation.yaml \
 	  --setting feddep --dataset cora --clients 3 --method fedavg --seed 0 --graph $(FEDERATION)/graphs/cora.safetensors \
 	  --split $(FEDERATION)/splits/cora/seed0.safetensors --partition $(FEDERATION)/partitions/cora/m3/seed0.safetensors \
 	  --output $(FEDERATION)/participants

@@ -3,7 +3,7 @@
 import functools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +11,23 @@ import yaml
 from pydantic import BaseModel
 
 from feddep.config import variants
-from feddep.config.models import Configuration, Dataset
+from feddep.config.models import Configuration, Dataset, Study
 from feddep.config.sentences import checked, join, show
 from feddep.methods import plugins, registry
 from feddep.training.config import TrainingConfig
-from feddep.utils.errors import ConfigError, one_line
+from feddep.utils.errors import ConfigError
 
-MEASURED = ("quality", "label_shortcut", "neighbourhoods", "label_distributions", "degree_histograms", "vertical_attacks")
-"""Keys that name the runs on which more than accuracy is measured, on demand."""
 SOURCES = ("path", "synthetic")
 """Options of a dataset that say what graph it is, where it is none of the registry."""
 DEFAULT = "default"
 """What stands for all other datasets where a method's parameter has a value for each."""
 PARTITION = {"partition": "method", **{f"partition_{option}": option for option in ("delta", "engine", "beta")}}
 """Options of a dataset that stand for those of the key ``partition``."""
+STUDIES = Path("studies")
+"""The folder of the studies, in the working folder."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": TrainingConfig}
-_DEPTH = 12
-"""Most levels of nesting; the deepest value that means something, an option in a study's block, has eight."""
-_VALUES = 20_000
-"""Most values of a configuration; one in which anchors multiply has billions."""
-_TEXT = 1000
-"""Most characters of a text."""
-_VARIATIONS = 1000
-"""Most variations of an entry in a study's block."""
 _SPELLED = 200
-"""Most characters of a variation's spelled name, which is the name of a folder."""
+"""Most characters of a variation's spelled name."""
 
 
 class Config(dict[str, Any]):
@@ -44,25 +36,11 @@ class Config(dict[str, Any]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, which refuses a key that occurs twice in a mapping instead of keeping the last."""
-
-    def compose_mapping_node(self, anchor: Any) -> Any:
-        node = super().compose_mapping_node(anchor)
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if (key.tag, key.value) in seen:
-                    raise yaml.constructor.ConstructorError(None, None, f"the key {key.value} occurs twice", key.start_mark)
-                seen.add((key.tag, key.value))
-        return node
-
-
 def load(*paths: str | Path) -> Config:
     """Read a configuration from one or more files, YAML or JSON, and validate it.
 
     Args:
-        paths: later files over earlier ones, as Snakemake puts them together (:func:`merged`).
+        paths: later files over earlier ones, as Snakemake puts them together: mappings are merged, anything else is replaced.
 
     Raises:
         ConfigError: if a file is missing, cannot be read or is not YAML, or for any reason of :func:`validate`.
@@ -83,99 +61,67 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def read(path: str | Path) -> Mapping[str, Any]:
-    """What a file says, JSON or YAML, without checking what its keys mean.
+    """What a YAML or JSON file says, without checking what its keys mean.
 
     Raises:
-        ConfigError: if it cannot be read, is neither JSON nor YAML, is no mapping, has a key twice, or is nested too deeply.
+        ConfigError: if it cannot be read or is no mapping.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError(f"the configuration {path} does not exist") from None
-    except OSError as error:
-        raise ConfigError(f"the configuration {path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"the configuration {path} is not valid YAML, which is text in UTF-8: {error}") from None
-    raw = parsed(text, f"the configuration {path}")
+        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration {path} is {show(raw)}; it must be a mapping")
-    _check_keys(raw)
     return raw
 
 
-def parsed(text: str, where: str) -> Any:
-    """The value that a text spells, in JSON or YAML; JSON first, as YAML has no tabs and reads 1e-3 as text.
-
-    Raises:
-        ConfigError: if it is neither, a mapping has a key twice, or it is nested too deeply; ``where`` says whose text it is.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=_without_repetition)
-    except (ValueError, RecursionError):  # no JSON, or none that is read; YAML has the better sentence
-        pass
-    try:
-        return yaml.load(text, _Loader)
-    except RecursionError:
-        raise ConfigError(f"{where} is nested too deeply; {_DEPTH} levels are allowed") from None
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:  # PyYAML raises any of them for `!!int x`
-        raise ConfigError(f"{where} is not valid YAML: {one_line(str(error))}") from None
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
-
-
-def typed(value: Any, where: str = "") -> Any:
-    """A value of Snakemake's ``--config``, which leaves what is nested as text: read as the YAML that it is.
-
-    Raises:
-        ConfigError: as :func:`parsed`.
-    """
+def typed(value: Any) -> Any:
+    """A value of Snakemake's ``--config``, which leaves what is nested as text: read as the YAML that it is."""
     if isinstance(value, Mapping):
-        return {key: typed(item, join(where, key)) for key, item in value.items()}
+        return {key: typed(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [typed(item, join(where, number)) for number, item in enumerate(value)]
-    return parsed(value, f"--config {where}") if isinstance(value, str) else value
+        return [typed(item) for item in value]
+    return yaml.safe_load(value) if isinstance(value, str) and value.startswith(("{", "[")) else value
 
 
 def validate(raw: Any) -> Config:
     """Check a configuration and return it with every default filled in; ``raw`` is left as it is.
 
     Raises:
-        ConfigError: for a key that is unknown or missing, a value that is not allowed, or a dataset or method that
+        ConfigError: for a key that is unknown or missing, a value that is not allowed, or a dataset, method or study that
             does not exist; the sentence names the key path, what was found and what is allowed.
     """
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
-    _check_keys(raw)
-    return _resolved(raw, confirm=_resolved)
-
-
-def _resolved(raw: Any, confirm: Callable[[Any], object] | None = None) -> Config:
-    """The configuration that ``raw`` says, whose keys are text; ``confirm`` is what hints are checked by."""
-    resolved = checked(Configuration, raw, confirm=confirm).model_dump(mode="json")
+    resolved = checked(Configuration, raw).model_dump(mode="json")
     plugins.use(resolved["plugins"])
     complete = {
         **resolved,
         "datasets": {name: _dataset(options, resolved["partition"]) for name, options in resolved["datasets"].items()},
         "methods": {name: _method_parameters(name, options) for name, options in resolved["methods"].items()},
-        "studies": {study.pop("name"): {**study, "runs": _blocks(study["runs"])} for study in resolved["studies"]},
-        **{key: _blocks(resolved[key]) for key in MEASURED},
+        "studies": {study.pop("name"): study for study in map(_study, resolved["studies"])},
     }
     config = Config(json.loads(json.dumps(complete, sort_keys=True)))
     _check_split(config["split"])
     _check_datasets(config["datasets"])
     _check_tables(config)
     _check_by_dataset(config)
-    _check_audit(config)
     for name, study in config["studies"].items():
         _check_blocks(config, f"studies.{name}.runs", study["runs"])
-    for key in MEASURED:
-        _check_blocks(config, key, config[key])
     return config
+
+
+def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A study that is written out, or the file of a name; blocks without the keys that they do not give."""
+    if isinstance(given, str):
+        known = {file.stem: file for file in sorted(STUDIES.rglob("*.yaml"))}
+        if given not in known:
+            raise ConfigError(f"studies names {given}; of the folder {STUDIES}/ there are {', '.join(known) or 'none'}")
+        study = checked(Study, {"name": given, **read(known[given])}, ("studies", given)).model_dump(mode="json")
+    else:
+        study = dict(given)
+    study["runs"] = [{key: value for key, value in block.items() if value is not None} for block in study["runs"]]
+    return study
 
 
 @functools.cache
@@ -213,15 +159,14 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
-    """The settings that have a main table, each with the methods that are its rows, in the order of the configuration."""
-    tables = config["tables"] or [{"setting": setting, "methods": None} for setting in config["settings"]]
-    return {table["setting"]: list(table["methods"] or config["methods"]) for table in tables}
+    """The settings that have a main table, each with the methods that are its rows."""
+    return {table["setting"]: list(table["methods"]) for table in config["tables"]}
 
 
 def table_datasets(config: Config, setting: str) -> list[str]:
     """The datasets of the main table of a setting, or of the first table where the setting has none."""
-    tables = {table["setting"]: table["datasets"] for table in config["tables"] or []}
-    return list(tables.get(setting, next(iter(tables.values()), None)) or config["datasets"])
+    tables = {table["setting"]: table["datasets"] for table in config["tables"]}
+    return list(tables.get(setting, next(iter(tables.values()))) or config["datasets"])
 
 
 def variations(config: Config, section: str, given: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -242,8 +187,6 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
         for key, value in options.items():
             if value == [] or isinstance(value, Mapping):
                 raise ConfigError(f"{section}.{spelled}.{key} is {show(value)}; it must be a value or a list of values")
-        if math.prod(len(value) for value in options.values() if isinstance(value, list)) > _VARIATIONS:
-            raise ConfigError(f"{section}.{spelled} has more than {_VARIATIONS} variations; lists of values are multiplied")
         for changes in variants.combinations(options):
             after = _changed(config, section, name, {**fixed, **changes})
             names.append(variants.format_name(spelled, {key: after[key] for key in after if after[key] != before.get(key)}))
@@ -255,42 +198,10 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
     return list(dict.fromkeys(names))
 
 
-def _blocks(blocks: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Blocks without the keys that they do not give."""
-    return [{key: value for key, value in block.items() if value is not None} for block in blocks]
-
-
 def _dataset(options: dict[str, Any], partition: Mapping[str, Any]) -> dict[str, Any]:
     """A dataset's options with the partition that they leave open, and without a source that is null."""
     kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
     return kept | {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
-
-
-def _check_keys(config: Any) -> None:
-    """Make sure that keys are text, that text is short, and that anchors of YAML make nothing endless."""
-    for number, path in enumerate(_walk(config, "", 0)):
-        if number > _VALUES:
-            where = path.split(".")[0]
-            raise ConfigError(f"{where} makes more than {_VALUES} values of the configuration, what anchors repeat included")
-
-
-def _walk(value: Any, path: str, depth: int) -> Iterator[str]:
-    """The paths of all values."""
-    yield path
-    if depth > _DEPTH:
-        raise ConfigError(f"{path.split('.')[0]} is nested too deeply; {_DEPTH} levels are allowed")
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if not isinstance(key, str) or not key.isprintable():
-                raise ConfigError(f"{join(path, key)} is not a key: a key is text, which may need quotes")
-            if len(key) > _TEXT:
-                raise ConfigError(f"{join(path, key)} is not a key: at most {_TEXT} characters are allowed")
-            yield from _walk(item, join(path, key), depth + 1)
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from _walk(item, join(path, number), depth + 1)
-    elif isinstance(value, str) and (len(value) > _TEXT or not value.isprintable()):
-        raise ConfigError(f"{path} is {show(value)}; text has one line of printable characters, at most {_TEXT}")
 
 
 def _check_split(split: Mapping[str, float]) -> None:
@@ -316,16 +227,15 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _check_tables(config: Config) -> None:
-    for number, table in enumerate(config["tables"] or []):
-        named = {"settings": [table["setting"]], "methods": table["methods"], "datasets": table["datasets"]}
-        for section, names in named.items():
-            for name in names or []:
+    for number, table in enumerate(config["tables"]):
+        for section, names in {"settings": [table["setting"]], "datasets": table["datasets"] or []}.items():
+            for name in names:
                 if name not in config[section]:
                     known = ", ".join(config[section])
-                    raise ConfigError(
-                        f"tables.{number} names {join('', name)}, which has no entry in {section}; there are {known}"
-                    )
-    settings = [table["setting"] for table in config["tables"] or []]
+                    raise ConfigError(f"tables.{number} names {name}, which has no entry in {section}; there are {known}")
+        for name in table["methods"]:
+            registry.find(name)
+    settings = [table["setting"] for table in config["tables"]]
     if len(set(settings)) < len(settings):
         raise ConfigError(f"tables is {show(settings)} by setting; a setting has one table")
 
@@ -341,17 +251,6 @@ def _check_by_dataset(config: Config) -> None:
                 if dataset not in known:
                     where = join(join("methods", name), key)
                     raise ConfigError(f"{join(where, dataset)} is of no dataset; there are {', '.join(known)}")
-
-
-def _check_audit(config: Config) -> None:
-    dataset = config["audit"]["dataset"]
-    if dataset is not None and dataset not in config["datasets"]:
-        raise ConfigError(f"audit.dataset is {show(dataset)}; it must be one of {', '.join(config['datasets'])}")
-    for key in ("membership", "canaries", "properties", "reconstruction"):
-        for number, name in enumerate(config["audit"][key]):
-            if name not in registry.methods():
-                known = ", ".join(name for name, each in registry.methods().items() if each.partitioned)
-                raise ConfigError(f"audit.{key}.{number} is {show(name)}, no known method; known are {known}")
 
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:

@@ -4,15 +4,11 @@ Snakemake merges mappings and replaces lists where several configurations are gi
 methods), and lists choose (clients, seeds, tables, studies).
 """
 
-import os
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints
 
-import feddep
 from feddep.training.config import TrainingConfig
 from feddep.utils.parameters import ClientCount, Natural, Parameters, Positive, Share
 
@@ -23,68 +19,11 @@ def _unique(values: Sequence[Any]) -> Sequence[Any]:
     return values
 
 
-_PROJECT = Path(feddep.__file__).resolve().parents[1]
-_SOURCE = ("benchmarks", "config", "docs", "feddep", "tests", "workflow")
-"""Folders of the project that nothing may be written to; nor may it be to hidden ones, such as .git."""
-_MADE = (
-    *("audit", "benchmarks", "figures", "graphs", "logs", "measurements", "partitions", "raw", "report", "runs", "splits"),
-    *("steps", "studies", "tables"),
-)
-"""Folders that the workflow makes below ``output``."""
-
-
-def _safe_path(path: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._/+=@,][A-Za-z0-9._/+=@,~-]*", path):
-        raise ValueError("a path of letters, digits and ._/+=@,~- is allowed, not beginning with - or ~")
-    if not Path(path).is_absolute() and os.path.normpath(path).split(os.sep)[0] == "..":
-        raise ValueError("a relative path must not lead out of the working folder; an absolute one may")
-    place = Path(os.path.realpath(path))
-    for root in {Path(os.path.realpath(".")), _PROJECT}:
-        if place == root or root.is_relative_to(place):
-            raise ValueError("the project's own folder, or one around it, is not allowed; choose a folder in it or elsewhere")
-        if place.is_relative_to(root):
-            first = place.relative_to(root).parts[0].lower()
-            if first in _SOURCE or first.startswith("."):
-                raise ValueError(f"it lies in {first}, a folder of the source; choose another")
-    if any(len(part) > 255 for part in place.parts):
-        raise ValueError("a name in a path has at most 255 characters")
-    if any(os.path.exists(part) and not os.path.isdir(part) for part in (place, *place.parents)):
-        raise ValueError("a folder is needed, and this is, or lies below, a file")
-    return path
-
-
-def check_mirror(place: str) -> str:
-    """The place as it is; ValueError if it is neither a folder nor an http(s) URL."""
-    if not place.strip() or not place.isprintable():
-        raise ValueError("a folder or URL is needed, of printable characters")
-    if "://" in place and not place.startswith(("http://", "https://")):
-        raise ValueError("a folder, or a URL that begins with http:// or https://, is allowed")
-    return place
-
-
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("one line of printable characters is allowed")
-    return text
-
-
-def _some_path(path: str) -> str:
-    if not path.strip():
-        raise ValueError("the path of a file or folder is needed")
-    return _one_line(path)
-
-
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 """A name that fits in a path."""
+Text = Annotated[str, StringConstraints(min_length=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 """Any integer that a random generator can be seeded with."""
-FolderPath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_safe_path)]
-"""A folder to write to: relative paths stay in the working folder, and no path is one of the source."""
-Mirror = Annotated[str, StringConstraints(max_length=1000), AfterValidator(check_mirror)]
-"""A folder or an http(s) URL."""
-SourcePath = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_some_path)]
-"""A file or folder to read from, wherever it lies; no command has it on its command line."""
-Title = Annotated[str, StringConstraints(max_length=200), AfterValidator(_one_line)]
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
 Concentration = Annotated[float, Field(ge=0.001, le=10**6)]
@@ -94,27 +33,23 @@ LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
 Names = Annotated[list[str], Field(min_length=1), AfterValidator(_unique)]
-MethodNames = Annotated[tuple[str, ...], Field(strict=False), AfterValidator(_unique)]
 Entries = Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
 """Options to change by the name of an entry; a list of values takes each of them."""
 
 
 class Records(Parameters):
-    """Published records."""
+    """The tables of runs that are published in git.  *Not in the key.*"""
 
-    directory: FolderPath = "results/records"
-    """folder of the published records: one small file a run, in git. *Not in the key.*"""
+    directory: Text = "results/runs"
+    """their folder"""
     use: bool = True
-    """take a run's result from its record where one has the run's key, instead of training. *Not in the key.*"""
-    strict: bool = False
-    """use a record only if the code that computes it is, comments and docstrings aside, what it was when the record was made or
-    verified; otherwise train anew. *Not in the key.*"""
+    """take a run whose key is in a table from there instead of training it"""
 
 
 class Data(Parameters):
     """Sources of raw files."""
 
-    mirror: Mirror | None = None
+    mirror: Text | None = None
     """a folder or URL with the raw files, tried before the public sources; `null`: the environment variable `FEDDEP_DATA_MIRROR`,
     else no mirror. Raw files are verified wherever they come from. *Not in the key.*"""
 
@@ -176,7 +111,7 @@ class Dataset(Parameters):
     """instead of `partition.engine`"""
     partition_beta: Concentration | None = None
     """instead of `partition.beta`"""
-    path: SourcePath | None = None
+    path: Text | None = None
     """a graph of your own ([docs/own-data.md](../docs/own-data.md)): a file `.npz` or `.pt`, or a folder with tables of nodes and
     edges; relative paths begin at the working folder. *Not in the key*, but the content of the files is"""
     synthetic: Synthetic | None = None
@@ -231,56 +166,38 @@ class Table(Parameters):
 
     setting: str
     """its setting"""
-    methods: Names | None = None
-    """its rows; `null`: every entry of `methods`"""
+    methods: Names
+    """its rows"""
     datasets: Names | None = None
     """its datasets; `null`: every entry of `datasets`"""
 
 
 class Study(Parameters):
-    """Runs beside the main tables, with a table and a figure of their own in `results/studies/NAME/`."""
+    """A question beside the main tables: a file of `studies/`, with a table and a figure of its own in `results/NAME/`."""
 
     name: Name
-    """name of its folder"""
-    kind: Literal["sweep", "curves", "grid", "paired", "headroom", "recovery", "privacy", "tradeoff", "tuned"]
-    """what is made of the runs, see below"""
-    title: Title = ""
+    """name of its file and of its folder of results"""
+    kind: Name
+    """what is made of the runs, see below; or the name of a folder of `studies/` with code of its own"""
+    title: str = ""
     """heading of its table and figure"""
+    question: str = ""
+    """what it asks"""
     score: Literal["validation", "global_validation"] = "validation"
     """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly mended, subgraphs, or of the same
     nodes on the global graph, classified as its test nodes are (`global_validation`)"""
     search_seeds: Seeds | None = None
     """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
-    runs: Annotated[list[Block], Field(min_length=1)]
+    runs: list[Block] = Field(default_factory=list)
     """the runs; a block's keys are those of the next table"""
-
-
-class Audit(Parameters):
-    """What is attacked: one cell, a few rounds of training.  `snakemake results/tables/audit.md`."""
-
-    dataset: str | None = None
-    """`null`: Cora where it is among the datasets of the first table, else its first"""
-    clients: ClientCount | None = None
-    """`null`: 5 where it is among `clients`, else the first"""
-    rounds: Positive = 10
-    """rounds of training whose messages are attacked"""
-    membership: MethodNames = (
-        *("local", "fedavg", "fedgnn", "fedgraph", "fedgsl", "fedsage_plus"),
-        *("feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep"),
-    )
-    """methods whose messages are searched for edges"""
-    canaries: MethodNames = ("feddep_wo_nfdp",)
-    """methods whose ε is bounded from below"""
-    properties: MethodNames = ("feddep_wo_nfdp",)
-    """methods from whose prototypes properties of clients are inferred"""
-    reconstruction: MethodNames = ("feddep",)
-    """methods from whose prototypes features are reconstructed"""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """what else the code of its kind reads"""
 
 
 class Configuration(Parameters):
     """The whole configuration."""
 
-    output: FolderPath = "results"
+    output: Text = "results"
     """folder that everything is written to. *Not in the key.*"""
     records: Records = Records()
     """published records"""
@@ -288,8 +205,6 @@ class Configuration(Parameters):
     """sources of raw files"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto`: a GPU where there is one; `cpu`; `cuda`: a GPU, or an error. *Not in the key*, but in each result's provenance"""
-    jobs_per_gpu: Annotated[int, Field(ge=1, le=1024)] = 1
-    """training jobs that share a GPU, on a machine that runs the workflow itself; a cluster shares its own. *Not in the key*"""
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     """threads of one training job. On graphs of this size more jobs at a time gain more than more threads. *Not in the key*, but
     in the provenance: the same bytes are promised for the same machine and thread count"""
@@ -309,50 +224,13 @@ class Configuration(Parameters):
     """division among clients"""
     settings: Annotated[dict[Name, TrainingConfig], Field(min_length=1)]
     """named sets of hyperparameters"""
-    methods: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)]
-    """methods by name, each with its own parameters (`{}` for the defaults). A parameter may have a value for each dataset,
+    methods: dict[Name, dict[str, Any]] = Field(default_factory=dict)
+    """parameters of methods by name, where they are not the defaults. A parameter may have a value for each dataset,
     and one for the others: `embedding: {cora: 128, citeseer: 64, default: 128}`"""
-    plugins: Annotated[list[SourcePath], AfterValidator(_unique)] = Field(default_factory=list)
+    plugins: Annotated[list[Text], AfterValidator(_unique)] = Field(default_factory=list)
     """Python files with methods of your own ([docs/own-method.md](../docs/own-method.md)), which are executed; relative
     paths begin at the working folder. *Not in the key*, but the content of a file is in the keys of its methods"""
-    tables: Annotated[list[Table], Field(min_length=1)] | None = None
-    """the main tables, one a setting, whose numbers are never mixed; `null`: one for each setting, with everything"""
-    studies: list[Study] = Field(default_factory=list)
-    """studies beside the main tables"""
-    quality: list[Block] = Field(default_factory=list)
-    """runs whose FedDEP generators are compared with guesses that need no training; needs local GNNs and prototypes"""
-    label_shortcut: list[Block] = Field(default_factory=list)
-    """runs of FedDEP whose prototypes are read for labels, and whose classifiers are given other embeddings than they were
-    trained with; needs trained generators and classifiers, and trains local GNNs on halves of the training nodes"""
-    neighbourhoods: list[Block] = Field(default_factory=list)
-    """runs whose mended neighbourhoods are compared with the true ones (FedSage, Appendix D, Table 1 and Figure 1); for
-    methods that generate features: `fedsage_plus`, `fedsage_plus_shared`, `locsage_plus`; needs trained generators"""
-    label_distributions: list[Block] = Field(default_factory=list)
-    """runs whose clients' labels, and whose models' predictions, are counted (FedSage, Figure 4); for methods that train a
-    plain GraphSAGE; needs trained classifiers"""
-    degree_histograms: list[Block] = Field(default_factory=list)
-    """runs whose graphs' degrees are counted with noise, private for edges (VESPER, Figure 3); any method, as none is trained;
-    one seed is one draw of noise"""
-    vertical_attacks: list[Block] = Field(default_factory=list)
-    """runs of VESPER's methods that are attacked (VESPER, Figure 4): which nodes was a model trained on, and which edges does
-    party B find in what it is sent; trains what it attacks"""
-    audit: Audit = Audit()
-    """attacks on what leaves clients"""
-
-    @model_validator(mode="after")
-    def _check_folders(self) -> "Configuration":
-        output, records = (Path(os.path.realpath(path)) for path in (self.output, self.records.directory))
-        below = records.relative_to(output).parts[0].lower() if output in records.parents else None
-        if output == records or records in output.parents or below in _MADE:
-            raise ValueError(
-                f"output is {self.output} and records.directory is {self.records.directory}; records must lie elsewhere than "
-                "results, or in a folder of their own below output"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_names(self) -> "Configuration":
-        names = [study.name for study in self.studies]
-        if len(set(names)) < len(names):
-            raise ValueError(f"studies has the name {next(name for name in names if names.count(name) > 1)} twice")
-        return self
+    tables: Annotated[list[Table], Field(min_length=1)]
+    """the main tables, one a setting, whose numbers are never mixed"""
+    studies: list[Study | Name] = Field(default_factory=list)
+    """studies beside the main tables: names of files of `studies/` without `.yaml`, or studies written out"""

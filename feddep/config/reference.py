@@ -26,7 +26,6 @@ _MODELS: dict[str, type[BaseModel]] = {
     "table": models.Table,
     "study": models.Study,
     "block": models.Block,
-    "audit": models.Audit,
 }
 _MARKED = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -31,7 +31,9 @@ def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str,
         DataError: if one is in neither.
     """
     absent = missing(config, kind, files)
-    known = {} if len(absent) == len(files) else {row["key"]: row for row in pd.read_csv(_table(config, kind)).to_dict("records")}
+    known: dict[str, Any] = {}
+    if len(absent) < len(files):
+        known = {row["key"]: row for row in pd.read_csv(_table(config, kind)).to_dict("records")}
     return [_read(Path(file)) if key in absent else dict(known[key]) for key, file in files.items()]
 
 

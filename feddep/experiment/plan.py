@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from feddep.config import variants
-from feddep.config.loading import PARTITION, Config, main_tables, table_datasets, variations
+from feddep.config.loading import PARTITION, STUDIES, Config, main_tables, table_datasets, variations
 from feddep.methods import registry
-from feddep.utils.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Run:
 
     @property
     def path(self) -> str:
-        """Where the run lies below ``runs/`` and the records, such as ``feddep/cora/m5/fedavg/seed0``."""
+        """What it is called on progress bars, such as ``feddep/cora/m5/fedavg/seed0``."""
         return f"{self.setting}/{self.dataset}/{self.scope}/{self.method}/seed{self.seed}"
 
     @property
@@ -60,24 +59,6 @@ class PartitionSpec:
     clients: int
     seed: int
 
-    @property
-    def path(self) -> str:
-        """Where the partition lies below ``partitions/``, such as ``cora/m5/seed0``."""
-        return f"{self.dataset}/m{self.clients}/seed{self.seed}"
-
-
-def check(run: Run) -> None:
-    """Make sure that a run that was asked for by hand has clients if, and only if, its method works on their subgraphs.
-
-    Raises:
-        ConfigError: if it has not, or there is no such method.
-    """
-    partitioned = registry.find(variants.base(run.method)).partitioned
-    if partitioned and run.clients is None:
-        raise ConfigError(f"{run.method} works on the subgraphs of clients, and the number of clients is missing")
-    if not partitioned and run.clients is not None:
-        raise ConfigError(f"{run.method} sees the whole graph and has no clients, but their number is given as {run.clients}")
-
 
 def runs(config: Config) -> list[Run]:
     """Every run of the main tables, in the order of their keys; a whole-graph method runs once, not once for each M."""
@@ -89,19 +70,15 @@ def study_runs(config: Config, study: str) -> list[Run]:
     return _runs_of(config, config["studies"][study]["runs"])
 
 
-def measured_runs(config: Config, key: str) -> list[Run]:
-    """Every run that something is measured on beside its accuracy, each once, in the order of its keys.
-
-    Args:
-        config: the configuration.
-        key: what is measured, one of :data:`feddep.config.loading.MEASURED`.
-    """
-    return _runs_of(config, config[key])
-
-
 def all_runs(config: Config) -> list[Run]:
-    """Every run of the main tables and of the studies, each once."""
-    return list(dict.fromkeys([*runs(config), *(run for study in config["studies"] for run in study_runs(config, study))]))
+    """Every run of the main tables and of the studies without code of their own, each once."""
+    names = [name for name, study in config["studies"].items() if not has_code(study["kind"])]
+    return list(dict.fromkeys([*runs(config), *(run for name in names for run in study_runs(config, name))]))
+
+
+def has_code(kind: str) -> bool:
+    """Whether studies of a kind are made by code of their own: a folder of ``studies/`` with rules of the workflow."""
+    return (STUDIES / kind / "rules.smk").is_file()
 
 
 def datasets(config: Config) -> list[str]:

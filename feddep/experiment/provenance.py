@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from feddep.experiment.fingerprint import ROOT
+import feddep
 
 _PACKAGES = ("numpy", "scipy", "torch", "torch-geometric", "networkx", "python-louvain", "scikit-learn", "pandas", "snakemake")
 
@@ -27,7 +27,7 @@ def environment(device: str | None = None, threads: int | None = None) -> dict[s
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": {name: _version(name) for name in _PACKAGES},
-        "git": git_state(ROOT.parent),
+        "git": git_state(Path(feddep.__file__).parents[1]),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if device is not None:

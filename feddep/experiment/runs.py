@@ -119,8 +119,7 @@ def _options(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | Non
 
 
 def _both(name: str, measured: Mapping[str, float] | None) -> dict[str, float | None]:
-    found = measured or {"best": None, "last": None}
-    return {name: found["best"], f"{name}_last": found["last"]}
+    return {name: measured["best"], f"{name}_last": measured["last"]} if measured else {name: None, f"{name}_last": None}
 
 
 def bytes_by_kind(communication: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -1,127 +1,62 @@
-"""Numbers of published tables, computed again: runs are trained anew and compared with their records."""
+"""A recorded run trained anew, in this process, and compared with its row in the table of runs."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
-from feddep.config.loading import Config
-from feddep.experiment import plan, records, retraining
-from feddep.utils.errors import ConfigError, DataError
+from feddep.config import variants
+from feddep.config.loading import Config, entry
+from feddep.datasets import cached, own_files
+from feddep.datasets.synthetic import planted_partition
+from feddep.experiment import keys, runs
+from feddep.experiment.plan import Run
+from feddep.experiment.tasks import build_task, choose_device
+from feddep.graph.graph import Graph
+from feddep.graph.partitioners import divide
+from feddep.graph.split import random_split
+from feddep.training.summary import summary
 
-CELL = ("setting", "dataset", "method", "clients")
-"""What tells one cell of a table from another; its runs differ in their seeds alone."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A run that was trained anew, and its record.
-
-    Attributes:
-        run: the run.
-        recorded, found: test accuracy at the round that is best on validation, of the record and now.
-        difference: the larger of the two differences of accuracy, at that round and after the last.
-        differing: parts of the result that differ in any bit, such as ``curve``.
-        seconds: time of preparing its data and of the training with all its steps.
-        kept: whether an earlier call trained it.
-    """
-
-    run: plan.Run
-    recorded: float
-    found: float
-    difference: float
-    differing: tuple[str, ...]
-    seconds: float
-    kept: bool
-
-    def passed(self, tolerance: float) -> bool:
-        """Whether nothing but rounding can have changed the numbers.
-
-        Rounding shows in the training curve first, and never in the bytes that were sent.  So a record whose accuracy differs
-        while its curve does not, or whose communication or partition differs, was not made by this code.
-        """
-        rounding = "curve" in self.differing and not {"communication", "partition"} & set(self.differing)
-        return not self.differing or (rounding and self.difference <= tolerance)
+MEASURED = ("test", "test_last", "validation", "validation_last", "bytes")
+"""Columns of a row that a training must bring back."""
 
 
-def draw(
-    config: Config,
-    runs: Iterable[plan.Run],
-    wanted: Mapping[str, Any],
-    seed: int,
-    max_seconds: float = float("inf"),
-) -> dict[plan.Run, dict[str, Any]]:
-    """One cell of a table, drawn uniformly at random: its runs, each with its record.
+def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
+    """The graph of a dataset without the workflow; a public one is downloaded once, to ``folder``."""
+    options = entry(config, "datasets", variants.base(dataset))
+    if "path" in options:
+        return own_files.read(options["path"])
+    if "synthetic" in options:
+        return planted_partition(**options["synthetic"])
+    return cached.load(variants.base(dataset), folder, config["data"]["mirror"])
+
+
+def retrain(config: Config, run: Run, folder: Path) -> dict[str, Any]:
+    """Train a run with all its steps; returns its result (:func:`feddep.training.summary.summary`)."""
+    graph = fetch_graph(config, run.dataset, folder)
+    split = random_split(graph.num_nodes, config["split"], run.seed)
+    options = keys.partition_options(config, run.dataset)
+    partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
+    specification, device = keys.specification(config, run), choose_device(config["device"])
+    method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
+    return summary(method.run(build_task(specification, graph, split, partition, run.path, device), parameters))
+
+
+def differences(recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any]) -> dict[str, float]:
+    """What of a result is not as recorded, by column: how far it is off; of the curves the largest difference.
 
     Args:
-        config: the configuration.
-        runs: those of the table.
-        wanted: values of some of :data:`CELL` that the cell must have.
-        seed: seed of the draw.
-        max_seconds: the most that the runs of the cell may have taken together when their records were made.
-
-    Raises:
-        ConfigError: if the table has no such cell.
-        DataError: if no such cell has a record with today's key for each of its runs, or all took longer, or a record is damaged.
+        recorded: the row of the run.
+        curves: its curves.
+        result: what training it anew has measured.
     """
-    cells: dict[tuple[Any, ...], list[plan.Run]] = {}
-    for run in runs:
-        cells.setdefault(tuple(getattr(run, name) for name in CELL), []).append(run)
-    for number, name in enumerate(CELL):
-        if name in wanted and wanted[name] not in (there := {cell[number] for cell in cells}):
-            known = ", ".join(sorted(str(each) for each in there if each is not None))
-            raise ConfigError(f"--{name} is {wanted[name]}, of which there is no run; there are {known or 'none'}")
-    chosen = [cell for cell in cells if all(cell[CELL.index(name)] == value for name, value in wanted.items())]
-    if not chosen:
-        asked = ", ".join(f"{name} {value}" for name, value in wanted.items())
-        raise ConfigError(f"no cell has {asked} together; leave one of them out to draw among the others")
-    unpublished, quickest = "", float("inf")
-    for place in np.random.default_rng(seed).permutation(len(chosen)):
-        cell = cells[chosen[place]]
-        found = [records.of_run(config, run) for run in cell]
-        if missing := next((run for run, each in zip(cell, found, strict=True) if not each.matches), None):
-            unpublished = missing.path
-            continue
-        contents = [records.read(each.record, each.key) for each in found]
-        seconds = sum(_seconds(content) for content in contents)
-        if seconds <= max_seconds:
-            return dict(zip(cell, contents, strict=True))
-        quickest = min(quickest, seconds)
-    if quickest < float("inf"):
-        raise DataError(f"--max-seconds is {max_seconds:g}, and the quickest of these cells took {quickest:.0f} s")
-    where = config["records"]["directory"]
-    raise DataError(f"no cell of these has its records in {where}: that of {unpublished} is missing or has another key")
-
-
-def _seconds(record: Mapping[str, Any]) -> float:
-    made = record["provenance"]
-    return float(made.get("seconds", 0)) + sum(made.get("seconds_before", {}).values())
-
-
-def compare(config: Config, run: plan.Run, record: Mapping[str, Any], folder: Path, kept: Path | None = None) -> Comparison:
-    """Train a run with all its steps in this process, and compare the result with its record.
-
-    Args:
-        config: the configuration.
-        run: the run.
-        record: its record.
-        folder: where public graphs are kept.
-        kept: where what is trained is kept, as for :func:`feddep.experiment.retraining.retrain`.
-
-    Raises:
-        DataError: if the record holds no result of a run, or no source has the raw files of the graph.
-    """
-    trained = retraining.retrain(config, run, folder, kept)
-    differing = (*trained.differing(record["result"]), *(() if trained.partition_equal(config, run) else ("partition",)))
-    before, now = (_accuracies(run, each) for each in (record["result"], trained.result))
-    difference = max(abs(before[which] - now[which]) for which in now)
-    return Comparison(run, before["best"], now["best"], difference, differing, trained.seconds, trained.kept)
-
-
-def _accuracies(run: plan.Run, result: Mapping[str, Any]) -> dict[str, float]:
-    try:
-        return {which: float(result["accuracy"][which]) for which in ("best", "last")}
-    except (KeyError, TypeError, ValueError):
-        raise DataError(f"the record of {run.path} has no accuracy; delete it, and publish the run again") from None
+    bytes_sent = sum(sent["bytes"] for sent in result["communication"])
+    found = {"bytes": bytes_sent, "test": result["accuracy"]["best"], "test_last": result["accuracy"]["last"]}
+    found |= {"validation": result["validation"]["best"], "validation_last": result["validation"]["last"]}
+    off = {name: abs(found[name] - recorded[name]) for name in MEASURED}
+    for name in runs.CURVES:
+        if name in result["curve"] and curves[name].notna().all():
+            same = len(curves) == len(result["curve"][name])
+            off[f"curve of {name}"] = float((curves[name] - result["curve"][name]).abs().max()) if same else math.inf
+    return {name: size for name, size in off.items() if size != 0}

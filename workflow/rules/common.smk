@@ -1,26 +1,23 @@
-"""What all rules share: the checked configuration, the plan, and the form of a command.  Nothing is written here."""
+"""What all rules share: the checked configuration, the plan, and where things are.  Nothing is written here."""
 
-import json
-import os
-import shlex
 import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from feddep.config import variants
-from feddep.config.loading import parsed, read, typed, validate
-from feddep.experiment import keys, plan, records
-from feddep.experiment.step_jobs import step_jobs
-from feddep.stages import flags
-from feddep.utils.errors import ConfigError, FeddepError
+from feddep.config.loading import SOURCES, entry, typed, validate
+from feddep.experiment import data_tables, keys, plan, runs
+from feddep.experiment.steps import step_jobs
+from feddep.utils.errors import FeddepError
 
 
 @contextmanager
 def exit_on_user_error():
-    """End the workflow with the sentence of an error where Snakemake would print a traceback; for a block or, with @, a function."""
+    """End the workflow with the sentence of an error where Snakemake would print a traceback."""
     try:
         yield
     except FeddepError as error:
@@ -28,41 +25,83 @@ def exit_on_user_error():
 
 
 with exit_on_user_error():
-    if not workflow.subprocess_exec:  # Snakemake keeps the last where a key occurs twice
-        for path in workflow.configfiles:
-            read(path)
-        for given in workflow.config_settings.config_args or ():
-            parsed(given.partition("=")[2], f"--config {given.partition('=')[0]}")
-    update_config(config, typed(workflow.config_settings.config))
-    config = validate(config)
-    RUNS = {run.path: records.of_run(config, run) for run in plan.all_runs(config)}
-    PARTITIONS = {spec.path: records.of_partition(config, spec) for spec in plan.partitions(config)}
-    GRAPHS = {name: records.of_graph(config, name) for name in plan.datasets(config)}
-    OUTDATED = sum(artifact.outdated for artifact in RUNS.values() if artifact.usable)
-if OUTDATED and not workflow.subprocess_exec:
-    told = "they are trained anew, as records.strict is true" if config["records"]["strict"] else "records.strict: true trains anew"
-    print(f"feddep: the code of {OUTDATED} of {len(RUNS)} runs has changed since their records were made; {told}", file=sys.stderr)
+    config = validate(typed(config))
+    # The runs that no table has, by key.
+    MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
 
 OUTPUT = config["output"]
-# Jobs inherit the configuration by value, so that no other workflow can change what they read.
-os.environ[flags.ENVIRONMENT] = json.dumps(config)
+CACHE = f"{OUTPUT}/.cache"
+# What a file's key stands for: of planned runs, and of those that are asked for beside them.
+RUNS, STEPS, SPLITS = dict(MISSING), {}, {}
+PARTITIONS = {keys.partition_key(config, spec): spec for spec in plan.partitions(config)}
 
 
 wildcard_constraints:
-    setting=variants.PATTERN,
-    dataset=variants.PATTERN,
-    method=variants.PATTERN,
-    scope=r"whole|m[1-9]\d*",
-    clients=r"[1-9]\d*",
-    seed=r"0|[1-9]\d*",
-    digest="[0-9a-f]{12}",
+    dataset=r"[a-z][a-z0-9_]*",
+    key="[0-9a-f]{16}",
 
 
-def feddep(stage):
-    """The shell command of a stage: its output is shown and kept in the job's log, its numerics get the job's threads."""
-    threads = " ".join(f"{name}={{threads}}" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))
-    python = shlex.quote(sys.executable).replace("{", "{{").replace("}", "}}")
-    return f"{threads} {python} -u -m feddep {stage} 2>&1 | tee {{log:q}} >&2"
+def graph_file(dataset):
+    """The prepared graph of a dataset or of a variant of one."""
+    name = variants.base(dataset)
+    return f"{CACHE}/graphs/{name}-{keys.graph_key(config, name)}.safetensors"
+
+
+def split_file(dataset, seed):
+    name = variants.base(dataset)
+    return f"{CACHE}/splits/{name}-{keys.split_key(config, name, seed)}.safetensors"
+
+
+def partition_file(spec):
+    return f"{CACHE}/partitions/{variants.base(spec.dataset)}-{keys.partition_key(config, spec)}.safetensors"
+
+
+def task_files(run):
+    """What every stage of a run reads: graph, split and, for a method that works on subgraphs, partition."""
+    files = {"graph": graph_file(run.dataset), "split": split_file(run.dataset, run.seed)}
+    SPLITS[keys.split_key(config, variants.base(run.dataset), run.seed)] = (variants.base(run.dataset), run.seed)
+    if run.partition is not None:
+        files["partition"] = partition_file(run.partition)
+        PARTITIONS[keys.partition_key(config, run.partition)] = run.partition
+    return files
+
+
+def step_files(run, stages=("pretrain", "prototypes", "generator")):
+    """The results of a run's steps, by stage."""
+    jobs = step_jobs(config, run)
+    STEPS.update((job.key, job) for job in jobs)
+    return {job.step.stage: f"{CACHE}/steps/{job.file}" for job in jobs if job.step.stage in stages}
+
+
+def run_files(run):
+    """The result and the weights of a run, which may be none of the plan's."""
+    key = keys.run_key(config, run)
+    RUNS[key] = run
+    return {"run": f"{CACHE}/runs/{key}.json", "model": f"{CACHE}/models/{key}.safetensors"}
+
+
+def results_of(planned):
+    """The results of those runs that no table has."""
+    return [f"{CACHE}/runs/{key}.json" for run in planned if (key := keys.run_key(config, run)) in MISSING]
+
+
+def keys_of(planned):
+    """What the runs of a page are, so that another plan makes it anew."""
+    return keys.digest({"runs": [keys.run_key(config, run) for run in planned]})
+
+
+def facts_of(kind):
+    """Statistics of the main tables' graphs or partitions by key, and where they are if no table has them."""
+    if kind == "graphs":
+        files = {keys.graph_key(config, name): graph_file(name) for name in plan.datasets(config)}
+    else:
+        files = {keys.partition_key(config, spec): partition_file(spec) for spec in plan.partitions(config)}
+    return {key: file.replace(".safetensors", ".json") for key, file in files.items()}
+
+
+def statistics_files():
+    """The statistics that no table has."""
+    return [file for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
 
 
 @cache
@@ -76,6 +115,6 @@ def gpus():
     return int(config["device"] == "cuda")
 
 
-# Resources are integers, so that a share of a GPU is a whole of more GPUs: the limit grows, where this process keeps it.
-if workflow.local_exec and workflow.is_main_process and (limit := workflow.global_resources.get("gpu").value) is not None:
-    workflow.register_resource("gpu", limit * config["jobs_per_gpu"])
+for planned in MISSING.values():
+    task_files(planned)
+    step_files(planned)

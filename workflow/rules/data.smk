@@ -1,4 +1,4 @@
-"""Raw files, graphs, splits and partitions."""
+"""Raw files, graphs, splits and partitions.  A file is named by the key of what it holds."""
 
 
 localrules:
@@ -8,78 +8,51 @@ localrules:
 rule download:
     """Raw files of a public dataset, from the first source that has them, each verified by its checksum."""
     message: "Download {wildcards.dataset}"
-    output: f"{OUTPUT}/raw/{{dataset}}/MANIFEST.json"
-    log: f"{OUTPUT}/logs/download/{{dataset}}.log"
-    benchmark: f"{OUTPUT}/benchmarks/download/{{dataset}}.tsv"
-    params:
-        key=exit_on_user_error()(lambda wildcards: keys.data_fingerprint(config, wildcards.dataset)),
-        directory=subpath(output[0], parent=True),
-    threads: 1
-    resources:
-        mem_mb=config["memory"]["data"],
-    shell: feddep("download --dataset {wildcards.dataset:q} --output {params.directory:q}")
+    output: f"{CACHE}/raw/{{dataset}}/MANIFEST.json"
+    log: f"{CACHE}/logs/download/{{dataset}}.log"
+    script: "../scripts/download.py"
+
+
+def raw_files(wildcards):
+    """The raw files of a public dataset; a graph of one's own is known by its key, so that its age and place do not matter."""
+    made = any(source in entry(config, "datasets", wildcards.dataset) for source in SOURCES)
+    return [] if made else f"{CACHE}/raw/{wildcards.dataset}/MANIFEST.json"
 
 
 rule prepare:
     """A dataset's graph, checked against the fingerprint in the registry, and its statistics."""
     message: "Prepare {wildcards.dataset}"
-    input: unpack(raw_files)
-    output:
-        graph=f"{OUTPUT}/graphs/{{dataset}}.safetensors",
-        statistics=f"{OUTPUT}/graphs/{{dataset}}.json",
-    log: f"{OUTPUT}/logs/prepare/{{dataset}}.log"
-    benchmark: f"{OUTPUT}/benchmarks/prepare/{{dataset}}.tsv"
-    params:
-        key=lambda wildcards: keys.graph_key(config, wildcards.dataset),
-        raw=lambda wildcards, input: f"--raw {shlex.quote(str(Path(input.raw).parent))}" if "raw" in input.keys() else "",
-    threads: 1
+    input: raw_files
+    output: multiext(f"{CACHE}/graphs/{{dataset}}-{{key}}", ".safetensors", ".json")
+    log: f"{CACHE}/logs/prepare/{{dataset}}-{{key}}.log"
     resources:
         mem_mb=config["memory"]["data"],
-    shell:
-        feddep(
-            "prepare --dataset {wildcards.dataset:q} {params.raw} --key {params.key}"
-            " --graph {output.graph:q} --statistics {output.statistics:q}"
-        )
+    script: "../scripts/prepare.py"
 
 
 rule split:
     """Which nodes train, validate and test; the same for every method and number of clients."""
-    message: "Split the nodes of {wildcards.dataset}, seed {wildcards.seed}"
+    message: "Split the nodes of {wildcards.dataset}, seed {params.seed}"
     input:
-        graph=f"{OUTPUT}/graphs/{{dataset}}.safetensors",
-    output: f"{OUTPUT}/splits/{{dataset}}/seed{{seed}}.safetensors"
-    log: f"{OUTPUT}/logs/split/{{dataset}}/seed{{seed}}.log"
-    benchmark: f"{OUTPUT}/benchmarks/split/{{dataset}}/seed{{seed}}.tsv"
+        graph=lambda wildcards: graph_file(wildcards.dataset),
+    output: f"{CACHE}/splits/{{dataset}}-{{key}}.safetensors"
+    log: f"{CACHE}/logs/split/{{dataset}}-{{key}}.log"
     params:
-        key=exit_on_user_error()(lambda wildcards: keys.split_key(config, wildcards.dataset, int(wildcards.seed))),
-    threads: 1
+        seed=lambda wildcards: SPLITS[wildcards.key][1],
     resources:
         mem_mb=config["memory"]["data"],
-    shell:
-        feddep(
-            "split --dataset {wildcards.dataset:q} --seed {wildcards.seed:q} --key {params.key}"
-            " --graph {input.graph:q} --output {output:q}"
-        )
+    script: "../scripts/split.py"
 
 
 rule partition:
     """Which client owns each node, and what that division loses."""
-    message: "Divide {wildcards.dataset} among {wildcards.clients} clients, seed {wildcards.seed}"
+    message: "Divide {wildcards.dataset} among {params.spec[clients]} clients, seed {params.spec[seed]}"
     input:
-        graph=lambda wildcards: f"{OUTPUT}/graphs/{variants.base(wildcards.dataset)}.safetensors",
-    output:
-        partition=f"{OUTPUT}/partitions/{{dataset}}/m{{clients}}/seed{{seed}}.safetensors",
-        statistics=f"{OUTPUT}/partitions/{{dataset}}/m{{clients}}/seed{{seed}}.json",
-    log: f"{OUTPUT}/logs/partition/{{dataset}}/m{{clients}}/seed{{seed}}.log"
-    benchmark: f"{OUTPUT}/benchmarks/partition/{{dataset}}/m{{clients}}/seed{{seed}}.tsv"
+        graph=lambda wildcards: graph_file(wildcards.dataset),
+    output: multiext(f"{CACHE}/partitions/{{dataset}}-{{key}}", ".safetensors", ".json")
+    log: f"{CACHE}/logs/partition/{{dataset}}-{{key}}.log"
     params:
-        key=exit_on_user_error()(lambda wildcards: keys.partition_key(config, partition_spec(wildcards))),
-    threads: 1
+        spec=lambda wildcards: asdict(PARTITIONS[wildcards.key]),
     resources:
         mem_mb=config["memory"]["data"],
-    shell:
-        feddep(
-            "partition --dataset {wildcards.dataset:q} --clients {wildcards.clients:q}"
-            " --seed {wildcards.seed:q} --key {params.key} --graph {input.graph:q} --output {output.partition:q}"
-            " --statistics {output.statistics:q}"
-        )
+    script: "../scripts/partition.py"

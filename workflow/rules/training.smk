@@ -3,42 +3,41 @@
 
 rule step:
     """What a method computes before its classifier: local GNNs (pretrain), prototypes, or generators and what they mend."""
-    message: "Compute {wildcards.stage} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed}"
-    input: unpack(step_input)
-    output:
-        tensors=f"{OUTPUT}/steps/{STEP}.safetensors",
-        facts=f"{OUTPUT}/steps/{STEP}.json",
-    log: f"{OUTPUT}/logs/steps/{STEP}.log"
-    benchmark: f"{OUTPUT}/benchmarks/steps/{STEP}.tsv"
+    message: "Compute {wildcards.stage} on {wildcards.dataset} for {params.run[method]}, M={params.run[clients]}, seed {params.run[seed]}"
+    input:
+        unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
+        unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
+    output: multiext(f"{CACHE}/steps/{{stage}}/{{dataset}}-{{key}}", ".safetensors", ".json")
+    log: f"{CACHE}/logs/steps/{{stage}}/{{dataset}}-{{key}}.log"
     wildcard_constraints:
         stage="pretrain|prototypes|generator",
     params:
-        key=lambda wildcards: step_of(wildcards).key,
-        task=lambda wildcards, input: task_flags(step_of(wildcards).run, input, step_of(wildcards).needs),
+        run=lambda wildcards: asdict(STEPS[wildcards.key].run),
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    shell: feddep("step --stage {wildcards.stage:q} {params.task} --key {params.key} --output {output.tensors:q}")
+    script: "../scripts/step.py"
 
 
-rule classify:
-    """One training run: accuracies, training curve, every byte that crossed a client's boundary, and the weights."""
-    message: "Train {wildcards.method} on {wildcards.dataset}, {wildcards.scope}, seed {wildcards.seed} ({wildcards.setting})"
-    input: unpack(classify_input)
+rule train:
+    """One training run: its row and curves, every byte that crossed a client's boundary, and the weights."""
+    message: "Train {params.run[method]} on {params.run[dataset]}, M={params.run[clients]}, seed {params.run[seed]} ({params.run[setting]})"
+    input:
+        unpack(lambda wildcards: task_files(RUNS[wildcards.key])),
+        unpack(lambda wildcards: step_files(RUNS[wildcards.key])),
     output:
-        metrics=f"{OUTPUT}/runs/{RUN}/metrics.json",
-        model=f"{OUTPUT}/runs/{RUN}/model.safetensors",
-    log: f"{OUTPUT}/logs/classify/{RUN}.log"
-    benchmark: f"{OUTPUT}/benchmarks/classify/{RUN}.tsv"
+        run=f"{CACHE}/runs/{{key}}.json",
+        model=f"{CACHE}/models/{{key}}.safetensors",
+    log: f"{CACHE}/logs/train/{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/train/{{key}}.tsv"
     params:
-        key=lambda wildcards: keys.run_key(config, run_of(wildcards)),
-        task=lambda wildcards, input: task_flags(run_of(wildcards), input, ("pretrain", "prototypes", "generator")),
+        run=lambda wildcards: asdict(RUNS[wildcards.key]),
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    shell: feddep("classify {params.task} --key {params.key} --metrics {output.metrics:q} --model {output.model:q}")
+    script: "../scripts/train.py"
 
 
 localrules:
@@ -46,10 +45,10 @@ localrules:
 
 
 rule publish:
-    """Copy every result of the configuration that has no record yet to the records that git keeps."""
-    message: "Publish the results in {config[records][directory]}"
-    input:
-        [source(artifact) for artifact in (*RUNS.values(), *PARTITIONS.values(), *GRAPHS.values())],
-    log: f"{OUTPUT}/logs/publish.log"
-    threads: 1
-    shell: feddep("publish")
+    """Merge the runs that were trained here into the tables that git keeps.  Asked for by hand."""
+    message: "Publish {params.runs} runs in {config[records][directory]}"
+    input: results_of(MISSING.values()), statistics_files()
+    params:
+        runs=len(MISSING),
+        facts={kind: facts_of(kind) for kind in ("graphs", "partitions")},
+    script: "../scripts/publish.py"

@@ -1,0 +1,161 @@
+"""The stages of the workflow as functions: each reads the files it is given, computes one thing and writes it.
+
+A rule's script calls one of them inside :func:`job`, which gives it the configuration that the workflow was planned with.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from threadpoolctl import threadpool_limits
+
+from feddep.config import variants
+from feddep.config.loading import SOURCES, Config, entry
+from feddep.datasets import own_files
+from feddep.datasets.fetching import download as fetch
+from feddep.datasets.fetching import origin
+from feddep.datasets.parsing import parse
+from feddep.datasets.statistics import statistics as graph_statistics
+from feddep.datasets.synthetic import planted_partition
+from feddep.experiment import keys, runs
+from feddep.experiment.plan import PartitionSpec, Run
+from feddep.experiment.provenance import environment
+from feddep.experiment.steps import step_jobs
+from feddep.experiment.tasks import build_task, choose_device
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition, statistics
+from feddep.graph.partitioners import divide
+from feddep.graph.split import Split, random_split
+from feddep.methods.method import StepResult
+from feddep.training.summary import summary
+from feddep.training.task import Task
+from feddep.utils.errors import DataError, FeddepError
+from feddep.utils.storage import read_arrays, read_json, write_arrays, write_json
+
+
+@contextmanager
+def job(snakemake: Any) -> Iterator[Config]:
+    """The configuration of a job of the workflow.
+
+    What the job prints is shown and kept in its log, and an error of the user's is one sentence.
+
+    Args:
+        snakemake: the object that Snakemake gives to a script.
+    """
+    if snakemake.log:
+        copy = subprocess.Popen(["tee", str(snakemake.log[0])], stdin=subprocess.PIPE, stdout=sys.stderr)
+        assert copy.stdin is not None
+        for stream in (1, 2):
+            os.dup2(copy.stdin.fileno(), stream)
+    torch.set_num_threads(snakemake.threads)
+    with threadpool_limits(snakemake.threads):
+        try:
+            yield Config(snakemake.config)
+        except (FeddepError, OSError) as error:
+            sys.exit(f"feddep: {error}")
+
+
+def download(config: Config, dataset: str, folder: Path) -> None:
+    """Fetch and verify the raw files of a public dataset."""
+    fetch(dataset, folder, config["data"]["mirror"] or os.environ.get("FEDDEP_DATA_MIRROR"))
+
+
+def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts: Path) -> None:
+    """Turn raw files, one's own files or a formula into a graph, and describe it."""
+    options, source = entry(config, "datasets", dataset), "synthetic"
+    if "synthetic" in options:
+        graph = planted_partition(**options["synthetic"])
+    elif "path" in options:
+        graph, source = own_files.read(options["path"]), "own files"
+    else:
+        assert raw is not None  # the rule downloads it
+        graph, source = parse(dataset, raw), origin(raw)
+    graph.save(output, keys.graph_key(config, dataset))
+    write_json(facts, {"name": dataset, "source": source, **graph_statistics(graph)})
+
+
+def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) -> None:
+    """Draw training, validation and test nodes of a graph."""
+    nodes = Graph.load(graph).num_nodes
+    random_split(nodes, config["split"], seed).save(output, keys.split_key(config, dataset, seed))
+
+
+def partition(config: Config, spec: PartitionSpec, graph: Path, output: Path, facts: Path) -> None:
+    """Divide a graph among clients, and describe the division."""
+    loaded = Graph.load(graph)
+    found = divide(loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
+    found.save(output, keys.partition_key(config, spec))
+    write_json(facts, {"dataset": spec.dataset, "seed": spec.seed, **statistics(loaded, found)})
+
+
+def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
+    """The task of a run, and what is known of its inputs: the graph's ``data_fingerprint`` and ``seconds_before`` by stage.
+
+    Args:
+        config: the configuration.
+        run: the run.
+        files: ``graph``, ``split``, ``partition`` for a method that works on subgraphs, and steps that are at hand by stage.
+
+    Raises:
+        DataError: if a file is missing, damaged, or not the one that the configuration asks for.
+        ConfigError: if a GPU is asked for where there is none.
+    """
+    graph = load_graph(config, run.dataset, files["graph"])
+    found = Split.load(files["split"], keys.split_key(config, run.dataset, run.seed))
+    owners = None if run.partition is None else Partition.load(files["partition"], keys.partition_key(config, run.partition))
+    device, steps, seconds = choose_device(config["device"]), {}, {}
+    for stage, key in ((each.step.stage, each.key) for each in step_jobs(config, run)):
+        if stage in files:
+            arrays, facts = read_arrays(files[stage], key), read_json(Path(files[stage]).with_suffix(".json"))
+            tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+            steps[stage], seconds[stage] = StepResult(tensors, facts["communication"]), facts["seconds"]
+    task = build_task(keys.specification(config, run), graph, found, owners, run.path, device, steps)
+    return task, {"data_fingerprint": graph.fingerprint, "seconds_before": seconds}
+
+
+def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
+    """The prepared graph of a dataset.
+
+    Raises:
+        DataError: if it is another, or the file is missing or damaged.
+    """
+    graph = Graph.load(file, keys.graph_key(config, dataset))
+    known = any(source in entry(config, "datasets", dataset) for source in SOURCES)
+    expected = keys.data_fingerprint(config, dataset)
+    if not known and len(expected) == len(graph.fingerprint) and graph.fingerprint != expected:
+        raise DataError(f"{file} is not the {variants.base(dataset)} that the registry knows; delete it and run `snakemake`")
+    return graph
+
+
+def step(config: Config, run: Run, stage: str, files: Mapping[str, Any], output: Path) -> None:
+    """Compute one step of a run; what it sent and how long it took go beside its tensors."""
+    (planned,) = (each for each in step_jobs(config, run) if each.step.stage == stage)
+    task, _ = read_task(
+        config, run, {name: file for name, file in files.items() if name in ("graph", "split", "partition", *planned.needs)}
+    )
+    _, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
+    start = time.perf_counter()
+    result = planned.step.run(task, parameters, task.step_results)
+    seconds = round(time.perf_counter() - start, 3)
+    write_arrays(output, {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()}, planned.key)
+    write_json(output.with_suffix(".json"), {"communication": result.communication, "seconds": seconds})
+
+
+def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, model: Path) -> None:
+    """Train and test one method: its row and curves, and the weights at the best round."""
+    task, known = read_task(config, run, files)
+    method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
+    start = time.perf_counter()
+    result = method.run(task, parameters)
+    seconds = round(time.perf_counter() - start, 3)
+    device = torch.cuda.get_device_name() if task.device == "cuda" else "cpu"
+    provenance = {**environment(device, torch.get_num_threads()), **known, "seconds": seconds}
+    write_arrays(model, {name: tensor.numpy() for name, tensor in result.weights().items()}, keys.run_key(config, run))
+    by_round = [round(second, 2) for second in result.histories[-1].seconds]
+    runs.write_cached(config, run, summary(result), provenance, by_round, output)

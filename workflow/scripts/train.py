@@ -1,0 +1,10 @@
+"""Train and test one method on one dataset."""
+
+from pathlib import Path
+
+from feddep.experiment import stages
+from feddep.experiment.plan import Run
+
+with stages.job(snakemake) as config:
+    files, written = dict(snakemake.input), snakemake.output
+    stages.train(config, Run(**snakemake.params.run), files, Path(written.run), Path(written.model))
