@@ -6,7 +6,7 @@ CONFIG ?= config/default.yaml
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SNAKEMAKE := $(BIN)/snakemake
+SNAKEMAKE := $(BIN)/python workflow/run.py
 # In parallel, a file at a time, so that a file's fixtures are made once; in the order of tests/conftest.py.
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder --durations 10
 PIP := $(BIN)/python -m pip --disable-pip-version-check --log $(VENV)/pip.log install
