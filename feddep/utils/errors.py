@@ -27,10 +27,6 @@ class PartitionError(FeddepError):
     """A graph cannot be split to the number of clients that was asked for, or clients lack nodes to train or validate on."""
 
 
-class WorkflowEndedError(FeddepError):
-    """A stage would write a result for a workflow that is gone."""
-
-
 class DivergenceError(FeddepError):
     """Training led to numbers that are not finite.
 
