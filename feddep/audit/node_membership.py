@@ -112,7 +112,7 @@ def query(target: Attacked, graph: Graph, *groups: np.ndarray) -> tuple[np.ndarr
     asked = replace(target.task, graph=graph, split=Split(np.arange(graph.num_nodes), *groups), seed=seed)
     parties = SplitTraining(asked, target.protocol, new_encoder(asked, target.protocol.parameters))
     parties.model.load_state_dict(target.training.model.state_dict())
-    if target.protocol.once:
+    if target.protocol.one_shot:
         (received,) = parties.party_a.release({ALL: np.arange(graph.num_nodes)})
         rows = [received["values"][torch.from_numpy(nodes).to(asked.device)] for nodes in groups]
     else:

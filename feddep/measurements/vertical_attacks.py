@@ -46,8 +46,8 @@ edges promises nothing for nodes.
 features, weights, batches. What is asked: which of {vertical_canaries.CANARIES} additional pairs of nodes (canaries) are joined,
 each by a coin of its own, in one training with all of them. *AUC*: of the scores of the pairs. *ε at least*: a lower bound with a
 confidence of 95 %, at δ = {vertical_canaries.DELTA:g} (Steinke, Nasr and Jagielski, 2023); *most* is the bound if all guesses
-were right, which so many canaries cannot exceed. *Promised*: ε at the same δ of the same training by the accountant `corrected`,
-the only one that is a guarantee, and by `library`, as the paper counts ([docs/vesper.md](../../docs/vesper.md)); ∞ where there is
+were right, which so many canaries cannot exceed. *Promised*: ε at the same δ of the same training by the accountant `certified`,
+the only one that is a guarantee, and by `rdp`, as the paper counts ([docs/vesper.md](../../docs/vesper.md)); ∞ where there is
 none. A bound above a promise refutes it. A bound of 0 proves nothing: it is evidence only beside a run with little noise in which
 the same attack succeeds.
 
@@ -92,7 +92,7 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     Returns:
         setting, dataset, method, budget (∞ without one), theta (0 without noise), seeds; mean and std of the AUC of each
         attack, and of accuracy_inside, accuracy_outside and low, the bound on ε; most, the largest bound that could have been
-        found; promised_corrected and promised_library, the mean, ∞ where nothing is promised.
+        found; promised_certified and promised_rdp, the mean, ∞ where nothing is promised.
     """
     missing = {"budget": math.inf, "theta": 0.0, **dict.fromkeys(_PROMISES, math.inf)}
     known = measured.assign(**{column: measured[column].astype(float).fillna(value) for column, value in missing.items()})

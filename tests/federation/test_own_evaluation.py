@@ -41,8 +41,8 @@ def test_validation_as_tested_is_on_the_global_graph():
 
 
 def test_with_complete_neighbourhoods_owners_are_as_good_as_anybody():
-    task = task_of("halo")
-    reported = summary(run_on(task, "halo"))
+    task = task_of("fedavg_oracle")
+    reported = summary(run_on(task, "fedavg_oracle"))
     assert reported["own"]["best"] == pytest.approx(reported["accuracy"]["best"])
 
 

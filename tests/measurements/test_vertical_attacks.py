@@ -26,7 +26,7 @@ from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 from method_tasks import VERTICAL
 
-KNOWN = {"weights": "stopped", "bounding": "both"}
+KNOWN = {"weights": "detached", "bounding": "both"}
 
 
 def vertical_task(**setting: Any) -> Task:
@@ -92,7 +92,7 @@ def test_shadow_nodes_lie_outside_as_far_as_these_suffice(monkeypatch):
     assert len(node_membership.shadow_nodes(labels, inside, np.random.default_rng(0))) == 4
 
 
-@pytest.mark.parametrize(("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "once"})])
+@pytest.mark.parametrize(("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "one_shot"})])
 def test_a_model_is_asked_as_it_was_trained(name, options):
     """Without noise, on the graph that it was trained on, posteriors are those behind the accuracies of the last round."""
     method, task, parameters = trained(name, vertical_task(), bounding="none", **options)
@@ -156,7 +156,7 @@ class Compared(Watched):
     [
         *((name, {}, 4) for name in ("vertical_gin", "vertical_gcn")),
         ("vfgnn", {"theta": 0.0}, 4),
-        ("gap", {"theta": 0.0, "release": "once"}, 1),
+        ("gap", {"theta": 0.0, "release": "one_shot"}, 1),
         ("vesper_gin", {"theta": 0.0, **KNOWN}, 4),
         ("vesper_gcn", {"theta": 0.0, "degree": 5}, 4),
     ],
@@ -190,7 +190,7 @@ def test_watching_changes_nothing():
     ("name", "options"),
     [
         ("vertical_gin", {}),
-        ("gap", {"theta": 0.05, "release": "once", "bounding": "none"}),
+        ("gap", {"theta": 0.05, "release": "one_shot", "bounding": "none"}),
         ("vesper_gin", {"theta": 0.05, **KNOWN}),
         ("vesper_gin", {"theta": 0.05, "batches": "shuffled"}),
         ("vesper_gcn", {"theta": 0.05, "degree_ratio": 1.0, **KNOWN}),
@@ -223,13 +223,13 @@ def test_without_message_passing_no_edge_is_found():
 @pytest.mark.parametrize(
     ("name", "options", "accountant", "finite"),
     [
-        ("vesper_gin", {**KNOWN}, "corrected", True),
-        ("vesper_gin", {"bounding": "both"}, "corrected", False),  # weights learn through edges
-        ("vesper_gin", {}, "corrected", False),  # and neighbours are sampled
-        ("vesper_gin", {}, "library", True),
-        ("vesper_gin", {"theta": 0.0, **KNOWN}, "library", False),
-        ("vesper_gcn", KNOWN, "corrected", False),  # degrees without noise
-        ("vertical_gin", {}, "library", False),
+        ("vesper_gin", {**KNOWN}, "certified", True),
+        ("vesper_gin", {"bounding": "both"}, "certified", False),  # weights learn through edges
+        ("vesper_gin", {}, "certified", False),  # and neighbours are sampled
+        ("vesper_gin", {}, "rdp", True),
+        ("vesper_gin", {"theta": 0.0, **KNOWN}, "rdp", False),
+        ("vesper_gcn", KNOWN, "certified", False),  # degrees without noise
+        ("vertical_gin", {}, "rdp", False),
     ],
 )
 def test_a_promise_is_finite_where_there_is_one(name, options, accountant, finite):
@@ -245,7 +245,7 @@ def test_other_methods_are_refused():
 
 def test_a_run_is_measured_and_again_the_same():
     method, run = registry.find("gap"), Run("quick", "tiny", None, "gap,epsilon=8.0", 0)
-    parameters = method.parameters(epsilon=8.0, release="once", bounding="none", delta=1e-6)
+    parameters = method.parameters(epsilon=8.0, release="one_shot", bounding="none", delta=1e-6)
     first, again = (MEASUREMENTS["vertical_attacks"].measure(run, vertical_task(), method, parameters) for _ in "ab")
     assert first == again
     (row,) = first["vertical_attacks"]

@@ -16,25 +16,24 @@ Decided here:
 * embeddings are computed once a round, with the weights that the server has sent, and stay fixed in the round;
 * the largest fan-out is that of the setting, as for every other method of the table (authors' code: 25);
 * accuracy is that of the clients' validation nodes, which clients report anyway (authors' code: the server's own test data);
-* time is taken by the number of places of a sampled tree, which is the same in every run;
+* time is taken by the number of nodes of a sampled tree, which is the same in every run;
 * the state is taken from the weights as clients send them (the code takes it after they have all been replaced by the mean,
   which leaves nothing to tell them apart);
 * what crosses boundaries while the agent practises counts like everything else.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from feddep.federation.averaging import federated_averaging, local_test
-from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.methods.fedgraph import FedGraphParameters
 from feddep.methods.fedgraph.ddpg import Ddpg, Learning
-from feddep.methods.fedgraph.policy import fanouts_of, reward, summary, work
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
 from feddep.methods.shared.routing import Router, embedding_kinds, exchange
@@ -103,3 +102,36 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
             history.record(model, loss, validation, *task.test(model), local_test(clients))
         state = following
     return history
+
+
+def fanouts_of(action: np.ndarray, most: int) -> tuple[int, ...]:
+    """Fan-outs from 1 to ``most``, one for each number from 0 to 1 in the action: ⌈a · most⌉, and 1 for 0."""
+    return tuple(int(fanout) for fanout in np.ceil(np.asarray(action) * most).clip(1, most))
+
+
+def work(fanouts: Sequence[int], most: int) -> float:
+    """Number of nodes of a sampled tree, Π (1 + f), as a share of what it is with the largest fan-out everywhere.
+
+    This stands for the time that a client takes, which would differ from run to run.
+    """
+    return float(np.prod([(1 + fanout) / (1 + most) for fanout in fanouts]))
+
+
+def reward(accuracy: float, target: float, cost: float, cost_weight: float) -> float:
+    """64^(accuracy − target) − 1 − cost_weight · cost: the nearer to the target the more, and the less work the more."""
+    return float(64 ** (accuracy - target)) - 1 - cost_weight * cost
+
+
+def summary(weights: Sequence[Payload]) -> np.ndarray:
+    """The state that the policy sees: the clients' weights by their principal components among clients; float64, shape (M²,).
+
+    M vectors span at most M − 1 directions about their mean, so M components hold all that tells the clients apart.  They are
+    computed from the M × M inner products.  A component is known but for its sign: the largest of its M scores is positive.
+    """
+    vectors = torch.stack([torch.cat([tensor.flatten() for tensor in payload.values()]) for payload in weights]).double()
+    centred = vectors - vectors.mean(dim=0)
+    values, components = np.linalg.eigh((centred @ centred.T).cpu().numpy())
+    scores = components[:, ::-1] * np.sqrt(values[::-1].clip(0))
+    largest = np.abs(scores).argmax(axis=0)
+    signs = np.sign(scores[largest, np.arange(len(weights))])
+    return np.asarray((scores * signs).ravel())

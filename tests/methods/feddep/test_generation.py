@@ -14,6 +14,8 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.graph.impairing import impair
 from feddep.graph.split import random_split
 from feddep.methods.feddep import GeneratorParameters
+from feddep.methods.feddep.dgen import DGen, Generated
+from feddep.methods.feddep.fused import fused_classifier
 from feddep.methods.feddep.generation import (
     Generator,
     Targets,
@@ -24,8 +26,6 @@ from feddep.methods.feddep.generation import (
     nearest_in,
     squared_distances,
 )
-from feddep.nn.dgen import DGen, Generated
-from feddep.nn.encoders import fused_classifier
 
 WIDTH, SLOTS = 3, 4
 
@@ -72,7 +72,7 @@ def by_hand(case, weights: GeneratorParameters) -> torch.Tensor:  # type: ignore
 
 @given(cases(), st.floats(0, 2), st.floats(0, 2), st.floats(0, 2))
 def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross):
-    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0)
+    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0, scale="paper")
     generated, missing, pairs, targets, prototypes = case
     inputs = (generated.count, generated.embeddings)
     ours, _ = generator_loss(generated, missing, pairs, targets, nearest_in(prototypes), weights)

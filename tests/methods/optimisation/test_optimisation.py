@@ -143,14 +143,14 @@ def test_more_epochs_and_other_layers():
     task = task_of("fedavg")
     longer = task_of("fedavg")
     object.__setattr__(longer, "setting", task.setting.replace(local_epochs=3))
-    assert curve(run_on(task, "fedavg_epochs")) == curve(run_on(longer, "fedavg"))
+    assert curve(run_on(task, "fedavg_more_local")) == curve(run_on(longer, "fedavg"))
     closed = task_of("fedavg")
-    object.__setattr__(closed, "setting", task.setting.replace(encoder="closed"))
-    assert curve(run_on(task, "fedavg_closed")) == curve(run_on(closed, "fedavg"))
+    object.__setattr__(closed, "setting", task.setting.replace(encoder="sage_selfloop"))
+    assert curve(run_on(task, "fedavg_selfloop")) == curve(run_on(closed, "fedavg"))
 
 
 @pytest.mark.parametrize("encoder", ANY_ENCODER)
-@pytest.mark.parametrize("name", ["global", "local", "fedavg", "fedprox", "halo", "fedsage_plus", "locsage_plus"])
+@pytest.mark.parametrize("name", ["global", "local", "fedavg", "fedprox", "fedavg_oracle", "fedsage_plus", "locsage_plus"])
 def test_methods_train_every_encoder(name: str, encoder: str):
     task = task_of(name)
     object.__setattr__(task, "setting", task.setting.replace(encoder=encoder, rounds=2))

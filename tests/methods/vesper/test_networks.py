@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from feddep.nn.decoders import ConcatDecoder, GRUDecoder
-from feddep.nn.perceptron import Perceptron, feature_rows
+from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, Perceptron, feature_rows
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
 
@@ -64,13 +63,3 @@ def test_the_gru_decoder_reads_the_layers_in_turn():
         z = (z_x + z_h).sigmoid()
         state = (1 - z) * (n_x + (r_x + r_h).sigmoid() * n_h).tanh() + z * state
     torch.testing.assert_close(decoder(x), state @ last.weight.T + last.bias)
-
-
-@pytest.mark.parametrize("new", [lambda: ConcatDecoder(3, 2, 4, 2, 0.0), lambda: GRUDecoder(3, 4, 2, 0.0)])
-def test_initial_weights_come_from_the_generator(new):
-    decoders = [new() for _ in range(3)]
-    for decoder, seed in zip(decoders, (0, 0, 1), strict=True):
-        decoder.reset_parameters(torch.Generator().manual_seed(seed))
-    first, same, other = (torch.cat([weight.flatten() for weight in each.parameters()]) for each in decoders)
-    assert torch.equal(first, same)
-    assert not torch.isclose(first, other).any()
