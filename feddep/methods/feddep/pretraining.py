@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.averaging import federated_averaging
+from feddep.federation.averaging import Federation
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
@@ -80,9 +80,9 @@ def pretrain_together(task: Task, clients: Sequence[Part], parameters: Pretraini
         learner = Learner(graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device)
         own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
         members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
-    epochs = track(range(parameters.pretraining_epochs), f"{task.name}: common pretraining")
-    for _ in federated_averaging(server, members, epochs):
-        pass
+    federation = Federation(server, members)
+    for epoch in track(range(parameters.pretraining_epochs), f"{task.name}: common pretraining"):
+        federation.round(epoch)
     gnn.load_state_dict(server.weights)
     embeddings = [embeddings_of(gnn, graph, task.device) for graph, _ in clients]
     return StepResult(by_client(embeddings=embeddings), boundary.communication.rows())

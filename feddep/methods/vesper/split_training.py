@@ -34,6 +34,7 @@ from feddep.nn.decoders import ConcatDecoder, GRUDecoder
 from feddep.nn.perceptron import Perceptron
 from feddep.nn.perturbed import Design, PerturbedMessagePassing
 from feddep.training.history import History
+from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 
 VALIDATION, TEST, ALL = "validation representations", "test representations", "representations of all nodes"
@@ -173,11 +174,16 @@ def train(task: Task, protocol: Protocol) -> RunResult:
     training = SplitTraining(task, protocol, encoder)
     training.begin()
     history = History()
-    for _ in task.rounds():
+
+    def one_round(number: int) -> None:
         for _ in range(task.setting.local_epochs):
             loss = training.epoch()
         validation, test = training.evaluate()
         history.record(training.model, loss, validation, test)
+        nodes = len(task.split.test)  # both parties have all of them: local accuracy is global accuracy
+        history.record_local(*[(round(test * nodes), nodes)] * 2)
+
+    run_rounds(task, [history], one_round)
     return RunResult([history], merged(*communications, training.boundary.communication.rows()))
 
 
