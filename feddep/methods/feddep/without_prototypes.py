@@ -29,7 +29,7 @@ def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, 
     for i, each in enumerate(impaired):
         shape = (each.graph.num_nodes, parameters.max_generated, parameters.embedding)
         kinds |= {generated(i): {"embeddings": shape}, gradients(i): {"gradients": shape}}
-    boundary = Boundary(kinds)
+    boundary = Boundary(kinds, task.observers)
     embeddings = results["pretrain"].of_clients("embeddings")
     searches = [remote_nearest(boundary, i, embeddings) for i in range(len(impaired))]
     return StepResult(mending.mend_all(task, parameters, impaired, embeddings, searches), boundary.communication.rows())
