@@ -36,8 +36,8 @@ class Command:
 
 
 def commands() -> list[Command]:
-    """Every stage, sorted; read from the source, as importing every stage would load every library."""
-    found = []
+    """``privacy`` and every stage, sorted; stages are read from the source, as importing every one would load every library."""
+    found = [Command("privacy", "feddep.privacy_command", "guarantees of neighbour sampling, of DP-SGD and of VESPER's noise")]
     for module in pkgutil.iter_modules(stages.__path__):
         constants = _constants(Path(stages.__path__[0], f"{module.name}.py"))
         if "HELP" in constants:  # a module without it is what stages share

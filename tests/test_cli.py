@@ -23,7 +23,7 @@ NAMES = [command.name for command in commands()]
 
 
 def test_every_stage_has_a_name_and_a_line_of_help():
-    shared = {"flags", "job", "privacy_flags"}  # what stages have in common
+    shared = {"flags", "job"}  # what stages have in common
     assert {command.module.rpartition(".")[2] for command in commands()} == set(MODULES) - shared
     assert sorted(set(NAMES)) == NAMES
     assert {"download", "prepare", "split", "partition", "classify", "tables", "figures", "report", "config"} <= set(NAMES)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from feddep.privacy.accountant import Guarantee
 from feddep.privacy.formatting import format_delta, format_number
-from feddep.privacy.guarantees import DELTA, ClientGuarantee, weakness
+from feddep.reporting.client_guarantees import DELTA, ClientGuarantee, weakness
 from feddep.reporting.labels import dataset_title, method_title
 from feddep.reporting.markdown import table
 from feddep.training.config import TrainingConfig
@@ -74,7 +74,7 @@ def frame(cases: Iterable[Case], seed: int) -> pd.DataFrame:
     """One row a guarantee.
 
     Returns:
-        setting, dataset, clients, seed, and the fields of :class:`feddep.privacy.guarantees.ClientGuarantee`; a guarantee is
+        setting, dataset, clients, seed, and the fields of :class:`ClientGuarantee`; a guarantee is
         epsilon, delta and log10_rest (the logarithm of 1 − δ, which still tells how far δ is from 1), with ``_one`` of a single
         sampling or step.  Empty where there is no ε.
     """

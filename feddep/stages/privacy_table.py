@@ -37,8 +37,8 @@ def main(arguments: argparse.Namespace) -> None:
     from feddep.experiment.plan import PartitionSpec
     from feddep.experiment.provenance import environment
     from feddep.experiment.task_files import load_graph, load_partition, load_split
-    from feddep.privacy.guarantees import client_guarantees
     from feddep.reporting import files
+    from feddep.reporting.client_guarantees import client_guarantees
     from feddep.reporting.labels import sort_datasets
     from feddep.reporting.privacy_page import Case, frame, markdown
     from feddep.training.config import TrainingConfig
