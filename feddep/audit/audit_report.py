@@ -15,8 +15,8 @@ from feddep.audit.membership import PLACEBO
 from feddep.audit.one_run import SIMULATIONS
 from feddep.audit.reconstruction import KNOWLEDGE, summary
 from feddep.privacy.accountant import Guarantee
-from feddep.privacy.guarantees import client_guarantees
 from feddep.reporting import drawing
+from feddep.reporting.client_guarantees import client_guarantees
 from feddep.reporting.files import write as write_files
 from feddep.reporting.frames import records
 from feddep.reporting.labels import method_title, sort_methods

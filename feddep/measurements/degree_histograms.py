@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from feddep.config import variants
 from feddep.experiment.plan import Run
 from feddep.measurements import Tables
+from feddep.measurements.private_histogram import LARGEST_DEGREE, SENSITIVITY, private_degree_histogram
 from feddep.methods.method import StepResult
-from feddep.privacy.degree_histogram import LARGEST_DEGREE, SENSITIVITY, private_degree_histogram
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import dataset_title, sort_datasets

