@@ -5,7 +5,6 @@ from pathlib import Path
 
 from feddep.config import variants
 from feddep.config.loading import Config
-from feddep.datasets import fetching
 from feddep.experiment import keys
 from feddep.experiment.plan import Run
 from feddep.experiment.step_jobs import StepJob
@@ -58,9 +57,6 @@ def damaged(output: str | Path, expected: Mapping[Path, str]) -> Iterator[tuple[
             yield path, str(error)
     for path in _files(output, PAGES, (".sha256",)):
         if problem := find_mismatch(path, expected.get(path)):
-            yield path, problem
-    for path in _files(output, ("raw",), (fetching.MANIFEST,)):
-        if problem := fetching.damage(path):
             yield path, problem
 
 

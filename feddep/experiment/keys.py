@@ -8,7 +8,6 @@ beside split, partition, scaling, training, steps and methods, and raised by who
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from feddep import training
 from feddep.config import variants
 from feddep.config.loading import PARTITION, Config, entry
-from feddep.datasets import own_files, package_loaders, synthetic
+from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, partitioners, scaling, split
@@ -34,8 +33,8 @@ def digest(value: Mapping[str, Any]) -> str:
 def data_fingerprint(config: Config, dataset: str) -> str:
     """What identifies a dataset, known before it is downloaded.
 
-    The fingerprint of its parsed graph, which the registry names; where it is not known yet, the digest of the release that
-    a package downloads and of the revision of what loads it; for a graph of one's own the digest of its files
+    The fingerprint of its parsed graph, which the registry names, or the digest of its release where that is not known yet
+    (:attr:`feddep.datasets.public_graphs.Dataset.identity`); for a graph of one's own the digest of its files
     (:func:`own_fingerprint`); for a built-in graph the digest of its options and of the revision of what generates it.
 
     Raises:
@@ -46,11 +45,7 @@ def data_fingerprint(config: Config, dataset: str) -> str:
         return own_fingerprint(options["path"])
     if "synthetic" in options:
         return digest({"synthetic": options["synthetic"], "revision": synthetic.REVISION})
-    known = REGISTRY[variants.base(dataset)]
-    if known.fingerprint is not None:
-        return known.fingerprint
-    assert known.loader is not None  # of every dataset without a fingerprint
-    return digest({"release": asdict(known.loader), "revision": package_loaders.REVISION})
+    return REGISTRY[variants.base(dataset)].identity
 
 
 def own_fingerprint(path: str) -> str:
@@ -77,7 +72,7 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
 
 
 def partition_options(config: Config, dataset: str) -> dict[str, Any]:
-    """The options of a dataset's partition that matter: those that its method reads, as :func:`feddep.graph.partitioners.divide`.
+    """The options of a dataset's partition that its method reads (:func:`feddep.graph.partitioners.partition`).
 
     What every partition was made with before there was a choice is left out, as keys of that time do not have it.
     """
@@ -88,7 +83,7 @@ def partition_options(config: Config, dataset: str) -> dict[str, Any]:
 
 
 def partition_modules(config: Config, dataset: str) -> tuple[ModuleType, ...]:
-    """The modules that a dataset is divided by: :mod:`feddep.graph.partition`, and beside Louvain's method with python-louvain
+    """The modules that partition a dataset: :mod:`feddep.graph.partition`, and beside Louvain's method with python-louvain
     :mod:`feddep.graph.partitioners`."""
     chosen = partition_options(config, dataset).keys() & {"method", "engine"}
     return (partition, partitioners) if chosen else (partition,)

@@ -13,9 +13,9 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, records
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task
+from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import statistics
-from feddep.graph.partitioners import divide
 from feddep.graph.split import random_split
 from feddep.methods import registry
 from feddep.methods.method import Method
@@ -79,7 +79,7 @@ def prepared(config: Config, run: plan.Run, folder: Path) -> tuple[Task, Method,
     specification, graph = keys.specification(config, run), fetch_graph(config, variants.base(run.dataset), folder)
     split = random_split(graph.num_nodes, config["split"], run.seed)
     options = keys.partition_options(config, run.dataset)
-    partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
+    partition = None if run.clients is None else partitioners.partition(graph, run.clients, run.seed, **options)
     return build_task(specification, graph, split, partition, run.path), *registry.configured(specification["method"])
 
 

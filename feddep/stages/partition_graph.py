@@ -1,4 +1,4 @@
-"""Stage ``partition``: who owns which node, and what the division costs."""
+"""Stage ``partition``: who owns which node, and what the partition costs."""
 
 import argparse
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from feddep.experiment import keys
 from feddep.experiment.plan import PartitionSpec
 from feddep.experiment.task_files import load_graph
+from feddep.graph import partitioners
 from feddep.graph.partition import statistics
-from feddep.graph.partitioners import divide
 from feddep.stages import flags
 from feddep.utils.storage import write_result
 
-HELP = "divide a graph among clients"
+HELP = "partition a graph among clients"
 COMMAND = "partition"
 
 
@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
     key = keys.partition_key(config, spec)
     flags.check_key(arguments, key)
     graph = load_graph(config, arguments.dataset, arguments.graph)
-    partition = divide(graph, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
+    partition = partitioners.partition(graph, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
     partition.save(arguments.output, key)
     found = {"dataset": arguments.dataset, "seed": arguments.seed, **statistics(graph, partition)}
     write_result(arguments.statistics, {"key": key, "statistics": found})
