@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from feddep.utils.errors import DataError
 
@@ -66,7 +66,7 @@ def read_json(path: str | Path, key: str | None = None) -> Any:
 def write_arrays(target: str | Path, arrays: Mapping[str, np.ndarray], key: str = "") -> None:
     """Write named arrays as safetensors, with ``key`` in the metadata."""
     with atomic_path(target) as path:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path, {"key": key})
+        path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {"key": key}))
 
 
 def read_arrays(path: str | Path, key: str | None = None) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, closed_mean_adjacency, mean_adjacency, normalised_adjacency
 from feddep.utils.errors import DataError
 from feddep.utils.files import read_arrays, write_arrays
 
@@ -91,6 +91,36 @@ def test_subgraph_is_the_induced_one(pairs, data):
     assert part.features.has_sorted_indices
     for node in range(part.num_nodes):
         assert (np.diff(part.indices[part.indptr[node] : part.indptr[node + 1]]) > 0).all()
+
+
+@given(edge_lists(), st.integers(0, 3), st.integers(0, 2**16))
+def test_new_nodes_follow_the_old_ones_without_features(pairs, new, seed):
+    n, edges = pairs
+    graph = build(edges, n)
+    links = sp.random(n, new, 0.5, rng=np.random.default_rng(seed), data_rvs=np.ones, dtype=np.float32)
+    adjacency = sp.bmat([[graph.adjacency, links], [sp.csr_matrix((new, n)), sp.csr_matrix((new, new))]], format="csr")
+    extended = graph.extended(adjacency)
+    np.testing.assert_array_equal(extended.adjacency.toarray(), adjacency.toarray())
+    np.testing.assert_array_equal(extended.features.toarray(), np.vstack([graph.features.toarray(), np.zeros((new, 5))]))
+    np.testing.assert_array_equal(extended.labels, [*graph.labels, *[0] * new])
+    assert (extended.num_nodes, extended.num_classes) == (n + new, NUM_CLASSES)
+
+
+@given(edge_lists())
+def test_matrices_of_message_passing(pairs):
+    n, edges = pairs
+    graph = build(edges, n)
+    dense = graph.adjacency.toarray().astype(np.float64)
+    closed = dense + np.eye(n)
+    scale = np.diag(closed.sum(axis=1) ** -0.5)
+    expected = {
+        mean_adjacency: dense / np.maximum(dense.sum(axis=1, keepdims=True), 1),
+        closed_mean_adjacency: closed / closed.sum(axis=1, keepdims=True),
+        normalised_adjacency: scale @ closed @ scale,
+    }
+    for function, matrix in expected.items():
+        assert function(graph).dtype == np.float32
+        np.testing.assert_allclose(function(graph).toarray(), matrix, rtol=1e-6)
 
 
 def test_types_are_those_that_are_promised():
