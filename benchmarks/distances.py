@@ -23,7 +23,7 @@ from benchmarks.memory import growth
 from feddep.experiment.provenance import environment
 from feddep.methods.feddep.generation import nearest, squared_distances
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 SLOTS, WIDTH, PROTOTYPES, OTHERS = 5, 128, 15, 9
 STEPS = 5

@@ -25,7 +25,7 @@ from benchmarks.workflow import jobs, snakemake
 from feddep.config.loading import load
 from feddep.experiment.provenance import environment
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.files import read_json, write_json
 
 CONFIG = Path(__file__).parent.parent / "config" / "default.yaml"
 STAGES = ["download", "prepare", "split", "partition", "pretrain", "prototypes", "generator", "train", "main"]

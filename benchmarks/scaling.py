@@ -22,7 +22,7 @@ from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
 from feddep.reporting.files import write_figure
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.files import read_json, write_json
 
 CLIENTS, ROUNDS = 10, 2
 

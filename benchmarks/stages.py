@@ -28,7 +28,7 @@ from feddep.methods import registry
 from feddep.methods.method import StepResult
 from feddep.training.task import RunResult
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 CONFIG = Path(__file__).parent.parent / "config" / "default.yaml"
 CLIENTS, SEED = 5, 0

@@ -32,7 +32,7 @@ from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_en
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 NODES, EDGES, FEATURES, TRAINING = 1_132_511, 2_447_370, 155, 848_963
 SIZES = (10_000, 100_000, NODES)

@@ -53,7 +53,7 @@ from feddep.graph.split import PARTS, Split, random_split
 from feddep.training.summary import summary
 from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import DataError
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 CLIENTS, ROUNDS, SEED, BATCH, HIDDEN = 5, 50, 0, 64, 128
 METHODS = ("fedavg", "fedsage_plus", "feddep")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from feddep.utils.storage import read_json
+from feddep.utils.files import read_json
 
 
 def snakemake(target: Path | str, config: Path, cores: int = 1) -> list[str]:

@@ -24,7 +24,7 @@ from feddep.reporting.markdown import table
 from feddep.training.task import Task
 from feddep.utils.checksum_lists import find_mismatch
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_json
+from feddep.utils.files import read_json
 
 PARTS = {"membership": "gain_auc", "canaries": "least_delta", "properties": "property", "reconstruction": "knowledge"}
 """The parts of the audit, each with a column that only its table has."""

@@ -23,7 +23,6 @@ from feddep.deployment.secure_aggregation import masked_reply
 from feddep.federation.boundary import Boundary, Payload, numbers
 from feddep.federation.client import Client
 from feddep.utils import seeding
-from feddep.utils.torch_startup import leave_out_compiler
 
 app = ClientApp()
 
@@ -36,7 +35,6 @@ def answer_round(message: Message, context: Context) -> Message:
     answer = client_state.answer_of(who.folder, who.run, number)
     if answer is None:
         torch.set_num_threads(who.federation.threads)
-        leave_out_compiler()
         kept, answer = _work(who, number, payloads, train=not facts["last"])
         client_state.save(who.folder, who.run, number, kept, answer)
     if who.federation.secure_aggregation:

@@ -21,7 +21,7 @@ from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.server import Server
 from feddep.training.task import GlobalAccuracy, RunResult
 from feddep.utils.errors import FeddepError
-from feddep.utils.storage import write_arrays, write_json, write_result
+from feddep.utils.files import write_arrays, write_json, write_result
 
 app = ServerApp()
 

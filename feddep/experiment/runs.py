@@ -20,7 +20,7 @@ from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import DataError
-from feddep.utils.storage import atomic_path, read_json, write_json
+from feddep.utils.files import atomic_path, read_json, write_json
 
 COLUMNS: dict[str, str] = {
     "key": "string",

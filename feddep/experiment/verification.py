@@ -16,8 +16,8 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.tasks import build_task, choose_device
+from feddep.graph import partitioners
 from feddep.graph.graph import Graph
-from feddep.graph.partitioners import divide
 from feddep.graph.split import random_split
 from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DataError
@@ -41,7 +41,7 @@ def retrain(config: Config, run: Run, folder: Path) -> dict[str, Any]:
     graph = fetch_graph(config, run.dataset, folder)
     split = random_split(graph.num_nodes, config["split"], run.seed)
     options = keys.partition_options(config, run.dataset)
-    partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
+    partition = None if run.clients is None else partitioners.partition(graph, run.clients, run.seed, **options)
     specification, device = keys.specification(config, run), choose_device(config["device"])
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     return summary(method.run(build_task(specification, graph, split, partition, run.path, device), parameters))
