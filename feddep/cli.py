@@ -11,46 +11,6 @@ from feddep import __version__
 from feddep.utils.errors import FeddepError
 
 
-<<<<<<< HEAD
-=======
-@dataclass(frozen=True)
-class Command:
-    """A stage as a user calls it.
-
-    Attributes:
-        name: what is typed: the constant COMMAND of the stage's module, or the name of the module.
-        module: dotted name of the module.
-        help: one line, the constant HELP.
-    """
-
-    name: str
-    module: str
-    help: str
-
-
-def commands() -> list[Command]:
-    """``privacy`` and every stage, sorted; stages are read from the source, as importing every one would load every library."""
-    found = [Command("privacy", "feddep.privacy_command", "guarantees of neighbour sampling, of DP-SGD and of VESPER's noise")]
-    for module in pkgutil.iter_modules(stages.__path__):
-        constants = _constants(Path(stages.__path__[0], f"{module.name}.py"))
-        if "HELP" in constants:  # a module without it is what stages share
-            name = constants.get("COMMAND", module.name)
-            found.append(Command(name, f"{stages.__name__}.{module.name}", constants["HELP"]))
-    return sorted(found, key=lambda command: command.name)
-
-
-def _constants(path: Path) -> dict[str, str]:
-    """Names that a module sets to text, with the text."""
-    found = {}
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Name) and isinstance(node.value.value, str):
-                    found[target.id] = node.value.value
-    return found
-
-
->>>>>>> privacy
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
