@@ -1,4 +1,4 @@
-"""The combined subgraph of a batch: sampled neighbourhoods laid over each other, in which every node stands once.
+"""The message-flow graph of a batch: sampled neighbourhoods laid over each other, in which every node stands once.
 
 VESPER, Algorithm 1, lines 1 to 3: an L-layer neighbourhood sampler, at most D neighbours a node, and the union of what it finds
 for all roots.  A node draws its neighbours once, and hears the same ones in every layer.  Sampled trees
@@ -15,7 +15,7 @@ from feddep.graph.sampling import distinct_integers
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The combined subgraph of some roots.
+    """The message-flow graph of some roots.
 
     Nodes are in the order of their distance from the roots.  Layer l of L is computed for the nodes within L − l hops, from those
     within L − l + 1 hops: both are the first rows of what the layer before has computed.
@@ -46,7 +46,7 @@ class Blocks:
 
 
 class BlockSampler:
-    """Draws combined subgraphs.  The time of a draw grows with what is drawn, not with the graph.
+    """Draws message-flow graphs.  The time of a draw grows with what is drawn, not with the graph.
 
     A node hears at most D of its neighbours: all of them where it has no more, else D distinct ones, every subset equally likely.
     """
@@ -71,7 +71,7 @@ class BlockSampler:
         return np.minimum(self._indptr[nodes + 1] - self._indptr[nodes], self._degree)
 
     def draw(self, roots: np.ndarray, hops: int, rng: np.random.Generator) -> Blocks:
-        """The combined subgraph of distinct ``roots``, to so many hops."""
+        """The message-flow graph of distinct ``roots``, to so many hops."""
         found, sizes = [np.asarray(roots, dtype=np.int64)], [len(roots)]
         lists = []
         self._place[roots] = np.arange(len(roots))
