@@ -51,10 +51,10 @@ class Layer(nn.Module, ABC):
         """Aggregate in sampled trees, shape (B, P, outputs).
 
         Args:
-            own: mapped inputs at P places, shape (B, P, outputs).
+            own: mapped inputs of P tree nodes, shape (B, P, outputs).
             drawn: those of the f neighbours drawn for each, shape (B, P, f, outputs).
-            nodes: the nodes at the places, shape (B, P).
-            neighbours: the drawn neighbours, shape (B, P, f).
+            nodes: the ids of the tree nodes, shape (B, P).
+            neighbours: those of the drawn neighbours, shape (B, P, f).
             table: tells degrees.
         """
 
@@ -75,7 +75,6 @@ class GCNLayer(Layer):
         return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
 
     def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        """As written."""
         return adjacency @ mapped + self.bias
 
 
@@ -98,8 +97,7 @@ class GATLayer(Layer):
 
     def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
         """Attention over v and those of its neighbours that were drawn; one that was drawn several times is one node."""
-        places = torch.cat([own.unsqueeze(2), drawn], dim=2)
-        split = self._split(places)
+        split = self._split(torch.cat([own.unsqueeze(2), drawn], dim=2))
         scores = leaky_relu((split * self.source).sum(-1) + (split[:, :, :1] * self.target).sum(-1), _SLOPE)
         repeated = np.tril(neighbours[..., :, None] == neighbours[..., None, :], -1).any(axis=-1)
         left_out = np.concatenate([np.zeros((*nodes.shape, 1), dtype=bool), repeated | (neighbours == PAD)], axis=-1)
@@ -122,11 +120,9 @@ class NodeLayer(Layer):
     """A linear map of the node alone."""
 
     def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
-        """The node itself."""
         return own + self.bias
 
     def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        """The node itself."""
         return mapped + self.bias
 
 
@@ -159,15 +155,14 @@ class LayeredEncoder(nn.Module):
         return [len(layer.bias) for layer in self.layers]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         for layer in self.layers:
             layer.reset_parameters(generator)
 
     def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
         """Logits of the roots of B sampled trees of L hops, shape (B, C); the arguments are those of GraphSAGE."""
-        nodes, place_of = np.unique(trees.nodes, return_inverse=True)
+        nodes, index_of = np.unique(trees.nodes, return_inverse=True)
         mapped = table.own(nodes) @ self.layers[0].weight
-        index = torch.from_numpy(place_of.reshape(trees.nodes.shape)).to(mapped.device)
+        index = torch.from_numpy(index_of.reshape(trees.nodes.shape)).to(mapped.device)
         hidden = embedding(index, mapped)
         for k, layer in enumerate(self.layers):
             if k:
@@ -178,7 +173,7 @@ class LayeredEncoder(nn.Module):
         return hidden
 
     def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The outputs of layer k at the places before the trees' last hop, shape (B · P, H)."""
+        """The outputs of layer k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
     def full(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
@@ -208,12 +203,10 @@ class GCN(LayeredEncoder):
 
     @staticmethod
     def new_layer(inputs: int, outputs: int, last: bool) -> Layer:
-        """A graph convolution."""
         return GCNLayer(inputs, outputs)
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """D̂^(−1/2) (A + I) D̂^(−1/2)."""
         return normalised_adjacency(graph)
 
 

@@ -138,6 +138,12 @@ def test_an_unknown_name_is_an_error_with_the_nearest_ones():
         ("fedgsl", {"share": 1.5}),
         ("fedgsl", {"noise": -1.0}),
         ("fedgraph", {"target": 0.0}),
+        ("fedgraph", {"episodes": -1}),
+        ("fedgraph", {"cost_weight": -0.5}),
+        ("fedsage_plus", {"hidden_share": 1.0}),
+        ("fedsage_plus", {"generator_batch": 0}),
+        ("fedsage_plus", {"generator_learning_rate": 0.0}),
+        ("locsage_plus", {"generator_federated_epochs": 1}),
         ("fedavg_oracle", {"hops": -1}),
     ],
 )
