@@ -2,6 +2,7 @@
 
 import ast
 import fnmatch
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,6 @@ CONDA_NAMES = {
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
 }
-OPTIONAL = {"cryptography", "flwr"}  # imported only by federations of processes
 PEERS = {"openfgl", "torch-sparse"}  # what a benchmark measures beside us, where it is installed
 IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
@@ -41,10 +41,11 @@ def lock(part: str) -> dict[str, str]:
 
 
 def project() -> dict[str, Requirement]:
-    """The requirements of the project and of its development, by name."""
+    """The requirements of the project with all its extras, by name."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    requirements = map(Requirement, [*table["dependencies"], *table["optional-dependencies"]["dev"]])
-    return {canonicalize_name(requirement.name): requirement for requirement in requirements}
+    extras = itertools.chain.from_iterable(table["optional-dependencies"].values())
+    requirements = map(Requirement, [*table["dependencies"], *extras])
+    return {canonicalize_name(each.name): each for each in requirements if each.name != table["name"]}
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -107,7 +108,7 @@ def test_every_import_is_a_direct_dependency(folder: str):
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
     outside = {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in found - local - sys.stdlib_module_names}
-    assert outside - set(lock("direct")) <= (OPTIONAL if folder != "benchmarks" else PEERS)
+    assert outside - set(lock("direct")) <= (PEERS if folder == "benchmarks" else set())
 
 
 def test_dockerfile_is_for_the_python_and_the_lock_and_an_ordinary_user():
@@ -157,8 +158,8 @@ def test_what_dockerfile_copies_is_all_that_the_workflow_needs(tmp_path: Path):
     assert re.search(r"^classify +22$", done.stdout, re.MULTILINE)
 
 
-def test_what_is_imported_only_when_a_dataset_needs_it_can_be_asked_for():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras["datasets"]) <= set(extras["dev"])
+def test_the_packages_of_datasets_can_be_asked_for():
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    offered = [*table["dependencies"], *table["optional-dependencies"]["datasets"]]
     wanted = {dataset.loader.package for dataset in REGISTRY.values() if dataset.loader is not None}
-    assert {canonicalize_name(Requirement(each).name) for each in extras["datasets"]} == set(map(canonicalize_name, wanted))
+    assert set(map(canonicalize_name, wanted)) <= {canonicalize_name(Requirement(each).name) for each in offered}
