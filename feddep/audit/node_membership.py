@@ -95,9 +95,7 @@ def train_inside(method: Method, task: Task, parameters: Any, subgraph: Graph, n
     split = Split(nodes, *np.array_split(nodes, 2))  # validated on training nodes, and not chosen by that: the last round counts
     seed = seeding.derive_seed(task.seed, "node membership", name)
     with attacked() as found:
-        method.run(
-            replace(task, name=f"{task.name}: {name}", graph=subgraph, split=split, seed=seed, current_round=[]), parameters
-        )
+        method.run(replace(task, name=f"{task.name}: {name}", graph=subgraph, split=split, seed=seed), parameters)
     (target,) = found
     return target
 

@@ -105,7 +105,7 @@ def with_canaries(task: Task, parameters: Any, canaries: int) -> tuple[Task, np.
     ends = graph.num_nodes + pairs.T.ravel()
     split = Split(np.concatenate([split.train, ends]), split.val, np.concatenate([split.test, ends]))
     world = Graph.from_edges(edges, features, labels, graph.num_classes)
-    return replace(task, name=f"{task.name}: canaries", graph=world, split=split, current_round=[]), joined
+    return replace(task, name=f"{task.name}: canaries", graph=world, split=split), joined
 
 
 def _further(parameters: Any) -> int:

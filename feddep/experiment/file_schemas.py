@@ -50,6 +50,8 @@ class Result(Schema):
     validation: BestAndLast
     global_validation: BestAndLast | None = None
     own: BestAndLast | None = None
+    local_before: BestAndLast | None = None
+    local_after: BestAndLast | None = None
     best_round: int | list[int]
     clients: list[Client]
     curve: Curve

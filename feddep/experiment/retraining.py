@@ -22,7 +22,7 @@ from feddep.methods.method import Method
 from feddep.training.task import Task
 from feddep.utils.storage import canonical_json, read_result, write_result
 
-MEASURED_LATER = frozenset({"global_validation", "own"})
+MEASURED_LATER = frozenset({"global_validation", "own", "local_before", "local_after"})
 """Parts of a result that older records do not have."""
 
 

@@ -14,7 +14,7 @@ import torch
 from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
-from feddep.federation.boundary import Boundary, Payload
+from feddep.federation.boundary import Boundary, Payload, numbers
 from feddep.federation.client import Client
 from feddep.flower import FederationError
 from feddep.flower.folders import THREADS, Federation, read_part
@@ -81,5 +81,6 @@ def _work(
     if facts["round"] > 0:
         answer["validation"] = client.validate()
     if not facts["last"]:
-        answer["model"], answer["training"] = client.train()
+        update = client.update()
+        answer["model"], answer["training"] = update.weights, numbers(nodes=update.nodes, loss=update.loss)
     return client, answer

@@ -8,7 +8,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from feddep.federation.boundary import Boundary, BoundaryError, Payload, Schema
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.client import REPORTS, Client, Update
 from feddep.flower import FederationError
 from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads
@@ -130,7 +130,7 @@ class RemoteClient(Client):
     def __init__(self, number: int, courier: Courier, boundary: Boundary, masked_model: Schema | None = None) -> None:
         """Set up the server's view of client ``number``; ``masked_model`` is the model's schema, if weights come masked."""
         self.number = number
-        self.local_test = (0, 0)  # test nodes stay unknown to the server
+        self.tested = (0, 0)
         self._courier = courier
         self._boundary = boundary
         self._masked_model = masked_model
@@ -139,28 +139,33 @@ class RemoteClient(Client):
         """Give the server's weights to the courier."""
         self._courier.put(self.number, {"model": self._boundary.send(self.number, "down", "model", weights)})
 
-    def train(self) -> tuple[Payload, Payload]:
-        """The client's new weights, masked where they are to be, and its report ``training``.
+    def update(self) -> Update:
+        """What the client sends after its local steps; its weights are masked where they are to be.
 
         Raises:
             FederationError: if it does not answer, or sends something else than was declared or numbers that are not finite.
         """
         weights = self.receive("model") if self._masked_model is None else self._masked_weights(self._masked_model)
-        return weights, self.receive("training")
+        report = self.receive("training")
+        return Update(weights, float(report["nodes"]), float(report["loss"]))
 
     def validate(self) -> Payload:
         """The client's report ``validation``.
 
         Raises:
-            FederationError: as :meth:`train`.
+            FederationError: as :meth:`update`.
         """
         return self.receive("validation")
+
+    def test(self) -> tuple[int, int]:
+        """Nothing: test nodes stay unknown to the server."""
+        return self.tested
 
     def receive(self, kind: str) -> Payload:
         """What the client sent of this kind.
 
         Raises:
-            FederationError: as :meth:`train`.
+            FederationError: as :meth:`update`.
         """
         sent = self._courier.answer(self.number).get(kind, {})
         where = f"client {self.number} sent {self._courier.when} what may not cross the boundary:"

@@ -15,6 +15,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, Payload
+from feddep.federation.client import Update
 from feddep.federation.server import Server
 from feddep.flower.folders import THREADS, Federation
 from feddep.flower.remote_clients import Courier, RemoteClient
@@ -62,16 +63,16 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
         clients,
         test=lambda model: untested,
         exchange=lambda done: write_weights(folder / "round.safetensors", model.state_dict()),
-        new_server=SecureServer if masks else Server,
+        server=(SecureServer if masks else Server)(model.state_dict(), protocol.task.setting.client_weights),
     )
 
 
 class SecureServer(Server):
     """A server that is given masked weights, and learns their mean alone."""
 
-    def aggregate(self, updates: Sequence[Payload], sizes: Sequence[float]) -> None:
+    def aggregate(self, updates: Sequence[Update]) -> None:
         """Replace the weights by the mean of the clients'."""
-        self.weights = unmasked_mean(updates, sizes)
+        self.weights = unmasked_mean([update.weights for update in updates], self.shares(updates))
 
 
 def write_weights(path: Path, weights: Payload) -> None:

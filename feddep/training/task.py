@@ -1,9 +1,9 @@
 """What a method is given, and what it gives back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,13 @@ from feddep.training.evaluator import Evaluator
 from feddep.training.history import History
 from feddep.utils import seeding
 from feddep.utils.errors import PartitionError
-from feddep.utils.progress import track
+
+Evaluation = Literal["global", "local_before", "local_after"]
+"""Which accuracy of a method counts.
+
+``global``: of the shared model, or each client's, on the global graph.  ``local_before`` and ``local_after``: of test nodes that
+their owners classify, each client with its own model, as it receives it or at the end of a round's local steps.
+"""
 
 Part = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
@@ -50,7 +56,11 @@ class Task:
         device: where tensors live, ``cpu`` or ``cuda``.
         step_results: results of the method's steps that are at hand, each a
             :class:`feddep.methods.method.StepResult`, by stage.
-        current_round: the rounds that have current_round so far.
+        observers: called with every message that crosses a client's boundary, as
+            :data:`feddep.federation.boundary.Observer` says: studies of what messages tell.
+        inspectors: called with what a method shows of its inner state by :meth:`show`: studies of what nobody is sent.
+        on_round: called after each round with what it measured (:func:`feddep.training.rounds.metrics`).
+        evaluation: which accuracy counts, as the method declares (:class:`feddep.methods.method.Method`).
     """
 
     name: str
@@ -61,7 +71,10 @@ class Task:
     seed: int
     device: str = "cpu"
     step_results: Mapping[str, Any] = field(default_factory=dict)
-    current_round: list[int] = field(default_factory=list, repr=False, compare=False)
+    observers: Sequence[Callable[..., None]] = ()
+    inspectors: Sequence[Callable[[str, Any], None]] = ()
+    on_round: Callable[[dict[str, float]], None] | None = None
+    evaluation: Evaluation = "global"
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:
@@ -115,11 +128,18 @@ class Task:
             parts.append((self.graph.subgraph(nodes), split))
         return parts
 
-    def rounds(self) -> Iterator[int]:
-        """1 … rounds, with a progress bar."""
-        for number in track(range(1, self.setting.rounds + 1), self.name):
-            self.current_round.append(number)
-            yield number
+    def show(self, what: str, value: Any) -> None:
+        """Let the task's inspectors see something that stays where it is, such as the models of a vertical training."""
+        for inspect in self.inspectors:
+            inspect(what, value)
+
+    def client_facts(self) -> list[dict[str, int]]:
+        """Number of nodes and of training nodes of each client."""
+        assert self.partition is not None  # of whoever has clients
+        owned = [self.partition.nodes(client) for client in range(self.partition.num_clients)]
+        return [
+            {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)} for i, nodes in enumerate(owned)
+        ]
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,11 @@ class DivergenceError(FeddepError):
 
     Attributes:
         remedy: what may help, where that is known.
+        round: the round that it happened in, from 1, where that is known.
     """
 
     def __init__(self, message: str, remedy: str = "") -> None:
         """Say what is not finite."""
         super().__init__(message)
         self.remedy = remedy
+        self.round: int | None = None

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.averaging import federated_averaging
+from feddep.federation.averaging import Federation
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
@@ -73,16 +73,16 @@ def train_gnn(task: Task, client: Part, parameters: PretrainingParameters, name:
 def pretrain_together(task: Task, clients: Sequence[Part], parameters: PretrainingParameters) -> StepResult:
     """Train one GNN by FedAvg, a round an epoch; each client embeds its nodes with the last round's weights."""
     gnn = new_gnn(task, parameters, "common")
-    boundary = Boundary({"encoder": schema_of(gnn), **REPORTS})
+    boundary = Boundary({"encoder": schema_of(gnn), **REPORTS}, task.observers)
     server = Server(gnn.state_dict())
     members = []
     for i, (graph, split) in enumerate(clients):
         learner = Learner(graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device)
         own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
         members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
-    epochs = track(range(parameters.pretraining_epochs), f"{task.name}: common pretraining")
-    for _ in federated_averaging(server, members, epochs):
-        pass
+    federation = Federation(server, members)
+    for epoch in track(range(parameters.pretraining_epochs), f"{task.name}: common pretraining"):
+        federation.round(epoch)
     gnn.load_state_dict(server.weights)
     embeddings = [embeddings_of(gnn, graph, task.device) for graph, _ in clients]
     return StepResult(by_client(embeddings=embeddings), boundary.communication.rows())

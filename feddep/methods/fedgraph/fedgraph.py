@@ -22,15 +22,17 @@ Decided here:
 * what crosses boundaries while the agent practises counts like everything else.
 """
 
-from collections.abc import Iterator
+import dataclasses
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from feddep.federation.averaging import federated_averaging, local_test
+from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, schema_of
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.client import REPORTS, Client, Update
 from feddep.federation.server import Server
 from feddep.methods.fedgraph import FedGraphParameters
 from feddep.methods.fedgraph.ddpg import Ddpg, Learning
@@ -38,9 +40,8 @@ from feddep.methods.fedgraph.policy import fanouts_of, reward, summary, work
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
 from feddep.methods.shared.routing import Router, embedding_kinds, exchange
-from feddep.training.history import History
 from feddep.training.learner import Learner
-from feddep.training.task import RunResult, Task
+from feddep.training.task import GlobalAccuracy, RunResult, Task
 
 
 def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunResult:
@@ -49,20 +50,35 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     agent = Ddpg(clients**2, clients * task.setting.layers, Learning(), task.seed)
     edges, model, levels = cross_edges(task), task.new_sage(), range(1, task.setting.layers)
     kinds = {"policy": {"shares": (task.setting.layers,)}, **embedding_kinds(edges, level_widths(model, levels))}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
+    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, f"practice{episode} ")
-    return RunResult([train(task, parameters, boundary, agent)], boundary.communication.rows())
+    return train(task, parameters, boundary, agent)
 
 
-def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = "") -> History:
-    """One training; returns its history, which is empty for a practice.
+class ObservingServer(Server):
+    """A server that sees the agent's state in what the clients send.
 
-    The agent chooses the fan-outs; it explores and learns in a practice, whose random streams the name ``practice`` sets apart.
+    Attributes:
+        state: of the agent, M² numbers; zero at first.
+    """
+
+    state: np.ndarray
+
+    def aggregate(self, updates: Sequence[Update]) -> None:
+        """Average, and look at the weights before they are replaced by their mean."""
+        super().aggregate(updates)
+        self.state = summary([update.weights for update in updates])
+
+
+def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = "") -> RunResult:
+    """One training, in which the agent chooses the fan-outs.
+
+    It explores and learns in a practice, whose random streams the name ``practice`` sets apart, and which nobody is told of.
     """
     setting, levels = task.setting, range(1, task.setting.layers)
     model, edges = task.new_sage(), cross_edges(task)
-    server = Server(model.state_dict())
+    server = ObservingServer(model.state_dict(), setting.client_weights)
     subgraphs, learners, clients = [], [], []
     for i, ((graph, split), own) in enumerate(zip(task.subgraphs(), edges, strict=True)):
         subgraph = ExpandedSubgraph(task, graph, own, levels)
@@ -74,32 +90,28 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
         subgraphs.append(subgraph)
         learners.append(learner)
     router = Router([own.nodes[own.endpoints] for own in edges], [own.outside for own in edges])
-    history = History()
-    state, action = np.zeros(len(clients) ** 2), np.zeros(0)
+    server.state = state = np.zeros(len(clients) ** 2)
+    action = np.zeros(0)
 
-    def rounds() -> Iterator[int]:
-        nonlocal action
-        for number in task.rounds():
-            action = agent.act(state, explore=bool(practice))
-            for i, chosen in enumerate(torch.from_numpy(action).view(len(clients), -1)):
-                shares = boundary.send(i, "down", "policy", {"shares": chosen})["shares"]
-                learners[i].fanouts = fanouts_of(shares.numpy(), setting.fanout)
-            yield number
+    def act() -> None:
+        nonlocal state, action
+        state = server.state
+        action = agent.act(state, explore=bool(practice))
+        for i, chosen in enumerate(torch.from_numpy(action).view(len(clients), -1)):
+            shares = boundary.send(i, "down", "policy", {"shares": chosen})["shares"]
+            learners[i].fanouts = fanouts_of(shares.numpy(), setting.fanout)
 
     def share_embeddings(done: int) -> None:
-        model.load_state_dict(server.weights)
         exchange(boundary, router, model, subgraphs, levels)
 
-    measured = federated_averaging(server, clients, rounds(), share_embeddings, setting.client_weights)
-    for loss, validation in measured:
-        following = summary(server.updates)
-        if practice:
-            cost = float(np.mean([work(learner.fanouts, setting.fanout) for learner in learners]))
-            agent.remember(state, action, reward(validation, parameters.target, cost, parameters.cost_weight), following)
-            for _ in range(parameters.updates):
-                agent.learn()
-        else:
-            model.load_state_dict(server.weights)
-            history.record(model, loss, validation, *task.test(model), local_test(clients))
-        state = following
-    return history
+    def learn(measured: dict[str, float]) -> None:
+        cost = float(np.mean([work(learner.fanouts, setting.fanout) for learner in learners]))
+        gained = reward(measured["validation"], parameters.target, cost, parameters.cost_weight)
+        agent.remember(state, action, gained, server.state)
+        for _ in range(parameters.updates):
+            agent.learn()
+
+    if practice:
+        task = dataclasses.replace(task, on_round=learn)
+    test = (lambda _: GlobalAccuracy(math.nan, math.nan)) if practice else None
+    return train_federated(task, model, boundary, clients, test, share_embeddings, server, act)

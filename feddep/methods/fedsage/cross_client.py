@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers, schema_of
-from feddep.federation.client import REPORTS
+from feddep.federation.client import REPORTS, Update
 from feddep.federation.server import Server
 from feddep.methods.fedsage import NeighGenParameters
 from feddep.methods.fedsage.neighgen_training import Nearest, NeighGenTrainer, batch_size, distance, new_neighgen
@@ -132,7 +132,7 @@ def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepRe
     clients = task.subgraphs()
     impaired = [impair_client(task, how, i, client) for i, client in enumerate(clients)]
     respondents = {i: Respondent(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
-    boundary = Boundary(messages(task, how, [batch_size(how, each) for each in impaired]))
+    boundary = Boundary(messages(task, how, [batch_size(how, each) for each in impaired]), task.observers)
     mended: list[dict[str, Tensor]] = []
     for i, client in enumerate(clients):
         trainer = NeighGenTrainer(task, how, i, client, impaired[i], new_neighgen(task, how, f"client{i}"))
@@ -160,7 +160,7 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
     ]
     models = [trainer.model for trainer in trainers]
     server = Server(models[0].state_dict())
-    boundary = Boundary({"neighgen": schema_of(models[0]), "training": REPORTS["training"]})
+    boundary = Boundary({"neighgen": schema_of(models[0]), "training": REPORTS["training"]}, task.observers)
     losses: list[list[float]] = [[] for _ in clients]
 
     def load() -> None:
@@ -169,14 +169,14 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
 
     load()
     for _ in range(how.generator_local_epochs + how.generator_federated_epochs):
-        updates, sizes = [], []
+        updates = []
         for i, (trainer, model, (_, split)) in enumerate(zip(trainers, models, clients, strict=True)):
             trainer.renew_optimizer()
             losses[i].append(trainer.step())
             report = boundary.send(i, "up", "training", numbers(nodes=len(split.train), loss=losses[i][-1]))
-            updates.append(boundary.send(i, "up", "neighgen", model.state_dict()))
-            sizes.append(float(report["nodes"]))
-        server.aggregate(updates, sizes)
+            weights = boundary.send(i, "up", "neighgen", model.state_dict())
+            updates.append(Update(weights, float(report["nodes"]), float(report["loss"])))
+        server.aggregate(updates)
         load()
     mended = [{**trainer.mend(), "loss": torch.tensor(loss)} for trainer, loss in zip(trainers, losses, strict=True)]
     return StepResult(_by_client(mended), boundary.communication.rows())

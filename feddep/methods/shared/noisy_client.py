@@ -21,18 +21,15 @@ class NoisyClient(Client):
         ``privacy`` gives the longest update and the noise multiplier, ``noise`` is the source of the noise.
         """
         super().__init__(*arguments)
-        self._privacy = privacy
-        self._noise = noise
-        self._given: Payload = {}
+        self.privacy, self.noise = privacy, noise
 
     def load(self, weights: Payload) -> None:
-        """Take over the server's weights."""
+        """Take over the server's weights, and remember them."""
         super().load(weights)
-        self._given = {name: tensor.clone() for name, tensor in self._model.state_dict().items()}
+        self.given = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
 
-    def _send(self, kind: str, payload: Payload) -> Payload:
-        if kind == "model":
-            update = {name: payload[name] - given for name, given in self._given.items()}
-            noisy = privatise(update, self._privacy.clip, self._privacy.sigma, self._noise)
-            payload = {name: given + noisy[name] for name, given in self._given.items()}
-        return super()._send(kind, payload)
+    def weights(self) -> Payload:
+        """The weights w + u that are sent."""
+        update = {name: weight - self.given[name] for name, weight in super().weights().items()}
+        noised = privatise(update, self.privacy.clip, self.privacy.sigma, self.noise)
+        return {name: given + noised[name] for name, given in self.given.items()}

@@ -34,6 +34,7 @@ from feddep.nn.decoders import ConcatDecoder, GRUDecoder
 from feddep.nn.perceptron import Perceptron
 from feddep.nn.perturbed import Design, PerturbedMessagePassing
 from feddep.training.history import History
+from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 
 VALIDATION, TEST, ALL = "validation representations", "test representations", "representations of all nodes"
@@ -173,18 +174,27 @@ def train(task: Task, protocol: Protocol) -> RunResult:
     training = SplitTraining(task, protocol, encoder)
     training.begin()
     history = History()
-    for _ in task.rounds():
+
+    def one_round(number: int) -> None:
         for _ in range(task.setting.local_epochs):
             loss = training.epoch()
         validation, test = training.evaluate()
         history.record(training.model, loss, validation, test)
+        nodes = len(task.split.test)  # both parties have all of them: local accuracy is global accuracy
+        history.record_local(*[(round(test * nodes), nodes)] * 2)
+
+    run_rounds(task, [history], one_round)
     return RunResult([history], merged(*communications, training.boundary.communication.rows()))
 
 
 class SplitTraining:
     """Both parties, and the order in which they speak.
 
+    A task's inspectors are shown it as ``split training``.
+
     Attributes:
+        task: what is trained on.
+        protocol: what the parties do.
         party_a: holds graph and features.
         party_b: holds labels.
         boundary: what stands between them.
@@ -193,12 +203,13 @@ class SplitTraining:
 
     def __init__(self, task: Task, protocol: Protocol, encoder: Perceptron) -> None:
         """Set up the parties; ``encoder`` is A's, with the weights that it has by now."""
+        self.task, self.protocol = task, protocol
         graph, split, setting, seed = task.graph, task.split, task.setting, task.seed
         stream, shuffled = protocol.kinds[0], protocol.parameters.batches == "shuffled"
         batches = [RootBatches(split.train, setting.batch_size, shuffled, seed, f"batches of {stream}") for _ in "ab"]
         self._split, self._steps, self._once = split, batches[0].in_epoch, protocol.once
         self._nodes = np.arange(graph.num_nodes)
-        self.boundary = Boundary(messages(task, protocol, batches[0]))
+        self.boundary = Boundary(messages(task, protocol, batches[0]), task.observers)
 
         extractor = None if protocol.design is None else new_extractor(task, protocol.design)
         decoder = new_decoder(task, protocol)
@@ -222,6 +233,7 @@ class SplitTraining:
         )
         self.party_b = LabelParty(graph.labels, decoder, setting, batches[1], seed, stream, task.device)
         self.model["decoder"] = decoder
+        task.show("split training", self)
 
     def begin(self) -> None:
         """Send what is sent once."""

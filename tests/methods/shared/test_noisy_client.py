@@ -22,12 +22,12 @@ def sent_update(task, privacy=None):
     plain = new_client(task, 0, part, boundary)
     client = plain
     if privacy is not None:
-        parts = (plain._model, plain._learner, plain._evaluator, part[1], task.setting, boundary)
+        parts = (plain.model, plain.learner, plain.evaluator, part[1], task.setting, boundary)
         client = NoisyClient(0, *parts, privacy=privacy, noise=torch_generator(0, "noise"))
     client.load(model.state_dict())
-    weights, report = client.train()
+    update = client.update()
     given = torch.cat([tensor.flatten() for tensor in model.state_dict().values()])
-    return torch.cat([tensor.flatten() for tensor in weights.values()]) - given, report
+    return torch.cat([tensor.flatten() for tensor in update.weights.values()]) - given, update.loss
 
 
 def test_without_noise_or_clipping_it_sends_what_any_client_sends():

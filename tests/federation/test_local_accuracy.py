@@ -29,7 +29,7 @@ def test_owners_see_their_own_subgraphs_only(encoder: str):
         right += int((found == graph.labels)[split.test].sum())
         nodes += len(split.test)
     assert nodes == len(task.split.test)
-    assert summary(result)["own"]["best"] == right / nodes
+    assert summary(result)["local_before"]["best"] == right / nodes
 
 
 def test_validation_as_tested_is_on_the_global_graph():
@@ -43,14 +43,33 @@ def test_validation_as_tested_is_on_the_global_graph():
 def test_with_complete_neighbourhoods_owners_are_as_good_as_anybody():
     task = task_of("halo")
     reported = summary(run_on(task, "halo"))
-    assert reported["own"]["best"] == pytest.approx(reported["accuracy"]["best"])
+    assert reported["local_before"]["best"] == pytest.approx(reported["accuracy"]["best"])
 
 
 def test_alone_each_owner_has_a_model_of_its_own():
     task = task_of("local")
     result = run_on(task, "local")
-    counts = [history.local_test[history.best_round - 1] for history in result.histories]
-    assert summary(result)["own"]["best"] == sum(right for right, _ in counts) / len(task.split.test)
+    counts = [history.local_before[history.best_round - 1] for history in result.histories]
+    reported = summary(result)
+    assert reported["local_before"]["best"] == sum(right for right, _ in counts) / len(task.split.test)
+    assert reported["local_after"] == reported["local_before"]
+
+
+def test_after_its_local_steps_each_owner_has_its_own_model():
+    """A single round of FedAvg: every client's model after it is that of the same client alone."""
+    task = task_of("fedavg")
+    task = dataclasses.replace(task, setting=task.setting.replace(rounds=1))
+    federated, alone = summary(run_on(task, "fedavg")), summary(run_on(task, "local"))
+    assert federated["local_after"] == alone["local_after"]
+    assert federated["local_before"] != federated["local_after"]
+
+
+@pytest.mark.parametrize("name", ["global", "gap"])
+def test_where_nobody_divides_the_graph_local_is_global(name: str):
+    reported = summary(run_on(task_of(name), name))
+    for local in ("local_before", "local_after"):
+        assert reported[local] == pytest.approx(reported["accuracy"])
+        assert reported["curve"][local] == pytest.approx(reported["curve"]["test"])
 
 
 def test_an_evaluator_counts_several_sets_at_once():
