@@ -2,8 +2,9 @@
 
 import argparse
 import importlib.util
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import yaml
 
 from feddep import api
 from feddep.flower import FederationError
-from feddep.utils.errors import ConfigError, FeddepError
+from feddep.utils.errors import FeddepError
 from feddep.utils.storage import read_arrays, read_json, write_json
 
 CUT = """\
@@ -27,6 +28,8 @@ Train what cut wrote by a SuperLink and a SuperNode for each client, on this mac
 
   python -m feddep.flower train participants --output federated.json
 """
+SIMULATION = "simulation"
+"""The folder of what cut has simulated."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,17 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _pairs(flag: str, given: Sequence[str]) -> dict[str, Any]:
-    """The values of a flag that takes KEY=VALUE."""
-    pairs = [text.partition("=") for text in given]
-    if not all(equals for _, equals, _ in pairs):
-        raise ConfigError(f"--{flag} is {' '.join(given)}; it must be KEY=VALUE")
-    return {key: yaml.safe_load(value) for key, _, value in pairs}
+def _options(given: Sequence[str]) -> dict[str, Any]:
+    return {key: yaml.safe_load(value) for key, _, value in (each.partition("=") for each in given)}
 
 
 def _cut(given: argparse.Namespace) -> None:
     from feddep.flower.folders import THREADS, cut
-    from feddep.flower.server_app import outcome_of, write_weights
+    from feddep.flower.server_app import write_outcome
 
     graph = api.load_dataset(given.graph) if given.graph in api.datasets() else api.load_graph(given.graph)
     method, parameters, task, specification = api.prepare(
@@ -86,24 +85,20 @@ def _cut(given: argparse.Namespace) -> None:
         graph,
         api.split(graph, given.seed),
         api.partition(graph, given.clients, given.seed, method=given.partition),
-        setting=_pairs("set", given.set),
-        parameters=_pairs("parameter", given.parameter),
+        setting=_options(given.set),
+        parameters=_options(given.parameter),
         features=given.features,
         seed=given.seed,
         device="cpu",
     )
     cut(task, specification["method"], given.output, given.secure_aggregation)
-    for name in ("simulation.json", "simulation.safetensors"):  # of an earlier run
-        (given.output / name).unlink(missing_ok=True)
+    shutil.rmtree(given.output / SIMULATION, ignore_errors=True)
     if given.simulate:
         torch.set_num_threads(THREADS)
-        result = method.run(task, parameters)
-        write_json(given.output / "simulation.json", outcome_of(result))
-        write_weights(given.output / "simulation.safetensors", result.weights())
+        write_outcome(given.output / SIMULATION, method.run(task, parameters))
 
 
 def _train(given: argparse.Namespace) -> None:
-    from feddep.flower.folders import server_folder
     from feddep.flower.processes import LocalFederation
 
     with LocalFederation(given.directory, tls=not given.insecure) as local:
@@ -115,18 +110,25 @@ def _train(given: argparse.Namespace) -> None:
     bytes_of = {name: pd.DataFrame(outcome[name]).groupby(each)["bytes"].sum() for name in ("communication", "wire")}
     table = pd.DataFrame({"counted": bytes_of["communication"], "on the wire": bytes_of["wire"]})
     print(table.assign(ratio=(table["on the wire"] / table["counted"]).round(3)).reset_index().to_string(index=False), "\n")
-    if (given.directory / "simulation.json").exists():
-        ours = read_arrays(server_folder(given.directory) / "weights.safetensors")
-        theirs = read_arrays(given.directory / "simulation.safetensors")
-        furthest = max(float(np.abs(ours[name] - theirs[name]).max()) for name in theirs)
-        simulated = read_json(given.directory / "simulation.json")
-        different = [name for name in simulated if outcome[name] != simulated[name]] + ["weights"] * (furthest > 0)
-        if local.federation.public_keys:
-            print(f"Masked weights are rounded: they differ from the simulation's by up to {furthest:.1e}.")
-        elif different:
-            raise FederationError(f"the federation differs from the simulation in {', '.join(different)}")
-        else:
-            print("Equal to the simulation, number for number.")
+    if (given.directory / SIMULATION).exists():
+        print(compared(given.directory, outcome, bool(local.federation.public_keys)))
+
+
+def compared(directory: Path, outcome: Mapping[str, Any], masked: bool) -> str:
+    """How the outcome of a federation compares with the simulation, in a sentence.
+
+    Raises:
+        FederationError: if they differ in a bit, and no weights were masked.
+    """
+    ours, theirs = (read_arrays(directory / name / "weights.safetensors") for name in ("server", SIMULATION))
+    furthest = max(float(np.abs(ours[name] - theirs[name]).max()) for name in theirs)
+    if masked:
+        return f"Masked weights are rounded: they differ from the simulation's by up to {furthest:.1e}."
+    simulated = read_json(directory / SIMULATION / "outcome.json")
+    different = [name for name in simulated if outcome[name] != simulated[name]] + ["weights"] * (furthest > 0)
+    if different:
+        raise FederationError(f"the federation differs from the simulation in {', '.join(different)}")
+    return "Equal to the simulation, number for number."
 
 
 if __name__ == "__main__":

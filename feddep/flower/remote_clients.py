@@ -10,6 +10,7 @@ from flwr.serverapp import Grid
 from feddep.federation.boundary import Boundary, BoundaryError, Payload, Schema
 from feddep.federation.client import REPORTS, Client, Update
 from feddep.flower import FederationError
+from feddep.flower.folders import Federation
 from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads
 from feddep.flower.secure_aggregation import MASKED
@@ -22,25 +23,20 @@ class Courier:
         round: number of rounds that had ended when the last messages were sent; −1 in the last exchange before the first round.
     """
 
-    def __init__(
-        self, grid: Grid, key: str, clients: int, rounds: int, exchanges: int, patience: float, poll: float = 0.2
-    ) -> None:
+    def __init__(self, grid: Grid, federation: Federation, exchanges: int, patience: float, poll: float = 0.2) -> None:
         """Set up a courier.
 
         Args:
             grid: Flower's way to the SuperNodes.
-            key: of the federation.
-            clients: number of clients M.
-            rounds: number of rounds.
-            exchanges: number of exchanges before the first weights.
+            federation: what all participants know.
+            exchanges: number of exchanges before the first round.
             patience: seconds to wait for all SuperNodes, and for all answers.
             poll: seconds between two looks.
         """
         self.round = -1 - exchanges
         self._grid = grid
-        self._key = key
-        self._clients = range(clients)
-        self._rounds = rounds
+        self._federation = federation
+        self._clients = range(federation.clients)
         self._patience = patience
         self._poll = poll
         self._nodes: dict[int, int | None] = {}  # the client that each SuperNode is, once it has answered
@@ -70,7 +66,8 @@ class Courier:
     def _deliver(self) -> dict[int, Payloads]:
         """All answers."""
         nodes = self._nodes or self._connected()
-        facts = {"key": self._key, "round": self.round, "last": self.round == self._rounds}
+        last = self.round == self._federation.setting["rounds"]
+        facts = {"key": self._federation.key, "round": self.round, "last": last}
         payloads = [self._messages[client or 0] for client in nodes.values()]  # the first message is the same for all
         sent = [Message(pack(each, facts), node, ROUND, ttl=self._patience) for node, each in zip(nodes, payloads, strict=True)]
         waiting = dict(zip(self._grid.push_messages(sent), nodes, strict=True))

@@ -36,8 +36,7 @@ def main(grid: Grid, context: Context) -> None:
     except FeddepError as error:
         write_json(folder / "failure.json", {"error": str(error)})
         raise
-    write_weights(folder / "weights.safetensors", result.histories[0].best_weights)
-    write_json(folder / "outcome.json", outcome_of(result))
+    write_outcome(folder, result)
 
 
 def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> RunResult:
@@ -46,7 +45,7 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
     protocol = federation.protocol()
     model, may_cross, exchanges = protocol.new_model(), protocol.may_cross(), protocol.exchanges()
     boundary, masks = Boundary(may_cross), bool(federation.public_keys)
-    courier = Courier(grid, federation.key, federation.clients, protocol.task.setting.rounds, len(exchanges), patience)
+    courier = Courier(grid, federation, len(exchanges), patience)
     clients = [RemoteClient(i, courier, boundary, may_cross["model"] if masks else None) for i in range(federation.clients)]
     for exchange in exchanges:
         for client in clients:
@@ -75,17 +74,14 @@ class SecureServer(Server):
         self.weights = unmasked_mean([update.weights for update in updates], self.shares(updates))
 
 
+def write_outcome(folder: Path, result: RunResult) -> None:
+    """Write what a federation and its simulation are compared by to ``outcome.json`` and ``weights.safetensors``."""
+    history = result.histories[0]
+    write_weights(folder / "weights.safetensors", history.best_weights)
+    measured = {"loss": history.loss, "validation": history.validation, "best_round": history.best_round}
+    write_json(folder / "outcome.json", {**measured, "communication": result.communication})
+
+
 def write_weights(path: Path, weights: Payload) -> None:
     """Write weights as safetensors."""
-    write_arrays(path, {name: tensor.cpu().numpy() for name, tensor in weights.items()})
-
-
-def outcome_of(result: RunResult) -> dict[str, object]:
-    """What a federation and its simulation are compared by, beside their weights."""
-    history = result.histories[0]
-    return {
-        "loss": history.loss,
-        "validation": history.validation,
-        "best_round": history.best_round,
-        "communication": result.communication,
-    }
+    write_arrays(path, {name: tensor.numpy() for name, tensor in weights.items()})

@@ -57,12 +57,6 @@ def write(path: Path, graph: Graph = GRAPH) -> Path:
 FORMATS = ["graph.npz", "graph.pt", "csv", "parquet"]
 
 
-def need(form: str) -> None:
-    """Skip a test of Parquet where nothing reads it."""
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
-
-
 def config_of(path: Path | str, name: str = "mine") -> Config:
     methods: dict[str, Any] = {"fedavg": {}, "feddep": {}}
     cells = {"clients": [2], "seeds": [0], "settings": {"quick": {}}}
@@ -80,7 +74,6 @@ def run_prepare(folder: Path, path: Path) -> int:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_equal_graphs_from_all_formats_are_prepared_equally(form: str, tmp_path: Path):
-    need(form)
     graph = Graph.from_edges(GRAPH.edges(), GRAPH.features, GRAPH.labels, int(GRAPH.labels.max()) + 1)
     path = write(tmp_path / form)
     assert api.load_graph(path).fingerprint == graph.fingerprint

@@ -7,28 +7,30 @@ import pytest
 from flower_tasks import cut, small_task
 
 from feddep import api
-from feddep.flower import FederationError, processes
-from feddep.flower.__main__ import main
+from feddep.flower import FederationError
+from feddep.flower.__main__ import compared, main
 from feddep.flower.processes import APP, LocalFederation
-from feddep.utils.storage import read_arrays, read_json, write_arrays, write_json
+from feddep.utils.storage import read_arrays, read_json, write_arrays
 
 CUT = ["cut", "fedavg", "--graph", "mine", "--clients", "2", "--set", "rounds=1", "--set", "hidden_channels=8", "--simulate"]
 
 
-@pytest.fixture
-def participants(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def participants(tmp_path_factory):
     """What ``cut`` has written, with the simulation beside it."""
-    monkeypatch.setattr(api, "load_graph", lambda path: small_task().graph)
-    assert main([*CUT, "--output", str(tmp_path / "participants")]) == 0
-    return tmp_path / "participants"
+    folder = tmp_path_factory.mktemp("participants")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "load_graph", lambda path: small_task().graph)
+        assert main([*CUT, "--output", str(folder)]) == 0
+    return folder
 
 
 @pytest.mark.slow
 def test_processes_give_the_numbers_of_the_simulation(participants, tmp_path, capsys):
     assert main(["train", str(participants), "--output", str(tmp_path / "federated.json")]) == 0, capsys.readouterr().err
-    outcome, simulation = read_json(tmp_path / "federated.json"), read_json(participants / "simulation.json")
+    outcome, simulation = read_json(tmp_path / "federated.json"), read_json(participants / "simulation/outcome.json")
     assert simulation == {name: outcome[name] for name in simulation}
-    ours, theirs = read_arrays(participants / "server/weights.safetensors"), read_arrays(participants / "simulation.safetensors")
+    ours, theirs = (read_arrays(participants / name / "weights.safetensors") for name in ("server", "simulation"))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
     for row in outcome["wire"]:
         each = ("client", "direction")
@@ -49,35 +51,16 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
     assert not (tmp_path / "server/outcome.json").exists()
 
 
-class Trained(LocalFederation):
-    """A federation that has given the numbers of the simulation, without any process."""
-
-    def __enter__(self):
-        return self
-
-    def run(self, patience):
-        wire = [{"client": client, "direction": direction, "bytes": 10} for client in (0, 1) for direction in ("up", "down")]
-        return {**read_json(self._server.parent / "simulation.json"), "wire": wire}
-
-
-@pytest.mark.parametrize(("secure", "change", "status"), [(False, 0, 0), (False, 1e-7, 1), (True, 1e-7, 0)])
-def test_other_weights_than_the_simulations_are_an_error_unless_masked(participants, monkeypatch, secure, change, status):
-    monkeypatch.setattr(processes, "LocalFederation", Trained)
-    weights = read_arrays(participants / "simulation.safetensors")
-    write_arrays(participants / "server/weights.safetensors", {name: array + change for name, array in weights.items()})
-    if secure:
-        description = participants / "server/federation.json"
-        write_json(description, {**read_json(description), "public_keys": ["00", "11"]})
-    assert main(["train", str(participants)]) == status
-
-
-def test_another_curve_than_the_simulations_is_an_error(participants, monkeypatch, capsys):
-    monkeypatch.setattr(processes, "LocalFederation", Trained)
-    monkeypatch.setattr(Trained, "run", lambda self, patience, run=Trained.run: {**run(self, patience), "loss": [0.5]})
-    weights = read_arrays(participants / "simulation.safetensors")
-    write_arrays(participants / "server/weights.safetensors", weights)
-    assert main(["train", str(participants)]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
+@pytest.mark.parametrize("wrong", [{"loss": [0.5]}, {"validation": [0.5]}, {"best_round": 9}, {"communication": []}, {}])
+def test_what_differs_from_the_simulation_is_an_error(participants, wrong):
+    """Other weights, where nothing else is wrong: but not where they are masked."""
+    simulation = participants / "simulation"
+    weights = {name: array + (0 if wrong else 1e-7) for name, array in read_arrays(simulation / "weights.safetensors").items()}
+    write_arrays(participants / "server" / "weights.safetensors", weights)
+    outcome = read_json(simulation / "outcome.json") | wrong
+    with pytest.raises(FederationError):
+        compared(participants, outcome, masked=False)
+    assert compared(participants, outcome, masked=True)
 
 
 @pytest.mark.parametrize("command", ["cut", "train"])
