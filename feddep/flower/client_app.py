@@ -51,19 +51,10 @@ def answer_round(message: Message, context: Context) -> Message:
 def _work(
     folder: Path, federation: Federation, number: int, kept: Any, payloads: Mapping[str, Payload], facts: Mapping[str, Any]
 ) -> tuple[Any, Payloads]:
-    """Do what a client does between two messages.
+    """Do what a client does with a message: from what it has kept of the message before to what it keeps now, and its answer.
 
-    Args:
-        folder: the client's folder.
-        federation: what all participants know.
-        number: the client's number.
-        kept: what it has kept of the message before: from the first round on the client, before that its boundary and what it
-            found in the last exchange; None of the first message.
-        payloads: what came with the message.
-        facts: ``round``, how many rounds have ended, −1 in the last exchange before the first; and whether it is the ``last``.
-
-    Returns:
-        What it keeps, and its answer.
+    From the first round on it keeps the client; before that its boundary, and what it found in the last exchange.  The message's
+    facts are ``round``, how many rounds have ended, −1 in the last exchange before the first; and whether it is the ``last``.
     """
     client = kept
     if not isinstance(kept, Client):

@@ -137,21 +137,13 @@ class RemoteClient(Client):
         self._courier.put(self.number, {"model": self._boundary.send(self.number, "down", "model", weights)})
 
     def update(self) -> Update:
-        """What the client sends after its local steps; its weights are masked where they are to be.
-
-        Raises:
-            FederationError: if it does not answer, or sends something else than was declared or numbers that are not finite.
-        """
+        """What the client sends after its local steps, weights masked where they are to be.  Errors are :meth:`receive`'s."""
         weights = self.receive("model") if self._masked_model is None else self._masked_weights(self._masked_model)
         report = self.receive("training")
         return Update(weights, float(report["nodes"]), float(report["loss"]))
 
     def validate(self) -> Payload:
-        """The client's report ``validation``.
-
-        Raises:
-            FederationError: as :meth:`update`.
-        """
+        """The client's report ``validation``.  Errors are :meth:`receive`'s."""
         return self.receive("validation")
 
     def test(self) -> tuple[int, int]:
@@ -162,7 +154,7 @@ class RemoteClient(Client):
         """What the client sent of this kind.
 
         Raises:
-            FederationError: as :meth:`update`.
+            FederationError: if it does not answer, or sends something else than was declared or numbers that are not finite.
         """
         sent = self._courier.answer(self.number).get(kind, {})
         where = f"client {self.number} sent {self._courier.when} what may not cross the boundary:"
