@@ -29,9 +29,12 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import PARTS, Split, random_split
 from feddep.methods import plugins, registry
+from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
 from feddep.training.summary import summary
+from feddep.training.task import Task
 from feddep.utils.errors import DataError, PartitionError
+from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -262,6 +265,45 @@ def run(
         PartitionError: if a partition is needed and none is given, or it is of another graph.
         DivergenceError: if training leads to numbers that are not finite.
     """
+    found, chosen, task, specification = prepare(
+        method,
+        graph,
+        split,
+        partition,
+        setting=setting,
+        parameters=parameters,
+        features=features,
+        labelled=labelled,
+        seed=seed,
+        device=device,
+    )
+    result = found.run(task, chosen)
+    reported = summary(result)
+    return Result(
+        accuracy=reported["accuracy"],
+        validation=reported["validation"],
+        history=pd.DataFrame(reported["curve"]),
+        communication=pd.DataFrame(reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]),
+        clients=pd.DataFrame(reported["clients"]),
+        weights=result.weights(),
+        specification=specification,
+    )
+
+
+def prepare(
+    method: str,
+    graph: Graph,
+    split: Split,
+    partition: Partition | None = None,
+    *,
+    setting: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    features: str = "raw",
+    labelled: float | None = None,
+    seed: int = 0,
+    device: str = "auto",
+) -> tuple[Method, Parameters, Task, dict[str, Any]]:
+    """What :func:`run` calls: the method, its parameters and the task; and the specification.  Arguments and errors are its."""
     plugins.use()
     found = registry.find(method)
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
@@ -281,17 +323,7 @@ def run(
             raise PartitionError(f"{method} needs a partition of the graph; api.partition makes one")
         _check_partition(graph, partition)
     task = build_task(specification, graph, split, partition if found.partitioned else None, method, choose_device(device))
-    result = found.run(task, chosen)
-    reported = summary(result)
-    return Result(
-        accuracy=reported["accuracy"],
-        validation=reported["validation"],
-        history=pd.DataFrame(reported["curve"]),
-        communication=pd.DataFrame(reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]),
-        clients=pd.DataFrame(reported["clients"]),
-        weights=result.weights(),
-        specification=specification,
-    )
+    return found, chosen, task, specification
 
 
 def _check_partition(graph: Graph, partition: Partition) -> None:

@@ -13,7 +13,7 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 
 @pytest.fixture

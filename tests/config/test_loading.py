@@ -100,7 +100,7 @@ def test_a_whole_number_is_read_as_the_number_it_is():
     assert isinstance(config["settings"]["quick"]["learning_rate"], float)
 
 
-@pytest.mark.parametrize("name", [[], ["demo.yaml"], ["smoke.yaml"], ["federation.yaml"]])
+@pytest.mark.parametrize("name", [[], ["demo.yaml"], ["smoke.yaml"]])
 def test_shipped_configurations_are_valid(name: list[str]):
     config = load(CONFIGS / "config.yaml", *(CONFIGS / each for each in name))
     assert main_tables(config)

@@ -16,7 +16,7 @@ from feddep.graph.graph import Graph
 from feddep.reporting import files
 from feddep.stages import verify
 from feddep.utils.errors import ConfigError, DataError
-from feddep.utils.storage import read_result, write_result
+from feddep.utils.files import read_result, write_result
 
 CONFIG: dict[str, Any] = {
     "device": "cpu",

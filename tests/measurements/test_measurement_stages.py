@@ -18,7 +18,7 @@ from feddep.graph.split import random_split
 from feddep.measurements import MEASUREMENTS
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
-from feddep.utils.storage import read_result, write_json
+from feddep.utils.files import read_result, write_json
 from graphs import random_graph
 
 DGEN = {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1, "generator_epochs": 1, "hidden_from": "all"}

@@ -18,7 +18,7 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import random_split
 from feddep.privacy.dpsgd_accounting import example_level
 from feddep.stages.privacy_table import noises
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.files import read_json, write_json
 from graphs import random_graph
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from feddep.cli import main
 from feddep.methods import registry
 from feddep.training.divergence import check_finite
 from feddep.utils.errors import DivergenceError
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 from method_tasks import run_on, task_of
 
 FEW = {

@@ -19,7 +19,7 @@ from snakemake.utils import update_config
 from feddep.config.loading import validate
 from feddep.experiment import plan
 from feddep.graph.graph import Graph
-from feddep.utils.storage import read_result, write_result
+from feddep.utils.files import read_result, write_result
 from workspace import CONFIG, FEDAVG, FEDDEP, GLOBAL, SNAKEMAKE, Workspace, metrics
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from feddep import api
-from feddep.utils.storage import read_result
+from feddep.utils.files import read_result
 from workspace import REPOSITORY, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(600)]

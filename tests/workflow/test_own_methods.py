@@ -13,7 +13,7 @@ import yaml
 
 from feddep import api
 from feddep.methods import plugins, registry
-from feddep.utils.storage import read_result
+from feddep.utils.files import read_result
 from workspace import REPOSITORY, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(600)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from feddep.utils.storage import read_result
+from feddep.utils.files import read_result
 from workspace import REPOSITORY, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.slow, pytest.mark.timeout(900)]

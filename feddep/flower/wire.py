@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from collections import Counter
 from contextlib import suppress
 
 LOOPBACK = "127.0.0.1"
@@ -14,13 +15,12 @@ class CountingPort:
 
     Attributes:
         port: where to connect to.
-        up: bytes that came from those who connected.
-        down: bytes that went back to them.
+        bytes: what came ``up`` from those who connected, and what went ``down`` to them.
     """
 
     def __init__(self, target: int) -> None:
         """Listen, and connect to the port ``target`` for each who connects."""
-        self.up = self.down = 0
+        self.bytes: Counter[str] = Counter()
         self._target = target
         self._lock = threading.Lock()
         self._listener = socket.create_server((LOOPBACK, 0))
@@ -37,11 +37,7 @@ class CountingPort:
         with suppress(OSError):  # closed
             while True:
                 inner, _ = self._listener.accept()
-                try:
-                    outer = socket.create_connection((LOOPBACK, self._target))
-                except OSError:
-                    inner.close()
-                    continue
+                outer = socket.create_connection((LOOPBACK, self._target))
                 for source, sink, direction in ((inner, outer, "up"), (outer, inner, "down")):
                     threading.Thread(target=self._pass_on, args=(source, sink, direction), daemon=True).start()
 
@@ -49,9 +45,8 @@ class CountingPort:
         with suppress(OSError):
             while data := source.recv(1 << 16):
                 with self._lock:
-                    setattr(self, direction, getattr(self, direction) + len(data))
+                    self.bytes[direction] += len(data)
                 sink.sendall(data)
-        with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
 from feddep.federation.boundary import Payload
@@ -14,7 +13,7 @@ ROUND = "train.round"
 
 def pack(payloads: Mapping[str, Payload], facts: Mapping[str, Any]) -> RecordDict:
     """Payloads by kind, and facts about them."""
-    records = RecordDict({kind: ArrayRecord(torch_state_dict=dict(payload)) for kind, payload in payloads.items()})
+    records = RecordDict({kind: ArrayRecord(dict(payload)) for kind, payload in payloads.items()})
     records["facts"] = ConfigRecord(dict(facts))
     return records
 
@@ -23,12 +22,7 @@ def unpack(records: RecordDict) -> tuple[dict[str, Payload], dict[str, Any]]:
     """Payloads by kind, and the facts about them.
 
     Raises:
-        ValueError: if an array is none, or there are no facts.
+        KeyError: if there are no facts.
     """
-    if "facts" not in records.config_records:
-        raise ValueError("there are no facts on it")
-    payloads = {
-        kind: {name: torch.from_numpy(array.numpy().copy()) for name, array in record.items()}
-        for kind, record in records.array_records.items()
-    }
+    payloads: dict[str, Payload] = {kind: dict(record.to_torch_state_dict()) for kind, record in records.array_records.items()}
     return payloads, dict(records.config_records["facts"])
