@@ -102,7 +102,7 @@ def specified_key(specification: Mapping[str, Any], data: str, steps: Sequence[S
         **_revisions(specification["partition"] is not None),
         "steps": {step.name: step.revision for step in steps},
         "method": method.revision,
-        **plugins.identity_of(method.name),
+        **plugins.identity_of(method.name, encoder=specification["setting"]["encoder"]),
     }
     return digest({"specification": specification, "data": data, "revisions": revisions})
 
@@ -118,7 +118,8 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
     """
     specified = specification(config, run)
     method, parameters, _ = configured(config, run.method, variants.base(run.dataset))
-    own = {"step": step.revision, **plugins.identity_of(method.name, step.function)}
+    encoder = specified["setting"]["encoder"] if "encoder" in step.setting else ""
+    own = {"step": step.revision, **plugins.identity_of(method.name, step.function, encoder)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
         "setting": {name: specified["setting"][name] for name in step.setting},

@@ -19,6 +19,7 @@ from feddep.graph.graph import Graph, closed_mean_adjacency, normalised_adjacenc
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.linear import draw_uniform
+from feddep.nn.pyg_models import PyGClassifier, new_classifier
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.selfloop import SelfLoopSAGE
 from feddep.nn.sparse import SparseMatrix
@@ -219,12 +220,18 @@ class GAT(LayeredEncoder):
         return GATLayer(inputs, outputs, 1 if last or outputs % HEADS else HEADS)
 
 
-Encoder = GraphSAGE | SelfLoopSAGE | LayeredEncoder
+Encoder = GraphSAGE | SelfLoopSAGE | LayeredEncoder | PyGClassifier
 """A classifier that reads features and edges, and nothing else."""
 
 ENCODERS: dict[str, Any] = {"sage": GraphSAGE, "sage_selfloop": SelfLoopSAGE, "gcn": GCN, "gat": GAT, "mlp": MLP}
 
 
 def new_encoder(name: str, *sizes: Any) -> Any:
-    """An encoder without weights yet; ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`."""
-    return ENCODERS[name](*sizes)
+    """An encoder without weights yet, one of :data:`ENCODERS` or of a dotted name (:mod:`feddep.nn.pyg_models`).
+
+    ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`.
+
+    Raises:
+        ConfigError: if a dotted name cannot be imported, or is no such model.
+    """
+    return ENCODERS[name](*sizes) if name in ENCODERS else new_classifier(name, *sizes)

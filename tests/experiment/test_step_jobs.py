@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from feddep.experiment.step_jobs import StepJob, step_jobs
 
 from feddep.config.loading import Config, merged, validate
 from feddep.experiment import keys
 from feddep.experiment.plan import Run
-from feddep.experiment.step_jobs import StepJob, step_jobs
 from feddep.methods import feddep, registry
 from feddep.methods.method import Step
 from feddep.training.config import TrainingConfig

@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from feddep.stages import verify
 
 from feddep.__main__ import main
 from feddep.config.loading import Config, validate
 from feddep.experiment import keys, plan, records, retraining, verification
 from feddep.graph.graph import Graph
 from feddep.reporting import files
-from feddep.stages import verify
 from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.files import read_result, write_result
 

@@ -10,8 +10,8 @@ from small import of_run, small_task
 
 from feddep.experiment.plan import Run
 from feddep.measurements import MEASUREMENTS, degree_histograms, frame
-from feddep.methods import registry
 from feddep.measurements.private_histogram import degree_histogram
+from feddep.methods import registry
 
 MLP = registry.find("vertical_mlp")
 

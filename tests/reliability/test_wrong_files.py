@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import yaml
+from feddep.stages import flags
+from feddep.utils.checksum_lists import write_list
 from trials import QUICK_AND_FULL, number_of
 
 from feddep import cli
@@ -29,10 +31,8 @@ from feddep.audit import audit_report
 from feddep.cli import commands, main
 from feddep.config.loading import MEASURED, load
 from feddep.datasets import fetching
-from feddep.datasets.public_graphs import REGISTRY
 from feddep.datasets.fetching import sources
-from feddep.stages import flags
-from feddep.utils.checksum_lists import write_list
+from feddep.datasets.public_graphs import REGISTRY
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIG: dict[str, Any] = {
