@@ -1,10 +1,14 @@
 """Every method: it learns, it is a function of its seed, and nothing raw leaves a client."""
 
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 
+import feddep.methods
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import Client
 from feddep.federation.server import Server
@@ -150,3 +154,11 @@ def test_an_unknown_name_is_an_error_with_the_nearest_ones():
 def test_parameters_that_cannot_be_meant_are_refused(name: str, wrong: dict[str, Any]):
     with pytest.raises(ValidationError):
         registry.find(name).parameters(**wrong)
+
+
+def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):
+    code = "from feddep.methods.basic import NoParameters\nfrom feddep.methods.method import Method\n\n"
+    (tmp_path / "toy_method.py").write_text(f'{code}METHODS = (Method("toy", "Toy", NoParameters, f"{{__name__}}:run"),)\n')
+    monkeypatch.setattr(feddep.methods, "__path__", [*feddep.methods.__path__, str(tmp_path)])
+    assert registry.methods.__wrapped__()["toy"].function == "feddep.methods.toy_method:run"
+    monkeypatch.delitem(sys.modules, "feddep.methods.toy_method")
