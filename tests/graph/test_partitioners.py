@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from collections.abc import Callable
 
 import igraph
 import numpy as np
@@ -112,10 +113,11 @@ def test_igraph_finds_communities_as_good():
     assert ours == pytest.approx(theirs, abs=0.02)
 
 
-def test_igraph_communities_are_numbered_by_their_smallest_nodes(graph: Graph):
-    communities = igraph_communities(graph, 0)
+@pytest.mark.parametrize("find", [find_communities, igraph_communities])
+def test_communities_are_numbered_by_their_smallest_nodes(graph: Graph, find: Callable[[Graph, int], np.ndarray]):
+    communities = find(graph, 0)
     firsts = np.unique(communities, return_index=True)[1].tolist()
-    assert communities.dtype == np.int64
+    assert (communities.dtype, communities.shape) == (np.int64, (600,))
     assert firsts == sorted(firsts)
 
 
