@@ -145,6 +145,10 @@ def test_too_few_or_too_many_clients(graph: Graph, way: dict[str, str], clients:
         partition(graph, clients, 0, **way)
 
 
+def test_a_client_of_a_dirichlet_partition_may_have_ten_nodes(graph: Graph):
+    assert np.bincount(partition(graph, 12, 21, "dirichlet").client).min() == 10
+
+
 def test_shares_too_skewed_for_so_many_clients(graph: Graph):
     with pytest.raises(PartitionError):
         partition(graph, 50, 0, "dirichlet", beta=0.001)
