@@ -12,7 +12,7 @@ A run with the same options and seed has the same numbers as in the workflow, gi
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.rounds import LOCAL
 from feddep.training.summary import summary
 from feddep.training.task import Task
-from feddep.utils.errors import DataError, PartitionError
+from feddep.utils.errors import ConfigError, DataError, PartitionError
 from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = [
     "Result",
     "Split",
     "client_data",
+    "compare",
     "datasets",
     "from_pyg",
     "load_dataset",
@@ -122,13 +123,14 @@ def methods() -> dict[str, str]:
     return {name: method.title for name, method in registry.methods().items()}
 
 
-def load_plugin(path: str | Path) -> None:
-    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; ``docs/own-method.md``.
+def load_plugin(path: str | Path) -> list[str]:
+    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; returns their names.  See ``docs/own-method.md``.
 
     Raises:
         ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name of one is taken.
     """
     plugins.use([str(path)])
+    return plugins.declared_in(path)
 
 
 def parameters(method: str) -> dict[str, Any]:
@@ -319,6 +321,77 @@ def run(
         specification=specification,
         seconds=max(history.seconds[-1] for history in result.histories),
     )
+
+
+def compare(
+    methods: Sequence[str],
+    graph: Graph | str,
+    clients: int = 5,
+    seeds: int = 3,
+    *,
+    partition: str = "louvain",
+    setting: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    features: str = "raw",
+    device: str = "auto",
+) -> pd.DataFrame:
+    """Train methods on the same splits and partitions, with seeds 0, 1, …: each seed draws a split, a partition and initial weights.
+
+    Args:
+        methods: of :func:`methods`, or Python files with methods of one's own.
+        graph: a graph, the name of a public dataset, or the path of a graph of one's own.
+        clients: number of clients M.
+        seeds: number of repetitions.
+        partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``.
+        setting: as in :func:`run`.
+        parameters: of the methods that have them, where they differ from their defaults.
+        features: as in :func:`run`.
+        device: as in :func:`run`.
+
+    Returns:
+        A row a method and seed: ``method``, ``seed``, accuracies at the round best on validation, which are ``test`` on the global
+        graph, ``local_before`` and ``local_after`` (:class:`Result`) and ``validation``; ``bytes``; ``seconds``.
+
+    Raises:
+        ConfigError: as :func:`run`, or if no method has one of the parameters.
+        DataError: if there is no such graph.
+        PartitionError: if the graph has too few nodes for so many clients.
+    """
+    names, given = named(methods), dict(parameters or {})
+    known = {name: registry.find(name).parameters.model_fields.keys() for name in names}
+    for parameter in given:
+        if not any(parameter in fields for fields in known.values()):
+            raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
+    if isinstance(graph, str):
+        graph = load_dataset(graph) if graph in public_graphs.REGISTRY else load_graph(graph)
+    rows = []
+    for seed in range(seeds):
+        nodes, owners = split(graph, seed), partitioners.partition(graph, clients, seed, method=partition)
+        for name in names:
+            own = {key: value for key, value in given.items() if key in known[name]}
+            what = {"setting": setting, "parameters": own, "features": features, "device": device}
+            result = run(name, graph, nodes, owners, seed=seed, **what)
+            measured = {"test": result.accuracy, "local_before": result.local_before, "local_after": result.local_after}
+            best = {key: both["best"] for key, both in {**measured, "validation": result.validation}.items()}
+            sent = int(result.communication["bytes"].sum())
+            rows.append({"method": name, "seed": seed, **best, "bytes": sent, "seconds": round(result.seconds, 2)})
+    return pd.DataFrame(rows)
+
+
+def named(methods: Sequence[str]) -> list[str]:
+    """Names of methods, where a Python file stands for those that it declares.
+
+    Raises:
+        ConfigError: as :func:`load_plugin`, or if there is no such method.
+    """
+    names = []
+    for each in methods:
+        if each.endswith(".py"):
+            names += load_plugin(each)
+        else:
+            names.append(each)
+    plugins.use()
+    return [registry.find(name).name for name in names]
 
 
 def prepare(

@@ -86,6 +86,11 @@ def _load(place: str, title: str, identity: dict[str, str], load: Callable[[], M
     registry.ADDED.update({method.name: method for plugin in _LOADED.values() for method in plugin.module.METHODS})
 
 
+def declared_in(file: str | Path) -> list[str]:
+    """Names of the methods of a file that is in use."""
+    return [method.name for method in _LOADED[str(Path(file).resolve())].module.METHODS]
+
+
 def plugin_of(method: str) -> Plugin | None:
     """The plugin that a method comes from; None for one of this package."""
     return next((each for each in _LOADED.values() if any(method == one.name for one in each.module.METHODS)), None)
