@@ -124,7 +124,10 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; returns their names.  See ``docs/own-method.md``.
+    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; ``docs/own-method.md``.
+
+    Returns:
+        Their names.
 
     Raises:
         ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name of one is taken.
@@ -335,7 +338,7 @@ def compare(
     features: str = "raw",
     device: str = "auto",
 ) -> pd.DataFrame:
-    """Train methods on the same splits and partitions, with seeds 0, 1, …: each seed draws a split, a partition and initial weights.
+    """Train methods on the same splits and partitions, for seeds 0, 1, …, which draw them and the initial weights.
 
     Args:
         methods: of :func:`methods`, or Python files with methods of one's own.
@@ -349,8 +352,8 @@ def compare(
         device: as in :func:`run`.
 
     Returns:
-        A row a method and seed: ``method``, ``seed``, accuracies at the round best on validation, which are ``test`` on the global
-        graph, ``local_before`` and ``local_after`` (:class:`Result`) and ``validation``; ``bytes``; ``seconds``.
+        A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation: ``test`` on the global graph,
+        ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; ``bytes``; ``seconds``.
 
     Raises:
         ConfigError: as :func:`run`, or if no method has one of the parameters.
@@ -369,7 +372,7 @@ def compare(
         nodes, owners = split(graph, seed), partitioners.partition(graph, clients, seed, method=partition)
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
-            what = {"setting": setting, "parameters": own, "features": features, "device": device}
+            what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}
             result = run(name, graph, nodes, owners, seed=seed, **what)
             measured = {"test": result.accuracy, "local_before": result.local_before, "local_after": result.local_after}
             best = {key: both["best"] for key, both in {**measured, "validation": result.validation}.items()}
