@@ -9,8 +9,10 @@ A run with the same options and seed has the same numbers as in the workflow, gi
 (:func:`torch.set_num_threads`; the workflow has 1).
 """
 
+import dataclasses
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,7 @@ from feddep.graph.split import PARTS, Split, random_split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
+from feddep.training.rounds import LOCAL
 from feddep.training.summary import summary
 from feddep.training.task import Task
 from feddep.utils.errors import DataError, PartitionError
@@ -66,23 +69,46 @@ class Result:
     """What came out of a run; of several models, the mean over them.
 
     Attributes:
-        accuracy: share of the test nodes that get their class, at the ``best`` round on validation and at the ``last``.
-        validation: the same of the validation nodes.
-        history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies ``validation`` and ``test``.
+        accuracy: share of the test nodes that get their class on the global graph, at the ``best`` round on validation and at
+            the ``last``.
+        validation: the same of the validation nodes, as the clients classify them.
+        local_before: the same of the test nodes, each classified by its owner on its own subgraph, with the model that it
+            receives: before the local steps of the next round.
+        local_after: the same, with each client's own model at the end of the round's local steps.
+        history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies ``validation``, ``test``,
+            ``local_before`` and ``local_after``.
         communication: what crossed the boundary, a row each ``client``, ``direction`` and ``kind``, with the number of
             ``messages`` and ``bytes``.
         clients: a row a client with facts about it and the accuracy of its own model; empty for a shared model.
         weights: of each model at its best round, by name; those of a client's own model begin with ``client0.`` …
         specification: everything that determines the run, beside the graph, the split and the partition.
+        seconds: time of the training, by the clock; without that of steps before it.
     """
 
     accuracy: dict[str, float]
     validation: dict[str, float]
+    local_before: dict[str, float]
+    local_after: dict[str, float]
     history: pd.DataFrame
     communication: pd.DataFrame
     clients: pd.DataFrame
     weights: dict[str, Tensor]
     specification: dict[str, Any]
+    seconds: float
+
+    def __str__(self) -> str:
+        """Three lines: what ran, its accuracies, what it took."""
+        setting, size = self.specification["setting"], self.communication.groupby("direction").bytes.sum()
+        clients = self.communication.client.nunique() or len(self.clients)
+        ran = [self.specification["method"]["name"], f"encoder {setting['encoder']}", f"{setting['rounds']} rounds"]
+        ran += [f"{clients} clients"] * (clients > 0) + [f"seed {self.specification['seed']}"]
+        whole, before, after = (each["best"] for each in (self.accuracy, self.local_before, self.local_after))
+        return (
+            f"{', '.join(ran)}\n"
+            f"test accuracy at the round best on validation: global {whole:.3f}, local {before:.3f} before and {after:.3f} after "
+            "the local steps\n"
+            f"{size.get('up', 0):,} bytes up, {size.get('down', 0):,} bytes down, {self.seconds:.1f} seconds"
+        )
 
 
 def datasets() -> list[str]:
@@ -244,6 +270,7 @@ def run(
     labelled: float | None = None,
     seed: int = 0,
     device: str = "auto",
+    on_round: Callable[[dict[str, float]], None] | None = None,
 ) -> Result:
     """Train and test a method.
 
@@ -258,6 +285,7 @@ def run(
         labelled: share of all nodes whose label may be trained on; None for all training nodes.
         seed: what initial weights and every draw follow from.
         device: ``auto``, ``cpu`` or ``cuda``.
+        on_round: called after each round with a row of :attr:`Result.history`.
 
     Raises:
         ConfigError: for a method, field, parameter or value that does not exist.
@@ -277,16 +305,19 @@ def run(
         seed=seed,
         device=device,
     )
-    result = found.run(task, chosen)
+    result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
     reported = summary(result)
+    local = {name: reported.get(name, {"best": math.nan, "last": math.nan}) for name in LOCAL}
     return Result(
         accuracy=reported["accuracy"],
         validation=reported["validation"],
+        **local,
         history=pd.DataFrame(reported["curve"]),
         communication=pd.DataFrame(reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]),
         clients=pd.DataFrame(reported["clients"]),
         weights=result.weights(),
         specification=specification,
+        seconds=max(history.seconds[-1] for history in result.histories),
     )
 
 
@@ -314,7 +345,7 @@ def prepare(
         "setting": checked(TrainingConfig, dict(setting or {}), ("setting",)).model_dump(mode="json"),
         "method": {"name": method, **chosen.model_dump(mode="json")},
         "seed": seed,
-        **plugins.identity_of(method),
+        **plugins.identity_of(method, encoder=(setting or {}).get("encoder", "")),
     }
     if any(len(nodes := getattr(split, part)) and nodes.max() >= graph.num_nodes for part in PARTS):
         raise DataError(f"the split names nodes that the graph does not have; it has {graph.num_nodes}")

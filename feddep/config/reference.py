@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from feddep.config import models
-from feddep.methods import plugins
+from feddep.methods import registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
@@ -38,7 +38,7 @@ def json_schema() -> dict[str, Any]:
     """
     schema = models.Configuration.model_json_schema()
     del schema["required"]
-    methods = plugins.built_in()
+    methods = registry.built_in()
     before = schema["properties"]["methods"]
     schema["properties"]["methods"] = {
         **{key: before[key] for key in ("description", "type", "minProperties")},
@@ -75,7 +75,7 @@ def _tidied(schema: Any) -> Any:
 def tables() -> dict[str, str]:
     """Markdown tables by name: one for each model, one of all methods, and one of the parameters of each method."""
     by_package: dict[str, list[Method]] = {}
-    for method in plugins.built_in().values():
+    for method in registry.built_in().values():
         by_package.setdefault(_package(method), []).append(method)
     parameters = {f"parameters of {name}": _parameters(found) for name, found in sorted(by_package.items())}
     return {

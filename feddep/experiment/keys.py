@@ -99,7 +99,7 @@ def run_key(config: Config, run: Run) -> str:
     specified = specification(config, run)
     method, parameters = registry.configured(specified["method"])
     steps = {step.name: step.revision for step in method.steps(parameters)}
-    own = {"method": method.revision, **plugins.identity_of(method.name)}
+    own = {"method": method.revision, **plugins.identity_of(method.name, encoder=specified["setting"]["encoder"])}
     revisions = {**_revisions(config, run), "steps": steps, **own}
     return digest({"specification": specified, "data": data_fingerprint(config, run.dataset), "revisions": revisions})
 
@@ -115,7 +115,8 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
     """
     specified = specification(config, run)
     method, parameters = registry.configured(specified["method"])
-    own = {"step": step.revision, **plugins.identity_of(method.name, step.function)}
+    encoder = specified["setting"]["encoder"] if "encoder" in step.setting else ""
+    own = {"step": step.revision, **plugins.identity_of(method.name, step.function, encoder)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
         "setting": {name: specified["setting"][name] for name in step.setting},

@@ -113,7 +113,7 @@ def run_fingerprint(config: Config, run: plan.Run) -> str:
     functions = [method.function, *(step.function for step in steps)]
     modules = {module for module in (function.partition(":")[0] for function in functions) if module.startswith("feddep.")}
     if plugin := plugins.plugin_of(method.name):
-        modules |= fingerprint.imported_by(plugin.sources())
+        modules |= fingerprint.imported_by([Path(str(plugin.module.__file__)).read_text()])
     of_partition = () if run.clients is None else keys.partition_modules(config, run.dataset)
     shared = {"feddep.graph.split", "feddep.graph.scaling", *(module.__name__ for module in of_partition)}
     return fingerprint.code_fingerprint(*sorted(modules | shared))

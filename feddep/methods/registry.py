@@ -16,9 +16,18 @@ ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""
 
 
-@cache
-def methods() -> Mapping[str, Method]:
+ADDED: dict[str, Method] = {}
+"""The methods of plugins, by name: :func:`feddep.methods.plugins.use` adds them."""
+
+
+def methods() -> dict[str, Method]:
     """Every method by its name, sorted."""
+    return dict(sorted({**built_in(), **ADDED}.items()))
+
+
+@cache
+def built_in() -> Mapping[str, Method]:
+    """Every method of this package by its name, sorted."""
     packages = [name for _, name, is_package in pkgutil.iter_modules(feddep.methods.__path__) if is_package]
     found = [importlib.import_module(f"{feddep.methods.__name__}.{name}") for name in packages]
     declared = {each.name: each for package in found for each in getattr(package, "METHODS", ())}

@@ -21,6 +21,7 @@ from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.fused import FusedGNN, FusedSAGE, Fusions, Layout
 from feddep.nn.linear import draw_uniform
+from feddep.nn.pyg_models import PyGClassifier, new_classifier
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 from feddep.utils.errors import ConfigError
@@ -251,7 +252,7 @@ class FusedGAT(Fusions, GAT):  # type: ignore[misc]
 FusedClassifier = FusedGNN | FusedSAGE | FusedMLP | FusedGCN | FusedGAT
 """A classifier that reads embeddings z̄ beside features and edges."""
 
-Encoder = GraphSAGE | ClosedGNN | LayeredEncoder
+Encoder = GraphSAGE | ClosedGNN | LayeredEncoder | PyGClassifier
 """A classifier that reads features and edges, and nothing else."""
 
 ENCODERS: dict[str, Any] = {"sage": GraphSAGE, "closed": ClosedGNN, "gcn": GCN, "gat": GAT, "mlp": MLP}
@@ -260,8 +261,14 @@ FUSED: dict[str, Callable[..., Any]] = {"sage": FusedSAGE, "gcn": FusedGCN, "gat
 
 
 def new_encoder(name: str, *sizes: Any) -> Any:
-    """An encoder without weights yet; ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`."""
-    return ENCODERS[name](*sizes)
+    """An encoder without weights yet, one of :data:`ENCODERS` or of a dotted name (:mod:`feddep.nn.pyg_models`).
+
+    ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`.
+
+    Raises:
+        ConfigError: if a dotted name cannot be imported, or is no such model.
+    """
+    return ENCODERS[name](*sizes) if name in ENCODERS else new_classifier(name, *sizes)
 
 
 def fused_classifier(layout: Layout, *sizes: Any, encoder: str = "sage") -> Any:

@@ -79,6 +79,10 @@ class SparseMatrix(ConstantMatrix):
         indptr, indices = matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False)
         return cls(indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device)
 
+    def dense(self) -> Tensor:
+        """The matrix with its zeros."""
+        return self._tensor(sp.csr_matrix(self._arrays, shape=self.shape).toarray())
+
     def entries(self) -> tuple[Tensor, Tensor]:
         """Row and column of each entry, int64, shape (nnz,) each."""
         _, indices, indptr = self._arrays

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.method import ANY_ENCODER, Method, Step
+from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
 from feddep.utils.parameters import Hops, Parameters, PerNode, Repetitions, Share, StepSize, Weight, Width
 
 
@@ -195,7 +195,7 @@ METHODS = (
         "feddep.methods.feddep.classifier:run",
         steps=_all_steps,
         assumes=_SHARED,
-        encoders=ANY_ENCODER,
+        encoders=BUILT_IN_ENCODERS,
     ),
     Method(
         "feddep_joint",
@@ -204,7 +204,7 @@ METHODS = (
         "feddep.methods.feddep.joint:run",
         steps=lambda parameters: (PRETRAINING, PROTOTYPES),
         assumes=_SHARED,
-        encoders=ANY_ENCODER,
+        encoders=BUILT_IN_ENCODERS,
     ),
     Method(
         "feddep_wo_dgen",
@@ -213,7 +213,7 @@ METHODS = (
         "feddep.methods.feddep.classifier:run_without_dgen",
         steps=_steps_without_dgen,
         assumes=_SHARED,
-        encoders=ANY_ENCODER,
+        encoders=BUILT_IN_ENCODERS,
     ),
     Method(
         "feddep_wo_proto",
@@ -222,7 +222,7 @@ METHODS = (
         "feddep.methods.feddep.classifier:run",
         steps=lambda parameters: (PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
         assumes=("gradients from others' nodes shared",),
-        encoders=ANY_ENCODER,
+        encoders=BUILT_IN_ENCODERS,
     ),
     Method(
         "feddep_wo_nfdp",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.method import ANY_ENCODER, Method, Step
+from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
 from feddep.utils.parameters import Parameters, PerNode, Positive, Repetitions, StepSize, Weight, Width
 
 
@@ -81,7 +81,7 @@ METHODS = (
         LocSagePlusParameters,
         "feddep.methods.fedsage.fedsage_plus:run_alone",
         steps=lambda parameters: (NEIGHGEN,),
-        encoders=ANY_ENCODER,
+        encoders=BUILT_IN_ENCODERS,
     ),
     Method(
         "fedsage_plus",
@@ -90,7 +90,7 @@ METHODS = (
         "feddep.methods.fedsage.fedsage_plus:run",
         steps=lambda parameters: (NEIGHGEN,),
         assumes=("gradients from others' nodes shared",),
-        encoders=ANY_ENCODER,
+        encoders=BUILT_IN_ENCODERS,
     ),
     Method(
         "fedsage_plus_shared",
@@ -98,6 +98,6 @@ METHODS = (
         NeighGenParameters,
         "feddep.methods.fedsage.fedsage_plus:run",
         steps=lambda parameters: (SHARED_NEIGHGEN,),
-        encoders=ANY_ENCODER,
+        encoders=BUILT_IN_ENCODERS,
     ),
 )
