@@ -107,9 +107,9 @@ def configured(options: Mapping[str, Any]) -> tuple[type[Protocol], Any]:
     method, parameters = registry.configured(options)
     if method.name not in _PROTOCOLS:
         raise FederationError(f"the method {method.name} cannot be trained by processes; allowed: {', '.join(_PROTOCOLS)}")
-    encoder = getattr(parameters, "encoder", "own")
-    if encoder != "own":
-        raise FederationError(f"encoder is {encoder}; where processes train {method.name}, it must be own")
+    encoder = getattr(parameters, "encoder", "local")
+    if encoder != "local":
+        raise FederationError(f"encoder is {encoder}; where processes train {method.name}, it must be local")
     return cast(type[Protocol], load(_PROTOCOLS[method.name])), parameters
 
 
