@@ -23,8 +23,8 @@ from feddep.methods.method import Method, Step
 from feddep.utils.files import canonical_json
 from feddep.utils.parameters import Parameters
 
-_REVISIONS = {"split": split.REVISION, "scaling": scaling.REVISION, "training": training.REVISION}
-_OF_PARTITION = {"partition": partition.REVISION, "partitioners": partitioners.REVISION}
+_COMPUTING = {"split": split, "scaling": scaling, "training": training}
+_DIVIDING = {"partition": partition, "partitioners": partitioners}
 
 
 def digest(value: Mapping[str, Any]) -> str:
@@ -152,9 +152,11 @@ def split_key(config: Config, dataset: str, seed: int) -> str:
 def partition_key(config: Config, spec: PartitionSpec) -> str:
     """The content key of a partition and of its statistics."""
     options = {"clients": spec.clients, "seed": spec.seed, **partition_options(config, spec.dataset)}
-    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revisions": _OF_PARTITION})
+    revisions = {name: module.REVISION for name, module in _DIVIDING.items()}
+    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revisions": revisions})
 
 
 def _revisions(partitioned: bool) -> dict[str, int]:
     """Revisions of what every run or step is computed with."""
-    return {**_REVISIONS, **(_OF_PARTITION if partitioned else {})}
+    modules = {**_COMPUTING, **(_DIVIDING if partitioned else {})}
+    return {name: module.REVISION for name, module in modules.items()}
