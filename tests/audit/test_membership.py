@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from audit_task import task_of
+from feddep.utils.checksum_lists import write_list
 
 from feddep.audit import AuditError, attack_models, audit_report, membership
 from feddep.audit.audit_report import ClaimedGuarantees
 from feddep.audit.pairs import matched_pairs
 from feddep.audit.reconstruction import KNOWLEDGE
 from feddep.methods import registry
-from feddep.utils.checksum_lists import write_list
 
 SMALL = {"embedding": 8, "pretraining_epochs": 1, "generator_epochs": 2, "fused": "authors"}
 NEIGHGEN = {"embedding": 8, "generator_width": 8, "generator_local_epochs": 1, "generator_federated_epochs": 2}
