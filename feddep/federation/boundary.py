@@ -1,6 +1,6 @@
 """The one place through which everything enters or leaves a client."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -12,6 +12,10 @@ Direction = Literal["up", "down"]
 Payload = dict[str, Tensor]
 Schema = Mapping[str, tuple[int, ...]]
 """What a kind of message may hold: the name and shape of each of its tensors; ``()`` is a single number."""
+
+
+Observer = Callable[[int, Direction, str, Payload], None]
+"""Called with client, direction, kind and payload of a message: what the receiver gets, so copy what is kept."""
 
 
 class BoundaryError(RuntimeError):
@@ -31,8 +35,12 @@ class Boundary:
     gets a copy: sender and receiver never share memory.
     """
 
-    def __init__(self, may_cross: Mapping[str, Schema]) -> None:
-        """Declare the messages: for each kind, the schema of its payload."""
+    def __init__(self, may_cross: Mapping[str, Schema], observers: Sequence[Observer] = ()) -> None:
+        """Declare the messages: for each kind, the schema of its payload.
+
+        ``observers`` see every message that passes: those of a task, such as an attack in a study.
+        """
+        self._observers = tuple(observers)
         self._may_cross = {kind: dict(schema) for kind, schema in may_cross.items()}
         self.communication = CommunicationLog()
 
@@ -53,6 +61,8 @@ class Boundary:
                 raise BoundaryError(f"{name!r} of kind {kind!r} is {tensor.dtype}; only floating-point numbers may cross")
         received = {name: tensor.detach().clone() for name, tensor in payload.items()}
         self.communication.count(client, direction, kind, sum(t.numel() * t.element_size() for t in received.values()))
+        for observe in self._observers:
+            observe(client, direction, kind, received)
         return received
 
 

@@ -1,6 +1,6 @@
 """What a method is given, and what it gives back."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -50,6 +50,9 @@ class Task:
         device: where tensors live, ``cpu`` or ``cuda``.
         step_results: results of the method's steps that are at hand, each a
             :class:`feddep.methods.method.StepResult`, by stage.
+        observers: called with every message that crosses a client's boundary, as
+            :data:`feddep.federation.boundary.Observer` says: studies of what messages tell.
+        inspectors: called with what a method shows of its inner state by :meth:`show`: studies of what nobody is sent.
         current_round: the rounds that have current_round so far.
     """
 
@@ -61,6 +64,8 @@ class Task:
     seed: int
     device: str = "cpu"
     step_results: Mapping[str, Any] = field(default_factory=dict)
+    observers: Sequence[Callable[..., None]] = ()
+    inspectors: Sequence[Callable[[str, Any], None]] = ()
     current_round: list[int] = field(default_factory=list, repr=False, compare=False)
 
     @property
@@ -114,6 +119,11 @@ class Task:
                 )
             parts.append((self.graph.subgraph(nodes), split))
         return parts
+
+    def show(self, what: str, value: Any) -> None:
+        """Let the task's inspectors see something that stays where it is, such as the models of a vertical training."""
+        for inspect in self.inspectors:
+            inspect(what, value)
 
     def rounds(self) -> Iterator[int]:
         """1 … rounds, with a progress bar."""

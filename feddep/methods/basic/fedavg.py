@@ -28,7 +28,7 @@ def train_on(
 ) -> RunResult:
     """FedAvg on the given graphs and splits, one a client, by such clients and such a server."""
     model = task.new_model()
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
     clients = [new_client(task, i, part, boundary, client) for i, part in enumerate(parts)]
     return train_federated(task, model, boundary, clients, new_server=new_server)
 

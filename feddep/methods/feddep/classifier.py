@@ -87,7 +87,7 @@ def train_classifier(
         learner: what clients train with; is called like :class:`feddep.training.learner.Learner`.
     """
     model: Any = mending.new_classifier(task, parameters)
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
     parts = enumerate(zip(task.subgraphs(), mended, strict=True))
     clients = [new_client(task, parameters, i, part, z, boundary, learner) for i, (part, z) in parts]
     test = global_accuracy(task, model, of_global_graph(task, parameters, mended))

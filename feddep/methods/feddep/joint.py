@@ -66,7 +66,7 @@ def run(task: Task, parameters: JointParameters, steps: Mapping[str, StepResult]
     """Train generators and classifier side by side."""
     shared, targets = (steps["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
     model: Any = mending.new_classifier(task, parameters)
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
     clients = []
     for i, part in enumerate(task.subgraphs()):
         learner = JointLearner(task, parameters, i, part, shared, targets[i])

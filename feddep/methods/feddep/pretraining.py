@@ -73,7 +73,7 @@ def train_gnn(task: Task, client: Part, parameters: PretrainingParameters, name:
 def pretrain_together(task: Task, clients: Sequence[Part], parameters: PretrainingParameters) -> StepResult:
     """Train one GNN by FedAvg, a round an epoch; each client embeds its nodes with the last round's weights."""
     gnn = new_gnn(task, parameters, "common")
-    boundary = Boundary({"encoder": schema_of(gnn), **REPORTS})
+    boundary = Boundary({"encoder": schema_of(gnn), **REPORTS}, task.observers)
     server = Server(gnn.state_dict())
     members = []
     for i, (graph, split) in enumerate(clients):

@@ -27,7 +27,7 @@ def share_prototypes(task: Task, parameters: PrototypeParameters, results: Mappi
     embeddings = results["pretrain"].of_clients("embeddings")
     count = parameters.prototypes or task.graph.num_classes
     found = [find_prototypes(z, count, parameters.clustering, task.seed, f"client{i}") for i, z in enumerate(embeddings)]
-    boundary = Boundary({"prototypes": {"embeddings": (count, embeddings[0].shape[1])}})
+    boundary = Boundary({"prototypes": {"embeddings": (count, embeddings[0].shape[1])}}, task.observers)
     sent = [boundary.send(i, "up", "prototypes", {"embeddings": own.embeddings}) for i, own in enumerate(found)]
     for i in range(len(sent)):
         for j, message in enumerate(sent):

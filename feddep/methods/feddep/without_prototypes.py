@@ -30,7 +30,7 @@ def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, 
     for i, each in enumerate(impaired):
         shape = (each.graph.num_nodes, parameters.max_generated, parameters.embedding)
         kinds |= {generated(i): {"embeddings": shape}, gradients(i): {"gradients": shape}}
-    boundary = Boundary(kinds)
+    boundary = Boundary(kinds, task.observers)
     embeddings = results["pretrain"].of_clients("embeddings")
     mended = [
         mending.mend(task, parameters, i, client, impaired[i], embeddings[i], asking(boundary, i, embeddings))

@@ -48,7 +48,7 @@ def run(task: Task, parameters: FedGCNParameters, steps: Any = None) -> RunResul
     """FedGCN from top to bottom."""
     edges, device = cross_edges(task), task.device
     model = new_model(task)
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **_messages(task, edges, parameters.hops)})
+    boundary = Boundary({"model": schema_of(model), **REPORTS, **_messages(task, edges, parameters.hops)}, task.observers)
     views = [_view(task, own, parameters.hops) for own in edges]
     sums = exchange(task, boundary, edges, parameters.hops)
     clients = []

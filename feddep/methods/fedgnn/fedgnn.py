@@ -45,7 +45,7 @@ def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResul
     levels = range(task.setting.layers)
     model = task.new_sage()
     kinds = {**name_kinds(edges), **embedding_kinds(edges, level_widths(model, levels))}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
+    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     subgraphs = [ExpandedSubgraph(task, graph, own, levels) for (graph, _), own in zip(parts, edges, strict=True)]
     clients = [
         new_client(task, parameters, i, subgraph, split, boundary)

@@ -49,7 +49,7 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     agent = Ddpg(clients**2, clients * task.setting.layers, Learning(), task.seed)
     edges, model, levels = cross_edges(task), task.new_sage(), range(1, task.setting.layers)
     kinds = {"policy": {"shares": (task.setting.layers,)}, **embedding_kinds(edges, level_widths(model, levels))}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
+    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, f"practice{episode} ")
     return RunResult([train(task, parameters, boundary, agent)], boundary.communication.rows())

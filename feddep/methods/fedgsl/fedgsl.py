@@ -42,7 +42,7 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
         raise ConfigError(f"layers is {setting.layers}; FedGSL shares inputs of the last of at least 2 layers")
     parts, model = task.subgraphs(), new_model(task, parameters)
     kinds = {embeddings_of(i): {"embeddings": (graph.num_nodes, setting.hidden_channels)} for i, (graph, _) in enumerate(parts)}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds})
+    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     structures = [LearnedStructure(graph, device) for graph, _ in parts]
     clients = []
     for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True)):

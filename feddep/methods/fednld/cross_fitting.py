@@ -52,7 +52,7 @@ def cross_fit(task: Task, parameters: CrossFittingParameters, results: Any = Non
     task = dataclasses.replace(task, setting=setting)
     parts = task.subgraphs()
     folds = [divided(split.train, graph.num_nodes, parameters.folds, task.seed, i) for i, (graph, split) in enumerate(parts)]
-    boundary = Boundary({KIND: schema_of(task.new_model()), **REPORTS})
+    boundary = Boundary({KIND: schema_of(task.new_model()), **REPORTS}, task.observers)
     trained = []
     for k in range(parameters.folds):
         kept = [(graph, left_out(split, fold, k, parameters.folds)) for (graph, split), fold in zip(parts, folds, strict=True)]

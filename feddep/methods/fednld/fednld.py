@@ -76,7 +76,7 @@ def run_fednld_answers(task: Task, parameters: FedNLDAnswersParameters, steps: M
     """FedNLD where clients know their nodes' missing neighbours and ask their owners."""
     own, whole = _inputs(task, parameters, steps["pretrain"])
     edges, classes = cross_edges(task), task.graph.num_classes
-    boundary = Boundary(answer_kinds(edges, classes))
+    boundary = Boundary(answer_kinds(edges, classes), task.observers)
     epsilon = None if parameters.epsilon is None else parameters.epsilon / parameters.exchanges
     owners, scales = Answers(task, boundary, edges, epsilon, parameters.levels), [np.log1p(lacking(each)) for each in edges]
     apart = whole.shape[1] if parameters.separate else None
@@ -153,7 +153,7 @@ def _train(
     tested = with_inputs(task.graph, separated(whole, apart))
     sizes = tested.num_features, task.graph.num_classes
     model = SoftmaxRegression(*sizes).start(apart or 0).to(task.device)
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
     clients = []
     for i, ((graph, split), inputs) in enumerate(zip(task.subgraphs(), own, strict=True)):
         learner = Learner(*_learned(graph, split.train, inputs, apart), task.setting, task.seed, f"client{i}", task.device)

@@ -132,7 +132,7 @@ def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepRe
     clients = task.subgraphs()
     impaired = [impair_client(task, how, i, client) for i, client in enumerate(clients)]
     respondents = {i: Respondent(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
-    boundary = Boundary(messages(task, how, [batch_size(how, each) for each in impaired]))
+    boundary = Boundary(messages(task, how, [batch_size(how, each) for each in impaired]), task.observers)
     mended: list[dict[str, Tensor]] = []
     for i, client in enumerate(clients):
         trainer = NeighGenTrainer(task, how, i, client, impaired[i], new_neighgen(task, how, f"client{i}"))
@@ -160,7 +160,7 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
     ]
     models = [trainer.model for trainer in trainers]
     server = Server(models[0].state_dict())
-    boundary = Boundary({"neighgen": schema_of(models[0]), "training": REPORTS["training"]})
+    boundary = Boundary({"neighgen": schema_of(models[0]), "training": REPORTS["training"]}, task.observers)
     losses: list[list[float]] = [[] for _ in clients]
 
     def load() -> None:

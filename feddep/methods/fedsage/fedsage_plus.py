@@ -25,7 +25,7 @@ from feddep.training.task import RunResult, Task
 def run(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResult:
     """FedSage+: FedSage, which is FedAvg of a GraphSAGE, on the mended subgraphs."""
     model = task.new_model()
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
     parts = enumerate(mended_subgraphs(task, steps["generator"]))
     clients = [new_client(task, i, mended, split, boundary) for i, (mended, split) in parts]
     return train_federated(task, model, boundary, clients)

@@ -158,7 +158,10 @@ def part_of(generated: Generated, places: np.ndarray) -> Generated:
 
 
 class NeighGenTrainer:
-    """One client's NeighGen, and the classifier that is trained beside it and thrown away afterwards."""
+    """One client's NeighGen, and the classifier that is trained beside it and thrown away afterwards.
+
+    A task's inspectors are shown V_i^t as ``neighgen nodes`` in each epoch: the client's number, and its nodes in its own ids.
+    """
 
     def __init__(
         self, task: Task, how: NeighGenParameters, number: int, client: Part, impaired: Impaired, neighgen: NeighGen
@@ -175,7 +178,8 @@ class NeighGenTrainer:
         """All that is trained with the loss L_i (Equation 5)."""
         self.batch = batch_size(how, impaired)
         """Number of nodes sampled in an epoch, |V_i^t|."""
-        self._name = name
+        self._number, self._name = number, name
+        self._kept, self._inspectors = impaired.kept, task.inspectors
         self._epochs = 0
         self._loss = 0.0
         self._gradients: list[Tensor | None] = []
@@ -218,6 +222,8 @@ class NeighGenTrainer:
         self.neighgen.train()
         self._optimizer.zero_grad()
         nodes = np.sort(self._sampling.permutation(self._graph.num_nodes)[: self.batch])
+        for inspect in self._inspectors:
+            inspect("neighgen nodes", (self._number, self._kept[nodes]))
         near = within(self._graph, nodes, self._hops) if how.task_weight else nodes
         places = np.searchsorted(near, nodes)
         z = self.neighgen.encode(self._x, self._mean, self._draws)[self._tensor(near)]

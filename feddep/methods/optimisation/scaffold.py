@@ -80,7 +80,7 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
             f"{setting.weight_decay:g}"
         )
     model = with_control(task.new_model())
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
     clients = [
         fedavg.new_client(task, i, part, boundary, ScaffoldClient, with_control(task.new_model()))
         for i, part in enumerate(task.subgraphs())

@@ -184,7 +184,11 @@ def train(task: Task, protocol: Protocol) -> RunResult:
 class SplitTraining:
     """Both parties, and the order in which they speak.
 
+    A task's inspectors are shown it as ``split training``.
+
     Attributes:
+        task: what is trained on.
+        protocol: what the parties do.
         party_a: holds graph and features.
         party_b: holds labels.
         boundary: what stands between them.
@@ -193,12 +197,13 @@ class SplitTraining:
 
     def __init__(self, task: Task, protocol: Protocol, encoder: Perceptron) -> None:
         """Set up the parties; ``encoder`` is A's, with the weights that it has by now."""
+        self.task, self.protocol = task, protocol
         graph, split, setting, seed = task.graph, task.split, task.setting, task.seed
         stream, shuffled = protocol.kinds[0], protocol.parameters.batches == "shuffled"
         batches = [RootBatches(split.train, setting.batch_size, shuffled, seed, f"batches of {stream}") for _ in "ab"]
         self._split, self._steps, self._once = split, batches[0].in_epoch, protocol.once
         self._nodes = np.arange(graph.num_nodes)
-        self.boundary = Boundary(messages(task, protocol, batches[0]))
+        self.boundary = Boundary(messages(task, protocol, batches[0]), task.observers)
 
         extractor = None if protocol.design is None else new_extractor(task, protocol.design)
         decoder = new_decoder(task, protocol)
@@ -222,6 +227,7 @@ class SplitTraining:
         )
         self.party_b = LabelParty(graph.labels, decoder, setting, batches[1], seed, stream, task.device)
         self.model["decoder"] = decoder
+        task.show("split training", self)
 
     def begin(self) -> None:
         """Send what is sent once."""
