@@ -27,8 +27,8 @@ from feddep.experiment.provenance import environment
 from feddep.graph.graph import Graph
 from feddep.graph.split import random_split
 from feddep.methods.vesper import WeightParameters
+from feddep.methods.vesper.perturbed import Design
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder, perturbed
-from feddep.nn.perturbed import Design
 from feddep.stages import flags
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task

@@ -26,9 +26,9 @@ from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_neighbours
 from feddep.methods import registry
 from feddep.methods.feddep import WithoutNFDPParameters, mending, pretraining
+from feddep.methods.feddep.fused import MendedTable
 from feddep.methods.feddep.prototypes import find_prototypes
 from feddep.methods.method import run_steps
-from feddep.nn.fused import MendedTable
 from feddep.privacy.accountant import one_sampling
 from feddep.privacy.dpsgd import Privacy
 from feddep.privacy.profile import exact_guarantee

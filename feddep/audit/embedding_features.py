@@ -18,9 +18,9 @@ from feddep.audit.pairs import Pairs
 from feddep.audit.updates import Convolution, convolutions, cosines
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import PretrainingParameters
+from feddep.methods.feddep.embedding import EmbeddingGNN
 from feddep.methods.feddep.pretraining import embeddings_of, prepared, train_gnn
 from feddep.methods.method import StepResult, by_client
-from feddep.nn.embedding import EmbeddingGNN
 from feddep.training.task import Task
 
 Extract = Callable[[Message], tuple[np.ndarray, np.ndarray] | None]

@@ -33,10 +33,10 @@ from feddep.graph.split import Split
 from feddep.methods.method import Method
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters
 from feddep.methods.vesper.noise_budget import AGGREGATIONS
+from feddep.methods.vesper.perceptron import feature_rows
 from feddep.methods.vesper.promises import promised_epsilon
 from feddep.methods.vesper.root_batches import RootBatches
 from feddep.methods.vesper.split_training import ALL, TEST, TRAINING, VALIDATION, new_sampler
-from feddep.nn.perceptron import feature_rows
 from feddep.training.task import Task
 from feddep.utils import seeding
 

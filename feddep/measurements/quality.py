@@ -26,10 +26,10 @@ from feddep.experiment.plan import Run
 from feddep.graph.impairing import Impaired, impair
 from feddep.measurements import Tables
 from feddep.methods.feddep import FedDEPParameters, mending
+from feddep.methods.feddep.dgen import DGen
 from feddep.methods.feddep.generation import Generator
 from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.nn.dgen import DGen
 from feddep.nn.sparse import graph_matrices
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records

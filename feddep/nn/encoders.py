@@ -1,4 +1,4 @@
-"""The classifiers that a setting can name: GraphSAGE, FedDEP's layers without embeddings, GCN, GAT and an MLP.
+"""The classifiers that a setting can name: GraphSAGE, also with self-loops, GCN, GAT and an MLP.
 
 All read sampled trees and the same table of inputs in a mini-batch, and full neighbourhoods where they are evaluated.  Between
 their layers are ReLU and dropout.
@@ -7,7 +7,6 @@ their layers are ReLU and dropout.
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,24 +18,15 @@ from torch.nn.functional import embedding, leaky_relu
 from feddep.graph.graph import Graph, closed_mean_adjacency, normalised_adjacency
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
-from feddep.nn.fused import FusedGNN, FusedSAGE, Fusions, Layout
 from feddep.nn.linear import draw_uniform
 from feddep.nn.sage import GraphSAGE
+from feddep.nn.selfloop import SelfLoopSAGE
 from feddep.nn.sparse import SparseMatrix
-from feddep.utils.errors import ConfigError
 
 HEADS = 4
 """Attention heads of a hidden GAT layer, whose outputs are joined; the last layer has one."""
 _SLOPE = 0.2
 """Negative slope of the LeakyReLU in attention scores (Veličković et al., 2018)."""
-
-
-class ClosedGNN(FusedGNN):
-    """FedDEP's classifier without embeddings z̄: K + 1 matrices, and a node counts among its neighbours."""
-
-    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
-        """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
-        super().__init__(features, 0, hidden, classes, layers, dropout)
 
 
 class Layer(nn.Module, ABC):
@@ -236,47 +226,12 @@ class GAT(LayeredEncoder):
         return GATLayer(inputs, outputs, 1 if last or outputs % HEADS else HEADS)
 
 
-class FusedMLP(Fusions, MLP):  # type: ignore[misc]
-    """An MLP with embeddings z̄."""
-
-
-class FusedGCN(Fusions, GCN):  # type: ignore[misc]
-    """A GCN with embeddings z̄."""
-
-
-class FusedGAT(Fusions, GAT):  # type: ignore[misc]
-    """A GAT with embeddings z̄."""
-
-
-FusedClassifier = FusedGNN | FusedSAGE | FusedMLP | FusedGCN | FusedGAT
-"""A classifier that reads embeddings z̄ beside features and edges."""
-
-Encoder = GraphSAGE | ClosedGNN | LayeredEncoder
+Encoder = GraphSAGE | SelfLoopSAGE | LayeredEncoder
 """A classifier that reads features and edges, and nothing else."""
 
-ENCODERS: dict[str, Any] = {"sage": GraphSAGE, "closed": ClosedGNN, "gcn": GCN, "gat": GAT, "mlp": MLP}
-FUSED: dict[str, Callable[..., Any]] = {"sage": FusedSAGE, "gcn": FusedGCN, "gat": FusedGAT, "mlp": FusedMLP}
-"""The encoders with embeddings z̄ added to each layer; those with closed neighbourhoods are :class:`feddep.nn.fused.FusedGNN`."""
+ENCODERS: dict[str, Any] = {"sage": GraphSAGE, "sage_selfloop": SelfLoopSAGE, "gcn": GCN, "gat": GAT, "mlp": MLP}
 
 
 def new_encoder(name: str, *sizes: Any) -> Any:
     """An encoder without weights yet; ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`."""
     return ENCODERS[name](*sizes)
-
-
-def fused_classifier(layout: Layout, *sizes: Any, encoder: str = "sage") -> Any:
-    """An embedding-fused classifier without weights yet; ``sizes`` are the arguments of :class:`feddep.nn.fused.FusedGNN`.
-
-    The layout ``paper`` has layers of its own, closed neighbourhoods; the others add embeddings to the layers of the ``encoder``.
-
-    Raises:
-        ConfigError: if the layout is not one of the encoder's.
-    """
-    if encoder == "closed" or layout == "paper":
-        if encoder not in ("sage", "closed") or layout == "chained":
-            raise ConfigError(
-                f"fused is {layout} and the setting's encoder is {encoder}; "
-                "paper goes with sage or closed, authors with any encoder, chained with any but closed"
-            )
-        return FusedGNN(*sizes)
-    return FUSED[encoder](*sizes, chained=layout == "chained")

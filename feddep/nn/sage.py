@@ -34,6 +34,10 @@ class SAGEConv(nn.Module):
         """Convolve rows that are joined already, [x_v ‖ mean x_u], shape (R, 2 · inputs), to shape (R, outputs)."""
         return joined @ self.weight + self.bias
 
+    def linear_terms(self, joined: Any) -> list[tuple[nn.Parameter, Any, int]]:
+        """As those of :class:`feddep.nn.selfloop.MatrixLayer`; the bias is multiplied by nothing."""
+        return [(self.weight, joined, 0), (self.bias, None, 0)]
+
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
         """Convolve all n nodes with all their neighbours, shape (n, outputs).
 

@@ -22,7 +22,6 @@ from feddep.federation.boundary import Payload
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import SampledTrees, sample_trees
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.fused import MendedTable
 from feddep.privacy.ghost_clipping import add_clipped, recorded
 from feddep.training.config import TrainingConfig
 from feddep.training.learner import Learner
@@ -67,7 +66,7 @@ class PrivateLearner(Learner):
         seed: int,
         name: str,
         device: str = "cpu",
-        table: FeatureTable | MendedTable | None = None,
+        table: FeatureTable | None = None,
         *,
         privacy: Privacy,
     ) -> None:

@@ -27,8 +27,6 @@ import torch
 from torch import Tensor, nn
 
 from feddep.graph.sampling import PAD, SampledTrees
-from feddep.nn.fused import FusedLayer, FusedSAGE
-from feddep.nn.sage import SAGEConv
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 
 
@@ -192,23 +190,20 @@ def recorded(
     disjoint = _DisjointTable(table, num_nodes)
     trees = disjoint.rename(trees)
     found: list[LinearOutput] = []
+    layers = [module for module in model.modules() if hasattr(module, "linear_terms")]
+    fusions: Any = getattr(model, "fusions", None)
 
     def record(module: Any, inputs: tuple[Any, ...], outputs: Tensor) -> None:
         batch, rows = len(trees), len(outputs)
         by_node = inputs[0] is disjoint.looked_up
         of_row = disjoint.examples if by_node else np.repeat(np.arange(batch), rows // batch)
-        if isinstance(module, FusedLayer):
-            x, z = inputs
-            terms = [LinearTerm(module.weight, _detached(x)), LinearTerm(module.weight, z, module.widths[0])]
-        else:
-            terms = [LinearTerm(module.weight, _detached(inputs[0])), LinearTerm(module.bias, None)]
-            if isinstance(model, FusedSAGE):
-                # Z^k z̄_v is added to the output of the convolution, so both have the same gradient.
-                fusion = model.fusions[model.convolutions.index(module)]
-                terms.append(LinearTerm(fusion, disjoint.embeddings(trees.nodes[:, : rows // batch].ravel())))
+        terms = [LinearTerm(parameter, _detached(x), first) for parameter, x, first in module.linear_terms(*inputs)]
+        if fusions is not None:
+            # Z^k z̄_v is added to the output of the convolution, so both have the same gradient.
+            fusion = fusions[layers.index(module)]
+            terms.append(LinearTerm(fusion, disjoint.embeddings(trees.nodes[:, : rows // batch].ravel())))
         found.append(LinearOutput(outputs, terms, ExampleRows(of_row, batch, outputs.device)))
 
-    layers = [module for module in model.modules() if isinstance(module, SAGEConv | FusedLayer)]
     handles = [layer.register_forward_hook(record) for layer in layers]
     try:
         return model(trees, disjoint, generator), found
@@ -217,15 +212,15 @@ def recorded(
             handle.remove()
 
 
-def _detached(inputs: Tensor | SparseMatrix) -> Tensor | SparseMatrix:
+def _detached(inputs: Any) -> Any:
     return inputs.detach() if isinstance(inputs, Tensor) else inputs
 
 
 class _DisjointTable:
     """A table of features in which node v of example e has the number e·n + v, so that examples share no node.
 
-    A model that computes a layer once for each node of a batch, such as :class:`feddep.nn.fused.FusedGNN`, then does so once
-    for each node of an example.
+    A model that computes a layer once for each node of a batch, such as :class:`feddep.nn.selfloop.SelfLoopSAGE`, then does so
+    once for each node of an example.
     """
 
     def __init__(self, table: Any, num_nodes: int) -> None:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
 
-EncoderName = Literal["sage", "closed", "gcn", "gat", "mlp"]
+EncoderName = Literal["sage", "sage_selfloop", "gcn", "gat", "mlp"]
 """The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has their classes."""
 
 
@@ -32,8 +32,8 @@ class TrainingConfig(Parameters):
     """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al., 2017), or `equal`, 1/M, as in
     FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
     encoder: EncoderName = "sage"
-    """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `closed`, those of FedDEP's own
-    classifier, in which a node counts among its neighbours, `gcn`, `gat`, or `mlp`, which sees no edges"""
+    """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `sage_selfloop`, in which a node is
+    one of its neighbours (the layers of FedDEP's own classifier), `gcn`, `gat`, or `mlp`, which sees no edges"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
     """number of layers (FedDEP and FedSage: 2)"""
     hidden_channels: Width = 128

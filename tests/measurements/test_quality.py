@@ -15,10 +15,10 @@ from feddep.measurements import MEASUREMENTS, frame, quality
 from feddep.measurements.quality import Prediction, compare, correlation, least_loss, true_means, unseen
 from feddep.methods import registry
 from feddep.methods.feddep import FedDEPParameters, mending
+from feddep.methods.feddep.dgen import Generated
 from feddep.methods.feddep.generation import generator_loss, nearest_in
 from feddep.methods.method import run_steps
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.nn.dgen import Generated
 from feddep.utils import seeding
 from graphs import random_graph
 

@@ -11,16 +11,13 @@ from torch_geometric.nn import GATConv, GCNConv
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, SampledTrees, sample_trees
 from feddep.methods.method import ANY_ENCODER
-from feddep.nn.encoders import ENCODERS, GAT, GCN, HEADS, ClosedGNN, fused_classifier, new_encoder
+from feddep.nn.encoders import ENCODERS, GAT, GCN, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.fused import FusedGNN, MendedTable
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.config import TrainingConfig
-from feddep.utils.errors import ConfigError
 from graphs import graphs, random_graph
 
 HIDDEN = 2 * HEADS
-WIDTH = 3
 
 
 def sizes(graph: Graph, layers: int = 2) -> tuple[int, int, int, int, float]:
@@ -106,70 +103,13 @@ def test_a_sampled_gcn_layer_is_right_in_the_mean():
     assert ((logits.mean(dim=1) - full(model, graph).detach()).abs() <= 5 * error + 1e-5).all()
 
 
-@pytest.mark.parametrize("name", ["gcn", "gat", "closed"])
+@pytest.mark.parametrize("name", ["gcn", "gat", "sage_selfloop"])
 def test_nobody_and_repeated_draws_count_for_nothing(name: str):
     graph = Graph.from_edges(np.array([(0, 1)]), np.eye(3), np.zeros(3), 2)
     model = drawn(new_encoder(name, *sizes(graph, 1)))
     nodes = np.array([[0, 1, 1, 1], [2, PAD, PAD, PAD]], dtype=np.int32)
     logits = model(SampledTrees(nodes, (3,)), FeatureTable(graph.features, "cpu", graph.degrees))
     torch.testing.assert_close(logits, full(model, graph)[[0, 2]], rtol=1e-4, atol=1e-5)
-
-
-def test_closed_layers_are_the_fused_ones_without_embeddings():
-    graph = random_graph(10, 30)
-    fused, closed = drawn(FusedGNN(graph.num_features, WIDTH, *sizes(graph)[1:])), ClosedGNN(*sizes(graph))
-    for mine, theirs in zip(closed.layers, fused.layers, strict=True):
-        mine.weight.data = theirs.weight.detach()[: theirs.widths[0]].clone()
-    torch.testing.assert_close(full(closed, graph), full(fused, graph))
-
-
-@pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
-def test_an_encoder_fused_with_zero_embeddings_is_the_encoder(name: str):
-    graph = random_graph(10, 30)
-    plain = drawn(new_encoder(name, *sizes(graph)))
-    fused = drawn(fused_classifier("authors", graph.num_features, WIDTH, *sizes(graph)[1:], encoder=name))
-    trees = sample_trees(graph, np.arange(10), (3, 3), np.random.default_rng(0))
-    table = MendedTable(graph.features, torch.zeros(10, WIDTH), graph.degrees)
-    expected = plain(trees, FeatureTable(graph.features, "cpu", graph.degrees))
-    torch.testing.assert_close(fused(trees, table), expected, rtol=0, atol=0)
-    torch.testing.assert_close(full(fused, graph, torch.zeros(10, WIDTH)), full(plain, graph), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
-@pytest.mark.parametrize("layout", ["authors", "chained"])
-def test_fusions_are_their_equation(name: str, layout: str):
-    graph, z = random_graph(10, 0), torch.randn(10, WIDTH, generator=torch.Generator().manual_seed(0))
-    model = drawn(fused_classifier(layout, graph.num_features, WIDTH, *sizes(graph)[1:], encoder=name))
-    plain = new_encoder(name, *sizes(graph))
-    plain.load_state_dict({key: value for key, value in model.state_dict().items() if key in plain.state_dict()})
-    if layout == "chained":
-        first = z @ model.fusions[0] + model.biases[0]
-        added = [first, first @ model.fusions[1] + model.biases[1]]
-    else:
-        added = [z @ fusion for fusion in model.fusions]
-    # Without edges the two layers can be applied one after the other.
-    layers = [new_encoder(name, *shape, 1, 0.0) for shape in ((graph.num_features, 1, HIDDEN), (HIDDEN, 1, graph.num_classes))]
-    for k, single in enumerate(layers):
-        kind = "convolution" if name == "sage" else "layer"
-        own = {
-            key.replace(f"{kind}{k}.", f"{kind}0."): value for key, value in plain.state_dict().items() if f"{kind}{k}." in key
-        }
-        if name == "gat" and not k:  # one layer alone would be a last one, with a single head
-            single.layers[0] = GAT.new_layer(graph.num_features, HIDDEN, False)
-            single.layer0 = single.layers[0]
-        single.load_state_dict(own)
-    hidden = full(layers[0], graph) + added[0]
-    rectified = Graph.from_edges(graph.edges(), hidden.detach().relu().numpy(), graph.labels, graph.num_classes)
-    expected = full(layers[1], rectified) + added[1]
-    torch.testing.assert_close(full(model, graph, z), expected, rtol=1e-4, atol=1e-5)
-    trees = sample_trees(graph, np.arange(10), (2, 2), np.random.default_rng(0))
-    torch.testing.assert_close(model(trees, MendedTable(graph.features, z, graph.degrees)), expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize(("layout", "encoder"), [("paper", "gcn"), ("chained", "closed")])
-def test_layouts_that_an_encoder_has_not(layout, encoder: str):
-    with pytest.raises(ConfigError, match=rf"fused is {layout} and the setting's encoder is {encoder}; paper goes with"):
-        fused_classifier(layout, 4, WIDTH, HIDDEN, 2, 2, 0.0, encoder=encoder)
 
 
 def test_every_encoder_can_be_named():

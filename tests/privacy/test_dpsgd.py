@@ -13,9 +13,8 @@ from torch.nn.functional import cross_entropy
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import SampledTrees, sample_trees
-from feddep.nn.encoders import fused_classifier
+from feddep.methods.feddep.fused import MendedTable, fused_classifier
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.fused import MendedTable
 from feddep.nn.sage import GraphSAGE
 from feddep.privacy.dpsgd import Privacy, PrivateLearner, privatise, start_gradients
 from feddep.privacy.ghost_clipping import add_clipped, recorded

@@ -29,9 +29,8 @@ from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import FedDEPParameters, WithoutDGenParameters, WithoutNFDPParameters, mending
+from feddep.methods.feddep.fused import FusedClassifier, MendedTable
 from feddep.methods.method import StepResult
-from feddep.nn.encoders import FusedClassifier
-from feddep.nn.fused import MendedTable
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner

@@ -25,8 +25,8 @@ from feddep.graph.graph import Graph
 from feddep.graph.impairing import Impaired
 from feddep.graph.split import Split
 from feddep.methods.feddep import GeneratorParameters
-from feddep.nn.dgen import DGen, Generated
-from feddep.nn.encoders import FusedClassifier
+from feddep.methods.feddep.dgen import DGen, Generated
+from feddep.methods.feddep.fused import FusedClassifier
 from feddep.nn.sparse import SparseMatrix, graph_matrices
 from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS

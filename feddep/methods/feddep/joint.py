@@ -24,10 +24,10 @@ from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.methods.feddep import JointParameters, mending
 from feddep.methods.feddep.classifier import MendedEvaluator, global_accuracy
+from feddep.methods.feddep.fused import MendedTable
 from feddep.methods.feddep.generation import Generator
 from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.nn.fused import MendedTable
 from feddep.training.learner import Learner
 from feddep.training.task import Part, RunResult, Task
 

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from feddep.graph.impairing import Impaired
 from feddep.methods.feddep import FusedParameters, GeneratorParameters
+from feddep.methods.feddep.dgen import DGen
+from feddep.methods.feddep.fused import FusedClassifier, fused_classifier
 from feddep.methods.feddep.generation import Generator, Search, nearest_in
 from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.nn.dgen import DGen
-from feddep.nn.encoders import FusedClassifier, fused_classifier
 from feddep.training.task import Part, Task
 
 

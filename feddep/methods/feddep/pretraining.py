@@ -22,8 +22,8 @@ from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import PretrainingParameters
+from feddep.methods.feddep.embedding import EmbeddingGNN
 from feddep.methods.method import StepResult, by_client
-from feddep.nn.embedding import EmbeddingGNN
 from feddep.nn.sparse import graph_matrices
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_optimizer

@@ -35,10 +35,10 @@ from feddep.federation.boundary import Boundary, Payload, Schema, numbers, schem
 from feddep.federation.client import REPORTS
 from feddep.federation.server import Server
 from feddep.methods.fedsage import NeighGenParameters
+from feddep.methods.fedsage.neighgen import NeighbourGenerator
 from feddep.methods.fedsage.neighgen_training import Nearest, NeighGenTrainer, batch_size, distance, new_neighgen
 from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.nn.neighgen import NeighbourGenerator
 from feddep.training.task import Task
 from feddep.utils import seeding
 

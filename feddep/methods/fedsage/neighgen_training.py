@@ -26,7 +26,7 @@ from feddep.graph.impairing import Impaired
 from feddep.graph.split import Split
 from feddep.methods.fedsage import NeighGenParameters
 from feddep.methods.fedsage.mended_subgraph import ReceptiveField, attach
-from feddep.nn.neighgen import Generated, NeighGen
+from feddep.methods.fedsage.neighgen import Generated, NeighGen
 from feddep.nn.sparse import SparseMatrix, graph_matrices
 from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS

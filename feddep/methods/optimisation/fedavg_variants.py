@@ -9,7 +9,7 @@ from feddep.training.task import RunResult, Task
 
 def run_closed(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
     """FedAvg of FedDEP's layers without embeddings: what is left of FedDEP's classifier where nothing is generated."""
-    return _run_with(task, encoder="closed")
+    return _run_with(task, encoder="sage_selfloop")
 
 
 def run_longer(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from feddep.federation.boundary import Boundary, Payload
 from feddep.graph.blocks import BlockSampler
 from feddep.graph.graph import Graph
+from feddep.methods.vesper.perceptron import Perceptron, feature_rows
+from feddep.methods.vesper.perturbed import ROWS, PerturbedMessagePassing, stacked
 from feddep.methods.vesper.root_batches import RootBatches
-from feddep.nn.perceptron import Perceptron, feature_rows
-from feddep.nn.perturbed import ROWS, PerturbedMessagePassing, stacked
 from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from feddep.federation.boundary import Payload
+from feddep.methods.vesper.perturbed import ROWS
 from feddep.methods.vesper.root_batches import RootBatches
-from feddep.nn.perturbed import ROWS
 from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding

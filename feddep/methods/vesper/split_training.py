@@ -26,13 +26,13 @@ from feddep.methods.vesper import (
     VFGNNParameters,
     WeightParameters,
 )
+from feddep.methods.vesper.decoders import ConcatDecoder, GRUDecoder
 from feddep.methods.vesper.graph_party import Clipping, GraphParty, batch_kind, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
+from feddep.methods.vesper.perceptron import Perceptron
+from feddep.methods.vesper.perturbed import Design, PerturbedMessagePassing
 from feddep.methods.vesper.root_batches import RootBatches
-from feddep.nn.decoders import ConcatDecoder, GRUDecoder
-from feddep.nn.perceptron import Perceptron
-from feddep.nn.perturbed import Design, PerturbedMessagePassing
 from feddep.training.history import History
 from feddep.training.task import RunResult, Task
 

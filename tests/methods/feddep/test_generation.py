@@ -14,6 +14,8 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.graph.impairing import impair
 from feddep.graph.split import random_split
 from feddep.methods.feddep import GeneratorParameters
+from feddep.methods.feddep.dgen import DGen, Generated
+from feddep.methods.feddep.fused import fused_classifier
 from feddep.methods.feddep.generation import (
     Generator,
     Targets,
@@ -24,8 +26,6 @@ from feddep.methods.feddep.generation import (
     nearest_in,
     squared_distances,
 )
-from feddep.nn.dgen import DGen, Generated
-from feddep.nn.encoders import fused_classifier
 
 WIDTH, SLOTS = 3, 4
 

@@ -12,9 +12,9 @@ from feddep.methods import registry
 from feddep.methods.basic import fedavg
 from feddep.methods.fedsage import cross_client, fedsage_plus
 from feddep.methods.fedsage.cross_client import Respondent, ask_others, gradients_for, request_of
+from feddep.methods.fedsage.neighgen import NeighbourGenerator
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, distance
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.nn.neighgen import NeighbourGenerator
 from method_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
 
 LOCAL, FEDERATED = 2, 3

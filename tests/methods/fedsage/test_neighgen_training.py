@@ -21,6 +21,7 @@ from feddep.graph.split import Split, random_split
 from feddep.measurements.neighbourhoods import neighbourhood_distances, predicted_neighbours
 from feddep.methods.fedsage import NeighGenParameters, neighgen_training
 from feddep.methods.fedsage.mended_subgraph import MendedSubgraph, ReceptiveField, attach
+from feddep.methods.fedsage.neighgen import Generated
 from feddep.methods.fedsage.neighgen_training import (
     HiddenNeighbours,
     Nearest,
@@ -33,7 +34,6 @@ from feddep.methods.fedsage.neighgen_training import (
 from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.neighgen import Generated
 from feddep.nn.sage import GraphSAGE
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator

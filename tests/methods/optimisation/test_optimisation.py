@@ -145,7 +145,7 @@ def test_more_epochs_and_other_layers():
     object.__setattr__(longer, "setting", task.setting.replace(local_epochs=3))
     assert curve(run_on(task, "fedavg_epochs")) == curve(run_on(longer, "fedavg"))
     closed = task_of("fedavg")
-    object.__setattr__(closed, "setting", task.setting.replace(encoder="closed"))
+    object.__setattr__(closed, "setting", task.setting.replace(encoder="sage_selfloop"))
     assert curve(run_on(task, "fedavg_closed")) == curve(run_on(closed, "fedavg"))
 
 

@@ -22,8 +22,8 @@ from feddep.methods import registry
 from feddep.methods.vesper import MessagePassingParameters, WeightParameters, split_training
 from feddep.methods.vesper.graph_party import GraphParty, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
+from feddep.methods.vesper.perturbed import Design
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder
-from feddep.nn.perturbed import Design
 from feddep.training.config import TrainingConfig
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError

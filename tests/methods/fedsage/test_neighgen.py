@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from feddep.graph.graph import mean_adjacency
-from feddep.nn.neighgen import Generated, NeighbourGenerator, NeighGen
+from feddep.methods.fedsage.neighgen import Generated, NeighbourGenerator, NeighGen
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
 

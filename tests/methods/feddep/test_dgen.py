@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from feddep.graph.graph import Graph, mean_adjacency
-from feddep.nn.dgen import DGen, Generated
+from feddep.methods.feddep.dgen import DGen, Generated
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
 

@@ -11,8 +11,8 @@ from torch_geometric.nn import GCNConv, GINConv
 
 from feddep.graph.blocks import Blocks, BlockSampler
 from feddep.graph.graph import Graph
-from feddep.nn import perturbed
-from feddep.nn.perturbed import Design, PerturbedMessagePassing, spectrally_normalised, unit_rows
+from feddep.methods.vesper import perturbed
+from feddep.methods.vesper.perturbed import Design, PerturbedMessagePassing, spectrally_normalised, unit_rows
 from graphs import graphs, random_graph
 
 WIDTH = 3

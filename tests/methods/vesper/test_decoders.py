@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from feddep.nn.decoders import ConcatDecoder, GRUDecoder
-from feddep.nn.perceptron import Perceptron, feature_rows
+from feddep.methods.vesper.decoders import ConcatDecoder, GRUDecoder
+from feddep.methods.vesper.perceptron import Perceptron, feature_rows
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
 

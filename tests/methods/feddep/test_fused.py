@@ -9,21 +9,34 @@ from hypothesis import strategies as st
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, SampledTrees, sample_trees
 from feddep.methods.feddep.classifier import MendedEvaluator
-from feddep.nn.encoders import FusedClassifier, fused_classifier
+from feddep.methods.feddep.fused import FusedClassifier, FusedGNN, FusedLayer, MendedTable, fused_classifier
+from feddep.nn.encoders import GAT, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.fused import FusedGNN, FusedLayer, FusedSAGE, MendedTable
 from feddep.nn.sage import GraphSAGE
+from feddep.nn.selfloop import SelfLoopSAGE
+from feddep.nn.sparse import SparseMatrix
 from feddep.training.evaluator import Evaluator
+from feddep.utils.errors import ConfigError
 from graphs import graphs, random_graph, star, tree_width
 
 WIDTH = 3
 """Width d_z of the embeddings here."""
+HIDDEN = 2 * HEADS
 
 
-def new_model(graph: Graph, layout: str, layers: int = 2, dropout: float = 0.0, seed: int = 1) -> FusedClassifier:
-    model = fused_classifier(layout, graph.num_features, WIDTH, 5, graph.num_classes, layers, dropout)
-    model.reset_parameters(torch.Generator().manual_seed(seed))
+def sizes(graph: Graph, layers: int = 2, dropout: float = 0.0) -> tuple[int, int, int, int, float]:
+    return graph.num_features, HIDDEN, graph.num_classes, layers, dropout
+
+
+def new_model(graph: Graph, layout: str, layers: int = 2, dropout: float = 0.0, encoder: str = "sage") -> FusedClassifier:
+    features, *others = sizes(graph, layers, dropout)
+    model = fused_classifier(layout, features, WIDTH, *others, encoder=encoder)
+    model.reset_parameters(torch.Generator().manual_seed(1))
     return model
+
+
+def full(model, graph: Graph, *more: torch.Tensor) -> torch.Tensor:
+    return model.full(SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(model.aggregation(graph)), *more)
 
 
 def embeddings_of(graph: Graph, seed: int = 0) -> torch.Tensor:
@@ -165,7 +178,7 @@ def test_no_embeddings_are_zero_embeddings(layout):
 @given(graphs(), st.integers(1, 3), st.integers(0, 2**16))
 def test_the_authors_layout_is_graphsage_plus_a_linear_map(graph, layers, seed):
     """With the same generator the weights are GraphSAGE's; with z̄ = 0 so is every number, dropout included."""
-    model, sage = new_model(graph, "authors", layers, dropout=0.5), GraphSAGE(graph.num_features, 5, 3, layers, 0.5)
+    model, sage = new_model(graph, "authors", layers, dropout=0.5), GraphSAGE(*sizes(graph, layers, 0.5))
     sage.reset_parameters(torch.Generator().manual_seed(1))
     trees = sample_trees(graph, np.arange(graph.num_nodes), (3,) * layers, np.random.default_rng(seed))
     table = MendedTable(graph.features, torch.zeros(graph.num_nodes, WIDTH))
@@ -178,7 +191,6 @@ def test_the_authors_layout_is_graphsage_plus_a_linear_map(graph, layers, seed):
 def test_the_authors_layout_adds_the_maps_in_every_layer():
     graph = random_graph(12, 20, seed=5)
     model, z = new_model(graph, "authors"), embeddings_of(graph)
-    assert isinstance(model, FusedSAGE)
     neighbours = graph.adjacency.toarray() / np.maximum(graph.degrees, 1)[:, None]
     h = graph.features.toarray()
     for k, (convolution, fusion) in enumerate(zip(model.convolutions, model.fusions, strict=True)):
@@ -220,3 +232,59 @@ def test_initial_weights_have_the_stated_bounds():
     of_x, of_z = layer.weight.detach().split([600, 25])
     assert 0.09 < of_x.abs().max() <= 0.1 + 1e-6
     assert 0.19 < of_z.abs().max() <= 0.2 + 1e-6
+
+
+def test_layers_with_self_loops_are_the_fused_ones_without_embeddings():
+    graph = random_graph(10, 30)
+    fused, plain = new_model(graph, "paper"), SelfLoopSAGE(*sizes(graph))
+    for mine, theirs in zip(plain.layers, fused.layers, strict=True):
+        mine.weight.data = theirs.weight.detach()[: theirs.inputs].clone()
+    torch.testing.assert_close(full(plain, graph), full(fused, graph))
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "mlp"])
+def test_an_encoder_fused_with_zero_embeddings_is_the_encoder(name: str):
+    graph = random_graph(10, 30)
+    plain, fused = new_encoder(name, *sizes(graph)), new_model(graph, "authors", encoder=name)
+    plain.reset_parameters(torch.Generator().manual_seed(1))
+    trees = sample_trees(graph, np.arange(10), (3, 3), np.random.default_rng(0))
+    expected = plain(trees, FeatureTable(graph.features, "cpu", graph.degrees))
+    assert torch.equal(fused(trees, MendedTable(graph.features, torch.zeros(10, WIDTH), graph.degrees)), expected)
+    assert torch.equal(full(fused, graph, torch.zeros(10, WIDTH)), full(plain, graph))
+
+
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
+@pytest.mark.parametrize("layout", ["authors", "chained"])
+def test_fusions_are_their_equation(name: str, layout: str):
+    graph = random_graph(10, 0)
+    model, z = new_model(graph, layout, encoder=name), embeddings_of(graph)
+    plain = new_encoder(name, *sizes(graph))
+    plain.load_state_dict({key: value for key, value in model.state_dict().items() if key in plain.state_dict()})
+    if layout == "chained":
+        first = z @ model.fusions[0] + model.biases[0]
+        added = [first, first @ model.fusions[1] + model.biases[1]]
+    else:
+        added = [z @ fusion for fusion in model.fusions]
+    # Without edges the two layers can be applied one after the other.
+    layers = [new_encoder(name, *shape, 1, 0.0) for shape in ((graph.num_features, 1, HIDDEN), (HIDDEN, 1, graph.num_classes))]
+    for k, single in enumerate(layers):
+        kind = "convolution" if name == "sage" else "layer"
+        own = {
+            key.replace(f"{kind}{k}.", f"{kind}0."): value for key, value in plain.state_dict().items() if f"{kind}{k}." in key
+        }
+        if name == "gat" and not k:  # one layer alone would be a last one, with a single head
+            single.layers[0] = GAT.new_layer(graph.num_features, HIDDEN, False)
+            single.layer0 = single.layers[0]
+        single.load_state_dict(own)
+    hidden = full(layers[0], graph) + added[0]
+    rectified = Graph.from_edges(graph.edges(), hidden.detach().relu().numpy(), graph.labels, graph.num_classes)
+    expected = full(layers[1], rectified) + added[1]
+    torch.testing.assert_close(full(model, graph, z), expected, rtol=1e-4, atol=1e-5)
+    trees = sample_trees(graph, np.arange(10), (2, 2), np.random.default_rng(0))
+    torch.testing.assert_close(model(trees, MendedTable(graph.features, z, graph.degrees)), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("layout", "encoder"), [("paper", "gcn"), ("chained", "sage_selfloop")])
+def test_layouts_that_an_encoder_has_not(layout: str, encoder: str):
+    with pytest.raises(ConfigError):
+        fused_classifier(layout, 4, WIDTH, HIDDEN, 2, 2, 0.0, encoder=encoder)

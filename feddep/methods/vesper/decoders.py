@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from feddep.methods.vesper.perceptron import Perceptron
 from feddep.nn.linear import draw_uniform
-from feddep.nn.perceptron import Perceptron
 
 
 class ConcatDecoder(nn.Module):
