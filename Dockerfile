@@ -16,6 +16,7 @@ COPY --chown=bench pyproject.toml README.md LICENSE ./
 COPY --chown=bench config config
 COPY --chown=bench feddep feddep
 COPY --chown=bench workflow workflow
+COPY --chown=bench studies studies
 COPY --chown=bench results results
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 

@@ -7,7 +7,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-FOLDERS = ("workflow", "config")
+FOLDERS = ("workflow", "config", "studies")
 
 
 class BuildWithWorkflow(build_py):

@@ -22,9 +22,8 @@ from torch import Tensor
 from benchmarks.memory import growth
 from feddep.experiment.provenance import environment
 from feddep.methods.feddep.generation import nearest, squared_distances
-from feddep.stages import flags
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 SLOTS, WIDTH, PROTOTYPES, OTHERS = 5, 128, 15, 9
 STEPS = 5
@@ -81,9 +80,7 @@ def main() -> None:
     """Measure every size and write ``distances.csv`` and its provenance."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument(
-        "--sizes", type=flags.count, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of a client's nodes"
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of a client's nodes")
     parser.add_argument("--memory", choices=list(IMPLEMENTATIONS), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -23,7 +23,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
 from feddep.nn.dropout import dropout_mask
 from feddep.nn.feature_table import FeatureTable
-from feddep.utils.storage import write_json, write_text
+from feddep.utils.files import write_json, write_text
 
 BATCH, FANOUTS, HIDDEN = 32, (5, 5), 128
 

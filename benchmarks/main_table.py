@@ -2,7 +2,7 @@
 
     python -m benchmarks.main_table --clients 5 --seeds 0
 
-All rows of the first table in config/config.yaml, for the given numbers of clients and seeds, without any record, in one call of
+All rows of the first table in config/default.yaml, for the given numbers of clients and seeds, without any record, in one call of
 Snakemake.  Seconds and peak memory are those that each rule's benchmark file has; a row ``wall`` has the time of the whole call.
 Beside them ``costs.csv``, the workflow's table of costs: what each method sends, and its seconds of each stage without those
 of starting a process.  The clock is right only where nothing else runs.  With ``--work DIR`` the same command goes on after a
@@ -21,44 +21,22 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.workflow import snakemake
+from benchmarks.workflow import jobs, snakemake
 from feddep.config.loading import load
 from feddep.experiment.provenance import environment
-from feddep.stages import flags
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.files import read_json, write_json
 
-CONFIG = Path(__file__).parent.parent / "config" / "config.yaml"
-STAGES = ["download", "prepare", "split", "partition", "pretrain", "prototypes", "generator", "classify", "tables"]
+CONFIG = Path(__file__).parent.parent / "config" / "default.yaml"
+STAGES = ["download", "prepare", "split", "partition", "pretrain", "prototypes", "generator", "train", "main"]
 """In the order of the DAG."""
 
 
 def configuration(output: Path, datasets: list[str], clients: list[int], seeds: list[int]) -> dict[str, Any]:
-    """What is changed in config/config.yaml."""
+    """What is changed in config/default.yaml."""
     table = {**load(CONFIG)["tables"][0], "datasets": datasets}
-    return {
-        **{"output": str(output), "records": {"use": False}, "clients": clients, "seeds": seeds, "tables": [table]},
-        **{"studies": [], "quality": [], "label_shortcut": [], "neighbourhoods": [], "label_distributions": []},
-        **{"degree_histograms": [], "vertical_attacks": []},
-    }
-
-
-def jobs(output: Path, datasets: list[str]) -> pd.DataFrame:
-    """A row a finished job: dataset, stage, method (of classifiers), seconds and peak memory in MiB."""
-    rows = []
-    for path in sorted((output / "benchmarks").rglob("*.tsv")):
-        parts = path.relative_to(output / "benchmarks").with_suffix("").parts
-        measured = pd.read_csv(path, sep="\t").iloc[0]
-        rows.append(
-            {
-                "dataset": next((part for part in parts if part in datasets), "all"),
-                "stage": parts[1] if parts[0] == "steps" else parts[0],
-                "method": parts[-2] if parts[0] == "classify" else "",
-                "seconds": float(measured["s"]),
-                "peak_mib": float(measured["max_rss"]),
-            }
-        )
-    return pd.DataFrame(rows)
+    what = {"clients": clients, "seeds": seeds, "tables": [table], "studies": []}
+    return {"output": str(output), "records": {"use": False}, **what}
 
 
 def summary(done: pd.DataFrame, wall: float) -> pd.DataFrame:
@@ -105,19 +83,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
     parser.add_argument("--datasets", nargs="+", default=config["tables"][0]["datasets"])
-    parser.add_argument("--clients", type=flags.count, nargs="+", default=config["clients"], help="numbers of clients")
-    parser.add_argument("--seeds", type=flags.seed, nargs="+", default=config["seeds"])
-    parser.add_argument("--cores", type=flags.count, default=os.cpu_count(), help="jobs at a time")
+    parser.add_argument("--clients", type=int, nargs="+", default=config["clients"], help="numbers of clients")
+    parser.add_argument("--seeds", type=int, nargs="+", default=config["seeds"])
+    parser.add_argument("--cores", type=int, default=os.cpu_count(), help="jobs at a time")
     parser.add_argument("--work", type=Path, metavar="DIR", help="folder of all that is made, which is kept")
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
         work = arguments.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         output, changes = work / "results", work / "config.json"
         write_json(changes, configuration(output, arguments.datasets, arguments.clients, arguments.seeds))
-        wall = timed(snakemake(output / "tables/accuracy.md", changes, arguments.cores), work / "clock.json")
-        table = summary(jobs(output, arguments.datasets), wall)
+        wall = timed(snakemake(output / "main/accuracy.csv", changes, arguments.cores), work / "clock.json")
+        table = summary(jobs(output), wall)
         arguments.output.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(output / "tables/costs.csv", arguments.output / "costs.csv")
+        shutil.copyfile(output / "main/costs.csv", arguments.output / "costs.csv")
     write_csv(arguments.output / "main_table.csv", table, digits=4)
     asked = {"clients": arguments.clients, "seeds": arguments.seeds, "cores": arguments.cores}
     write_json(arguments.output / "main_table.provenance.json", {**environment("cpu", 1), **asked})

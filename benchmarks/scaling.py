@@ -9,9 +9,7 @@ seconds those of the job alone.
 """
 
 import argparse
-import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,38 +17,14 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.workflow import snakemake
+from benchmarks.workflow import jobs, snakemake
 from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
 from feddep.reporting.files import write_figure
-from feddep.stages import flags
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import read_result, write_json
+from feddep.utils.files import read_json, write_json
 
 CLIENTS, ROUNDS = 10, 2
-RUNS = {name: f"few/large/m{CLIENTS}/{name.lower()}/seed0" for name in ("FedAvg", "FedDEP")}
-STEPS = ("pretrain", "prototypes", "generator")
-
-
-def stages(output: Path, config: Path) -> dict[str, tuple[Path, str]]:
-    """What each stage is asked for, in the order of the DAG, and the pattern of its benchmark file."""
-    command = [*snakemake(_metrics(output, "FedDEP"), config), "--summary"]
-    planned = subprocess.run(command, capture_output=True, text=True, check=True)
-    files = [Path(line.partition("\t")[0]) for line in planned.stdout.splitlines()]
-    steps = {step: next(file for file in files if file.match(f"steps/{step}/large/*/*/seed0.json")) for step in STEPS}
-    return {
-        "prepare": (output / "graphs/large.json", "prepare/*.tsv"),
-        "split": (output / "splits/large/seed0.safetensors", "split/**/*.tsv"),
-        "partition": (output / f"partitions/large/m{CLIENTS}/seed0.json", "partition/**/*.tsv"),
-        "FedAvg": (_metrics(output, "FedAvg"), f"classify/{RUNS['FedAvg']}.tsv"),
-        **{step: (file, f"steps/{step}/**/*.tsv") for step, file in steps.items()},
-        "FedDEP": (_metrics(output, "FedDEP"), f"classify/{RUNS['FedDEP']}.tsv"),
-        "tables": (output / "tables/accuracy.md", "tables*"),
-    }
-
-
-def _metrics(output: Path, method: str) -> Path:
-    return output / "runs" / RUNS[method] / "metrics.json"
 
 
 def configuration(nodes: int, output: Path) -> dict[str, Any]:
@@ -70,28 +44,17 @@ def configuration(nodes: int, output: Path) -> dict[str, Any]:
     }
 
 
-def measured(target: Path, config: Path) -> tuple[float, float]:
-    """CPU seconds and peak memory in MiB of the largest process of a call of Snakemake that makes a file."""
-    process = subprocess.Popen(snakemake(target, config))
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{target} was not made")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
-
-
-def measure(nodes: int, folder: Path) -> list[dict[str, Any]]:
-    """A row a stage."""
+def measure(nodes: int, folder: Path) -> pd.DataFrame:
+    """A row a job of the whole pipeline; trainings are named by their methods."""
     output, config = folder / str(nodes), folder / f"{nodes}.json"
     write_json(config, configuration(nodes, output))
-    rows = []
-    for stage, (file, pattern) in stages(output, config).items():
-        cpu, memory = measured(file, config)
-        edges = read_result(output / "graphs/large.json")["statistics"]["edges"]
-        (found,) = (output / "benchmarks").glob(pattern)
-        seconds = float(pd.read_csv(found, sep="\t")["s"].iloc[0])
-        rows.append({"nodes": nodes, "edges": edges, "stage": stage, "seconds": seconds, "cpu_seconds": cpu, "peak_mib": memory})
-        print(rows[-1], file=sys.stderr)
-    return rows
+    subprocess.run(snakemake("main", config), check=True)
+    (facts,) = (output / ".cache" / "graphs").glob("*.json")
+    rows = jobs(output)
+    rows["stage"] = rows["method"].where(rows["stage"] == "train", rows["stage"])
+    rows.insert(0, "nodes", nodes)
+    rows.insert(1, "edges", read_json(facts)["edges"])
+    return rows.drop(columns=["dataset", "method"])
 
 
 def plot(table: pd.DataFrame) -> Figure:
@@ -116,13 +79,13 @@ def main() -> None:
     """Measure every size; write ``scaling.csv``, its provenance and its figure, again after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument("--sizes", type=flags.count, nargs="+", default=[10_000, 100_000, 1_000_000], help="numbers of nodes")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="numbers of nodes")
     arguments = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    frames = []
     with tempfile.TemporaryDirectory() as folder:
         for nodes in arguments.sizes:
-            rows += measure(nodes, Path(folder))
-            table = pd.DataFrame(rows)
+            frames.append(measure(nodes, Path(folder)))
+            table = pd.concat(frames)
             write_csv(arguments.output / "scaling.csv", table, digits=4)
             write_json(arguments.output / "scaling.provenance.json", environment("cpu", 1))
             write_figure(plot(table), arguments.output, "scaling")

@@ -3,7 +3,7 @@
     python -m benchmarks.stages --graphs results/graphs --output benchmarks/results
 
 One run of FedDEP and one of its ablation without prototypes for each graph, 5 clients, in one process, with the parameters of
-config/config.yaml.  What the stages read from files elsewhere is at hand here, so the times are those of the work alone.
+config/default.yaml.  What the stages read from files elsewhere is at hand here, so the times are those of the work alone.
 """
 
 import argparse
@@ -28,9 +28,9 @@ from feddep.methods import registry
 from feddep.methods.method import StepResult
 from feddep.training.task import RunResult
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
-CONFIG = Path(__file__).parent.parent / "config" / "config.yaml"
+CONFIG = Path(__file__).parent.parent / "config" / "default.yaml"
 CLIENTS, SEED = 5, 0
 METHODS = ("fedavg", "feddep", "feddep_wo_proto")
 

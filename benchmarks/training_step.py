@@ -32,7 +32,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
-from feddep.utils.storage import write_json, write_text
+from feddep.utils.files import write_json, write_text
 
 LAYERS, HIDDEN, BATCH, RATE, DROPOUT = 2, 128, 32, 0.1, 0.5
 FANOUTS = (5,) * LAYERS

@@ -29,11 +29,10 @@ from feddep.graph.split import random_split
 from feddep.methods.vesper import WeightParameters
 from feddep.methods.vesper.perturbed import Design
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder, perturbed
-from feddep.stages import flags
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 NODES, EDGES, FEATURES, TRAINING = 1_132_511, 2_447_370, 155, 848_963
 SIZES = (10_000, 100_000, NODES)
@@ -117,8 +116,8 @@ def main() -> None:
     """Measure every size in a process of its own and write ``vertical.csv``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument("--sizes", type=flags.count, nargs="+", default=list(SIZES), help="numbers of nodes")
-    parser.add_argument("--one", type=flags.count, help=argparse.SUPPRESS)
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of nodes")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(measure(arguments.one)))

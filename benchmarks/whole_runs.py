@@ -50,11 +50,10 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, louvain
 from feddep.graph.sampling import sample_trees
 from feddep.graph.split import PARTS, Split, random_split
-from feddep.stages import flags
 from feddep.training.summary import summary
 from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import DataError
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 
 CLIENTS, ROUNDS, SEED, BATCH, HIDDEN = 5, 50, 0, 64, 128
 METHODS = ("fedavg", "fedsage_plus", "feddep")
@@ -224,7 +223,7 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
-    parser.add_argument("--turns", type=flags.count, default=3, help="times that each is run")
+    parser.add_argument("--turns", type=int, default=3, help="times that each is run")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     rows = []

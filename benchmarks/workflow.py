@@ -1,9 +1,32 @@
-"""Calls of Snakemake that benchmarks time."""
+"""Calls of Snakemake that benchmarks time, and what its jobs took."""
 
 import sys
 from pathlib import Path
 
+import pandas as pd
 
-def snakemake(target: Path, config: Path, cores: int = 1) -> list[str]:
+from feddep.utils.files import read_json
+
+
+def snakemake(target: Path | str, config: Path, cores: int = 1) -> list[str]:
     """A call of Snakemake that makes a file, with a configuration over that of the project."""
     return [sys.executable, "-m", "snakemake", str(target), "--cores", str(cores), "--configfile", str(config), "--quiet", "all"]
+
+
+def jobs(output: Path) -> pd.DataFrame:
+    """A row a finished job: dataset, stage, method (of trainings), seconds, cpu_seconds and peak memory in MiB."""
+    rows = []
+    for path in sorted((output / ".cache" / "benchmarks").rglob("*.tsv")):
+        measured, stage = pd.read_csv(path, sep="\t").iloc[0], path.parent.name
+        trained = read_json(output / ".cache" / "runs" / f"{path.stem}.json")["row"] if stage == "train" else {}
+        rows.append(
+            {
+                "dataset": trained.get("dataset") or path.stem.partition("-")[0],
+                "stage": stage,
+                "method": trained.get("method", ""),
+                "seconds": float(measured["s"]),
+                "cpu_seconds": float(measured["cpu_time"]),
+                "peak_mib": float(measured["max_rss"]),
+            }
+        )
+    return pd.DataFrame(rows)

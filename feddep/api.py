@@ -1,4 +1,4 @@
-"""The Python API: load or bring a graph, divide it, run a method and read the result, without the workflow.
+"""The Python API: load or bring a graph, partition it, run a method and read the result, without the workflow.
 
 >>> from feddep import api
 >>> graph = api.load_dataset("cora")  # doctest: +SKIP
@@ -24,9 +24,9 @@ from feddep.config.sentences import checked
 from feddep.datasets import cached, own_files, public_graphs, pyg
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment.tasks import build_task, choose_device
+from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
-from feddep.graph.partitioners import divide
 from feddep.graph.split import PARTS, Split, random_split
 from feddep.methods import plugins, registry
 from feddep.training.config import TrainingConfig
@@ -210,7 +210,7 @@ def partition(
     engine: str = "python-louvain",
     beta: float = 1.0,
 ) -> Partition:
-    """Divide a graph among clients (:func:`feddep.graph.partitioners.divide`).
+    """Partition a graph among clients (:func:`feddep.graph.partitioners.partition`).
 
     Args:
         graph: the graph.
@@ -226,7 +226,7 @@ def partition(
         PartitionError: if the graph has too few nodes for so many clients and these options.
     """
     options = {"method": method, "delta": delta, "engine": engine, "beta": beta}
-    return divide(graph, clients, seed, **checked(models.PartitionOptions, options, ("partition",)).model_dump())
+    return partitioners.partition(graph, clients, seed, **checked(models.PartitionOptions, options, ("partition",)).model_dump())
 
 
 def run(

@@ -1,139 +1,262 @@
-"""The command line: ``feddep STAGE …`` runs one stage by hand, as the workflow runs it."""
+"""The command line, thin over :mod:`feddep.api` and :mod:`feddep.experiment`: see ``feddep --help``."""
 
 import argparse
-import ast
-import importlib
-import os
-import pkgutil
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from feddep import __version__, stages
-from feddep.utils import workflow_lock
+from feddep import __version__
 from feddep.utils.errors import FeddepError
 
 
-@dataclass(frozen=True)
-class Command:
-    """A stage as a user calls it.
-
-    Attributes:
-        name: what is typed: the constant COMMAND of the stage's module, or the name of the module.
-        module: dotted name of the module.
-        help: one line, the constant HELP.
-    """
-
-    name: str
-    module: str
-    help: str
-
-
-def commands() -> list[Command]:
-    """Every stage, sorted; read from the source, as importing every stage would load every library."""
-    found = []
-    for module in pkgutil.iter_modules(stages.__path__):
-        constants = _constants(Path(stages.__path__[0], f"{module.name}.py"))
-        if "HELP" in constants:  # a module without it is what stages share
-            name = constants.get("COMMAND", module.name)
-            found.append(Command(name, f"{stages.__name__}.{module.name}", constants["HELP"]))
-    return sorted(found, key=lambda command: command.name)
-
-
-def _constants(path: Path) -> dict[str, str]:
-    """Names that a module sets to text, with the text."""
-    found = {}
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                if isinstance(target, ast.Name) and isinstance(node.value.value, str):
-                    found[target.id] = node.value.value
-    return found
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one stage.
+    """Run one command.
 
     Args:
         arguments: of the command line; by default those of the process.
 
     Returns:
-        The exit status: 0 on success; 1 where something went wrong that a user can act on, with one sentence on stderr; 2 for a
-        wrong command line; 128 and the number of the signal when interrupted, as 130 by Ctrl-C.
+        The exit status: 0; 1 where something went wrong that a user can act on, with one sentence on stderr; 2 for a wrong
+        command line; 130 when interrupted.
     """
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
-    called = arguments[0] if arguments else None
-
+    parsed = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], None] = parsed.function
     try:
-        with _stoppable():
-            _run(arguments, called)
-    except KeyboardInterrupt as stop:
-        number = stop.args[0] if stop.args else signal.SIGINT
-        interrupted = "interrupted; nothing half-written is left, run it again to go on"
-        with suppress(OSError):  # whoever would read it may have been stopped as well
-            print(f"feddep {called}: {workflow_lock.ENDED if workflow_lock.ended() else interrupted}", file=sys.stderr)
-        return 128 + number
+        command(parsed)
+    except KeyboardInterrupt:
+        return 130
     except (FeddepError, OSError, ValidationError) as error:
-        print(f"feddep {called}: {_sentence(error)}", file=sys.stderr)
+        print(f"feddep {parsed.command}: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _run(arguments: Sequence[str], called: str | None) -> None:
-    parser = argparse.ArgumentParser(prog="feddep", description="Run one stage of FedDEP bench.")
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="feddep", description="Federated learning on graphs: methods, benchmark, privacy.")
     parser.add_argument("--version", action="version", version=f"feddep {__version__}")
-    subparsers = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
-    for command in commands():
-        subparser = subparsers.add_parser(command.name, help=command.help, description=command.help)
-        if command.name == called:
-            stage = importlib.import_module(command.module)
-            stage.add_arguments(subparser)
-    parsed = parser.parse_args(arguments)
-    stage.main(parsed)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, help_line, example, add_arguments, function in _COMMANDS:
+        command = commands.add_parser(name, help=help_line, description=f"{help_line}.", epilog=f"example: {example}")
+        add_arguments(command)
+        command.set_defaults(function=function)
+    return parser
 
 
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Let SIGTERM, SIGHUP and the end of the workflow that started this process interrupt it as Ctrl-C does."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt(number)
-
-    def watch() -> None:
-        while not done.wait(1):
-            if workflow_lock.ended():
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    former = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]  # not what nohup ignores
-    if threading.current_thread() is not threading.main_thread():
-        former = []  # only there can they be set
-    done = threading.Event()
-    try:
-        for number in former:
-            signal.signal(number, interrupt)
-        if signal.SIGTERM in former and workflow_lock.ENVIRONMENT in os.environ:
-            threading.Thread(target=watch, daemon=True).start()
-        yield
-    finally:
-        done.set()
-        for number in former:
-            signal.signal(number, signal.SIG_DFL)
+# --- run and compare ---
 
 
-def _sentence(error: Exception) -> str:
-    """One sentence for what a user can act on: a file that cannot be read or written is named, so is a wrong parameter."""
-    if isinstance(error, OSError):
-        reason = error.strerror or str(error) or type(error).__name__
-        return f"{error.filename2 or error.filename}: {reason}" if error.filename else reason
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or error.title
-        return f"{where} is {first['input']!r}: {first['msg']}"
-    return str(error)
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--graph", required=True, help="a public dataset (feddep datasets), or the path of a graph of your own")
+    parser.add_argument("--clients", type=int, default=5, metavar="M", help="number of clients (default: 5)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="number of repetitions, seeds 0 to N - 1 (default: 3)")
+    parser.add_argument(
+        "--partition", default="louvain", choices=["louvain", "random", "dirichlet", "metis"], help="(default: louvain)"
+    )
+    parser.add_argument("--features", default="raw", choices=["raw", "row", "minmax"], help="scaling (default: raw)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the training, such as rounds=20; repeatable"
+    )
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of methods that have it; repeatable",
+    )
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"], help="(default: auto)")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("method", help="a method (feddep methods), or a Python file with one of your own")
+    _add_training(parser)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="CSV to write, a row a seed")
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("methods", nargs="+", help="methods, or files with some; the first is the baseline")
+    _add_training(parser)
+    parser.add_argument(
+        "--output", type=Path, default=Path("comparison"), metavar="DIR", help="folder to write (default: comparison)"
+    )
+
+
+def _run(given: argparse.Namespace) -> None:
+    from feddep import api
+
+    found = _trained(given, [given.method])
+    if given.output:
+        found.to_csv(given.output, index=False)
+    print(api.table(found))
+
+
+def _compare(given: argparse.Namespace) -> None:
+    from feddep import api
+
+    print(api.write_comparison(_trained(given, given.methods), given.output))
+    print(f"table and figure are in {given.output}")
+
+
+def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame":  # type: ignore[name-defined] # noqa: F821
+    from feddep import api
+
+    return api.compare(
+        methods,
+        given.graph,
+        clients=given.clients,
+        seeds=given.seeds,
+        partition=given.partition,
+        features=given.features,
+        setting=_options(given.set),
+        parameters=_options(given.parameter),
+        device=given.device,
+    )
+
+
+def _options(given: Sequence[str]) -> dict[str, object]:
+    import yaml
+
+    return {key: yaml.safe_load(value) for key, _, value in (each.partition("=") for each in given)}
+
+
+# --- what there is ---
+
+
+def _add_nothing(parser: argparse.ArgumentParser) -> None:
+    """A command without options."""
+
+
+def _datasets(given: argparse.Namespace) -> None:
+    from feddep.datasets.public_graphs import REGISTRY
+
+    print(f"{'name':20}{'nodes':>9}{'edges':>9}{'features':>9}{'classes':>9}")
+    for name, each in REGISTRY.items():
+        print(f"{name:20}{each.nodes:9}{each.edges:9}{each.features:9}{each.classes:9}")
+
+
+def _add_methods(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("method", nargs="?", help="a method, or a Python file with some, whose parameters are shown")
+
+
+def _methods(given: argparse.Namespace) -> None:
+    from feddep import api
+    from feddep.methods import registry
+
+    if given.method is None:
+        for name, method in registry.methods().items():
+            print(f"{name:22}{method.title}")
+        return
+    for name in api.named([given.method]):
+        method = registry.find(name)
+        print(f"{name}: {method.title}")
+        for key, field in method.parameters.model_fields.items():
+            print(f"  {key} = {method.parameters.model_fields[key].default!r}: {' '.join((field.description or '').split())}")
+
+
+# --- privacy, verify, workflow ---
+
+
+def _add_privacy(parser: argparse.ArgumentParser) -> None:
+    from feddep import privacy_command
+
+    privacy_command.add_arguments(parser)
+
+
+def _privacy(given: argparse.Namespace) -> None:
+    from feddep import privacy_command
+
+    privacy_command.main(given)
+
+
+def _add_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, action="append", metavar="FILE", help="(default: config/default.yaml)")
+    parser.add_argument("--study", help="a study that the runs are of; by default they are of the main tables")
+    for part in ("setting", "dataset", "method"):
+        parser.add_argument(f"--{part}", help=f"the {part} of the runs, as the configuration names it")
+    parser.add_argument("--clients", type=int, metavar="M", help="their number of clients")
+    parser.add_argument("--runs", type=int, default=1, metavar="N", help="how many are drawn of those that fit (default: 1)")
+    parser.add_argument("--seed", type=int, help="of the draw; by default another each time")
+    parser.add_argument("--max-seconds", type=float, metavar="S", help="draw among runs that took at most so long")
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.01,
+        metavar="T",
+        help="largest difference of an accuracy that is taken for rounding on another processor; 0: none (default: 0.01)",
+    )
+    parser.add_argument("--work", type=Path, default=Path("results/verify"), metavar="DIR", help="folder of public graphs")
+
+
+def _verify(given: argparse.Namespace) -> None:
+    from feddep.config.loading import load
+    from feddep.experiment import verification
+
+    config = load(*(given.config or [Path("config", "default.yaml")]))
+    asked = {
+        part: getattr(given, part) for part in ("setting", "dataset", "method", "clients") if getattr(given, part) is not None
+    }
+    chosen = verification.draw(config, given.study, asked, given.max_seconds, given.runs, given.seed)
+    for line in verification.verify(config, chosen, given.work, given.tolerance):
+        print(line, flush=True)
+
+
+def _add_workflow(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="folder to make; it must not be there yet")
+
+
+def _workflow(given: argparse.Namespace) -> None:
+    import shutil
+
+    import feddep
+    from feddep.utils.errors import ConfigError
+
+    package = Path(feddep.__file__).resolve().parent
+    roots = [root for root in (package / "project", package.parent) if (root / "workflow" / "Snakefile").is_file()]
+    if not roots or given.folder.exists():
+        reason = "is there already" if roots else f"cannot be made: no workflow lies beside {package}"
+        raise ConfigError(f"{given.folder} {reason}")
+    for name in ("workflow", "config", "studies"):
+        shutil.copytree(roots[0] / name, given.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    print(f"run the benchmark there: cd {given.folder} && snakemake")
+
+
+_COMMANDS = (
+    (
+        "run",
+        "train and test a method, and show its accuracies",
+        "feddep run fedavg --graph cora --clients 5 --seeds 3",
+        _add_run,
+        _run,
+    ),
+    (
+        "compare",
+        "train several methods on the same splits and partitions; writes a paired table and a figure",
+        "feddep compare fedavg fedsage_plus mine.py --graph mine.npz --clients 10 --partition louvain",
+        _add_compare,
+        _compare,
+    ),
+    ("datasets", "list the public datasets, with their sizes", "feddep datasets", _add_nothing, _datasets),
+    ("methods", "list the methods, or the parameters of one", "feddep methods feddep", _add_methods, _methods),
+    (
+        "privacy",
+        "what is guaranteed by neighbour sampling, by DP-SGD and by VESPER's noise",
+        "feddep privacy dpsgd --help",
+        _add_privacy,
+        _privacy,
+    ),
+    (
+        "verify",
+        "train published runs anew, drawn at random or named, and say whether their numbers come back",
+        "feddep verify --dataset cora --method fedavg",
+        _add_verify,
+        _verify,
+    ),
+    (
+        "workflow",
+        "copy the workflow to a folder, for an installed package",
+        "feddep workflow bench && cd bench && snakemake",
+        _add_workflow,
+        _workflow,
+    ),
+)

@@ -47,5 +47,5 @@ def npz_arrays(graph: Graph) -> dict[str, np.ndarray]:
 
 
 def tree_width(fanout: int, hops: int) -> int:
-    """Number of places in a sampled tree: (1 + d)^hops."""
+    """Number of tree nodes of a sampled tree: (1 + d)^hops."""
     return (1 + fanout) ** hops

@@ -1,8 +1,9 @@
 """A small task to test every method on."""
 
+import dataclasses
 import gc
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from feddep.datasets.synthetic import planted_partition
@@ -47,10 +48,10 @@ def run_on(task: Task, name: str, **changes: Any) -> RunResult:
     return registry.find(name).run(task, parameters_of(name, **changes))
 
 
-def train(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) -> RunResult:
+def train(name: str, seed: int = 0, clients: int = CLIENTS, observers: Sequence[Any] = (), **changes: Any) -> RunResult:
     """Run a method on the small task, few epochs before its classifier."""
     few = {key: value for key, value in FEW_EPOCHS.items() if key in registry.find(name).parameters.model_fields}
-    return run_on(task_of(name, seed, clients), name, **{**few, **changes})
+    return run_on(dataclasses.replace(task_of(name, seed, clients), observers=observers), name, **{**few, **changes})
 
 
 def reachable(root: Any) -> Iterator[Any]:

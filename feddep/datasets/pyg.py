@@ -24,12 +24,11 @@ def to_data(graph: Graph, split: Split | None = None) -> "Data":
     Returns:
         ``x``, dense float32, shape (n, F); ``edge_index``, both directions of every edge, int64, shape (2, 2 |E|); ``y``, int64,
         shape (n,); ``num_classes``; with a split, ``train_mask``, ``val_mask`` and ``test_mask``, bool, shape (n,).
-
-    Raises:
-        DataError: if PyTorch Geometric is not installed.
     """
+    from torch_geometric.data import Data
+
     sources = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-    data = _data_class()(
+    data = Data(
         x=torch.from_numpy(graph.features.toarray()),
         edge_index=torch.from_numpy(np.stack([sources, graph.indices.astype(np.int64)])),
         y=torch.from_numpy(graph.labels.copy()),
@@ -76,32 +75,23 @@ def load(path: Path) -> Graph:
     """The graph of a ``Data`` that ``torch.save`` wrote (:func:`from_data`); no other object in the file is made.
 
     Raises:
-        DataError: if PyTorch Geometric is not installed, or the file holds something else.
+        DataError: if the file holds something else.
         Exception: of a file that is none of PyTorch, whatever that raises.
     """
-    data_class = _data_class()
+    from torch_geometric.data import Data
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
 
     try:
-        needed = {data_class, DataEdgeAttr, DataTensorAttr, GlobalStorage}
-        with torch.serialization.safe_globals([*needed.difference(torch.serialization.get_safe_globals())]):
+        with torch.serialization.safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage]):
             data = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:  # the message is one of many lines, about how to load it nevertheless
         found = re.search(r"GLOBAL (\S+)", str(error))
-        held = f"it holds {found[1]}" if found else "it holds something else"
-        raise DataError(f"{held}; a torch_geometric.data.Data of tensors, written by torch.save, is allowed") from None
-    if not isinstance(data, data_class):
-        raise DataError(f"it holds a {type(data).__name__}; a torch_geometric.data.Data is allowed")
+        data = found[1] if found else "something else"
+    if not isinstance(data, Data):
+        held = data if isinstance(data, str) else type(data).__name__
+        raise DataError(f"it holds {held}; a torch_geometric.data.Data of tensors, written by torch.save, is allowed")
     return from_data(data)
-
-
-def _data_class() -> "type[Data]":
-    try:
-        from torch_geometric.data import Data
-    except ImportError:
-        raise DataError("torch_geometric is not installed; install it with `pip install torch-geometric`") from None
-    return Data
 
 
 def split_of(data: "Data") -> Split:
@@ -120,11 +110,7 @@ def split_of(data: "Data") -> Split:
 
 
 def client_data(graph: Graph, partition: Partition, split: Split | None = None) -> "list[Data]":
-    """The subgraph of each client as ``Data`` (:func:`to_data`), with ``n_id``, the ids of its nodes in ``graph``.
-
-    Raises:
-        DataError: if PyTorch Geometric is not installed.
-    """
+    """The subgraph of each client as ``Data`` (:func:`to_data`), with ``n_id``, the ids of its nodes in ``graph``."""
     parts = []
     for client in range(partition.num_clients):
         nodes = partition.nodes(client)

@@ -20,10 +20,9 @@ from feddep.deployment.client_state import Answer
 from feddep.deployment.deployed import Deployed, Member, Payloads, configured, kind_of, messages
 from feddep.deployment.messages import pack, unpack
 from feddep.deployment.secure_aggregation import masked_reply
-from feddep.federation.boundary import Boundary, Payload
+from feddep.federation.boundary import Boundary, Payload, numbers
 from feddep.federation.client import Client
 from feddep.utils import seeding
-from feddep.utils.torch_startup import leave_out_compiler
 
 app = ClientApp()
 
@@ -36,7 +35,6 @@ def answer_round(message: Message, context: Context) -> Message:
     answer = client_state.answer_of(who.folder, who.run, number)
     if answer is None:
         torch.set_num_threads(who.federation.threads)
-        leave_out_compiler()
         kept, answer = _work(who, number, payloads, train=not facts["last"])
         client_state.save(who.folder, who.run, number, kept, answer)
     if who.federation.secure_aggregation:
@@ -101,7 +99,8 @@ def _work(who: Participant, done: int, payloads: Mapping[str, Payload], train: b
     if done:
         answer["validation"] = client.validate()
     if train:
-        answer["model"], answer["training"] = client.train()
+        update = client.update()
+        answer["model"], answer["training"] = update.weights, numbers(nodes=update.nodes, loss=update.loss)
     return client, answer
 
 

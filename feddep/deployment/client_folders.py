@@ -18,7 +18,7 @@ from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Part, Task
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_result, write_result
+from feddep.utils.files import read_result, write_result
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from feddep.deployment import DeploymentError
 from feddep.federation.boundary import Payload
 from feddep.federation.client import REPORTS
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_arrays, write_arrays
+from feddep.utils.files import read_arrays, write_arrays
 
 Answer = dict[str, Payload]
 """What a client sends in a round: payloads by kind."""

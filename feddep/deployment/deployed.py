@@ -21,7 +21,7 @@ from feddep.methods.feddep import FedDEPParameters, classifier, mending, pretrai
 from feddep.methods.feddep.generation import nearest_in
 from feddep.methods.feddep.prototypes import Prototypes, find_prototypes
 from feddep.methods.fedsage import NeighGenParameters, cross_client, fedsage_plus
-from feddep.methods.fedsage.cross_client import Respondent, gradients_for, request_of, summed
+from feddep.methods.fedsage.cross_client import Peer, gradients_for, request_of, summed
 from feddep.methods.fedsage.mended_subgraph import mended_subgraph
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, batch_size, new_neighgen
 from feddep.methods.shared.impairing_clients import impair_client
@@ -103,9 +103,9 @@ def configured(options: Mapping[str, Any]) -> tuple[Deployed, Any]:
     method, parameters = registry.configured(options)
     if method.name not in _DEPLOYED:
         raise DeploymentError(f"the method {method.name} cannot be trained by processes; allowed: {', '.join(_DEPLOYED)}")
-    encoder = getattr(parameters, "encoder", "own")
-    if encoder != "own":
-        raise DeploymentError(f"encoder is {encoder}; where processes train {method.name}, it must be own")
+    encoder = getattr(parameters, "encoder", "local")
+    if encoder != "local":
+        raise DeploymentError(f"encoder is {encoder}; where processes train {method.name}, it must be local")
     return _DEPLOYED[method.name], parameters
 
 
@@ -183,16 +183,14 @@ def _sampled(task: Task, parameters: NeighGenParameters) -> list[int]:
     return [batch_size(parameters, impair_client(task, parameters, i, part)) for i, part in enumerate(task.subgraphs())]
 
 
-def _ask(member: Member, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads) -> tuple[Any, Payloads]:
+def _ask(member: Member, kept: tuple[NeighGenTrainer, Peer] | None, received: Payloads) -> tuple[Any, Payloads]:
     """Finish the epoch before, begin the next, and ask the others for their gradients."""
-    respondent = (
-        Respondent(member.task, member.parameters, member.number, member.task.graph.features) if kept is None else kept[1]
-    )
+    peer = Peer(member.task, member.parameters, member.number, member.task.graph.features) if kept is None else kept[1]
     trainer = _after_last_epoch(member, kept, received)
-    return (trainer, respondent), {request_of(member.number): trainer.begin()}
+    return (trainer, peer), {request_of(member.number): trainer.begin()}
 
 
-def _after_last_epoch(member: Member, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads) -> NeighGenTrainer:
+def _after_last_epoch(member: Member, kept: tuple[NeighGenTrainer, Peer] | None, received: Payloads) -> NeighGenTrainer:
     """The trainer of the client's NeighGen as the epoch before left it; of the first, as the local epochs did."""
     if kept is not None:
         trainer = kept[0]
@@ -208,8 +206,8 @@ def _after_last_epoch(member: Member, kept: tuple[NeighGenTrainer, Respondent] |
 
 
 def _answer(
-    member: Member, kept: tuple[NeighGenTrainer, Respondent], received: Payloads
-) -> tuple[tuple[NeighGenTrainer, Respondent], Payloads]:
+    member: Member, kept: tuple[NeighGenTrainer, Peer], received: Payloads
+) -> tuple[tuple[NeighGenTrainer, Peer], Payloads]:
     """Answer the requests of all others with gradients."""
     return kept, {gradients_for(i): kept[1].answer(i, received[of_sender(request_of(i), i)]) for i in member.others}
 
@@ -225,9 +223,7 @@ def _add_up(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]
     return {i: sum_for(i) for i in range(len(sent))}
 
 
-def _fedsage_client(
-    member: Member, boundary: Boundary, kept: tuple[NeighGenTrainer, Respondent] | None, received: Payloads
-) -> Client:
+def _fedsage_client(member: Member, boundary: Boundary, kept: tuple[NeighGenTrainer, Peer] | None, received: Payloads) -> Client:
     graph, split = member.part
     generated = _after_last_epoch(member, kept, received).mend()
     mended = mended_subgraph(member.task, graph, generated["owner"], generated["features"])

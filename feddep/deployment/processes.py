@@ -17,7 +17,7 @@ import feddep
 from feddep.deployment import DeploymentError
 from feddep.deployment.client_folders import Federation, client_folder, server_folder
 from feddep.deployment.wire import LOOPBACK, CountingPort, free_port, listens
-from feddep.utils.storage import read_json, read_result, write_text
+from feddep.utils.files import read_json, read_result, write_text
 
 SERVER_APP = "feddep.deployment.server_app:app"
 CLIENT_APP = "feddep.deployment.client_app:app"

@@ -14,7 +14,7 @@ from feddep.deployment import DeploymentError
 from feddep.deployment.client_state import Answer
 from feddep.deployment.messages import ROUND, pack, unpack
 from feddep.federation.boundary import Boundary, BoundaryError, Payload, Schema
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.client import REPORTS, Client, Update
 
 _LOST = (
     ErrorCode.MESSAGE_UNAVAILABLE,
@@ -188,14 +188,14 @@ class RemoteClient(Client):
     What comes back crosses the server's boundary: a client may run other code than ours, so what it checked says nothing.
 
     Attributes:
-        masked: whether its weights come masked, by secure aggregation; then :meth:`train` has the report alone.
+        masked: whether its weights come masked, by secure aggregation; then :meth:`update` has no weights.
         per_client: what goes to single clients, by their numbers, together with the next weights; read of client 0 alone.
     """
 
     def __init__(self, number: int, courier: Courier, boundary: Boundary, may_cross: Mapping[str, Schema]) -> None:
         """Set up the server's view of client ``number``; ``may_cross`` is what its ``boundary`` declares."""
         self.number = number
-        self.local_test = (0, 0)  # test nodes stay unknown to the server
+        self.tested = (0, 0)  # test nodes stay unknown to the server
         self.masked = False
         self.per_client: Mapping[int, dict[str, Payload]] = {}
         self._courier = courier
@@ -209,27 +209,32 @@ class RemoteClient(Client):
             self._courier.take({"model": received}, self.per_client)
             self.per_client = {}
 
-    def train(self) -> tuple[Payload, Payload]:
-        """The client's new weights and its report ``training``.
+    def update(self) -> Update:
+        """What the client sends after its local steps.
 
         Raises:
             DeploymentError: if it does not answer, or sends something else than was declared or numbers that are not finite.
         """
-        return {} if self.masked else self.receive("model"), self.receive("training")
+        weights, report = {} if self.masked else self.receive("model"), self.receive("training")
+        return Update(weights, float(report["nodes"]), float(report["loss"]))
 
     def validate(self) -> Payload:
         """The client's report ``validation``.
 
         Raises:
-            DeploymentError: as :meth:`train`.
+            DeploymentError: as :meth:`update`.
         """
         return self.receive("validation")
+
+    def test(self) -> tuple[int, int]:
+        """Nothing: only the client itself could tell."""
+        return self.tested
 
     def receive(self, kind: str) -> Payload:
         """What the client sent of this kind.
 
         Raises:
-            DeploymentError: as :meth:`train`.
+            DeploymentError: as :meth:`update`.
         """
         where = f"client {self.number} sent {self._courier.when}"
         sent = self._courier.answer(self.number).get(kind, {})

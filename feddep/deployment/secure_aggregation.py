@@ -29,6 +29,7 @@ from flwr.serverapp import Grid
 from feddep.deployment import DeploymentError
 from feddep.deployment.remote_client import Courier, sentence_of
 from feddep.federation.boundary import Payload
+from feddep.federation.client import Update
 from feddep.federation.communication import CommunicationLog
 from feddep.federation.server import Server
 
@@ -62,6 +63,7 @@ class SecureServer(Server):
     def __init__(
         self,
         weights: Payload,
+        client_weights: str,
         grid: Grid,
         context: Context,
         courier: Courier,
@@ -72,25 +74,27 @@ class SecureServer(Server):
 
         Args:
             weights: the initial weights.
+            client_weights: what a client counts in the mean.
             grid: Flower's way to the SuperNodes.
             context: the ServerApp's.
             courier: knows which SuperNode is which client, and how long to wait.
             facts: what clients are told with each message.
             communication: counts what the workflow sends.
         """
-        super().__init__(weights)
+        super().__init__(weights, client_weights)
         self._grid = grid
         self._context = context
         self._courier = courier
         self._facts = facts
         self._ledger = communication
 
-    def aggregate(self, updates: Sequence[Payload], sizes: Sequence[float]) -> None:
-        """Replace the weights by the mean of what the clients keep, weighted by the sizes; ``updates`` are not read.
+    def aggregate(self, updates: Sequence[Update]) -> None:
+        """Replace the weights by the mean of what the clients keep; those of ``updates`` are empty.
 
         Raises:
             DeploymentError: if a client does not answer, fails, or sends something else than masked weights.
         """
+        sizes = self.shares(updates)
         when, nodes = self._courier.when, self._courier.nodes
         shapes = [(1,), *(tuple(self.weights[name].shape) for name in sorted(self.weights))]
         watched = _WatchedGrid(self._grid, {node: client for client, node in nodes.items()}, shapes, self._ledger, when)

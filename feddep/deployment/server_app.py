@@ -6,8 +6,6 @@ weights at the best round on validation, or ``failure.json`` with the sentence t
 """
 
 import math
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,7 +21,7 @@ from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.server import Server
 from feddep.training.task import GlobalAccuracy, RunResult
 from feddep.utils.errors import FeddepError
-from feddep.utils.storage import write_arrays, write_json, write_result
+from feddep.utils.files import write_arrays, write_json, write_result
 
 app = ServerApp()
 
@@ -78,13 +76,14 @@ def train(
         save_weights(folder / "round.safetensors", model.state_dict(), f"{federation.key}/round{done}")
 
     untested = GlobalAccuracy(math.nan, math.nan)
-    new_server: Callable[[Payload], Server] = Server
+    weights, client_weights = model.state_dict(), task.setting.client_weights
+    server = Server(weights, client_weights)
     if federation.secure_aggregation:
-        facts, communication = {"key": federation.key}, boundary.communication
-        new_server = partial(SecureServer, grid=grid, context=context, courier=courier, facts=facts, communication=communication)
+        facts = {"key": federation.key}
+        server = SecureServer(weights, client_weights, grid, context, courier, facts, boundary.communication)
         for client in clients:
             client.masked = True
-    return train_federated(task, model, boundary, clients, lambda _: untested, keep, new_server)
+    return train_federated(task, model, boundary, clients, lambda _: untested, keep, server)
 
 
 def save_weights(path: Path, weights: Payload, key: str) -> None:

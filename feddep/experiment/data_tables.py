@@ -12,7 +12,7 @@ import pandas as pd
 
 from feddep.config.loading import Config
 from feddep.utils.errors import DataError
-from feddep.utils.storage import atomic_path, read_json
+from feddep.utils.files import atomic_path, read_json
 
 Kind = Literal["graphs", "partitions"]
 

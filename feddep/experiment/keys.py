@@ -8,21 +8,20 @@ beside split, partition, scaling, training, steps and methods, and raised by who
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 from feddep import training
 from feddep.config import variants
 from feddep.config.loading import PARTITION, Config, entry
-from feddep.datasets import own_files, package_loaders, synthetic
+from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method, Step
+from feddep.utils.files import canonical_json
 from feddep.utils.parameters import Parameters
-from feddep.utils.storage import canonical_json
 
 _REVISIONS = {"split": split.REVISION, "scaling": scaling.REVISION, "training": training.REVISION}
 _OF_PARTITION = {"partition": partition.REVISION, "partitioners": partitioners.REVISION}
@@ -37,8 +36,8 @@ def digest(value: Mapping[str, Any]) -> str:
 def data_fingerprint(config: Config, dataset: str) -> str:
     """What identifies a dataset, known before it is downloaded.
 
-    The fingerprint of its parsed graph, which the registry names; where it is not known yet, the digest of the release that
-    a package downloads and of the revision of what loads it; for a graph of one's own the digest of its files
+    The fingerprint of its parsed graph, which the registry names, or the digest of its release where that is not known yet
+    (:attr:`feddep.datasets.public_graphs.Dataset.identity`); for a graph of one's own the digest of its files
     (:func:`own_fingerprint`); for a built-in graph the digest of its options and of the revision of what generates it.
 
     Raises:
@@ -49,11 +48,7 @@ def data_fingerprint(config: Config, dataset: str) -> str:
         return own_fingerprint(options["path"])
     if "synthetic" in options:
         return digest({"synthetic": options["synthetic"], "revision": synthetic.REVISION})
-    known = REGISTRY[variants.base(dataset)]
-    if known.fingerprint is not None:
-        return known.fingerprint
-    assert known.loader is not None  # of every dataset without a fingerprint
-    return digest({"release": asdict(known.loader), "revision": package_loaders.REVISION})
+    return REGISTRY[variants.base(dataset)].identity
 
 
 def own_fingerprint(path: str) -> str:
@@ -80,7 +75,7 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
 
 
 def partition_options(config: Config, dataset: str) -> dict[str, Any]:
-    """The options of a dataset's partition that its method reads, as :func:`feddep.graph.partitioners.divide` takes them."""
+    """The options of a dataset's partition that its method reads, as :func:`feddep.graph.partitioners.partition` takes them."""
     given = {option: entry(config, "datasets", dataset)[key] for key, option in PARTITION.items()}
     return {option: given[option] for option in ("method", *partitioners.OPTIONS[given["method"]])}
 

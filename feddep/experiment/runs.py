@@ -20,7 +20,7 @@ from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import DataError
-from feddep.utils.storage import atomic_path, read_json, write_json
+from feddep.utils.files import atomic_path, read_json, write_json
 
 COLUMNS: dict[str, str] = {
     "key": "string",
@@ -241,6 +241,18 @@ def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
 
 def _frame(key: str, curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype({"key": "string"})
+
+
+def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
+    """Seconds that runs will take: the median of recorded runs of the same method on the same dataset.
+
+    Returns:
+        The sum, and how many runs have none like them in the tables.
+    """
+    frames = [read_table(file)[["dataset", "method", "seconds"]] for file in tables(Path(config["records"]["directory"]))]
+    known = pd.concat(frames).groupby(["dataset", "method"])["seconds"].median() if frames else pd.Series(dtype=float)
+    found = [known.get((variants.base(run.dataset), variants.base(run.method))) for run in runs]
+    return float(sum(seconds for seconds in found if seconds is not None)), found.count(None)
 
 
 # --- writing ---

@@ -28,15 +28,15 @@ from feddep.experiment.plan import PartitionSpec, Run
 from feddep.experiment.provenance import environment
 from feddep.experiment.steps import step_jobs
 from feddep.experiment.tasks import build_task, choose_device
+from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
-from feddep.graph.partitioners import divide
 from feddep.graph.split import Split, random_split
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
 from feddep.training.task import Task
 from feddep.utils.errors import DataError, FeddepError
-from feddep.utils.storage import read_arrays, read_json, write_arrays, write_json
+from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) ->
 def partition(config: Config, spec: PartitionSpec, graph: Path, output: Path, facts: Path) -> None:
     """Divide a graph among clients, and describe the division."""
     loaded = Graph.load(graph)
-    found = divide(loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
+    found = partitioners.partition(loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
     found.save(output, keys.partition_key(config, spec))
     write_json(facts, {"dataset": spec.dataset, "seed": spec.seed, **statistics(loaded, found)})
 

@@ -1,22 +1,26 @@
 """A recorded run trained anew, in this process, and compared with its row in the table of runs."""
 
 import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 
 from feddep.config import variants
 from feddep.config.loading import Config, entry
 from feddep.datasets import cached, own_files
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment import keys, runs
+from feddep.experiment import keys, plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.tasks import build_task, choose_device
+from feddep.graph import partitioners
 from feddep.graph.graph import Graph
-from feddep.graph.partitioners import divide
 from feddep.graph.split import random_split
 from feddep.training.summary import summary
+from feddep.utils.errors import ConfigError, DataError
 
 MEASURED = ("test", "test_last", "validation", "validation_last", "bytes")
 """Columns of a row that a training must bring back."""
@@ -37,7 +41,7 @@ def retrain(config: Config, run: Run, folder: Path) -> dict[str, Any]:
     graph = fetch_graph(config, run.dataset, folder)
     split = random_split(graph.num_nodes, config["split"], run.seed)
     options = keys.partition_options(config, run.dataset)
-    partition = None if run.clients is None else divide(graph, run.clients, run.seed, **options)
+    partition = None if run.clients is None else partitioners.partition(graph, run.clients, run.seed, **options)
     specification, device = keys.specification(config, run), choose_device(config["device"])
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     return summary(method.run(build_task(specification, graph, split, partition, run.path, device), parameters))
@@ -60,3 +64,53 @@ def differences(recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any
             same = len(curves) == len(result["curve"][name])
             off[f"curve of {name}"] = float((curves[name] - result["curve"][name]).abs().max()) if same else math.inf
     return {name: size for name, size in off.items() if size != 0}
+
+
+def draw(
+    config: Config, study: str | None, asked: Mapping[str, Any], max_seconds: float | None, number: int, seed: int | None
+) -> list[Run]:
+    """Recorded runs to verify, drawn at random among those that fit.
+
+    Args:
+        config: the configuration.
+        study: the study that they are of; None for the main tables.
+        asked: parts of :class:`~feddep.experiment.plan.Run` that they must have.
+        max_seconds: most seconds that one took when it was recorded; None for any.
+        number: how many.
+        seed: of the draw; None for another each time.
+
+    Raises:
+        ConfigError: if none fits.
+    """
+    if study is not None and study not in config["studies"]:
+        raise ConfigError(f"studies.{study} is not in the configuration; there are {', '.join(config['studies'])}")
+    planned = plan.runs(config) if study is None else plan.study_runs(config, study)
+    recorded = runs.published(Path(config["records"]["directory"]))
+    fitting = [run for run in planned if all(getattr(run, part) == value for part, value in asked.items())]
+    fitting = [run for run in fitting if keys.run_key(config, run) in recorded]
+    if max_seconds is not None and fitting:
+        took = runs.load(config, fitting)["seconds"]
+        fitting = [run for run, seconds in zip(fitting, took, strict=True) if seconds <= max_seconds]
+    if not fitting:
+        raise ConfigError(f"no recorded run has {dict(asked) or 'these options'}; `feddep verify --help` explains them")
+    return random.Random(seed).sample(fitting, min(number, len(fitting)))
+
+
+def verify(config: Config, chosen: Sequence[Run], folder: Path, tolerance: float) -> Iterator[str]:
+    """Train runs anew, and say of each on a line whether its numbers come back.
+
+    Raises:
+        DataError: at the end, if an accuracy differs by more than the tolerance, or the bytes that were sent differ at all.
+    """
+    torch.set_num_threads(config["threads"])
+    recorded, curves = runs.load(config, chosen), runs.load_curves(config, chosen)
+    wrong = 0
+    for run, (_, row) in zip(chosen, recorded.iterrows(), strict=True):
+        off = differences(row, curves[curves["key"] == row["key"]].reset_index(drop=True), retrain(config, run, folder))
+        largest = max((off.get(name, 0.0) for name in ("test", "test_last", "validation", "validation_last")), default=0.0)
+        failed = largest > tolerance or "bytes" in off
+        wrong += failed
+        verdict = "equal to the last bit" if not off else f"off by at most {largest:.4f} in accuracy ({', '.join(off)} differ)"
+        yield f"{run.path}: recorded {row['test']:.4f}; {'NOT REPRODUCED, ' if failed else ''}{verdict}"
+    if wrong:
+        raise DataError(f"{wrong} of {len(chosen)} runs did not come back")

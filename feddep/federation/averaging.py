@@ -1,52 +1,75 @@
-"""Federated averaging (McMahan et al., 2017)."""
+"""The loop of all federated methods: federated averaging (McMahan et al., 2017), with any server and any clients."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from feddep.federation.boundary import Boundary, Payload
-from feddep.federation.client import Client
+from feddep.federation.boundary import Boundary
+from feddep.federation.client import Client, Update
 from feddep.federation.server import Server
-from feddep.training.history import History
+from feddep.training.history import History, Right
+from feddep.training.rounds import run_rounds
 from feddep.training.task import GlobalAccuracy, RunResult, Task
 
 Exchange = Callable[[int], None]
 """Called whenever all clients have taken over the server's weights: with 0 before the first round, then with its number."""
 
 
-def federated_averaging(
-    server: Server,
-    clients: Sequence[Client],
-    rounds: Iterable[int],
-    exchange: Exchange | None = None,
-    client_weights: str = "nodes",
-) -> Iterator[tuple[float, float]]:
-    """Train the server's weights on the clients' data.
+class Round(NamedTuple):
+    """Mean training loss and validation accuracy of a round, both over all clients' nodes."""
 
-    In each round every client trains from the server's weights, the server averages what they send, weighted by their
-    numbers of training nodes or equally, and sends what it makes of the mean, on which the clients validate.
+    loss: float
+    validation: float
 
-    Yields:
-        After each round the mean training loss and the validation accuracy, both over all clients' nodes.
-    """
 
-    def distribute(done: int) -> None:
-        for client in clients:
-            client.load(server.weights)
-        if exchange is not None:
-            exchange(done)
+class Federation:
+    """A server, its clients, and what happens between them in a round."""
 
-    distribute(0)
-    for number in rounds:
-        updates, reports = zip(*[client.train() for client in clients], strict=True)
-        sizes = [float(report["nodes"]) for report in reports]
-        server.aggregate(updates, sizes if client_weights == "nodes" else [1.0] * len(sizes))
-        loss = sum(size * float(report["loss"]) for size, report in zip(sizes, reports, strict=True)) / sum(sizes)
+    def __init__(self, server: Server, clients: Sequence[Client], exchange: Exchange | None = None) -> None:
+        """Send the server's initial weights to all clients; ``exchange`` is what else is exchanged when weights are sent."""
+        self.server = server
+        self.clients = clients
+        self._exchange = exchange
+        self._distribute(0)
 
-        distribute(number)
-        validations = [client.validate() for client in clients]
-        validated = sum(float(report["nodes"]) for report in validations)
-        correct = sum(float(report["correct"]) for report in validations)
-        yield loss, correct / validated
+    def round(self, number: int) -> Round:
+        """The round of this number: clients train, the server aggregates, and clients validate what it sends."""
+        updates = self.train()
+        self.aggregate(updates, number)
+        return Round(mean_loss(updates), mean_validation(self.validate()))
+
+    def train(self) -> list[Update]:
+        """All clients do their local steps."""
+        return [client.update() for client in self.clients]
+
+    def aggregate(self, updates: Sequence[Update], number: int) -> None:
+        """The server makes new weights of the clients' updates, and sends them."""
+        self.server.aggregate(updates)
+        self._distribute(number)
+
+    def validate(self) -> list[tuple[float, float]]:
+        """How many validation nodes each client's model classifies right as it is now, and of how many."""
+        reports = [client.validate() for client in self.clients]
+        return [(float(report["correct"]), float(report["nodes"])) for report in reports]
+
+    def test(self) -> list[Right]:
+        """How many test nodes each client's model classifies right as it is now, and of how many; nothing is sent."""
+        return [client.test() for client in self.clients]
+
+    def _distribute(self, done: int) -> None:
+        for client in self.clients:
+            client.load(self.server.weights_for(client.number))
+        if self._exchange is not None:
+            self._exchange(done)
+
+
+def mean_loss(updates: Sequence[Update]) -> float:
+    """The mean training loss a node."""
+    return sum(update.nodes * update.loss for update in updates) / sum(update.nodes for update in updates)
+
+
+def mean_validation(validations: Sequence[tuple[float, float]]) -> float:
+    """The share of all clients' validation nodes that are right."""
+    return sum(correct for correct, _ in validations) / sum(nodes for _, nodes in validations)
 
 
 def train_federated(
@@ -56,35 +79,63 @@ def train_federated(
     clients: Sequence[Client],
     test: Callable[[Any], GlobalAccuracy] | None = None,
     exchange: Exchange | None = None,
-    new_server: Callable[[Payload], Server] = Server,
+    server: Server | None = None,
+    before_round: Callable[[], None] = lambda: None,
 ) -> RunResult:
-    """Train a classifier by federated averaging for the rounds of the task, and test it after each.
+    """Train classifiers for the rounds of the task, and evaluate them in each.
+
+    What is evaluated is what the method declares (:attr:`feddep.training.task.Task.evaluation`): the server's weights in one
+    model, or a model a client, before or after the local steps of a round.  The former gives one history, by whose mean
+    validation accuracy over all clients' nodes the best round is chosen; the latter one a client, each with its own choice.
+    Local accuracies before and after the local steps are recorded whatever is declared.
 
     Args:
         task: the task.
-        model: the classifier with its initial weights; holds the server's weights whenever ``exchange`` or ``test`` is called.
+        model: the classifier with its initial weights; where one model is evaluated, it holds the server's weights whenever
+            ``exchange`` or ``test`` is called.
         boundary: that of the clients, which counts their messages.
         clients: the clients.
-        test: accuracies of the model on the global graph; by default :meth:`feddep.training.task.Task.test`.
+        test: accuracies of a model on the global graph; by default :meth:`feddep.training.task.Task.test`.
         exchange: what else is exchanged when weights are distributed.
-        new_server: from the initial weights to the server, which may make something else than the mean of what clients send.
+        server: the server; by default one that averages, with the model's weights.
+        before_round: called at the beginning of each round.
     """
-    server = new_server(model.state_dict())
-    history = History()
+    server = Server(model.state_dict(), task.setting.client_weights) if server is None else server
+    shared, late = task.evaluation == "global", task.evaluation == "local_after"
+    models = [model] if shared else [client.model for client in clients]
+    histories = [History() for _ in models]
 
     def exchange_with_model(done: int) -> None:
-        if exchange is not None:
+        if shared:
             model.load_state_dict(server.weights)
+        if exchange is not None:
             exchange(done)
 
-    rounds = federated_averaging(server, clients, task.rounds(), exchange_with_model, task.setting.client_weights)
-    for loss, validation in rounds:
-        model.load_state_dict(server.weights)
-        history.record(model, loss, validation, *(test or task.test)(model), local_test(clients))
-    return RunResult([history], boundary.communication.rows())
+    federation = Federation(server, clients, exchange_with_model)
+
+    def evaluate(updates: Sequence[Update]) -> list[Right]:
+        validations = federation.validate()
+        if shared:
+            measured = [(mean_loss(updates), mean_validation(validations))]
+        else:
+            measured = [(update.loss, right / nodes) for update, (right, nodes) in zip(updates, validations, strict=True)]
+        for history, each, (loss, validation) in zip(histories, models, measured, strict=True):
+            history.record(each, loss, validation, *(test or task.test)(each))
+        return [client.tested for client in clients]
+
+    def one_round(number: int) -> None:
+        before_round()
+        updates = federation.train()
+        after = evaluate(updates) if late else federation.test()
+        federation.aggregate(updates, number)
+        before = federation.test() if late else evaluate(updates)
+        for history, *local in zip(histories, *([[total(before)], [total(after)]] if shared else [before, after]), strict=True):
+            history.record_local(*local)
+
+    run_rounds(task, histories, one_round)
+    return RunResult(histories, boundary.communication.rows(), [] if shared else task.client_facts())
 
 
-def local_test(clients: Sequence[Client]) -> tuple[int, int]:
-    """How many test nodes their owners have classified right when they last validated, and of how many."""
-    right, nodes = zip(*(client.local_test for client in clients), strict=True)
-    return sum(right), sum(nodes)
+def total(counts: Sequence[Right]) -> Right:
+    """How many of all nodes are right, and of how many."""
+    return sum(right for right, _ in counts), sum(nodes for _, nodes in counts)

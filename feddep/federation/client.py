@@ -1,6 +1,7 @@
 """A data owner D_i: it holds a subgraph and shows nobody anything but declared messages."""
 
-from torch import nn
+from dataclasses import dataclass, field
+from typing import Any
 
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers
 from feddep.graph.split import Split
@@ -13,23 +14,48 @@ REPORTS: dict[str, Schema] = {
     "validation": {"nodes": (), "correct": ()},
 }
 """The single numbers that a client reports: how many nodes it counted, and its mean loss or its correct answers."""
+EXTRA = "extra"
+"""The kind of message that carries :attr:`Update.extra`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What a client sends after the local steps of a round.
+
+    Attributes:
+        weights: its weights.
+        nodes: its number of training nodes.
+        loss: its mean training loss a node, in nats.
+        extra: further tensors by name, of a method that declares them to the boundary; none for most.
+    """
+
+    weights: Payload
+    nodes: float
+    loss: float
+    extra: Payload = field(default_factory=dict)
 
 
 class Client:
     """A client of FedAvg.
 
-    What its methods return has crossed the boundary; what they are given crosses it on the way in.  All else is private.
+    What :meth:`update` and :meth:`validate` return has crossed the boundary; what :meth:`load` is given crosses it on the way
+    in.  All else stays here.  A method with another client overrides :meth:`train`, :meth:`weights` or :meth:`extra`.
 
     Attributes:
         number: the client's number i, from 0.
-        local_test: how many of its test nodes it has classified right when it last validated, and of how many.  Nothing is sent:
-            only the experimenter, who knows the labels, reads it.
+        model: the client's own copy of the classifier; weights come from the server.
+        learner: trains a model on the client's subgraph G_i.
+        evaluator: applies a model to the client's subgraph.
+        split: its share of the split, in the subgraph's node ids; it validates on ``val``.
+        setting: optimiser and number of local epochs.
+        tested: how many of its test nodes its model classified right when it was last applied, and of how many.  Nothing is
+            sent: only the experimenter, who knows the labels, reads it.
     """
 
     def __init__(
         self,
         number: int,
-        model: nn.Module,
+        model: Any,
         learner: Learner,
         evaluator: Evaluator,
         split: Split,
@@ -37,44 +63,54 @@ class Client:
         boundary: Boundary,
         kind: str = "model",
     ) -> None:
-        """Set up a client.
-
-        Args:
-            number: the client's number i, from 0.
-            model: the client's own copy of the classifier; weights come from the server.
-            learner: trains a model on the client's subgraph G_i.
-            evaluator: applies a model to the client's subgraph.
-            split: its share of the split, in the subgraph's node ids; it validates on ``val``.
-            setting: optimiser and number of local epochs.
-            boundary: its boundary.
-            kind: the kind of messages that carry the model's weights.
-        """
+        """Set up a client; ``kind`` is the kind of messages that carry the model's weights across its ``boundary``."""
         self.number = number
-        self._model = model
-        self._learner = learner
-        self._evaluator = evaluator
-        self._split = split
-        self.local_test = (0, len(split.test))
-        self._setting = setting
+        self.model = model
+        self.learner = learner
+        self.evaluator = evaluator
+        self.split = split
+        self.setting = setting
+        self.tested = (0, len(split.test))
         self._boundary = boundary
         self._kind = kind
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights."""
-        self._model.load_state_dict(self._boundary.send(self.number, "down", self._kind, weights))
+        self.model.load_state_dict(self._boundary.send(self.number, "down", self._kind, weights))
 
-    def train(self) -> tuple[Payload, Payload]:
-        """Train for the local epochs of one round; returns the new weights and the report ``training``."""
-        optimizer = new_optimizer(self._model, self._setting)
-        losses = [self._learner.epoch(self._model, optimizer) for _ in range(self._setting.local_epochs)]
-        report = numbers(nodes=self._learner.size, loss=losses[-1])
-        return self._send(self._kind, self._model.state_dict()), self._send("training", report)
+    def train(self) -> float:
+        """The local steps of one round, the local epochs with a new optimiser; returns the loss of the last epoch."""
+        optimizer = new_optimizer(self.model, self.setting)
+        losses = [self.learner.epoch(self.model, optimizer) for _ in range(self.setting.local_epochs)]
+        return losses[-1]
+
+    def weights(self) -> Payload:
+        """What is sent of the model after the local steps: all its weights."""
+        return self.model.state_dict()
+
+    def extra(self) -> Payload:
+        """What is sent beside the weights; nothing, and so no message."""
+        return {}
+
+    def update(self) -> Update:
+        """Do the local steps of a round, and send what came of them."""
+        loss = self.train()
+        weights = self._send(self._kind, self.weights())
+        report = self._send("training", numbers(nodes=self.learner.size, loss=loss))
+        extra = self.extra()
+        return Update(weights, float(report["nodes"]), float(report["loss"]), self._send(EXTRA, extra) if extra else {})
 
     def validate(self) -> Payload:
-        """Apply the weights last loaded to the validation nodes of the subgraph; returns the report ``validation``."""
-        correct, own = self._evaluator.correct(self._model, self._split.val, self._split.test)
-        self.local_test = (own, len(self._split.test))
-        return self._send("validation", numbers(nodes=len(self._split.val), correct=correct))
+        """Apply the model as it is to the validation nodes of the subgraph; returns the report ``validation``."""
+        correct, right = self.evaluator.correct(self.model, self.split.val, self.split.test)
+        self.tested = (right, len(self.split.test))
+        return self._send("validation", numbers(nodes=len(self.split.val), correct=correct))
+
+    def test(self) -> tuple[int, int]:
+        """Apply the model as it is to the test nodes of the subgraph; returns :attr:`tested`, and sends nothing."""
+        (right,) = self.evaluator.correct(self.model, self.split.test)
+        self.tested = (right, len(self.split.test))
+        return self.tested
 
     def _send(self, kind: str, payload: Payload) -> Payload:
         return self._boundary.send(self.number, "up", kind, payload)

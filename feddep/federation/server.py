@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from feddep.federation.boundary import Payload
+from feddep.federation.client import Update
 from feddep.utils.errors import PartitionError
 
 
@@ -25,23 +26,33 @@ def weighted_mean(payloads: Sequence[Payload], weights: Sequence[float]) -> Payl
 
 
 class Server:
-    """Keeps the global weights and averages what clients send; subclasses may make something else of the mean.
+    """Keeps the global weights, and replaces them by the mean of what clients send.
+
+    A method with another server overrides :meth:`server_step`, which sees the mean, or :meth:`aggregate`, which sees every
+    update, and :meth:`weights_for` where clients get weights of their own.
 
     Attributes:
         weights: the global weights.
-        updates: the clients' weights that they are the mean of; none at first.
+        client_weights: what a client counts in the mean, as :class:`feddep.training.config.TrainingConfig` says.
     """
 
-    def __init__(self, weights: Payload) -> None:
+    def __init__(self, weights: Payload, client_weights: str = "nodes") -> None:
         """Start from initial weights, which are copied."""
         self.weights: Payload = {name: tensor.detach().clone() for name, tensor in weights.items()}
-        self.updates: Sequence[Payload] = ()
+        self.client_weights = client_weights
 
-    def aggregate(self, updates: Sequence[Payload], sizes: Sequence[float]) -> None:
-        """Replace the weights by :meth:`server_step` of the mean of the clients' weights, each weighted by its size."""
-        self.updates = updates
-        self.weights = self.server_step(weighted_mean(updates, sizes))
+    def shares(self, updates: Sequence[Update]) -> list[float]:
+        """What each client counts in the mean: its number of training ``nodes``, or ``equal`` for all."""
+        return [update.nodes if self.client_weights == "nodes" else 1.0 for update in updates]
+
+    def aggregate(self, updates: Sequence[Update]) -> None:
+        """Replace the weights by :meth:`server_step` of the clients' mean; ``updates`` are in the order of clients."""
+        self.weights = self.server_step(weighted_mean([update.weights for update in updates], self.shares(updates)))
 
     def server_step(self, mean: Payload) -> Payload:
         """The next global weights: the mean of the clients'."""
         return mean
+
+    def weights_for(self, client: int) -> Payload:
+        """What client i is sent: the global weights, the same for all."""
+        return self.weights

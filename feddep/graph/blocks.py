@@ -1,8 +1,8 @@
-"""The combined subgraph of a batch: sampled neighbourhoods laid over each other, in which every node stands once.
+"""The message-flow graph of a batch: the union of the sampled neighbourhoods of its roots, in which every node occurs once.
 
-VESPER, Algorithm 1, lines 1 to 3: an L-layer neighbourhood sampler, at most D neighbours a node, and the union of what it finds
-for all roots.  A node draws its neighbours once, and hears the same ones in every layer.  Sampled trees
-(:func:`feddep.graph.sampling.sample_trees`) are another thing: there one node stands at many places, each with draws of its own.
+VESPER, Algorithm 1, lines 1 to 3: an L-layer neighbourhood sampler with at most D neighbours a node.  A node's neighbours are
+drawn once and are the same in every layer.  In sampled trees (:func:`feddep.graph.sampling.sample_trees`), a node may occur at
+many tree nodes, each with neighbours drawn for itself.
 """
 
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from feddep.graph.sampling import distinct_integers
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The combined subgraph of some roots.
+    """The message-flow graph of some roots.
 
     Nodes are in the order of their distance from the roots.  Layer l of L is computed for the nodes within L − l hops, from those
-    within L − l + 1 hops: both are the first rows of what the layer before has computed.
+    within L − l + 1 hops: both are the first rows of the output of the layer before.
 
     Attributes:
         nodes: ids of the nodes, the roots first; shape (n,).
         sizes: number of nodes within 0, 1 … L hops; the first is the number of roots, the last is n.
-        indptr: where the neighbours that a node hears start and end in ``indices``; int32, shape (sizes[L − 1] + 1,).
-        indices: places of the neighbours in ``nodes``; int32.
-        degrees: number of neighbours that each node hears, or would hear if it was nearer to the roots: at most D; shape (n,).
+        indptr: where a node's sampled neighbours start and end in ``indices``; int32, shape (sizes[L − 1] + 1,).
+        indices: positions of the neighbours in ``nodes``; int32.
+        degrees: number of sampled neighbours of each node, min(degree, D), also of nodes L hops away; shape (n,).
     """
 
     nodes: np.ndarray
@@ -40,57 +40,57 @@ class Blocks:
         return len(self.sizes) - 1
 
     def neighbours(self, layer: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
-        """Who hears whom in layer l, from 1 to L: row starts, columns and shape of a matrix in compressed sparse row form."""
+        """The sampled neighbours in layer l, from 1 to L: row starts, columns and shape of a matrix in CSR form."""
         rows, columns = self.sizes[self.hops - layer], self.sizes[self.hops - layer + 1]
         return self.indptr[: rows + 1], self.indices[: self.indptr[rows]], (rows, columns)
 
 
 class BlockSampler:
-    """Draws combined subgraphs.  The time of a draw grows with what is drawn, not with the graph.
+    """Draws message-flow graphs.  The time of a draw grows with what is drawn, not with the graph.
 
-    A node hears at most D of its neighbours: all of them where it has no more, else D distinct ones, every subset equally likely.
+    At most D neighbours of a node are sampled: all where it has no more, else D distinct ones, every subset equally likely.
     """
 
     def __init__(self, adjacency: sp.csr_matrix, degree: int) -> None:
         """Prepare to draw.
 
         Args:
-            adjacency: the neighbours that node v may hear in row v; need not be symmetric; shape (n, n).
-            degree: the largest number D of neighbours that a node hears.
+            adjacency: the neighbours of node v in row v; need not be symmetric; shape (n, n).
+            degree: the largest number D of neighbours sampled for a node.
         """
         self._indptr, self._indices, self._degree = adjacency.indptr, adjacency.indices, degree
-        self._place = np.full(adjacency.shape[0], -1, dtype=np.int32)  # in the subgraph being drawn; −1 for all others
+        self._position = np.full(adjacency.shape[0], -1, dtype=np.int32)  # in what is being drawn; −1 for all other nodes
 
     @property
     def num_nodes(self) -> int:
         """Number of nodes of the graph."""
-        return len(self._place)
+        return len(self._position)
 
     def degrees(self, nodes: np.ndarray) -> np.ndarray:
-        """Number of neighbours that each node hears, at most D."""
+        """Number of sampled neighbours of each node, at most D."""
         return np.minimum(self._indptr[nodes + 1] - self._indptr[nodes], self._degree)
 
     def draw(self, roots: np.ndarray, hops: int, rng: np.random.Generator) -> Blocks:
-        """The combined subgraph of distinct ``roots``, to so many hops."""
+        """The message-flow graph of distinct ``roots``, to so many hops."""
         found, sizes = [np.asarray(roots, dtype=np.int64)], [len(roots)]
         lists = []
-        self._place[roots] = np.arange(len(roots))
+        self._position[roots] = np.arange(len(roots))
         for _ in range(hops):
-            lists.append(self._heard(found[-1], rng))
-            new = np.unique(lists[-1][self._place[lists[-1]] < 0])
-            self._place[new] = np.arange(sizes[-1], sizes[-1] + len(new))
+            lists.append(self._sampled(found[-1], rng))
+            new = np.unique(lists[-1][self._position[lists[-1]] < 0])
+            self._position[new] = np.arange(sizes[-1], sizes[-1] + len(new))
             found.append(new.astype(np.int64))
             sizes.append(sizes[-1] + len(new))
         nodes = np.concatenate(found)
         degrees = self.degrees(nodes)
         indptr = np.zeros(sizes[hops - 1] + 1 if hops else 1, dtype=np.int32)
         np.cumsum(degrees[: len(indptr) - 1], out=indptr[1:])
-        indices = self._place[np.concatenate(lists)] if lists else np.zeros(0, dtype=np.int32)
-        self._place[nodes] = -1
+        indices = self._position[np.concatenate(lists)] if lists else np.zeros(0, dtype=np.int32)
+        self._position[nodes] = -1
         return Blocks(nodes, tuple(sizes), indptr, indices, degrees)
 
-    def _heard(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """The neighbours that each node hears, one node after the other."""
+    def _sampled(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """The sampled neighbours of each node, one node after the other."""
         starts = self._indptr[nodes].astype(np.int64)
         sizes = self._indptr[nodes + 1] - starts
         counts = np.minimum(sizes, self._degree)

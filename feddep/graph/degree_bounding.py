@@ -14,7 +14,7 @@ from feddep.utils.errors import FeddepError
 from feddep.utils.seeding import derive_seed
 
 KEEPING = ("both", "receiver")
-"""Whose choice counts: an edge stays where both ends keep it, or it is heard by each end that keeps it."""
+"""Whose choice counts: an edge stays where both ends keep it, or messages along it reach each end that keeps it."""
 
 
 class BoundingError(FeddepError):
@@ -22,7 +22,7 @@ class BoundingError(FeddepError):
 
 
 def edge_priorities(first: np.ndarray, second: np.ndarray, nodes: int, seed: int) -> np.ndarray:
-    """The place of node pairs in a random order that depends on the seed and on the two names alone.
+    """The priority of node pairs in a random order that depends on the seed and on the two nodes' ids alone.
 
     Args:
         first, second: ends of the pairs, in any order; integers, shape (m,).
@@ -41,7 +41,7 @@ def edge_priorities(first: np.ndarray, second: np.ndarray, nodes: int, seed: int
 
 
 def bounded_adjacency(graph: Graph, degree: int, seed: int, keep: str = "both") -> sp.csr_matrix:
-    """Who hears whom after each node has kept at most D edges.
+    """The adjacency matrix after each node has kept at most D edges.
 
     Args:
         graph: the graph to bound.
@@ -53,7 +53,7 @@ def bounded_adjacency(graph: Graph, degree: int, seed: int, keep: str = "both") 
             taking an edge from the graph changes the rows of its two ends alone, and in each replaces at most one entry.
 
     Returns:
-        The 0/1 matrix with the neighbours that node v hears in row v; float32 CSR with sorted indices, shape (n, n).
+        The 0/1 matrix with the neighbours whose messages node v receives in row v; float32 CSR with sorted indices, shape (n, n).
 
     Raises:
         BoundingError: if the degree is below 1 or ``keep`` is no way to keep edges.

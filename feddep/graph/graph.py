@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_arrays, write_arrays
+from feddep.utils.files import read_arrays, write_arrays
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What the division among clients cuts off: a subgraph's halo, and each node's missing neighbours.
+"""What the partition among clients cuts off: a subgraph's halo, and each node's missing neighbours.
 
 This is the experimenter's knowledge.  It takes the global graph, which no client has.
 """

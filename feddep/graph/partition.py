@@ -1,7 +1,7 @@
-"""Division of one graph among M clients of similar size, along the communities that the Louvain method finds.
+"""A partition of one graph among M clients, and the papers' way to make one: communities of the Louvain method, of similar size.
 
-The papers divide their graphs so; the procedure is that of the published code (FederatedScope's ``LouvainSplitter``), with
-one extension where it would never end, see :func:`deal`.
+The procedure is that of the published code (FederatedScope's ``LouvainSplitter``), with one extension where it would never end,
+see :func:`assign_communities`.
 """
 
 import heapq
@@ -14,8 +14,8 @@ import numpy as np
 
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError, PartitionError
+from feddep.utils.files import read_arrays, write_arrays
 from feddep.utils.seeding import derive_seed
-from feddep.utils.storage import read_arrays, write_arrays
 
 REVISION = 1
 """Raised when the same options give another partition."""
@@ -28,8 +28,8 @@ class Partition:
     Attributes:
         client: owner of each node, in 0 … num_clients − 1; int64, shape (n,).
         num_clients: number of clients M.
-        facts: what is known only while the graph is being divided (communities, modularity, cut_nodes), for
-            :func:`statistics`; not stored with the partition.
+        facts: what is known only while the partition is made (communities, modularity, cut_nodes), for :func:`statistics`; not
+            stored with it.
     """
 
     client: np.ndarray
@@ -51,7 +51,7 @@ class Partition:
         Args:
             path: the file.
             key: its content key; any without it.
-            nodes: number of nodes of the graph that it divides; any without it.
+            nodes: number of nodes of its graph; any without it.
 
         Raises:
             DataError: if the file is missing, damaged, holds something else, or has another key or number of nodes.
@@ -67,15 +67,17 @@ class Partition:
         ):
             raise DataError(f"{path} holds no partition; run the stage partition again")
         if nodes not in (None, len(client)):
-            raise DataError(f"{path} divides {len(client)} nodes, but the graph has {nodes}; run the stage partition again")
+            raise DataError(
+                f"{path} is a partition of {len(client)} nodes where the graph has {nodes}; run the stage partition again"
+            )
         return cls(client, int(client.max()) + 1)
 
 
 def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition:
-    """Divide a graph among ``clients`` clients: :func:`find_communities`, then :func:`deal`.
+    """Partition a graph among ``clients`` clients: :func:`find_communities`, then :func:`assign_communities`.
 
     Args:
-        graph: the graph to divide, n nodes.
+        graph: the graph, n nodes.
         clients: number of clients M.
         seed: seed of the run; the Louvain method draws from its stream "partition".
         delta: a client has at most ⌊n / M⌋ + delta nodes, a piece of a community at most ⌊n / M⌋ − delta.
@@ -88,10 +90,10 @@ def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition
 
 
 def along_communities(graph: Graph, communities: np.ndarray, clients: int, delta: int) -> Partition:
-    """Divide a graph by :func:`deal`; the facts have the number of communities and their modularity, too."""
-    dealt = deal(communities, clients, delta)
+    """Partition a graph by :func:`assign_communities`; the facts have the number of communities and their modularity, too."""
+    assigned = assign_communities(communities, clients, delta)
     found = {"communities": int(communities.max()) + 1, "modularity": modularity(graph, communities)}
-    return Partition(dealt.client, clients, {**found, **dealt.facts})
+    return Partition(assigned.client, clients, {**found, **assigned.facts})
 
 
 def find_communities(graph: Graph, seed: int) -> np.ndarray:
@@ -100,7 +102,7 @@ def find_communities(graph: Graph, seed: int) -> np.ndarray:
     Returns:
         Community of each node, numbered by their smallest nodes; int64, shape (n,).
     """
-    import community  # python-louvain; here, because only who divides a graph should wait for networkx
+    import community  # python-louvain; here, because only who partitions a graph should wait for networkx
     import networkx as nx
 
     copy = nx.Graph()
@@ -122,16 +124,16 @@ def modularity(graph: Graph, communities: np.ndarray) -> float:
     return float(inside - np.sum((degrees / (2 * graph.num_edges)) ** 2))
 
 
-def deal(communities: np.ndarray, clients: int, delta: int) -> Partition:
-    """Deal communities to clients, so that every client has at most ⌊n / M⌋ + delta nodes and at least one.
+def assign_communities(communities: np.ndarray, clients: int, delta: int) -> Partition:
+    """Assign communities to clients, so that every client has at most ⌊n / M⌋ + delta nodes and at least one.
 
     1. A community of more than ⌊n / M⌋ − delta nodes is cut, in node order, to pieces of that size and a smaller rest.
-    2. Pieces are dealt largest first; among equals, first communities or their rests by number, then what was cut off them.
+    2. Pieces are assigned largest first; among equals, first communities or their rests by number, then what was cut off them.
     3. A piece goes to the client whose turn it is if it fits; otherwise the turn passes on to the first client it fits.
        The turn then moves to the next client.
     4. Extension: where a piece fits no client, the published procedure looks for one for ever (so on MSAcademic with 10
        clients).  Here the client with the most room, the first of them in turn, gets as many of its nodes as fit, in
-       node order; the others become a piece of their own, which is dealt after all pieces that are no smaller.
+       node order; the others become a piece of their own, which is assigned after all pieces that are no smaller.
 
     The first M pieces go to M different clients, so none is empty: there are at least M pieces, since none is larger than
     ⌊n / M⌋.  Step 4 ends, since the clients together have room for n nodes or more if delta is at least 1.
@@ -184,7 +186,7 @@ def _pieces(communities: np.ndarray, largest: int) -> list[np.ndarray]:
 
 def _check(n: int, clients: int, delta: int) -> None:
     if not 1 <= clients <= n:
-        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be divided among 1 to {n} clients")
+        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients")
     if delta < 0:
         raise PartitionError(f"partition.delta is {delta}; it must be at least 0")
     if n // clients - delta < 1:
@@ -195,19 +197,19 @@ def _check(n: int, clients: int, delta: int) -> None:
         )
     if delta == 0 and n % clients:
         raise PartitionError(
-            f"partition.delta is 0, but {n} nodes cannot be divided evenly among {clients} clients (key clients); "
+            f"partition.delta is 0, but {n} nodes cannot be partitioned evenly among {clients} clients (key clients); "
             "it must be at least 1"
         )
 
 
 def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
-    """How a graph was divided.
+    """How a graph was partitioned.
 
     Returns:
         JSON-ready: clients; per_client, a list of client, nodes, edges (between two of its nodes) and classes (number of
         nodes of each class); mean_client_nodes and mean_client_edges; missing_edges, the undirected edges between
         different clients, which no client knows; and the partition's facts: communities and their modularity, and
-        cut_nodes, the number of nodes in pieces of communities that fitted no client (see :func:`deal`).
+        cut_nodes, the number of nodes in pieces of communities that fitted no client (see :func:`assign_communities`).
     """
     ends = partition.client[graph.edges()]
     within = ends[ends[:, 0] == ends[:, 1], 0]

@@ -1,4 +1,4 @@
-"""Every way to divide a graph among M clients: along communities, at random, with skewed labels, or by a balanced cut."""
+"""Every way to partition a graph among M clients: along communities, at random, with skewed labels, or by a balanced cut."""
 
 import random
 from typing import Any
@@ -20,7 +20,7 @@ _FEW = 10
 """A client of a Dirichlet partition has at least so many nodes (Li et al. 2022, code)."""
 
 
-def divide(
+def partition(
     graph: Graph,
     clients: int,
     seed: int,
@@ -29,17 +29,17 @@ def divide(
     engine: str = "python-louvain",
     beta: float = 1.0,
 ) -> Partition:
-    """Divide a graph among ``clients`` clients.
+    """Partition a graph among ``clients`` clients.
 
     Args:
-        graph: the graph to divide, n nodes.
+        graph: the graph, n nodes.
         clients: number of clients M.
         seed: seed of the run; all draws come from its stream "partition".
-        method: ``louvain``: communities, dealt by :func:`feddep.graph.partition.deal`; ``random``: :func:`at_random`;
-            ``dirichlet``: :func:`with_label_skew`; ``metis``: :func:`balanced_cut`.
+        method: ``louvain``: :func:`feddep.graph.partition.assign_communities`; ``random``: :func:`random_partition`;
+            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`.
         delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
         engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`), which is for large graphs.
-        beta: of ``dirichlet``, see :func:`with_label_skew`.
+        beta: of ``dirichlet``, see :func:`dirichlet_partition`.
 
     Raises:
         PartitionError: if the graph has too few nodes for so many clients and these options.
@@ -52,16 +52,16 @@ def divide(
         )
     if not 1 <= clients <= graph.num_nodes:
         n = graph.num_nodes
-        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be divided among 1 to {n} clients")
+        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients")
     facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
     if method == "louvain":
         found = along_communities(graph, igraph_communities(graph, seed), clients, delta)
         facts["engine"] = engine
         return Partition(found.client, clients, {**facts, **found.facts})
     if method == "dirichlet":
-        owner = with_label_skew(graph, clients, seed, beta)
+        owner = dirichlet_partition(graph, clients, seed, beta)
     else:
-        owner = (at_random if method == "random" else balanced_cut)(graph, clients, seed)
+        owner = (random_partition if method == "random" else metis_partition)(graph, clients, seed)
     return Partition(owner, clients, facts)
 
 
@@ -71,7 +71,7 @@ def igraph_communities(graph: Graph, seed: int) -> np.ndarray:
     Returns:
         Community of each node, numbered by their smallest nodes; int64, shape (n,).
     """
-    import igraph  # here, because only who divides a graph needs it
+    import igraph  # here, because only who partitions a graph needs it
 
     igraph.set_random_number_generator(random.Random(derive_seed(seed, "partition")))
     try:
@@ -82,12 +82,12 @@ def igraph_communities(graph: Graph, seed: int) -> np.ndarray:
     return np.argsort(np.argsort(first))[community].astype(np.int64)
 
 
-def at_random(graph: Graph, clients: int, seed: int) -> np.ndarray:
-    """Owners drawn uniformly among the divisions in which the numbers of nodes differ by at most one; int64, shape (n,)."""
+def random_partition(graph: Graph, clients: int, seed: int) -> np.ndarray:
+    """Owners drawn uniformly among the partitions in which the numbers of nodes differ by at most one; int64, shape (n,)."""
     return generator(seed, "partition").permutation(np.arange(graph.num_nodes) % clients)
 
 
-def with_label_skew(graph: Graph, clients: int, seed: int, beta: float) -> np.ndarray:
+def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> np.ndarray:
     """Owners by class, shares from a Dirichlet distribution: the distribution-based label skew of Li et al. (2022).
 
     For each class the shares of the M clients are drawn from Dir(β, …, β), and its nodes, in random order, are cut at the sums
@@ -127,7 +127,7 @@ def with_label_skew(graph: Graph, clients: int, seed: int, beta: float) -> np.nd
     return owner
 
 
-def balanced_cut(graph: Graph, clients: int, seed: int) -> np.ndarray:
+def metis_partition(graph: Graph, clients: int, seed: int) -> np.ndarray:
     """Owners by METIS's multilevel k-way partitioning (Karypis and Kumar 1998), which seeks the fewest edges between clients.
 
     Its tolerance is METIS's own: a client has at most 1.03 n / M nodes where METIS can arrange it.
@@ -138,7 +138,7 @@ def balanced_cut(graph: Graph, clients: int, seed: int) -> np.ndarray:
     Raises:
         PartitionError: if METIS leaves a client without nodes, as it may with few nodes a client.
     """
-    import pymetis  # here, because only who divides a graph needs it
+    import pymetis  # here, because only who partitions a graph needs it
 
     adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices.astype(np.int64))
     options = pymetis.Options(seed=derive_seed(seed, "partition") % 2**31)
@@ -147,7 +147,7 @@ def balanced_cut(graph: Graph, clients: int, seed: int) -> np.ndarray:
     empty = np.flatnonzero(np.bincount(owner, minlength=clients) == 0)
     if len(empty):
         raise PartitionError(
-            f"METIS divides {graph.num_nodes} nodes so that {len(empty)} of {clients} clients have none; "
+            f"METIS partitions {graph.num_nodes} nodes so that {len(empty)} of {clients} clients have none; "
             "fewer clients (key clients) or another partition.method are needed"
         )
     return owner

@@ -4,7 +4,7 @@ The law, for a node of degree D and fan-out d (FedDEP, Appendix B, Lemma B.1; th
 
 * D > d: d distinct neighbours, every d-subset equally likely (without replacement);
 * 1 ≤ D ≤ d: d independent uniform draws (with replacement);
-* D = 0: no neighbour; the places are filled with :data:`PAD`.
+* D = 0: no neighbour; all d entries are :data:`PAD`.
 
 Every draw is exactly uniform: bounded integers are drawn by rejection, never by rounding a floating-point number.
 """
@@ -74,11 +74,11 @@ def distinct_integers(sizes: np.ndarray, count: int, rng: np.random.Generator) -
 class SampledTrees:
     """Sampled ego-graphs of B roots, as trees of one shape.
 
-    A tree of one hop more is the tree with f more places for each place p, the neighbours drawn for it: after a tree of s
-    places, the j-th of them stands at place s + p f + j.
+    A tree of one hop more has f more tree nodes for each tree node p, the neighbours drawn for it: in a tree of s tree nodes,
+    the j-th of them is tree node s + p f + j.
 
     Attributes:
-        nodes: the node at each place, the root first; int32, shape (B, (1 + f_1) … (1 + f_L)).
+        nodes: the graph's node at each tree node, the root first; int32, shape (B, (1 + f_1) … (1 + f_L)).
         fanouts: number of neighbours f_1 … f_L drawn for a node in each hop, that of the roots first.
     """
 
@@ -100,11 +100,11 @@ class SampledTrees:
 
     @property
     def has_neighbours(self) -> np.ndarray:
-        """Which nodes before the last hop have neighbours: all that were drawn for them, or none; bool, shape (B, P)."""
+        """Which of the P tree nodes before the last hop have neighbours: all f drawn for them, or none; bool, shape (B, P)."""
         return self.split(self.nodes)[1][:, :, 0] != PAD
 
     def split(self, rows: Rows) -> tuple[Rows, Rows]:
-        """What stands at all places, cut into that of the P places before the last hop, and of the f drawn for each of them.
+        """Rows of all tree nodes, split into those of the P tree nodes before the last hop, and of the f drawn for each of them.
 
         Args:
             rows: an array or a tensor, shape (B, P (1 + f), …).
@@ -113,8 +113,8 @@ class SampledTrees:
             Shapes (B, P, …) and (B, P, f, …).
         """
         fanout = self.fanouts[-1]
-        places = rows.shape[1] // (1 + fanout)
-        return rows[:, :places], rows[:, places:].reshape(len(rows), places, fanout, *rows.shape[2:])
+        inner = rows.shape[1] // (1 + fanout)
+        return rows[:, :inner], rows[:, inner:].reshape(len(rows), inner, fanout, *rows.shape[2:])
 
 
 def sample_trees(

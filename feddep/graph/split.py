@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.files import read_arrays, write_arrays
 from feddep.utils.seeding import generator
-from feddep.utils.storage import read_arrays, write_arrays
 
 REVISION = 1
 """Raised when the same options give another split."""

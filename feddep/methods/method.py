@@ -16,7 +16,7 @@ from feddep.utils.parameters import Parameters
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from feddep.training.task import RunResult, Task
+    from feddep.training.task import Evaluation, RunResult, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +82,12 @@ class Step:
         from feddep.training.divergence import divergence_named
 
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
+        inner = dataclasses.replace(task, setting=restricted, on_round=None)
         inputs = {stage: results[stage] for stage in self.needs}
         features = "other features may help (key datasets.NAME.features)"
         remedy = _lower() if "learning_rate" in self.setting else features
-        with divergence_named(f"step {self.name} of {task.name}", task, remedy):
-            return load(self.function)(dataclasses.replace(task, setting=restricted), self.parameters.of(parameters), inputs)
+        with divergence_named(f"step {self.name} of {task.name}", remedy):
+            return load(self.function)(inner, self.parameters.of(parameters), inputs)
 
 
 ANY_ENCODER: tuple[str, ...] = get_args(EncoderName)
@@ -116,6 +117,8 @@ class Method:
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
         assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods.md.
         encoders: the setting's encoders that it can train.
+        evaluation: which accuracy counts: ``global``, or, for a model a client, ``local_before`` or ``local_after`` the local
+            steps of a round (:data:`feddep.training.task.Evaluation`).  The round is chosen by the validation of the same models.
         revision: raised when the numbers of its classifier's training change.
     """
 
@@ -127,6 +130,7 @@ class Method:
     partitioned: bool = True
     assumes: tuple[str, ...] = ()
     encoders: tuple[str, ...] = ("sage",)
+    evaluation: "Evaluation" = "global"
     revision: int = 1
 
     def check_encoder(self, encoder: str) -> None:
@@ -150,8 +154,9 @@ class Method:
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
+        task = dataclasses.replace(task, evaluation=self.evaluation)
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
-        with divergence_named(self.name, task, _lower(*own)):
+        with divergence_named(self.name, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)
         communication = merged(*(step.communication for step in results.values()), result.communication)
         return dataclasses.replace(result, communication=communication)

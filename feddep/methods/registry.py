@@ -1,4 +1,7 @@
-"""All methods, collected from the packages in this folder whose ``__init__.py`` has ``METHODS``."""
+"""All methods, collected from the modules and packages in this folder that have ``METHODS``.
+
+Planning imports them: where declarations are in the ``__init__.py`` of a package, and the code beside it, it needs no PyTorch.
+"""
 
 import difflib
 import importlib
@@ -19,9 +22,8 @@ ORACLE = "oracle"
 @cache
 def methods() -> Mapping[str, Method]:
     """Every method by its name, sorted."""
-    packages = [name for _, name, is_package in pkgutil.iter_modules(feddep.methods.__path__) if is_package]
-    found = [importlib.import_module(f"{feddep.methods.__name__}.{name}") for name in packages]
-    declared = {each.name: each for package in found for each in getattr(package, "METHODS", ())}
+    found = [importlib.import_module(f"feddep.methods.{name}") for _, name, _ in pkgutil.iter_modules(feddep.methods.__path__)]
+    declared = {each.name: each for module in found for each in getattr(module, "METHODS", ())}
     return dict(sorted(declared.items()))
 
 

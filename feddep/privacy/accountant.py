@@ -1,4 +1,4 @@
-"""The published guarantee of neighbour sampling (FedDEP, Theorem 3.1 and Appendix B), step by step.
+"""The published guarantee of neighbour sampling (FedDEP, Theorem 3.1 and Appendix B).
 
 A mechanism R is (ε, δ)-edge-LDP if Pr[R(γ) ∈ S] ≤ e^ε · Pr[R(γ') ∈ S] + δ for any two neighbour lists γ, γ' of one node that
 differ in one neighbour, and any set S of outputs (Definition B.2).  The paper's argument:
@@ -16,15 +16,13 @@ The exact guarantee, which shows where Lemma B.1 is wrong, is in :mod:`feddep.pr
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from feddep.utils.errors import FeddepError
 
 LARGEST = 10**6
 """Largest degree, fan-out, number of hops and number of epochs: more than any graph or training of this benchmark has."""
-
-VACUOUS_DELTA = 0.99
-"""A guarantee with this δ or a larger one is called vacuous: an edge may be disclosed almost always."""
 
 
 class PrivacyError(FeddepError):
@@ -47,10 +45,6 @@ class Guarantee:
     def delta(self) -> float:
         """δ, in 0 … 1."""
         return 0.0 - math.expm1(self.log_rest)  # not −0 for ln 1
-
-    def as_dict(self) -> dict[str, float | None]:
-        """Ready for JSON, which knows no infinity: ``log_rest`` is null for δ = 1."""
-        return {"epsilon": self.epsilon, "delta": self.delta, "log_rest": self.log_rest if math.isfinite(self.log_rest) else None}
 
 
 @dataclass(frozen=True)
@@ -95,6 +89,39 @@ def require_count(name: str, value: int) -> None:
         raise PrivacyError(f"the {name} is {value}; it must be a whole number from 1 to {LARGEST}")
 
 
+def require_delta(delta: float, edges: int | None = None) -> None:
+    """Raise :class:`PrivacyError` unless 0 < δ < 1 and, if the number of edges is given, δ < 1/|E|."""
+    if not 0 < delta < 1:
+        raise PrivacyError(f"δ is {delta}; it must lie between 0 and 1, and Gaussian noise has no guarantee for δ = 0")
+    if edges is not None and delta * edges >= 1:
+        raise PrivacyError(
+            f"δ is {delta:g}; it must be below 1/|E| = {1 / edges:.3g}, as that share of the edges may be disclosed altogether"
+        )
+
+
+def least_noise(epsilon_of: Callable[[float], float], epsilon: float, low: float, high: float, ratio: float) -> float:
+    """The least noise from ``low`` to ``high`` that keeps a budget, by bisection; never too little.
+
+    Args:
+        epsilon_of: ε for an amount of noise, with which it falls.
+        epsilon: the budget ε.
+        low, high: the range of the noise.
+        ratio: how many times the least noise the result is, at most; above 1.
+
+    Raises:
+        PrivacyError: if the budget is not above 0, or the most noise does not keep it; names the least ε there is.
+    """
+    if not 0 < epsilon < math.inf:
+        raise PrivacyError(f"the budget ε is {epsilon}; it must be a finite number above 0")
+    if (least := epsilon_of(high)) > epsilon:
+        reached = f"the least ε, with noise {high:g}, is {least:.4g}" if math.isfinite(least) else "there is no finite ε"
+        raise PrivacyError(f"no noise keeps ε = {epsilon:g}; {reached}")
+    while high > low * ratio:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if epsilon_of(middle) <= epsilon else (middle, high)
+    return high
+
+
 def one_sampling(degree: int, fanout: int) -> Guarantee:
     """One sampling of one neighbour list, as published (Lemma B.1).
 
@@ -102,7 +129,7 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     * d ≥ D, with replacement (Theorem B.2): ε = d · ln((D+1)/D), δ = 1 − ((D−1)/D)^d.
 
     Neither is monotone in D: at d = 5, D = 6 has a larger ε and δ than D = 5, where the law changes.  The lemma is about all
-    graphs of least degree D, and is wrong for some: :func:`feddep.privacy.profile.lemma_b1_fails`.
+    graphs of least degree D, and is wrong for some (docs/privacy.md).
 
     Args:
         degree: least number of neighbours D.
@@ -121,31 +148,23 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     return Guarantee(fanout * math.log1p(1 / degree), rest)
 
 
-def composition_factors(epsilon: float, times: int, slack: float) -> tuple[float, float]:
-    """√ln(e + ε√k/δ') and √ln(1/δ'), the smaller of which is U in Theorem B.3; ∞ for δ' = 0."""
-    if slack == 0:
-        return math.inf, math.inf
-    first = _log_add(1.0, math.log(epsilon) + math.log(times) / 2 - math.log(slack)) if epsilon > 0 else 1.0
-    return math.sqrt(first), math.sqrt(-math.log(slack))
+def composed_epsilon(epsilon: float, times: int, slack: float) -> float:
+    """ε̃ of k samplings by basic or by advanced composition, whichever is smaller (Theorem B.3).
 
-
-def composed_epsilons(epsilon: float, times: int, slack: float) -> tuple[float, float]:
-    """ε̃ of k samplings by basic and by advanced composition, the smaller of which counts (Theorem B.3).
-
-    Returns:
-        kε and kε (e^ε − 1)/(e^ε + 1) + εU√(2k); the fraction is tanh(ε/2), which does not overflow.
+    kε, or kε (e^ε − 1)/(e^ε + 1) + εU√(2k) with U = min(√ln(e + ε√k/δ'), √ln(1/δ')); the fraction is tanh(ε/2), which does not
+    overflow.
     """
-    if epsilon == 0:
-        return 0.0, 0.0  # also where U is infinite
     basic = times * epsilon
-    factor = min(composition_factors(epsilon, times, slack))
-    return basic, basic * math.tanh(epsilon / 2) + epsilon * factor * math.sqrt(2 * times)
+    if epsilon == 0 or slack == 0:
+        return basic
+    factor = min(_log_add(1.0, math.log(epsilon) + math.log(times) / 2 - math.log(slack)), -math.log(slack))
+    return min(basic, basic * math.tanh(epsilon / 2) + epsilon * math.sqrt(factor) * math.sqrt(2 * times))
 
 
 def compose(each: Guarantee, times: int, slack: float) -> Guarantee:
     """k samplings, as in the cited theorem (Theorem B.3): δ̃ = 1 − (1−δ)^k (1−δ')."""
     log_rest = times * each.log_rest + (math.log1p(-slack) if slack < 1 else -math.inf)
-    return Guarantee(min(composed_epsilons(each.epsilon, times, slack)), log_rest)
+    return Guarantee(composed_epsilon(each.epsilon, times, slack), log_rest)
 
 
 def compose_as_printed(each: Guarantee, times: int, slack: float) -> Guarantee:
@@ -159,8 +178,7 @@ def amplify(guarantee: Guarantee, rate: float) -> Guarantee:
 
     The theorem assumes that the sampler picks the records a mechanism may read.  FedDEP's picks generated embeddings, after
     neighbour lists have been read: the premise is not met.  Where it is, (ε, δ) must be that of the shorter lists that the
-    sampler leaves; with that of the whole list, as in Theorem 3.1, rδ is too small: see
-    :func:`feddep.privacy.profile.selected_delta`.
+    sampler leaves; with that of the whole list, as in Theorem 3.1, rδ is too small (docs/privacy.md).
     """
     if rate in (0, 1):
         return guarantee if rate else Guarantee(0.0, 0.0)
@@ -189,46 +207,20 @@ def _log_complement(x: float) -> float:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One line of the derivation: ``symbol`` = ``formula`` = ``value``, and its source; ``name`` may be empty."""
-
-    name: str
-    symbol: str
-    value: float
-    formula: str
-    source: str
-
-
-@dataclass(frozen=True)
 class PublishedGuarantee:
     """Theorem 3.1 for lists of at least D neighbours.
 
     Attributes:
-        degree: number of neighbours D.
-        parameters: how the lists are sampled.
         one: one sampling.
         composed, composed_as_printed: L·N samplings, by the cited theorem and with the printed δ̃.
-        final, final_as_printed: Theorem 3.1 with both misprints corrected, and with the printed δ̃.
-        steps: every intermediate quantity, in the paper's order.
+        final, final_as_printed: behind the Bernoulli sampler: Theorem 3.1 with both misprints corrected, and with the printed δ̃.
     """
 
-    degree: int
-    parameters: SamplingParameters
     one: Guarantee
     composed: Guarantee
     composed_as_printed: Guarantee
     final: Guarantee
     final_as_printed: Guarantee
-    steps: tuple[Step, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """Ready for JSON; infinite values (U for δ' = 0) are null."""
-        guarantees = ("one", "composed", "composed_as_printed", "final", "final_as_printed")
-        return {
-            "degree": self.degree,
-            **{name: getattr(self, name).as_dict() for name in guarantees},
-            "steps": [{**vars(step), "value": step.value if math.isfinite(step.value) else None} for step in self.steps],
-        }
 
 
 def published_guarantee(degree: int, parameters: SamplingParameters) -> PublishedGuarantee:
@@ -237,29 +229,6 @@ def published_guarantee(degree: int, parameters: SamplingParameters) -> Publishe
     Raises:
         PrivacyError: if ``degree`` is not from 1 to :data:`LARGEST`.
     """
-    times, slack, rate = parameters.samplings, parameters.slack, parameters.rate
     one = one_sampling(degree, parameters.fanout)
-    first, second = composition_factors(one.epsilon, times, slack)
-    basic, advanced = composed_epsilons(one.epsilon, times, slack)
-    composed, printed = compose(one, times, slack), compose_as_printed(one, times, slack)
-    final, final_printed = amplify(composed, rate), amplify(printed, rate)
-    without = parameters.fanout < degree
-    law, cited = ("without replacement", "Theorem B.1") if without else ("with replacement", "Theorem B.2")
-    steps = (
-        Step(f"one sampling, {law}", "ε", one.epsilon, "ln((D+1)/(D+1−d))" if without else "d ln((D+1)/D)", cited),
-        Step("", "δ", one.delta, "d/D" if without else "1 − ((D−1)/D)^d", cited),
-        Step("composition", "k", times, "L N", "Lemma B.2"),
-        Step("", "U₁", first, "√ln(e + ε√k/δ')", "Theorem B.3"),
-        Step("", "U₂", second, "√ln(1/δ')", "Theorem B.3"),
-        Step("basic", "ε̃₁", basic, "k ε", "Theorem B.3"),
-        Step("advanced", "ε̃₂", advanced, "k ε (e^ε−1)/(e^ε+1) + ε min(U₁, U₂) √(2k)", "Theorem B.3"),
-        Step("the smaller", "ε̃", composed.epsilon, "min(ε̃₁, ε̃₂)", "Theorem B.3, Lemma B.2"),
-        Step("as cited", "δ̃", composed.delta, "1 − (1−δ)^k (1−δ')", "Theorem B.3"),
-        Step("", "ln(1−δ̃)", composed.log_rest, "k ln(1−δ) + ln(1−δ')", "Theorem B.3"),
-        Step("as printed", "δ̃", printed.delta, "(1−δ)^k (1−δ')", "Lemma B.2, Theorem 3.1"),
-        Step("amplification", "ε", final.epsilon, "ln(1 + r (e^ε̃ − 1))", "Theorem 3.1"),
-        Step("as printed", "ε", amplified_epsilon_as_printed(composed.epsilon, rate), "ln(1 + r e^(ε̃−1))", "Theorem B.4"),
-        Step("as cited", "δ", final.delta, "r (1 − (1−δ)^k (1−δ'))", "Theorems B.3 and 3.1"),
-        Step("as printed", "δ", final_printed.delta, "r (1−δ)^k (1−δ')", "Theorem 3.1"),
-    )
-    return PublishedGuarantee(degree, parameters, one, composed, printed, final, final_printed, steps)
+    composed, printed = (rule(one, parameters.samplings, parameters.slack) for rule in (compose, compose_as_printed))
+    return PublishedGuarantee(one, composed, printed, amplify(composed, parameters.rate), amplify(printed, parameters.rate))

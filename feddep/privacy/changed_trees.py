@@ -90,34 +90,11 @@ def most_roots(degree: int, hops: int) -> int:
 
 
 def most_roots_of_node(degree: int, hops: int, replaced: bool = False) -> int:
-    """The most roots whose trees may depend on one node, in any graph of no larger degree D: 1 + Σ_{1 ≤ l ≤ L} D (D − 1)^(l−1).
+    """The same for a node, which is read up to L hops away: 1 + Σ_{1 ≤ l ≤ L} D (D − 1)^(l−1), or 1 + 2 Σ if it is replaced.
 
-    The node itself, and the nodes up to L hops from it: those read its features, or the list of one of its neighbours.  Of a node
-    that is replaced by one with other neighbours, those near either; both are bounded as any node is.
+    Of a node that is replaced by one with other neighbours, those near either count.
     """
-    require_count("degree D", degree)
-    require_count("number of hops L", hops)
-    return 1 + (1 + replaced) * sum(degree * (degree - 1) ** hop for hop in range(hops))
-
-
-def roots_of_nodes(graph: Graph, roots: np.ndarray, hops: int) -> np.ndarray:
-    """For each node, the number of roots whose trees depend on it: itself, if it is one, and those up to L hops from it.
-
-    Args:
-        graph: the graph.
-        roots: the nodes whose trees are sampled, each once.
-        hops: number of hops L of the trees.
-
-    Returns:
-        int64, shape (n,).
-    """
-    require_count("number of hops L", hops)
-    closed = sp.csr_array(graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr"))
-    near = closed
-    for _ in range(hops - 1):
-        near = near @ closed
-        near.data[:] = 1
-    return np.diff(near[:, roots].tocsr().indptr).astype(np.int64)
+    return 1 + (1 + replaced) * degree * most_roots(degree, hops) // 2
 
 
 def _parts(graph: Graph, edges: np.ndarray, hops: int, fanout: int) -> Iterator[np.ndarray]:
@@ -134,7 +111,7 @@ def _parts(graph: Graph, edges: np.ndarray, hops: int, fanout: int) -> Iterator[
 def _changes(graph: Graph, lengths: np.ndarray, edges: np.ndarray, hops: int, fanout: int) -> sp.csr_array:
     """1 − S_L of some edges at all nodes, shape (edges, n); stored for the nodes up to L − 1 hops from an edge.
 
-    A pair of edge e and node w is encoded as one number e·n + w, a place.
+    A pair of edge e and node w is encoded as one number e·n + w.
     """
     n = graph.num_nodes
     first = np.arange(len(edges)) * n

@@ -1,29 +1,22 @@
 """Accounting of DP-SGD: ε for a δ, from the noise multiplier σ, the sampling rate q and the number of steps T as run.
 
 Each step releases S + N(0, σ²C² I), where S sums, over a Poisson sample of the training nodes at rate q, gradients of norm at
-most C (:mod:`feddep.privacy.dpsgd`).  Two levels, each by Rényi DP and by the tighter privacy loss distributions (PLD):
+most C (:mod:`feddep.privacy.dpsgd`).  ε by Rényi DP and by the tighter privacy loss distributions (PLD):
 
-* *Example level* (:func:`example_level`): a training node with its sampled tree is a record that is there or is not.  That is
-  the Poisson-subsampled Gaussian mechanism (Abadi et al., 2016; Mironov et al., 2019).
-* *Edge level* (:func:`edge_level`): two graphs differ in one edge, which may change the trees, and so replace the gradients, of
-  the k training nodes within L − 1 hops of its ends.  A step is dominated by the pair
+* :func:`example_level`: a training node with its sampled tree is there or not.  That is the Poisson-subsampled Gaussian mechanism
+  (Abadi et al., 2016; Mironov et al., 2019).
+* :func:`edge_level`: an edge, or a node with its edges, changes the trees, and so replaces the gradients, of k training nodes.  A
+  step is dominated by the pair P̂ = Σ_j b_j N(j, σ²), Q̂ = Σ_j b_j N(−j, σ²) for C = 1, where b_j is the probability that j of the
+  sampled gradients are replaced, or any stochastically larger law: Bin(k, q) (:func:`binomial_changes`), or one from how likely
+  an edge changes each tree (:func:`feddep.privacy.changed_trees.most_changed`).  The pair composes by Zhu et al. (2022, Theorem
+  10), on a grid by "connecting the dots" (Doroshenko et al., 2022), which can only raise δ.
 
-      P̂ = Σ_j b_j N(j, σ²),    Q̂ = Σ_j b_j N(−j, σ²)
-
-  for C = 1, where b_j is the probability that j of the sampled gradients are replaced, or any stochastically larger law.  The
-  *simple bound* takes Bin(k, q) for b (:func:`binomial_changes`); the *bound by trees* takes into account how likely an edge
-  changes each tree (:func:`feddep.privacy.changed_trees.most_changed`).  The pair composes by Zhu et al. (2022, Theorem 10), on
-  a grid by "connecting the dots" (Doroshenko et al., 2022), which can only raise δ.
-
-On the node level, graphs differ in a node with all its edges.  It is the same pair with the simple bound, for the training nodes
-up to L hops away (:func:`feddep.privacy.changed_trees.most_roots_of_node`).  docs/privacy_proofs.md has the proofs, and what is
-not covered.
+docs/privacy_proofs.md has the proofs, and what is not covered.
 """
 
 import logging
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,10 +27,10 @@ from dp_accounting.rdp import RdpAccountant, compute_epsilon
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import binom
 
-from feddep.privacy.accountant import LARGEST, PrivacyError, require_count
+from feddep.privacy.accountant import LARGEST, PrivacyError, require_count, require_delta
 
 SIGMAS = (0.1, 1000.0)
-"""The least and the largest noise multiplier that :func:`calibrate_noise` considers."""
+"""The least and the largest noise multiplier that a budget's is looked for in."""
 
 LEAST_PLD_DELTA = 1e-10
 """PLDs are composed by Fourier transforms in double precision; for a smaller δ their ε is not to be relied on and is ∞ here."""
@@ -49,6 +42,8 @@ _CELLS = 10_000
 
 _MOST_AT_A_TIME = 4_000_000
 """Most numbers in memory at a time, some 100 MB."""
+
+logging.getLogger("absl").setLevel(logging.ERROR)  # dp-accounting warns of each order that it leaves out; the others still count
 
 
 @dataclass(frozen=True)
@@ -67,10 +62,6 @@ class Epsilons:
     def least(self) -> float:
         """The smaller one, as both hold."""
         return min(self.rdp, self.pld)
-
-    def as_dict(self) -> dict[str, float | None]:
-        """Ready for JSON, which knows no infinity: null."""
-        return {name: value if math.isfinite(value) else None for name, value in vars(self).items()}
 
 
 NOTHING_SPENT = Epsilons(0.0, 0.0)
@@ -96,8 +87,7 @@ def example_level(sigma: float, rate: float, steps: int, delta: float) -> Epsilo
     if sigma == 0:
         return NO_GUARANTEE
     event = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), int(steps))
-    with _quietly():
-        rdp = float(RdpAccountant(_ORDERS).compose(event).get_epsilon(delta))
+    rdp = float(RdpAccountant(_ORDERS).compose(event).get_epsilon(delta))
     if delta < LEAST_PLD_DELTA:
         return Epsilons(rdp, math.inf)
     # Fine enough for what steps add up to, and the coarser the larger ε.
@@ -155,55 +145,33 @@ def edge_level(sigma: float, changes: np.ndarray, steps: int, delta: float) -> E
     return Epsilons(float(rdp), float(pld))
 
 
-def calibrate_noise(epsilon: float, cost: Callable[[float], Epsilons], purpose: str) -> float:
-    """The least noise multiplier that keeps ε in a budget, to a thousandth.
+def poisson_sampling(nodes: int, batch_size: int, epochs: int) -> tuple[float, int]:
+    """How :class:`feddep.privacy.dpsgd.PrivateLearner` draws batches: rate q = B/n, at most 1, and T of ⌈n/B⌉ steps an epoch.
 
     Args:
-        epsilon: the budget ε.
-        cost: ε as a function of the noise multiplier σ, which falls with σ.
-        purpose: ends the sentence "a budget of ε = 1 cannot be kept …".
-
-    Returns:
-        σ, in the range of :data:`SIGMAS`.
+        nodes: number of training nodes n; without any, nothing is sampled.
+        batch_size: expected number of nodes in a batch, B.
+        epochs: number of epochs in all rounds together.
 
     Raises:
-        PrivacyError: if a value is outside its range, or no σ in that range is large enough; names the least ε that one keeps.
+        PrivacyError: if a count is out of range.
     """
-    if not 0 < epsilon < math.inf:
-        raise PrivacyError(f"the budget ε is {epsilon}; it must be a finite number above 0")
-    high, most = SIGMAS
-    low = high
-    while (least := cost(high).least) > epsilon:  # bracket from below: ε is slow to compute for large σ
-        if high == most:
-            raise PrivacyError(
-                f"a budget of ε = {epsilon:g} cannot be kept {purpose}; "
-                f"the least that can, with the largest σ considered, {high:g}, is ε = {_rounded_up(least)}"
-            )
-        low, high = high, min(16 * high, most)
-    while high > 1.001 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if cost(middle).least <= epsilon else (middle, high)
-    return high
+    if nodes != 0:
+        require_count("number of training nodes n", nodes)
+    require_count("batch size B", batch_size)
+    require_count("number of epochs", epochs)
+    return min(batch_size, nodes) / max(nodes, 1), epochs * -(-nodes // batch_size)
 
 
-def _rounded_up(value: float) -> str:
-    """Three significant digits, never less than ``value``."""
-    if not 0 < value < math.inf:
-        return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit) * unit:.6g}"
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Silence dp-accounting's warning that it leaves out an order whose series does not converge; the others still count."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
+def one_and_all_steps(
+    sigma: float, rate: float, steps: int, delta: float, changes: np.ndarray | None = None
+) -> tuple[Epsilons, Epsilons]:
+    """ε of one step of DP-SGD and of all, on the example level, or on that of an edge or node with that law of changed trees."""
+    of_one, of_all = (
+        example_level(sigma, rate, count, delta) if changes is None else edge_level(sigma, changes, count, delta)
+        for count in (min(1, steps), steps)
+    )
+    return of_one, of_all
 
 
 def _check_rate(rate: float) -> None:
@@ -216,8 +184,7 @@ def _check(sigma: float, steps: int, delta: float) -> None:
         raise PrivacyError(f"the noise multiplier σ is {sigma}; it must be a finite number of at least 0")
     if not (0 <= steps <= LARGEST and steps == int(steps)):
         raise PrivacyError(f"the number of steps T is {steps}; it must be a whole number from 0 to {LARGEST}")
-    if not 0 < delta < 1:
-        raise PrivacyError(f"δ is {delta}; it must lie between 0 and 1, and Gaussian noise has no guarantee for δ = 0")
+    require_delta(delta)
 
 
 @dataclass(frozen=True)

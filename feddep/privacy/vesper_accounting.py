@@ -1,12 +1,12 @@
-"""Accountants of VESPER: ε for a δ, δ for an ε, and the noise θ that keeps a budget.
+"""Accountants of VESPER: ε for a δ, and the noise θ that keeps a budget.
 
 All of them account for what party B sees of one edge in T steps.  :data:`ACCOUNTANTS` has them by name:
 
-* ``printed``: Theorem 2.1 as printed, as far as it has a value;
-* ``intended``: the theorem that it cites (Wang, Balle and Kasiviswanathan 2019, Theorem 9), for whole orders α;
-* ``library``: the sharper bound of the same paper's Theorem 27 that dp-accounting has for it, with the theorem's γ;
-* ``holds``: without amplification, since B looks labels up and so knows each batch; all else as in the paper;
-* ``corrected``: the corrected mechanism, whose bound is a guarantee.
+* ``paper``: Theorem 2.1 as printed, as far as it has a value; no bound;
+* ``paper_fixed``: the theorem that it cites (Wang, Balle and Kasiviswanathan 2019, Theorem 9), for whole orders α;
+* ``rdp``: the sharper bound of the same paper's Theorem 27 that dp-accounting has for it, with the theorem's γ;
+* ``no_amplification``: without amplification, since B looks labels up and so knows each batch; all else as in the paper;
+* ``certified``: the corrected mechanism, whose bound is a guarantee.
 
 The first three convert Rényi DP by Balle et al. (2020, Theorem 21), as dp-accounting does.  The last two are
 mixtures of Gaussian mechanisms over how often known batches touch the edge.  docs/vesper.md says what each rests on.
@@ -21,12 +21,12 @@ import numpy as np
 from dp_accounting import GaussianDpEvent, NeighboringRelation, SampledWithoutReplacementDpEvent
 from dp_accounting.pld import common
 from dp_accounting.rdp import RdpAccountant
-from dp_accounting.rdp.rdp_privacy_accountant import compute_delta, compute_epsilon
+from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp
 from scipy.stats import binom, hypergeom, norm
 
-from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.accountant import PrivacyError, least_noise, require_delta
 from feddep.privacy.vesper_sensitivity import (
     VerticalTraining,
     changed_outputs,
@@ -52,9 +52,6 @@ class Accountant(Protocol):
     def epsilon(self, noise: float, delta: float) -> float:
         """The least ε that is proven for δ; ∞ where none is."""
 
-    def delta(self, noise: float, epsilon: float) -> float:
-        """The least δ that is proven for ε; at most 1."""
-
 
 def touch_probability(nodes: int, roots: int, batch: int) -> float:
     """γ = 1 − C(N_T − N_e, B)/C(N_T, B): the probability that a batch drawn without replacement holds one of N_e nodes.
@@ -71,44 +68,20 @@ def touch_probability(nodes: int, roots: int, batch: int) -> float:
     return float(-np.expm1(np.log1p(-more / (nodes - np.arange(fewer))).sum()))
 
 
-def require_delta(delta: float, edges: int | None = None) -> None:
-    """Raise :class:`PrivacyError` unless 0 < δ < 1 and, if the number of edges is given, δ < 1/|E|."""
-    if not 0 < delta < 1:
-        raise PrivacyError(f"δ is {delta}; it must lie between 0 and 1, and Gaussian noise has no guarantee for δ = 0")
-    if edges is not None and delta * edges >= 1:
-        raise PrivacyError(
-            f"δ is {delta:g}; it must be below 1/|E| = {1 / edges:.3g}, as that share of the edges may be disclosed altogether"
-        )
-
-
 def noise_for(accountant: Accountant, epsilon: float, delta: float, edges: int | None = None) -> float:
-    """The least noise θ that keeps ε at δ, to a ten-thousandth, by bisection; never too little.
+    """The least noise θ that keeps ε at δ, to a ten-thousandth; never too little.
 
     Raises:
         PrivacyError: if ε or δ is outside its range, or no noise of :data:`NOISES` is enough; names the least ε there is.
     """
     require_delta(delta, edges)
-    if not 0 < epsilon < math.inf:
-        raise PrivacyError(f"the budget ε is {epsilon}; it must be a finite number above 0")
-    low, high = NOISES
-    least = accountant.epsilon(high, delta)
-    if least > epsilon:
-        reached = f"the least ε, with θ = {high:g}, is {least:.4g}" if math.isfinite(least) else "there is no finite ε"
-        raise PrivacyError(f"no noise keeps ε = {epsilon:g} at δ = {delta:g} by this accountant; {reached}")
-    while high > low * 1.0001:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if accountant.epsilon(middle, delta) <= epsilon else (middle, high)
-    return high
+    return least_noise(lambda noise: accountant.epsilon(noise, delta), epsilon, *NOISES, 1.0001)
 
 
-def _require_noise(noise: float) -> None:
+def _check(noise: float, delta: float) -> None:
+    require_delta(delta)
     if not 0 < noise < math.inf:
         raise PrivacyError(f"the noise θ is {noise}; it must be a finite number above 0")
-
-
-def _require_epsilon(epsilon: float) -> None:
-    if not 0 <= epsilon < math.inf:
-        raise PrivacyError(f"ε is {epsilon}; it must be a finite number of at least 0")
 
 
 class RenyiBound:
@@ -123,21 +96,12 @@ class RenyiBound:
         self._of_step, self._steps = of_step, training.steps
         self._gamma, self._squared = _published_terms(training)
 
-    def divergences(self, noise: float) -> np.ndarray:
-        """The bound of all steps at orders 2 to 512."""
-        _require_noise(noise)
-        with np.errstate(over="ignore"):
-            return self._steps * self._of_step(self._gamma, self._squared / (2 * noise**2))
-
     def epsilon(self, noise: float, delta: float) -> float:
         """See :class:`Accountant`."""
-        require_delta(delta)
-        return float(compute_epsilon(_ORDERS, self.divergences(noise), delta)[0])
-
-    def delta(self, noise: float, epsilon: float) -> float:
-        """See :class:`Accountant`."""
-        _require_epsilon(epsilon)
-        return float(compute_delta(_ORDERS, self.divergences(noise), epsilon)[0])
+        _check(noise, delta)
+        with np.errstate(over="ignore"):
+            divergences = self._steps * self._of_step(self._gamma, self._squared / (2 * noise**2))
+        return float(compute_epsilon(_ORDERS, divergences, delta)[0])
 
 
 class LibraryBound:
@@ -151,24 +115,14 @@ class LibraryBound:
         self._steps = training.steps
         self._gamma, self._squared = _published_terms(training)
 
-    def _all_steps(self, noise: float) -> RdpAccountant:
-        _require_noise(noise)
+    def epsilon(self, noise: float, delta: float) -> float:
+        """See :class:`Accountant`."""
+        _check(noise, delta)
         source = 2**40
         event = GaussianDpEvent(noise / math.sqrt(self._squared))
         sampled = SampledWithoutReplacementDpEvent(source, math.ceil(self._gamma * source), event)
         accountant = RdpAccountant(_LIBRARY_ORDERS, NeighboringRelation.REPLACE_ONE)
-        accountant.compose(sampled, self._steps)
-        return accountant
-
-    def epsilon(self, noise: float, delta: float) -> float:
-        """See :class:`Accountant`."""
-        require_delta(delta)
-        return float(self._all_steps(noise).get_epsilon(delta))
-
-    def delta(self, noise: float, epsilon: float) -> float:
-        """See :class:`Accountant`."""
-        _require_epsilon(epsilon)
-        return float(self._all_steps(noise).get_delta(epsilon))
+        return float(accountant.compose(sampled, self._steps).get_epsilon(delta))
 
 
 def _published_terms(training: VerticalTraining) -> tuple[float, float]:
@@ -242,9 +196,7 @@ class TouchMixture:
     convex_order: bool = False
 
     def delta(self, noise: float, epsilon: float) -> float:
-        """See :class:`Accountant`."""
-        _require_noise(noise)
-        _require_epsilon(epsilon)
+        """The least δ that is proven for ε; at most 1."""
         touched = self.squares > 0
         squares, weights = self.squares[touched] / noise**2, self.weights[touched]
         if not self.convex_order:
@@ -254,8 +206,7 @@ class TouchMixture:
 
     def epsilon(self, noise: float, delta: float) -> float:
         """See :class:`Accountant`."""
-        require_delta(delta)
-        _require_noise(noise)
+        _check(noise, delta)
         if delta <= self.missing:
             return math.inf
         if self.delta(noise, 0.0) <= delta:
@@ -289,7 +240,7 @@ NO_BOUND = TouchMixture(np.zeros(0), np.zeros(0), 1.0)
 
 
 def known_batches(training: VerticalTraining) -> TouchMixture:
-    """What holds of the published account if B knows each batch, and all else in it is right.
+    """The published account without amplification, as B knows each batch; all else in it as published.
 
     k of the steps touch the edge: k ~ Bin(T, γ) for batches drawn afresh, k ≤ epochs · min(N_e, ⌈N_T/B⌉) for shuffled epochs; the
     squared sensitivity is k Σ S_l².
@@ -303,7 +254,7 @@ def known_batches(training: VerticalTraining) -> TouchMixture:
     return TouchMixture(touches * squared, law.pmf(touches), _TAIL)
 
 
-def corrected_guarantee(training: VerticalTraining) -> TouchMixture:
+def certified_guarantee(training: VerticalTraining) -> TouchMixture:
     """The corrected mechanism: degrees bounded once, batches public, weights as ``training.correction`` says.
 
     A row that changes in layer l costs its squared sensitivity whenever a root of the batch reads it.  In batches drawn afresh
@@ -318,10 +269,10 @@ def corrected_guarantee(training: VerticalTraining) -> TouchMixture:
     if training.aggregation == "vfgnn":
         return _noise_at_the_end(training)
     squares = np.array(layer_squares(training))
-    always = float(squares.sum()) * (correction.evaluations + correction.once)
+    always = float(squares.sum()) * (correction.evaluations + correction.one_shot)
     if training.aggregation == "gcn":
         always += 2 / correction.degree_ratio**2  # both ends of the edge have a degree less
-    if correction.once:
+    if correction.one_shot:
         return _certain(always)
     squares = np.concatenate([[_gradient(training)], squares])  # the gradient shows the edge whenever anything does
     roots = [reading_roots(training, layer) for layer in range(training.layers + 1)]
@@ -338,11 +289,11 @@ def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
     """VFGNN: each row of the last layer that the edge reaches may turn round, at a cost of 2² if its node is in the batch."""
     correction = training.correction
     reached = changed_outputs(training)
-    for_all = correction.evaluations + correction.once
+    for_all = correction.evaluations + correction.one_shot
     if reached is None and for_all:
         raise PrivacyError("vfgnn releases all nodes at once, and an edge may reach any number of them; bounding must be 'both'")
     always = 4.0 * for_all * (reached or 0)
-    if correction.once:
+    if correction.one_shot:
         return _certain(always)
     changed = reading_roots(training, 0)
     gradient = _gradient(training)
@@ -386,27 +337,12 @@ def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray
     return unit * (first + np.flatnonzero(likely)), weights[likely]
 
 
-@dataclass(frozen=True)
-class Account:
-    """An entry of :data:`ACCOUNTANTS`.
-
-    Attributes:
-        build: makes the accountant of a training.
-        title: what it accounts by, in a few words.
-    """
-
-    build: Callable[[VerticalTraining], Accountant]
-    title: str
-
-
-ACCOUNTANTS: dict[str, Account] = {
-    "printed": Account(lambda training: RenyiBound(training, printed_divergences), "Theorem 2.1 to the letter; no bound"),
-    "intended": Account(
-        lambda training: RenyiBound(training, subsampled_divergences), "Theorem 9 of Wang et al. (2019), which it cites"
-    ),
-    "library": Account(LibraryBound, "Theorem 27 of Wang et al., by dp-accounting"),
-    "holds": Account(known_batches, "B knows each batch; else as published"),
-    "corrected": Account(corrected_guarantee, "the corrected mechanism: a guarantee"),
+ACCOUNTANTS: dict[str, Callable[[VerticalTraining], Accountant]] = {
+    "paper": lambda training: RenyiBound(training, printed_divergences),
+    "paper_fixed": lambda training: RenyiBound(training, subsampled_divergences),
+    "rdp": LibraryBound,
+    "no_amplification": known_batches,
+    "certified": certified_guarantee,
 }
 """The accountants by name."""
 
@@ -419,4 +355,4 @@ def accountant_named(name: str, training: VerticalTraining) -> Accountant:
     """
     if name not in ACCOUNTANTS:
         raise PrivacyError(f"there is no accountant {name!r}; there are {', '.join(ACCOUNTANTS)}")
-    return ACCOUNTANTS[name].build(training)
+    return ACCOUNTANTS[name](training)

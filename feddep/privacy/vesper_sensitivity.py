@@ -20,16 +20,14 @@ from feddep.privacy.accountant import PrivacyError, require_count
 AGGREGATIONS = ("gin", "gcn", "gap", "vfgnn")
 """PMP with the sum (GIN), or with GCN's weights and truncation; GAP's sum without weights; noise after the last layer (VFGNN)."""
 
-WEIGHTS = ("frozen", "stopped", "dpsgd", "trained")
+WEIGHTS = ("frozen", "detached", "dpsgd", "trained")
 """How A's weights depend on edges.
 
-``frozen``: not at all, they keep their first values.  ``stopped``: noise comes before the weights, and the gradient stops at each
-aggregation, so that they are computed from noised rows alone.  ``dpsgd``: by the whole gradient of each step, clipped and noised.
-``trained``: from gradients that pass the adjacency without noise, as in the paper; no noise on the rows makes up for that.
+* ``frozen``: not at all, they keep their first values.
+* ``detached``: noise comes before the weights, and the gradient stops at each aggregation: they learn from noised rows alone.
+* ``dpsgd``: by the whole gradient of each step, clipped and noised.
+* ``trained``: from gradients that pass the adjacency without noise, as in the paper; noise on the rows does not make up for it.
 """
-
-MOST_LAYERS = 32
-"""Largest number of layers."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +60,8 @@ class Correction:
     Attributes:
         bounding: a key of :data:`BOUNDINGS`.
         weights: one of :data:`WEIGHTS`.
-        once: each layer is released once for all nodes and used in every step, as GAP does; otherwise anew in every step, for the
-            blocks of its batch.  Then inputs of a layer must not change either: weights before the noise are fixed.
+        one_shot: each layer is released once for all nodes and used in every step, as GAP does; otherwise anew in every step, for
+            the blocks of its batch.  Then inputs of a layer must not change either: weights before the noise are fixed.
         evaluations: number of times that each layer is released for all nodes besides, to validate, test or predict.
         nonnegative: whether the encodings, the inputs of the first layer, have no negative entry.
         gradient_ratio: for ``dpsgd``, the deviation of the noise on A's gradient over θ, for clipping norm 1.
@@ -74,8 +72,8 @@ class Correction:
     """
 
     bounding: str = "both"
-    weights: str = "stopped"
-    once: bool = False
+    weights: str = "detached"
+    one_shot: bool = False
     evaluations: int = 0
     nonnegative: bool = False
     gradient_ratio: float = 1.0
@@ -89,8 +87,8 @@ class Correction:
             require_count("number of evaluations", self.evaluations)
         _require_positive("gradient_ratio", self.gradient_ratio)
         _require_positive("degree_ratio", self.degree_ratio)
-        if self.once and self.weights == "dpsgd":
-            raise PrivacyError("weights are 'dpsgd', which takes a release in every step; once goes with frozen or stopped")
+        if self.one_shot and self.weights == "dpsgd":
+            raise PrivacyError("weights are 'dpsgd', which takes a release in every step; one_shot goes with frozen or detached")
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,6 @@ class VerticalTraining:
         shuffled: whether batches divide the training nodes anew in every epoch; otherwise each is drawn afresh, uniformly and
             without replacement.
         aggregation: one of :data:`AGGREGATIONS`.
-        norm: spectral norm of every layer's weights, or a bound on it.
         least_degree: D_min of truncated message passing, for ``gcn``.
         correction: what the corrected mechanism adds.
 
@@ -121,7 +118,6 @@ class VerticalTraining:
     degree: int
     shuffled: bool = False
     aggregation: str = "gin"
-    norm: float = 1.0
     least_degree: int | None = None
     correction: Correction = field(default_factory=Correction)
 
@@ -131,19 +127,17 @@ class VerticalTraining:
         require_count("batch size B", self.batch)
         require_count("number of steps T", self.steps)
         require_count("largest degree D", self.degree)
-        if not 1 <= self.layers <= MOST_LAYERS:
-            raise PrivacyError(f"the number of layers L is {self.layers}; it must be a whole number from 1 to {MOST_LAYERS}")
+        require_count("number of layers L", self.layers)
         if self.batch > self.nodes:
             raise PrivacyError(f"the batch size B is {self.batch}; there are only N_T = {self.nodes} training nodes")
         _require_name("aggregation", self.aggregation, AGGREGATIONS)
-        _require_positive("spectral norm", self.norm)
         if (self.least_degree is None) == (self.aggregation == "gcn"):
             raise PrivacyError(f"the minimum degree D_min is {self.least_degree}; it goes with gcn, and gcn needs it")
         if self.least_degree is not None and not 2 <= self.least_degree <= self.degree:
             allowed = f"from 2, where Proposition 2 starts, to D = {self.degree}"
             raise PrivacyError(f"the minimum degree D_min is {self.least_degree}; it must be {allowed}")
-        if self.aggregation == "vfgnn" and self.correction.weights == "stopped":
-            raise PrivacyError("weights are 'stopped', but vfgnn has no noise between its layers; they must be frozen or dpsgd")
+        if self.aggregation == "vfgnn" and self.correction.weights == "detached":
+            raise PrivacyError("weights are 'detached', but vfgnn has no noise between its layers; they must be frozen or dpsgd")
 
     @property
     def batches(self) -> int:
@@ -166,7 +160,7 @@ def published_roots(degree: int, layers: int) -> int:
 
 
 def published_sensitivities(training: VerticalTraining) -> tuple[float, ...]:
-    """S_l of each release of a step, as published.
+    """S_l of each release of a step, as published, for weights W of spectral norm 1.
 
     * GIN: √2 ‖W‖ (Proposition 1); GAP: √2, as GIN without weights (Appendix C.3).
     * GCN: η(D_min) ‖W‖ (Proposition 2).
@@ -174,11 +168,7 @@ def published_sensitivities(training: VerticalTraining) -> tuple[float, ...]:
     """
     if training.aggregation == "vfgnn":
         return (math.sqrt(8 * geometric_sum(training.degree, training.layers)),)
-    if training.least_degree is not None:
-        each = eta(training.least_degree) * training.norm
-    else:
-        each = math.sqrt(2) * (training.norm if training.aggregation == "gin" else 1.0)
-    return (each,) * training.layers
+    return (math.sqrt(2) if training.least_degree is None else eta(training.least_degree),) * training.layers
 
 
 def eta(least_degree: int) -> float:
@@ -187,21 +177,16 @@ def eta(least_degree: int) -> float:
     return math.sqrt(2) * ((1 - 1 / m) / (2 * m) + 1 / (m * (m + 1)) + 1 / (m + 1))
 
 
-def row_factor(training: VerticalTraining) -> float:
-    """What a neighbour's row is multiplied by, at most, before it is added to a row that gets noise.
-
-    The norm of the weights, unless they come after the noise; for GCN also c_u c_v ≤ 1/(D_min + 1), as its weights
-    c = 1/√(max(noised degree, D_min) + 1) are computed from degrees that were released with noise.
-    """
-    before = 1.0 if training.aggregation == "gap" or training.correction.weights == "stopped" else training.norm
-    return before if training.least_degree is None else before / (training.least_degree + 1)
-
-
 def layer_squares(training: VerticalTraining) -> tuple[float, ...]:
-    """Squared sensitivity of each layer's release for all nodes in the corrected mechanism; not for VFGNN."""
+    """Squared sensitivity of each layer's release for all nodes in the corrected mechanism; not for VFGNN.
+
+    Weights have norm 1.  GCN's are c_u c_v ≤ 1/(D_min + 1), as c = 1/√(max(noised degree, D_min) + 1) is computed from degrees
+    that were released with noise.
+    """
     change = BOUNDINGS[training.correction.bounding]
     nonnegative = [training.correction.nonnegative, *[training.aggregation != "gap"] * (training.layers - 1)]
-    return tuple(row_factor(training) ** 2 * (change.nonnegative if each else change.squared) for each in nonnegative)
+    weight = 1.0 if training.least_degree is None else 1 / (training.least_degree + 1)
+    return tuple(weight**2 * (change.nonnegative if each else change.squared) for each in nonnegative)
 
 
 def changed_outputs(training: VerticalTraining, hops: int | None = None) -> int | None:

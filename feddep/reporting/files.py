@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from feddep.reporting import drawing
 from feddep.utils.checksum_lists import write_list
 from feddep.utils.csv_files import write_csv
-from feddep.utils.storage import atomic_path, write_json, write_text
+from feddep.utils.files import atomic_path, write_json, write_text
 
 
 def write(directory: Path, contents: Mapping[str, Any], page: str, key: str | None = None) -> None:

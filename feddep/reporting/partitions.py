@@ -58,7 +58,7 @@ def summarise(partitions: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The columns :data:`COLUMNS`, rows by dataset in the papers' order and number of clients.  missing_edges counts edges
         between different clients; missing_edges_std is its sample standard deviation over seeds; cut_nodes: see
-        :func:`feddep.graph.partition.deal`; feddep_* and fedsage_* are the papers' (NaN where they have no such graph).
+        :func:`feddep.graph.partition.assign_communities`; feddep_* and fedsage_* are the papers' (NaN where they have none).
     """
     over_seeds = partitions.groupby(["dataset", *GRAPH, "clients"], sort=False, as_index=False)
     summary = over_seeds.agg(

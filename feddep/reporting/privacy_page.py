@@ -8,7 +8,7 @@ import pandas as pd
 
 from feddep.privacy.accountant import Guarantee
 from feddep.privacy.formatting import format_delta, format_number
-from feddep.privacy.guarantees import DELTA, ClientGuarantee, weakness
+from feddep.reporting.client_guarantees import DELTA, ClientGuarantee, weakness
 from feddep.reporting.labels import dataset_title, method_title
 from feddep.reporting.markdown import table
 from feddep.training.config import TrainingConfig
@@ -40,7 +40,7 @@ _NOISE = """\
   *edge*: an edge of the client's graph is there or not; up to k training nodes read it. The bound by trees counts each as often
   as the edge can change its tree; *simple*, for comparison, whenever it is sampled.
 - The ε of edges are *per instance*: k and the chances of a change are read off the private graph. They are no guarantee, and are
-  private themselves. One for every graph takes a public bound on degrees: `python -m feddep dpsgd --degree`, for nodes, too.
+  private themselves. One for every graph takes a public bound on degrees: `feddep privacy dpsgd --degree`, for nodes, too.
 - They are of the noised training alone. *as a method*: FedDEP w/o NFDP trains on embeddings, and FedGNN shares some, that are
   computed from the same edges without noise, so that no finite ε holds for an edge.
 - The clipping norm was chosen by accuracy on the clients' private validation nodes, which no ε here accounts for.
@@ -74,7 +74,7 @@ def frame(cases: Iterable[Case], seed: int) -> pd.DataFrame:
     """One row a guarantee.
 
     Returns:
-        setting, dataset, clients, seed, and the fields of :class:`feddep.privacy.guarantees.ClientGuarantee`; a guarantee is
+        setting, dataset, clients, seed, and the fields of :class:`ClientGuarantee`; a guarantee is
         epsilon, delta and log10_rest (the logarithm of 1 − δ, which still tells how far δ is from 1), with ``_one`` of a single
         sampling or step.  Empty where there is no ε.
     """

@@ -7,7 +7,7 @@ from typing import Any
 from feddep.config import variants
 from feddep.config.loading import MEASURED
 from feddep.reporting.runs import FinishedRun
-from feddep.utils.storage import canonical_json
+from feddep.utils.files import canonical_json
 
 _SUMMED_UP = ("time", "seconds", "seconds_before", "seconds_by_round", "data_fingerprint", "code")
 

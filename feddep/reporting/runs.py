@@ -1,6 +1,6 @@
 """The finished runs of a configuration, and one row a run of what they measured."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,7 +91,8 @@ def table(finished: list[FinishedRun]) -> pd.DataFrame:
                 "best": float(result["accuracy"]["best"]),
                 "last": float(result["accuracy"]["last"]),
                 "validation": float(result["validation"]["best"]),
-                **{name: float(result.get(name, {"best": np.nan})["best"]) for name in ("global_validation", "own")},
+                "global_validation": _best(result, "global_validation"),
+                "own": _best(result, "local_before" if "local_before" in result else "own"),
                 "client_accuracies": [float(client["accuracy"]["best"]) for client in result["clients"]],
                 "rounds": len(result["curve"]["round"]),
                 "best_round": float(np.mean(result["best_round"])),
@@ -124,3 +125,7 @@ def over_seeds(rounds: pd.DataFrame, keys: Sequence[str], quantities: Sequence[s
     found = rounds.groupby([*keys, "round"], sort=False, dropna=False)[list(quantities)].agg(["mean", "min", "max"])
     found.columns = [f"{quantity}_{end}" for quantity in quantities for end in ("mean", "low", "high")]
     return found.reset_index()
+
+
+def _best(result: Mapping[str, Any], name: str) -> float:
+    return float(result.get(name, {"best": np.nan})["best"])

@@ -16,7 +16,7 @@ from feddep.reporting import runs
 from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.runs import FinishedRun
 from feddep.utils.errors import ConfigError
-from feddep.utils.storage import canonical_json
+from feddep.utils.files import canonical_json
 
 SECTIONS = {"setting": "settings", "dataset": "datasets", "method": "methods"}
 """The parts of a run that may be variants, and where the configuration has their entries."""

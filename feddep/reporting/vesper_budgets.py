@@ -13,7 +13,7 @@ from feddep.graph.split import PARTS
 from feddep.methods import registry, vesper
 from feddep.methods.vesper import PerturbedParameters, VerticalParameters
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, delta_of, noise_scale, public_facts
-from feddep.methods.vesper.promises import promised_epsilon
+from feddep.methods.vesper.promises import accounted_epsilon
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
 from feddep.training.config import TrainingConfig
@@ -21,7 +21,7 @@ from feddep.utils.errors import ConfigError
 
 METHODS = tuple(each.name for each in vesper.METHODS)
 """The methods of VESPER's paper, in the order of its tables."""
-PAPER = "library"
+PAPER = "rdp"
 """The account that the paper says it ran."""
 _ROUNDING = 1e-9  # as in feddep.graph.split
 
@@ -34,8 +34,8 @@ class Budget:
         epsilon: the budget ε that noise was computed from.
         delta: δ of all ε here.
         theta: the noise scale θ that was used; 0 where a method that could have noise has none.
-        guarantee: ε of an edge by the account ``corrected``; ∞ where no finite one is proven.
-        paper_epsilon: ε by the account ``library``, which is the paper's, whether or not it holds.
+        guarantee: ε of an edge by the account ``certified``; ∞ where no finite one is proven.
+        paper_epsilon: ε by the account ``rdp``, which is the paper's, whether or not it holds.
     """
 
     epsilon: float = math.nan
@@ -99,11 +99,11 @@ def _budget(nodes: int, edges: int, setting: TrainingConfig, parameters: Perturb
     epsilon, theta = parameters.epsilon, noise_for_run(nodes, edges, setting, parameters, aggregation)
 
     def spent(accountant: str) -> float | None:
-        return promised_epsilon(nodes, setting, parameters, aggregation, accountant, theta, delta)
+        return accounted_epsilon(nodes, setting, parameters, aggregation, accountant, theta, delta)
 
     # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change any number of VFGNN's rows;
     # and the paper's theorem is of a release in every step.
-    guarantee, paper = spent("corrected"), None if parameters.release == "once" else spent(PAPER)
+    guarantee, paper = spent("certified"), None if parameters.release == "one_shot" else spent(PAPER)
     known = math.nan if epsilon is None else epsilon
     return Budget(known, delta, theta, math.inf if guarantee is None else guarantee, math.nan if paper is None else paper)
 
@@ -142,10 +142,6 @@ class _Shared:
             return min([*kept, *missed])
         known[relative] = self._accountant.epsilon(noise, delta)
         return known[relative]
-
-    def delta(self, noise: float, epsilon: float) -> float:
-        """δ, which no search asks for."""
-        return self._accountant.delta(noise, epsilon)
 
 
 @functools.cache

@@ -3,15 +3,11 @@
 import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from feddep.utils.errors import DivergenceError
-
-if TYPE_CHECKING:
-    from feddep.training.task import Task
 
 
 def check_finite(what: str, loss: float, weights: Iterable[Tensor] = (), remedy: str = "") -> None:
@@ -38,20 +34,18 @@ def _finite(numbers: Tensor) -> bool:
 
 
 @contextmanager
-def divergence_named(name: str, task: "Task", remedy: str) -> Iterator[None]:
-    """Say of a divergence what diverged, in which of the task's rounds, and what may help.
+def divergence_named(name: str, remedy: str) -> Iterator[None]:
+    """Say of a divergence what diverged, in which round, and what may help.
 
     Args:
         name: of the method or step that is run.
-        task: what it is run on.
         remedy: what may help where the error does not know better.
 
     Raises:
         DivergenceError: where one is raised within.
     """
-    task.current_round.clear()
     try:
         yield
     except DivergenceError as error:
-        when = f" in round {task.current_round[-1]}" if task.current_round else ""
+        when = f" in round {error.round}" if error.round else ""
         raise DivergenceError(f"{name} diverged{when}: {error}; {error.remedy or remedy}") from None

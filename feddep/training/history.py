@@ -7,6 +7,9 @@ from torch import Tensor, nn
 
 from feddep.training.divergence import check_finite
 
+Right = tuple[int, int]
+"""How many nodes are classified right, and of how many."""
+
 
 @dataclass
 class History:
@@ -20,7 +23,9 @@ class History:
         validation: validation accuracy.
         test: test accuracy.
         global_validation: accuracy of the global graph's validation nodes, classified as its test nodes are; may be empty.
-        local_test: how many test nodes their owners classify right, on their own subgraphs, and of how many; may be empty.
+        local_before: how many test nodes their owners classify right, on their own subgraphs, with the model that they receive
+            at the end of the round: before the local steps of the next one; may be empty.
+        local_after: the same with each client's own model at the end of the round's local steps, before the server aggregates.
         seconds: time since the history began, measured by the clock.
         best_weights: the model's weights at the best round.
     """
@@ -29,21 +34,16 @@ class History:
     validation: list[float] = field(default_factory=list)
     test: list[float] = field(default_factory=list)
     global_validation: list[float] = field(default_factory=list)
-    local_test: list[tuple[int, int]] = field(default_factory=list)
+    local_before: list[Right] = field(default_factory=list)
+    local_after: list[Right] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
 
     def record(
-        self,
-        model: nn.Module,
-        loss: float,
-        validation: float,
-        test: float,
-        global_validation: float | None = None,
-        local_test: tuple[int, int] | None = None,
+        self, model: nn.Module, loss: float, validation: float, test: float, global_validation: float | None = None
     ) -> None:
-        """Append a round: mean training loss (nats a node), accuracies (shares of 1) and, of owners, counts.
+        """Append a round: mean training loss (nats a node) and accuracies (shares of 1).
 
         Raises:
             DivergenceError: if the loss or a weight of the model is not a finite number.
@@ -56,9 +56,12 @@ class History:
         self.test.append(test)
         if global_validation is not None:
             self.global_validation.append(global_validation)
-        if local_test is not None:
-            self.local_test.append(local_test)
         self.seconds.append(time.perf_counter() - self._begun)
+
+    def record_local(self, before: Right, after: Right) -> None:
+        """Append what owners classify right in a round."""
+        self.local_before.append(before)
+        self.local_after.append(after)
 
     @property
     def best_round(self) -> int:

@@ -1,9 +1,9 @@
 """What a method is given, and what it gives back."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,13 @@ from feddep.training.evaluator import Evaluator
 from feddep.training.history import History
 from feddep.utils import seeding
 from feddep.utils.errors import PartitionError
-from feddep.utils.progress import track
+
+Evaluation = Literal["global", "local_before", "local_after"]
+"""Which accuracy of a method counts.
+
+``global``: of the shared model, or each client's, on the global graph.  ``local_before`` and ``local_after``: of test nodes that
+their owners classify, each client with its own model, as it receives it or at the end of a round's local steps.
+"""
 
 Part = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
@@ -53,7 +59,8 @@ class Task:
         observers: called with every message that crosses a client's boundary, as
             :data:`feddep.federation.boundary.Observer` says: studies of what messages tell.
         inspectors: called with what a method shows of its inner state by :meth:`show`: studies of what nobody is sent.
-        current_round: the rounds that have current_round so far.
+        on_round: called after each round with what it measured (:func:`feddep.training.rounds.metrics`).
+        evaluation: which accuracy counts, as the method declares (:class:`feddep.methods.method.Method`).
     """
 
     name: str
@@ -66,7 +73,8 @@ class Task:
     step_results: Mapping[str, Any] = field(default_factory=dict)
     observers: Sequence[Callable[..., None]] = ()
     inspectors: Sequence[Callable[[str, Any], None]] = ()
-    current_round: list[int] = field(default_factory=list, repr=False, compare=False)
+    on_round: Callable[[dict[str, float]], None] | None = None
+    evaluation: Evaluation = "global"
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:
@@ -125,11 +133,13 @@ class Task:
         for inspect in self.inspectors:
             inspect(what, value)
 
-    def rounds(self) -> Iterator[int]:
-        """1 … rounds, with a progress bar."""
-        for number in track(range(1, self.setting.rounds + 1), self.name):
-            self.current_round.append(number)
-            yield number
+    def client_facts(self) -> list[dict[str, int]]:
+        """Number of nodes and of training nodes of each client."""
+        assert self.partition is not None  # of whoever has clients
+        owned = [self.partition.nodes(client) for client in range(self.partition.num_clients)]
+        return [
+            {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)} for i, nodes in enumerate(owned)
+        ]
 
 
 @dataclass(frozen=True)

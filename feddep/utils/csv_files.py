@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from feddep.utils.storage import write_text
+from feddep.utils.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,18 +27,16 @@ class PartitionError(FeddepError):
     """A graph cannot be split to the number of clients that was asked for, or clients lack nodes to train or validate on."""
 
 
-class WorkflowEndedError(FeddepError):
-    """A stage would write a result for a workflow that is gone."""
-
-
 class DivergenceError(FeddepError):
     """Training led to numbers that are not finite.
 
     Attributes:
         remedy: what may help, where that is known.
+        round: the round that it happened in, from 1, where that is known.
     """
 
     def __init__(self, message: str, remedy: str = "") -> None:
         """Say what is not finite."""
         super().__init__(message)
         self.remedy = remedy
+        self.round: int | None = None

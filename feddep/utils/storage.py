@@ -19,7 +19,6 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
-from feddep.utils import workflow_lock
 from feddep.utils.errors import DataError
 
 try:
@@ -33,9 +32,6 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     """Yield a scratch path beside ``target``; on success it replaces ``target``, on error it is removed.
 
     A scratch file that a killed process has left is removed when the same target is written again.
-
-    Raises:
-        WorkflowEndedError: at the end, if the workflow that started this process is gone.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +43,6 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         os.umask(umask)
         scratch.chmod(0o666 & ~umask)  # mkstemp makes private files; results are meant to be read
         os.fsync(handle)  # so that after a power loss there is no empty file under the name
-        workflow_lock.check()
         scratch.replace(target)
     except OSError as error:
         error.filename, error.filename2 = str(target), None  # not the scratch path; where the disk is full there is none

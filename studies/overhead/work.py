@@ -101,7 +101,7 @@ def dgen_without_prototypes(task: Task, parameters: FedDEPParameters, results: R
         shape = (len(impaired.kept), parameters.max_generated, parameters.embedding)
         question, answer = without_prototypes.generated(i), without_prototypes.gradients(i)
         boundary = Boundary({question: {"embeddings": shape}, answer: {"gradients": shape}})
-        search = without_prototypes.asking(boundary, i, embeddings)
+        search = without_prototypes.remote_nearest(boundary, i, embeddings)
         work.append(_dgen(task, parameters, i, client, impaired, embeddings[i], search))
     return work
 
@@ -161,14 +161,14 @@ def neighgen(task: Task, how: NeighGenParameters, results: Results) -> list[Work
             "generator_federated_epochs is 0; it must be above 0 where the cost of learning from others is to be measured"
         )
     clients = task.subgraphs()
-    peers = {i: cross_client.Respondent(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
+    peers = {i: cross_client.Peer(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
     return [
         _neighgen(task, how, i, client, {j: other for j, other in peers.items() if j != i}) for i, client in enumerate(clients)
     ]
 
 
 def _neighgen(
-    task: Task, how: NeighGenParameters, number: int, client: Part, others: Mapping[int, cross_client.Respondent]
+    task: Task, how: NeighGenParameters, number: int, client: Part, others: Mapping[int, cross_client.Peer]
 ) -> Work:
     impaired = impair_client(task, how, number, client)
     trainer = NeighGenTrainer(task, how, number, client, impaired, new_neighgen(task, how, f"client{number}"))

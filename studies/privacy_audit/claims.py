@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from feddep.privacy.accountant import Guarantee
-from feddep.privacy.guarantees import client_guarantees
+from feddep.reporting.client_guarantees import client_guarantees
 from feddep.training.task import Task
 from studies.privacy_audit.membership import PLACEBO
 

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from feddep.graph.graph import Graph
 from feddep.methods.feddep import PretrainingParameters
-from feddep.methods.feddep.embedding import EmbeddingGNN
-from feddep.methods.feddep.pretraining import embeddings_of, prepared, train_gnn
+from feddep.methods.feddep.pretraining import EmbeddingGNN, embeddings_of, prepared, train_gnn
 from feddep.methods.method import StepResult, by_client
 from feddep.training.task import Task
 from studies.privacy_audit.pairs import Pairs

@@ -203,7 +203,7 @@ def channels_of(name: str, task: Task, parameters: Any, pairs: Sequence[Pairs]) 
         scale = 1.0 if parameters.scale == "paper" else 1 / (parameters.max_generated * task.graph.num_features)
         answers = [FeatureInversion(len(parts), graph.features.toarray(), scale) for graph in graphs]
         channels.append(Channel("gradients returned to other clients", answers, partial(recovered, "features", answers)))
-    if name.startswith("feddep") and parameters.depth > 0 and parameters.encoder == "own":
+    if name.startswith("feddep") and parameters.depth > 0 and parameters.encoder == "local":
         encoders, pretrained = train_encoders(task, parameters)
         task = replace(task, step_results={**task.step_results, "pretrain": pretrained})
         if name == "feddep_wo_proto":

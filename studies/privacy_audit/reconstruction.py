@@ -6,7 +6,7 @@ regression on nodes of other clients, whose features it knows, and applies it to
 * ``shadow encoders``: the other clients' embeddings by their own encoders, whose coordinates are unrelated to the attacked
   client's.  This is what other clients have in FedDEP.
 * ``the client's encoder``: that encoder, by which it embeds the other clients' nodes.
-* ``common encoder``: all clients share one encoder (the parameter ``encoder: common``).
+* ``common encoder``: all clients share one encoder (the parameter ``encoder: federated``).
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ def measure(task: Task, parameters: Any) -> list[dict[str, Any]]:
         raise ConfigError(f"there are {len(graphs)} clients; at least {LEAST_CLIENTS} are needed (key clients)")
     encoders, pretrained = train_encoders(task, parameters)
     own = pretrained.of_clients("embeddings")
-    common = embed(task, parameters.replace(encoder="common")).of_clients("embeddings")
+    common = embed(task, parameters.replace(encoder="federated")).of_clients("embeddings")
     rows = []
     for i in track(range(len(graphs)), f"{task.name}: reconstruction"):
         others = [j for j in range(len(graphs)) if j != i]

@@ -95,7 +95,7 @@ def train_inside(method: Method, task: Task, parameters: Any, subgraph: Graph, n
     seed = seeding.derive_seed(task.seed, "node membership", name)
     shown: list[SplitTraining] = []
     name = f"{task.name}: {name}"
-    task = replace(task, name=name, graph=subgraph, split=split, seed=seed, current_round=[])
+    task = replace(task, name=name, graph=subgraph, split=split, seed=seed)
     method.run(replace(task, inspectors=(lambda what, training: shown.append(training),)), parameters)
     return shown[-1]  # one without a graph may come before
 
@@ -110,7 +110,7 @@ def query(target: SplitTraining, graph: Graph, *groups: np.ndarray) -> tuple[np.
     asked = replace(target.task, graph=graph, split=Split(np.arange(graph.num_nodes), *groups), seed=seed, inspectors=())
     parties = SplitTraining(asked, target.protocol, new_encoder(asked, target.protocol.parameters))
     parties.model.load_state_dict(target.model.state_dict())
-    if target.protocol.once:
+    if target.protocol.one_shot:
         (received,) = parties.party_a.release({ALL: np.arange(graph.num_nodes)})
         rows = [received["values"][torch.from_numpy(nodes).to(asked.device)] for nodes in groups]
     else:

@@ -40,7 +40,7 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     Returns:
         setting, dataset, method, budget (∞ without one), theta (0 without noise), seeds; mean and std of the AUC of each
         attack, and of accuracy_inside, accuracy_outside and low, the bound on ε; most, the largest bound that could have been
-        found; promised_corrected and promised_library, the mean, ∞ where nothing is promised.
+        found; promised_certified and promised_rdp, the mean, ∞ where nothing is promised.
     """
     missing = {"budget": math.inf, "theta": 0.0, **dict.fromkeys(_PROMISES, math.inf)}
     known = measured.assign(**{column: measured[column].astype(float).fillna(value) for column, value in missing.items()})

@@ -29,10 +29,9 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.methods.method import Method
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters
-from feddep.methods.vesper.noise_budget import AGGREGATIONS
-from feddep.methods.vesper.perceptron import feature_rows
-from feddep.methods.vesper.promises import promised_epsilon
-from feddep.methods.vesper.root_batches import RootBatches
+from feddep.methods.vesper.graph_party import RootBatches
+from feddep.methods.vesper.networks import feature_rows
+from feddep.methods.vesper.noise_budget import AGGREGATIONS, accounted_epsilon
 from feddep.methods.vesper.split_training import ALL, TEST, TRAINING, VALIDATION, SplitTraining, new_sampler
 from feddep.training.task import Task
 from feddep.utils import seeding
@@ -42,7 +41,7 @@ CANARIES = 500
 """Number m of canaries."""
 DELTA = 1e-5
 """δ of the bound and of the promises beside it."""
-PROMISES = ("corrected", "library")
+PROMISES = ("certified", "rdp")
 """The accountants whose ε stands beside the bound."""
 _SIMULATED = 512
 """Pairs that are simulated for each message, joined and not."""
@@ -65,7 +64,7 @@ def measure(
     Returns:
         edge_auc: AUC of the scores.
         low, delta, confidence, canaries, guesses, correct, most: as :func:`one_run_bound`.
-        promised_corrected, promised_library: ε at the same δ of the training with canaries, by these accountants; ∞ where they
+        promised_certified, promised_rdp: ε at the same δ of the training with canaries, by these accountants; ∞ where they
             promise nothing.
     """
     world, joined = with_canaries(task, parameters, canaries)
@@ -80,7 +79,7 @@ def promised(method: Method, task: Task, parameters: Any, accountant: str, delta
     if not isinstance(parameters, PerturbedParameters) or parameters.theta == 0:
         return float("inf")
     nodes, aggregation = len(task.split.train), AGGREGATIONS[method.name]
-    found = promised_epsilon(nodes, task.setting, parameters, aggregation, accountant, parameters.theta, delta)
+    found = accounted_epsilon(nodes, task.setting, parameters, aggregation, accountant, parameters.theta, delta)
     return float("inf") if found is None else found
 
 
@@ -101,7 +100,7 @@ def with_canaries(task: Task, parameters: Any, canaries: int) -> tuple[Task, np.
     ends = graph.num_nodes + pairs.T.ravel()
     split = Split(np.concatenate([split.train, ends]), split.val, np.concatenate([split.test, ends]))
     world = Graph.from_edges(edges, features, labels, graph.num_classes)
-    return replace(task, name=f"{task.name}: canaries", graph=world, split=split, current_round=[]), joined
+    return replace(task, name=f"{task.name}: canaries", graph=world, split=split), joined
 
 
 def _further(parameters: Any) -> int:
@@ -153,13 +152,12 @@ class Watched:
 
     def _nodes(self, kind: str) -> np.ndarray:
         """The nodes whose rows a message holds."""
-        task, protocol = self.training.task, self.training.protocol
+        task = self.training.task
         known = {VALIDATION: task.split.val, TEST: task.split.test, ALL: np.arange(task.graph.num_nodes)}
         if kind in known:
             return known[kind]
         if self._batches is None:  # both parties have one of these
-            shuffled, stream = protocol.parameters.batches == "shuffled", f"batches of {TRAINING[0]}"
-            self._batches = RootBatches(task.split.train, task.setting.batch_size, shuffled, task.seed, stream)
+            self._batches = RootBatches(task.split.train, task.setting.batch_size, task.seed, f"batches of {TRAINING[0]}")
         return self._batches.draw()
 
 

@@ -46,21 +46,17 @@ SYMMETRIC = {
     "clique": nx.complete_graph(12),
     "cycle": nx.cycle_graph(24),
     "star": nx.star_graph(30),
-    "bipartite": nx.complete_bipartite_graph(6, 6),
     "cocktail party": nx.complement(nx.from_edgelist((2 * k, 2 * k + 1) for k in range(10))),
     "hypercube": nx.hypercube_graph(4),
     "grid": nx.grid_2d_graph(6, 6),
-    "petersen": nx.petersen_graph(),
-    "tree": nx.balanced_tree(2, 4),
     "one hexagon and two triangles": nx.disjoint_union_all([nx.cycle_graph(6), nx.cycle_graph(3), nx.cycle_graph(3)]),
     "equal components": nx.disjoint_union_all([nx.path_graph(4)] * 8),
-    "cubic": nx.random_regular_graph(3, 20, seed=0),
     "two that refinement cannot tell apart": nx.disjoint_union(nx.line_graph(nx.complete_bipartite_graph(4, 4)), shrikhande()),
 }
 
 
 @given(small_graphs(), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 def test_numbering_does_not_matter(graph: Graph, random) -> None:
     permutation = list(range(graph.num_nodes))
     random.shuffle(permutation)
@@ -77,7 +73,7 @@ def test_numbering_does_not_matter_where_everything_looks_alike(name: str) -> No
 
 
 @given(small_graphs())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30)
 def test_the_graph_stays_the_same_graph(graph: Graph) -> None:
     order = canonical_order(graph)
     assert sorted(order) == list(range(graph.num_nodes))

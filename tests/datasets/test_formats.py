@@ -1,6 +1,9 @@
-"""Readers of raw files, on small files written here in the same formats."""
+"""Readers of published formats, on small files written here in the same formats."""
 
+import gzip
+import io
 import pickle
+import zipfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -9,8 +12,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from feddep.datasets.formats import content, planetoid
+from feddep.datasets import formats
 from feddep.datasets.public_graphs import Release
+from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError
 
 PARTS = ("allx", "ally", "tx", "ty", "graph", "test.index")
@@ -42,7 +46,7 @@ def planetoid_files(tmp_path: Path) -> Path:
 
 
 def test_planetoid_puts_test_rows_where_the_index_says(planetoid_files: Path) -> None:
-    graph = planetoid.read(planetoid_files, PLANETOID)
+    graph = formats.read(planetoid_files, PLANETOID)
     assert graph.features.toarray().tolist() == [[1, 0], [0, 1], [1, 1], [0, 3], [0, 0], [5, 0], [6, 6]]
     assert graph.labels.tolist() == [0, 1, 2, 1, 0, 2, 1]
     assert graph.edges().tolist() == [[0, 1], [2, 5], [3, 5]]
@@ -60,8 +64,8 @@ class Payload:
 def test_a_pickle_that_would_run_code_is_refused(planetoid_files: Path) -> None:
     victim = planetoid_files / "touched"
     (planetoid_files / "ind.small.graph").write_bytes(pickle.dumps(Payload(victim)))
-    with pytest.raises(DataError, match=r"ind\.small\.graph is not a pickle of plain arrays"):
-        planetoid.read(planetoid_files, PLANETOID)
+    with pytest.raises(DataError):
+        formats.read(planetoid_files, PLANETOID)
     assert not victim.exists()
 
 
@@ -69,7 +73,56 @@ def test_content_numbers_classes_as_the_release_does(tmp_path: Path) -> None:
     release = Release("content", {"a.content": (), "a.cites": ()}, class_names=("Theory", "Case_Based"))
     (tmp_path / "a.content").write_text("31336\t0\t1\t0\tCase_Based\n1061127\t1\t1\t0\tTheory\n35\t0\t0\t0\tCase_Based\n")
     (tmp_path / "a.cites").write_text("35\t31336\n31336\t35\n35\t35\n")
-    graph = content.read(tmp_path, release)
+    graph = formats.read(tmp_path, release)
     assert graph.features.toarray().tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 0]]
     assert graph.labels.tolist() == [1, 0, 1]
     assert graph.edges().tolist() == [[0, 2]]
+
+
+PAIRS = np.array([(3, 1), (1, 3), (0, 2), (2, 2), (4, 0), (4, 0)])
+FEATURES = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+LABELS = np.array([0, 1, 2, 2, 1, 0])
+GRAPH = Graph.from_edges(PAIRS, FEATURES, LABELS, 3)
+
+
+def npz(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return stream.getvalue()
+
+
+def heterophilous() -> bytes:
+    return npz(node_features=FEATURES, node_labels=LABELS, edges=PAIRS, train_masks=np.ones((10, 6), dtype=bool))
+
+
+def ogb() -> bytes:
+    tables = {"edge": PAIRS, "node-feat": FEATURES, "node-label": LABELS[:, None], "node_year": 2010 + LABELS[:, None]}
+    rows = {name: "".join(",".join(map(str, row)) + "\n" for row in table.tolist()) for name, table in tables.items()}
+    return archive({f"arxiv/raw/{name}.csv.gz": gzip.compress(text.encode()) for name, text in rows.items()})
+
+
+def reddit() -> bytes:
+    graph, both = io.BytesIO(), np.unique(np.concatenate([PAIRS, PAIRS[:, ::-1]]), axis=0)
+    sp.save_npz(graph, sp.coo_matrix((np.ones(len(both)), tuple(both.T)), shape=(6, 6)))
+    data = npz(feature=FEATURES.astype(np.float64), label=LABELS, node_types=np.array([1, 1, 1, 2, 3, 3]))
+    return archive({"reddit_graph.npz": graph.getvalue(), "reddit_data.npz": data})
+
+
+@pytest.mark.parametrize("content", [heterophilous, ogb, reddit])
+def test_archives_of_one_file(content: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "_ROWS", 4)  # the last block of features is a smaller one
+    path, release = tmp_path / "file", Release(content.__name__, {"file": ()})
+    path.write_bytes(content())
+    assert formats.read(tmp_path, release).fingerprint == GRAPH.fingerprint
+    for damaged in (path.read_bytes()[:-200], b"", b"nothing of the kind", npz(other=LABELS), archive({"other": b""})):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError):
+            formats.read(tmp_path, release)

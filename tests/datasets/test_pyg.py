@@ -72,31 +72,26 @@ def test_other_forms_of_data():
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    "changes",
     [
-        ({"x": None}, r"data\.x is missing"),
-        ({"y": None}, r"data\.y is missing"),
-        ({"edge_index": [[0], [1]]}, r"data\.edge_index is list; a tensor is needed"),
-        ({"y": torch.zeros(3)}, r"data\.y has shape \(3,\) and type torch.float32"),
-        ({"y": torch.zeros(3, 2, dtype=torch.int64)}, r"data\.y has shape \(3, 2\)"),
-        ({"x": torch.full((3, 2), float("nan"))}, r"data\.x has values that are not finite"),
-        ({"edge_index": torch.tensor([[0], [7]])}, "edges name nodes 0 to 7"),
-        ({"y": torch.tensor([0, 1])}, "3 rows of features but labels of shape"),
-        ({"num_classes": 2}, "labels run from 0 to 2 but there are 2 classes"),
+        *({"x": None}, {"x": torch.full((3, 2), torch.nan)}, {"x": torch.ones(3)}),
+        *({"y": None}, {"y": torch.zeros(3)}, {"y": torch.zeros(3, 2, dtype=torch.int64)}, {"y": torch.tensor([0, 1])}),
+        *({"edge_index": [[0], [1]]}, {"edge_index": torch.tensor([[0], [7]])}, {"edge_index": torch.zeros(2, 3)}),
+        *({"edge_index": torch.zeros(5, 3, dtype=torch.int64)}, {"num_classes": 2}),
     ],
 )
-def test_data_that_is_no_graph(changes: dict[str, Any], sentence: str):
-    with pytest.raises(DataError, match=sentence):
+def test_data_that_is_no_graph(changes: dict[str, Any]):
+    with pytest.raises(DataError):
         pyg.from_data(example(**changes))
 
 
 def test_masks_that_are_no_split():
     mask = torch.tensor([True, False, False])
-    with pytest.raises(DataError, match=r"data\.val_mask is missing"):
+    with pytest.raises(DataError):
         pyg.split_of(example(train_mask=mask))
-    with pytest.raises(DataError, match="overlap"):
+    with pytest.raises(DataError):
         pyg.split_of(example(train_mask=mask, val_mask=mask, test_mask=~mask))
-    with pytest.raises(DataError, match="one bool a node is needed"):
+    with pytest.raises(DataError):
         pyg.split_of(example(train_mask=mask, val_mask=mask.long(), test_mask=mask))
     masks = {f"{part}_mask": torch.arange(3) == number for number, part in enumerate(("train", "val", "test"))}
     assert isinstance(pyg.split_of(example(**masks)), Split)

@@ -54,5 +54,5 @@ def test_other_methods_are_refused(task, tmp_path):
 def test_an_encoder_that_all_train_together_is_refused(task, tmp_path):
     federation = federation_of(task, "feddep")
     federation.specification["method"]["encoder"] = "common"
-    with pytest.raises(DeploymentError, match="encoder is common; where processes train feddep, it must be own"):
+    with pytest.raises(DeploymentError, match="encoder is common; where processes train feddep, it must be local"):
         client_folders.cut(task, federation, tmp_path)

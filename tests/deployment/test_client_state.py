@@ -5,7 +5,7 @@ import torch
 from flower_tasks import small_task
 
 from feddep.deployment import DeploymentError, client_state
-from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.boundary import Boundary, numbers, schema_of
 from feddep.federation.client import REPORTS
 from feddep.methods.basic.fedavg import new_client
 
@@ -19,17 +19,18 @@ def client():
 
 
 def test_it_goes_on_as_if_it_had_not_stopped(client, tmp_path):
-    weights, report = client.train()
-    client_state.save(tmp_path, "run", 0, client, {"model": weights, "training": report})
+    first = client.update()
+    client_state.save(tmp_path, "run", 0, client, {"model": first.weights})
     again = client_state.client_after(tmp_path, "run", 0)
-    (ours, loss), (theirs, same) = client.train(), again.train()
-    assert loss == same
-    assert all(ours[name].equal(theirs[name]) for name in ours)
-    assert not all(ours[name].equal(weights[name]) for name in ours)
+    ours, theirs = client.update(), again.update()
+    assert ours.loss == theirs.loss
+    assert all(ours.weights[name].equal(theirs.weights[name]) for name in ours.weights)
+    assert not all(ours.weights[name].equal(first.weights[name]) for name in ours.weights)
 
 
 def test_an_answer_is_kept_bit_by_bit(client, tmp_path):
-    weights, report = client.train()
+    update = client.update()
+    weights, report = update.weights, numbers(nodes=update.nodes, loss=update.loss)
     client_state.save(tmp_path, "run", 2, client, {"model": weights, "training": report})
     answer = client_state.answer_of(tmp_path, "run", 2)
     assert answer is not None

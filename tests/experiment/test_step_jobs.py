@@ -80,7 +80,7 @@ def test_what_the_generator_reads_leaves_the_steps_before(config: Config):
     assert keys.run_key(config, before) != keys.run_key(config, after)
 
 
-@pytest.mark.parametrize("method", ["feddep", "feddep_wo_proto", "feddep_wo_dgen", "fedsage_plus", "embedding_oracle"])
+@pytest.mark.parametrize("method", ["feddep", "feddep_wo_proto", "feddep_wo_dgen", "fedsage_plus", "feddep_oracle"])
 @pytest.mark.parametrize("field", TrainingConfig.model_fields)
 def test_a_step_depends_on_the_fields_of_the_setting_that_it_declares(method: str, field: str, config: Config):
     other = validate(merged(RAW, {"settings": {"quick": {field: OTHER[field]}}}))

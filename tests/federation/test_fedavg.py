@@ -4,6 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from feddep.federation.client import Update
 from feddep.federation.server import Server, weighted_mean
 from feddep.utils.errors import PartitionError
 
@@ -22,7 +23,7 @@ def test_equal_weights_stay_as_they_are_and_clients_without_nodes_do_not_count()
 
 
 def test_no_training_nodes_at_all_is_an_error():
-    with pytest.raises(PartitionError, match="needs training nodes"):
+    with pytest.raises(PartitionError):
         weighted_mean([{"w": torch.zeros(1)}], [0])
 
 
@@ -31,5 +32,6 @@ def test_the_server_keeps_its_own_copy():
     server = Server(weights)
     weights["w"].add_(1)
     assert server.weights["w"].tolist() == [0, 0]
-    server.aggregate([{"w": torch.ones(2)}, {"w": torch.zeros(2)}], [1, 3])
+    server.aggregate([Update({"w": torch.ones(2)}, 1, 0.0), Update({"w": torch.zeros(2)}, 3, 0.0)])
     assert server.weights["w"].tolist() == [0.25, 0.25]
+    assert server.weights_for(0) is server.weights

@@ -1,6 +1,7 @@
 """What studies may watch: every message that is counted, and what methods show of their inner state."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ def test_the_nodes_that_neighgen_draws_are_shown():
     run_on(task, "fedsage_plus", **few("fedsage_plus"), generator_batch=20)
     impaired: list[Impaired] = [impair_client(task, parameters, i, part) for i, part in enumerate(task.subgraphs())]
     epochs = 0
-    for now, following in zip(shown, shown[1:], strict=False):
+    for now, following in itertools.pairwise(shown):
         if now[0] == "neighgen nodes":
             client, nodes = now[1]
             epochs += 1

@@ -67,22 +67,6 @@ def test_three_edges_do_move():
     assert seen == {0, 1, 3}
 
 
-def greedy(edges: list[tuple[int, int]], degree: int) -> set[tuple[int, int]]:
-    """Edges are added in order where both ends have room: the alternative that is not stable."""
-    room: dict[int, int] = {}
-    kept = set()
-    for u, v in edges:
-        if room.get(u, degree) and room.get(v, degree):
-            kept.add((u, v))
-            room |= {u: room.get(u, degree) - 1, v: room.get(v, degree) - 1}
-    return kept
-
-
-def test_adding_edges_while_there_is_room_sets_off_a_chain():
-    path = [(node, node + 1) for node in range(20)]
-    assert len(greedy(path, 1) ^ greedy(path[1:], 1)) == 20
-
-
 def test_the_order_depends_on_nothing_but_the_pair_and_the_seed():
     pairs = np.array(list(itertools.combinations(range(60), 2)))
     priorities = edge_priorities(pairs[:, 0], pairs[:, 1], 60, 7)
@@ -101,7 +85,7 @@ def test_hubs_lose_most_of_their_edges_at_both_ends_and_none_at_the_receivers():
     assert (bounded_adjacency(random_graph(30, 90), 3, 1) != bounded_adjacency(random_graph(30, 90), 3, 1)).nnz == 0
 
 
-@pytest.mark.parametrize(("degree", "keep", "message"), [(0, "both", "the largest degree D is 0"), (2, "one", "kept by 'one'")])
-def test_mistakes_are_named(degree: int, keep: str, message: str):
-    with pytest.raises(BoundingError, match=message):
+@pytest.mark.parametrize(("degree", "keep"), [(0, "both"), (2, "one")])
+def test_values_that_are_not_allowed(degree: int, keep: str):
+    with pytest.raises(BoundingError):
         bounded_adjacency(random_graph(5, 5), degree, 0, keep)

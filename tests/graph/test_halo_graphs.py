@@ -1,14 +1,13 @@
 """Halos and missing neighbours against their definitions, node by node."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.graph.graph import Graph
 from feddep.graph.halo import halo, missing_neighbours, with_halo
 from feddep.graph.partition import Partition
-from graphs import graphs, random_graph, star
+from graphs import graphs, star
 
 
 def neighbours(graph: Graph, node: int) -> list[int]:
@@ -59,18 +58,6 @@ def test_ego_graphs_of_own_nodes_are_complete(graph, hops, data):
         if distance < hops:
             name = [*nodes, *halo(graph, nodes, hops)][k]
             assert len(neighbours(extended, k)) == len(neighbours(graph, name))
-
-
-@pytest.mark.parametrize("hops", [0, 1, 5])
-def test_without_cross_edges_a_subgraph_stays_as_it_is(hops):
-    two = Graph.from_edges(np.array([(0, 2), (2, 4), (1, 3)]), np.eye(5), np.zeros(5), 1)
-    for nodes in (np.array([0, 2, 4]), np.array([1, 3])):
-        assert with_halo(two, nodes, hops).fingerprint == two.subgraph(nodes).fingerprint
-
-
-def test_no_hops_mean_no_halo():
-    graph, nodes = random_graph(30, 60), np.arange(0, 30, 3)
-    assert with_halo(graph, nodes, 0).fingerprint == graph.subgraph(nodes).fingerprint
 
 
 def test_a_star_reaches_its_other_leaves_in_two_hops():

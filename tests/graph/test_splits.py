@@ -1,21 +1,13 @@
 """Splits: disjoint, uniform, of the right sizes, and the same for a client as for the whole graph."""
 
-import argparse
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.config.loading import validate
-from feddep.experiment import keys
-from feddep.graph.graph import Graph
 from feddep.graph.split import Split, random_split
-from feddep.stages import split_nodes as stage
 from feddep.utils.errors import ConfigError, DataError
-from feddep.utils.seeding import generator
-from feddep.utils.storage import write_arrays, write_json
-from graphs import MINIMAL_CONFIG
+from feddep.utils.files import write_arrays
 
 FRACTIONS = {"train": 0.6, "val": 0.2, "test": 0.2}
 
@@ -84,23 +76,15 @@ def test_same_seed_same_split():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"train": 0.0}, "split.train is 0; it must be above 0"),
-        ({"test": -0.2}, "split.test is -0.2"),
-        ({"val": float("nan")}, "split.val is nan"),
-        ({"val": 0.3}, "sum to 1.1; the sum must be at most 1"),
-        ({"vall": 0.2}, "split has the keys train, val, test, vall"),
-        ({"val": 0.001}, "split.val is 0.001, which leaves no node of a graph of 100"),
-    ],
+    "changes", [{"train": 0.0}, {"test": -0.2}, {"val": float("nan")}, {"val": 0.3}, {"vall": 0.2}, {"val": 0.001}]
 )
-def test_wrong_fractions(changes, words):
-    with pytest.raises(ConfigError, match=words):
+def test_wrong_fractions(changes):
+    with pytest.raises(ConfigError):
         random_split(100, FRACTIONS | changes, 0)
 
 
 def test_missing_fraction():
-    with pytest.raises(ConfigError, match="needed: train, val, test"):
+    with pytest.raises(ConfigError):
         random_split(100, {"train": 0.8, "val": 0.2}, 0)
 
 
@@ -121,29 +105,30 @@ def test_save_and_load(tmp_path):
     assert_same(Split.load(tmp_path / "split.safetensors"), split)
 
 
-def test_another_file_is_no_split(tmp_path):
+@pytest.mark.parametrize("name", ["client", "train"])
+def test_another_file_is_no_split(tmp_path, name):
     path = tmp_path / "split.safetensors"
-    write_arrays(path, {"client": np.zeros(3, dtype=np.int64)})
-    with pytest.raises(DataError, match=r"split\.safetensors holds no split: it has client"):
+    write_arrays(path, {name: np.zeros(3, dtype=np.int64)})
+    with pytest.raises(DataError):
         Split.load(path)
 
 
-def test_stage(tmp_path):
-    labels = generator(0, "labels").integers(0, 2, 40)
-    raw = {**MINIMAL_CONFIG, "split": FRACTIONS}
-    write_json(tmp_path / "config.json", raw)
-    graph = Graph.from_edges(np.array([[0, 1]]), np.eye(40), labels, 2)
-    graph.save(tmp_path / "graph.safetensors", keys.graph_key(validate(raw), "tiny"))
-    parser = argparse.ArgumentParser()
-    stage.add_arguments(parser)
-    files = [
-        f"--config={tmp_path}/config.json",
-        f"--graph={tmp_path}/graph.safetensors",
-        f"--output={tmp_path}/a/b/split.safetensors",
-    ]
-    stage.main(parser.parse_args(["--dataset=tiny", "--seed=3", *files]))
-    key = keys.split_key(validate(raw), "tiny", 3)
-    assert_same(Split.load(tmp_path / "a/b/split.safetensors", key), random_split(40, FRACTIONS, 3))
+@pytest.mark.parametrize("part", [np.zeros(3, dtype=np.int32), np.zeros((3, 1), dtype=np.int64)])
+def test_lists_of_nodes_of_another_form(tmp_path, part):
+    path = tmp_path / "split.safetensors"
+    write_arrays(path, dict.fromkeys(("train", "val", "test"), part))
+    with pytest.raises(DataError):
+        Split.load(path)
+
+
+def test_a_split_of_another_graph(tmp_path):
+    split = random_split(50, FRACTIONS, 0)
+    split.save(tmp_path / "split.safetensors", "key")
+    assert_same(Split.load(tmp_path / "split.safetensors", "key", 50), split)
+    for key, nodes in (("key", 51), ("other", 50)):
+        with pytest.raises(DataError):
+            Split.load(tmp_path / "split.safetensors", key, nodes)
+    assert not Split(split.train, split.val, np.append(split.test, split.val[0])).fits(50)
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 9))
@@ -160,5 +145,5 @@ def test_fewer_labels_are_some_of_the_labels(small, large, seed):
 @pytest.mark.parametrize("share", [0.001, 0.31])
 def test_too_few_or_too_many_labels(share):
     split = random_split(100, {"train": 0.3, "val": 0.3, "test": 0.4}, 0)
-    with pytest.raises(ConfigError, match="between 1 and 30"):
+    with pytest.raises(ConfigError):
         split.labelled(share, 0)

@@ -8,14 +8,21 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, without_edge
 from scipy.stats import binom
 
 from feddep.graph.graph import Graph
 from feddep.methods.shared.cross_edges import expand
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.changed_trees import _poisson_binomial, _practical_maximum, most_changed, tree_changes
+from feddep.privacy.changed_trees import (
+    _poisson_binomial,
+    _practical_maximum,
+    most_changed,
+    most_roots,
+    most_roots_of_node,
+    tree_changes,
+)
 from graphs import graphs, random_graph, star
+from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, roots_of_nodes, without_edge
 
 HOPS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
 
@@ -100,10 +107,9 @@ def test_graphs_and_clients_with_nothing_to_hide():
     for changes in (tree_changes(graph, np.arange(3), 2, 5), tree_changes(star(3), np.arange(0), 2, 5)):
         assert most_changed(changes, 0.5).tolist() == [1.0]
     assert most_changed(tree_changes(star(3), np.arange(4), 2, 5), 0.0).tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
-    with pytest.raises(PrivacyError, match="number of hops L is 0"):
-        tree_changes(star(3), np.arange(2), 0, 5)
-    with pytest.raises(PrivacyError, match="fan-out d is 0"):
-        tree_changes(star(3), np.arange(2), 2, 0)
+    for hops, fanout in ((0, 5), (2, 0)):
+        with pytest.raises(PrivacyError):
+            tree_changes(star(3), np.arange(2), hops, fanout)
 
 
 def at_least(law: np.ndarray) -> np.ndarray:
@@ -160,3 +166,58 @@ def test_what_is_as_good_as_impossible_counts_as_all():
     law = most_changed(sp.csr_array(np.ones((1, 2000))), 1e-3)
     assert law[-1] == pytest.approx(tail, rel=1e-6)
     assert not law[end:-1].any()
+
+
+def grown(tops: list[tuple[int, int]], edges: list[tuple[int, int]], degree: int, depth: int) -> Graph:
+    """Trees of that depth from tops with so many branches each, in which all but the last nodes have ``degree`` neighbours."""
+    edges, nodes = list(edges), len(tops)
+    for _ in range(depth):
+        fresh = []
+        for top, branches in tops:
+            for _ in range(branches):
+                edges.append((top, nodes))
+                fresh.append((nodes, degree - 1))
+                nodes += 1
+        tops = fresh
+    return Graph.from_edges(np.array(edges).reshape(-1, 2), np.eye(nodes), np.zeros(nodes), 1)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_the_bounds_on_roots_are_attained(degree, hops):
+    """By an edge between the tops of two trees; by a node that is replaced, which leaves one top and becomes another."""
+    joined = grown([(0, degree - 1), (1, degree - 1)], [(0, 1)], degree, hops - 1)
+    assert roots_of_edges(joined, np.arange(joined.num_nodes), hops)[0] == most_roots(degree, hops)
+    apart = grown([(0, degree), (1, degree)], [], degree, hops)
+    left, entered = roots_of_nodes(apart, np.arange(apart.num_nodes), hops)[:2]
+    assert left == entered == most_roots_of_node(degree, hops)
+    assert left + entered - 1 == most_roots_of_node(degree, hops, replaced=True)
+
+
+@pytest.mark.parametrize("wrong", [(0, 1), (3, 0)])
+def test_roots_of_counts_out_of_range(wrong):
+    for bound in (most_roots, most_roots_of_node):
+        with pytest.raises(PrivacyError):
+            bound(*wrong)
+
+
+def test_two_nodes_without_an_edge_may_be_near_more_roots_than_any_edge():
+    """So k as read off a graph bounds what the loss of its edges shows, not that of an edge more."""
+    apart, together = (grown([(0, 4), (1, 4)], edges, 5, 1) for edges in ([], [(0, 1)]))
+    assert roots_of_edges(apart, np.arange(10), 2).max() == 5
+    assert roots_of_edges(together, np.arange(10), 2)[0] == 10 == most_roots(5, 2)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(("hops", "fanout"), [(1, 1), (1, 3), (2, 1), (2, 2)])
+def test_the_roots_of_a_node_are_those_whose_trees_its_removal_changes(name, hops, fanout):
+    graph = Graph.from_edges(np.array(SMALL[name]), np.eye(5), np.zeros(5), 1)
+    edges = graph.edges()
+    for node in range(5):
+        without = Graph.from_edges(edges[(edges != node).all(axis=1)], graph.features, graph.labels, 1)
+        changed = [
+            root == node or law_of_trees(graph, root, hops, fanout) != law_of_trees(without, root, hops, fanout)
+            for root in range(5)
+        ]
+        assert roots_of_nodes(graph, np.arange(5), hops)[node] == sum(changed)
+        assert sum(changed) <= most_roots_of_node(int(graph.degrees.max()), hops)

@@ -11,15 +11,14 @@ from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDp
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, without_edge
 from scipy.optimize import brentq
 from scipy.signal import fftconvolve
 from scipy.stats import binom, norm
 
 from feddep.graph.graph import Graph
-from feddep.graph.sampling import sample_trees
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.changed_trees import most_changed, most_roots, most_roots_of_node, roots_of_nodes, tree_changes
+from feddep.privacy.changed_trees import most_changed, tree_changes
+from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.privacy.dpsgd_accounting import (
     _ORDERS,
     NO_GUARANTEE,
@@ -28,11 +27,14 @@ from feddep.privacy.dpsgd_accounting import (
     _DominatingPair,
     _LossDistribution,
     binomial_changes,
-    calibrate_noise,
     edge_level,
     example_level,
+    one_and_all_steps,
+    poisson_sampling,
 )
-from graphs import graphs, star, tree_width
+from feddep.training.config import TrainingConfig
+from graphs import random_graph, star
+from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, without_edge
 
 POINTS = np.linspace(-40, 40, 80_001)
 """Where densities are integrated."""
@@ -208,13 +210,6 @@ def test_several_steps_are_the_law_convolved(sigma, rate, examples, steps):
     assert low * (1 - 1e-6) <= simple_bound(sigma, rate, steps, delta, examples).pld <= high * (1 + 1e-3)
 
 
-def test_an_edge_is_hidden_less_than_an_example_and_less_the_more_read_it():
-    spent = [example_level(2.0, 0.06, 100, 1e-5), *(simple_bound(2.0, 0.06, 100, 1e-5, k) for k in (1, 2, 3, 10, 50))]
-    assert [each.pld for each in spent] == sorted(each.pld for each in spent)
-    assert [each.rdp for each in spent] == sorted(each.rdp for each in spent)
-    assert spent[-1].pld > 100 * spent[0].pld
-
-
 COSTS = st.tuples(st.floats(0.5, 8), st.floats(0.01, 1), st.integers(1, 60), st.floats(-8, -2))
 
 
@@ -244,7 +239,6 @@ def test_the_ends_of_the_ranges(level):
     assert level(0.0, 0.0, 100, 1e-5) == NOTHING_SPENT  # nobody is ever sampled
     assert simple_bound(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
     assert level(2.0, 0.5, 3.0, 1e-5) == level(2.0, 0.5, np.int64(3), 1e-5) == level(2.0, 0.5, 3, 1e-5)
-    assert NO_GUARANTEE.as_dict() == {"rdp": None, "pld": None}
     tiny = level(2.0, 0.1, 10, 1e-300)
     assert tiny.pld == math.inf
     assert not math.isnan(tiny.rdp)
@@ -282,13 +276,6 @@ def test_an_edge_costs_the_more_the_likelier_it_changes_a_tree(costs, which, cha
     assert not any(math.isnan(value) or value < 0 for value in values)
 
 
-def test_trees_that_all_show_the_edge_cost_what_the_simple_bound_says():
-    certain = most_changed(sp.csr_array(np.ones((1, 7))), 0.1)
-    found, simple = edge_level(2.0, certain, 40, 1e-5), simple_bound(2.0, 0.1, 40, 1e-5, 7)
-    assert found.pld == pytest.approx(simple.pld, rel=1e-9)
-    assert found.rdp == pytest.approx(simple.rdp, rel=1e-9)
-
-
 @pytest.mark.parametrize("chance", [1e-5, 1e-7, 1e-12, 1e-20, 1e-300])
 def test_a_change_that_next_to_never_happens(chance):
     """Once δ covers that it ever does, ε is 0."""
@@ -300,112 +287,41 @@ def test_a_change_that_next_to_never_happens(chance):
     assert simple_bound(2.0, chance * 1e-3, 1, 1e-5, 3) == NOTHING_SPENT
 
 
-def noise(epsilon: float, rate: float, steps: int, delta: float, roots: int | None) -> float:
-    """The least noise for a budget, of an edge by the simple bound."""
-
-    def cost(sigma: float) -> Epsilons:
-        return example_level(sigma, rate, steps, delta) if roots is None else simple_bound(sigma, rate, steps, delta, roots)
-
-    return calibrate_noise(epsilon, cost, f"for {steps} steps")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "roots"), [(3.0, None), (8.0, 4)])
-def test_the_noise_for_a_budget_is_the_least(epsilon, roots):
-    costs = (0.2, 20, 1e-5)
-
-    def spent(sigma: float) -> float:
-        return (example_level(sigma, *costs) if roots is None else simple_bound(sigma, *costs, roots)).least
-
-    sigma = noise(epsilon, *costs, roots)
-    assert spent(sigma) <= epsilon < spent(0.99 * sigma)
-
-
-@pytest.mark.slow
-def test_a_budget_that_cannot_be_kept_names_the_least_that_can():
-    with pytest.raises(PrivacyError, match=r"ε = 0\.001 cannot be kept for 500 steps; .* is ε = ") as error:
-        noise(0.001, 0.5, 500, 1e-5, 10)
-    least = float(str(error.value).rpartition("ε = ")[2])
-    assert least > 0.001
-    assert simple_bound(1000.0, 0.5, 500, 1e-5, 10).least <= least < 1.02 * simple_bound(1000.0, 0.5, 500, 1e-5, 10).least
-    assert noise(least, 0.5, 500, 1e-5, 10) <= 1000
-
-
-def test_a_budget_that_needs_next_to_no_noise():
-    assert noise(1e9, 0.1, 10, 1e-5, 1) == 0.1
-
-
 @pytest.mark.parametrize(
-    ("wrong", "named"),
+    "wrong",
     [
-        ({"sigma": -1.0}, "σ is -1.0"),
-        ({"sigma": math.nan}, "σ is nan"),
-        ({"sigma": math.inf}, "σ is inf"),
-        ({"rate": 1.5}, "q is 1.5"),
-        ({"rate": math.nan}, "q is nan"),
-        ({"steps": -1}, "T is -1"),
-        ({"steps": 2.5}, "T is 2.5"),
-        ({"delta": 0.0}, "δ is 0.0"),
-        ({"delta": 1.0}, "δ is 1.0"),
-        ({"delta": math.nan}, "δ is nan"),
+        *({"sigma": value} for value in (-1.0, math.nan, math.inf)),
+        *({"rate": value} for value in (1.5, -0.1, math.nan)),
+        *({"steps": value} for value in (-1, 2.5, 10**6 + 1)),
+        *({"delta": value} for value in (0.0, 1.0, math.nan)),
     ],
 )
-def test_values_out_of_range_are_refused(wrong, named):
-    good = {"sigma": 2.0, "rate": 0.1, "steps": 10, "delta": 1e-5}
-    with pytest.raises(PrivacyError, match=named):
-        example_level(**{**good, **wrong})
-    with pytest.raises(PrivacyError, match=named):
-        simple_bound(**{**good, **wrong}, roots=2)
-    if "rate" not in wrong:
-        with pytest.raises(PrivacyError, match=named):
-            edge_level(
-                **{name: value for name, value in {**good, **wrong}.items() if name != "rate"}, changes=np.array([0.9, 0.1])
-            )
+def test_values_out_of_range_are_refused(wrong):
+    values = {"sigma": 2.0, "rate": 0.1, "steps": 10, "delta": 1e-5, **wrong}
+    with pytest.raises(PrivacyError):
+        example_level(**values)
+    with pytest.raises(PrivacyError):
+        simple_bound(**values, roots=2)
+    with pytest.raises(PrivacyError):
+        binomial_changes(-1, 0.1)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
-def test_budgets_that_are_none(epsilon):
-    with pytest.raises(PrivacyError, match="the budget ε is"):
-        noise(epsilon, 0.1, 10, 1e-5, None)
+@pytest.mark.parametrize("nodes", [0, 1, 7, 8, 9, 30])
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_rate_and_steps_are_those_of_the_learner(nodes, epochs):
+    setting = TrainingConfig(batch_size=8, fanout=2, rounds=epochs, hidden_channels=4, dropout=0.0)
+    learner = PrivateLearner(random_graph(30, 60), np.arange(nodes), setting, 0, "client0", privacy=Privacy())
+    assert poisson_sampling(nodes, 8, epochs) == (learner.rate, epochs * learner.steps_per_epoch)
+    for wrong in ((-1, 8, 1), (5, 0, 1), (5, 8, 0)):
+        with pytest.raises(PrivacyError):
+            poisson_sampling(*wrong)
 
 
-def test_counts_out_of_range_are_refused():
-    with pytest.raises(PrivacyError, match="number of roots k is -1"):
-        simple_bound(2.0, 0.1, 10, 1e-5, -1)
-    with pytest.raises(PrivacyError, match="δ is 2"):
-        noise(1.0, 0.1, 10, 2.0, None)
-    with pytest.raises(PrivacyError, match="number of hops L is 0"):
-        most_roots(3, 0)
-    with pytest.raises(PrivacyError, match="number of hops L is 0"):
-        roots_of_edges(star(3), np.arange(2), 0)
-
-
-def roots_seen(graph: Graph, roots: np.ndarray, hops: int, fanout: int, draws: int) -> list[set[int]]:
-    """For each edge, the roots in one of whose trees it was ever drawn, from the sampler itself."""
-    trees = sample_trees(graph, np.repeat(roots, draws), (fanout,) * hops, np.random.default_rng(0)).nodes
-    seen: dict[tuple[int, int], set[int]] = {tuple(edge): set() for edge in graph.edges().tolist()}
-    for hop in range(hops):
-        width = tree_width(fanout, hop)
-        parents = np.repeat(trees[:, :width], fanout, axis=1)
-        children = trees[:, width : width * (1 + fanout)]
-        pairs = np.stack([np.minimum(parents, children), np.maximum(parents, children)], axis=2)
-        which = np.broadcast_to(np.repeat(roots, draws)[:, None], parents.shape)
-        for low, high, root in {tuple(row) for row in np.column_stack([pairs.reshape(-1, 2), which.ravel()]).tolist()}:
-            if low >= 0:
-                seen[low, high].add(root)
-    return list(seen.values())
-
-
-@settings(max_examples=25)
-@given(graphs(max_nodes=7), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**16))
-def test_the_roots_of_an_edge_are_those_in_whose_trees_it_is_drawn(graph, hops, fanout, seed):
-    rng = np.random.default_rng(seed)
-    roots = np.flatnonzero(rng.random(graph.num_nodes) < 0.7)
-    seen = roots_seen(graph, roots, hops, fanout, draws=3000 // 2**hops)
-    counts = roots_of_edges(graph, roots, hops)
-    assert counts.tolist() == [len(each) for each in seen]
-    if len(counts):
-        assert counts.max() <= most_roots(int(graph.degrees.max()), hops)
+def test_one_step_and_all_steps():
+    law = np.array([0.8, 0.15, 0.04, 0.01])
+    assert one_and_all_steps(2.0, 0.1, 30, 1e-5) == tuple(example_level(2.0, 0.1, steps, 1e-5) for steps in (1, 30))
+    assert one_and_all_steps(2.0, 0.1, 30, 1e-5, law) == tuple(edge_level(2.0, law, steps, 1e-5) for steps in (1, 30))
+    assert one_and_all_steps(2.0, 0.0, 0, 1e-5) == (NOTHING_SPENT, NOTHING_SPENT)
 
 
 def signed(one: dict, other: dict, rate: float, positive: bool) -> dict[int, float]:
@@ -485,75 +401,3 @@ def test_the_bound_is_attained_where_every_tree_shows_the_edge(roots, hops, fano
         assert other == pytest.approx(delta_of(losses, epsilon), rel=1e-4)
         if fewer is not None:
             assert one > delta_of(fewer, epsilon) * (1 + 1e-3)
-
-
-def test_two_nodes_without_an_edge_may_be_near_more_roots_than_any_edge():
-    """So k as read off a graph bounds what the loss of its edges shows, not that of an edge more."""
-    leaves = [[0, leaf] for leaf in range(2, 6)] + [[1, leaf] for leaf in range(6, 10)]
-    joined = [[0, 1], *leaves]
-    apart, together = (Graph.from_edges(np.array(edges), np.eye(10), np.zeros(10), 1) for edges in (leaves, joined))
-    everybody = np.arange(10)
-    assert roots_of_edges(apart, everybody, 2).max() == 5
-    assert roots_of_edges(together, everybody, 2)[0] == 10 == most_roots(5, 2)
-
-
-def double_tree(degree: int, depth: int) -> Graph:
-    """Two nodes joined by an edge, each the top of a tree of that depth; all but the last have ``degree`` neighbours."""
-    edges, tops = [(0, 1)], [0, 1]
-    for _ in range(depth):
-        fresh = []
-        for top in tops:
-            for _ in range(degree - 1):
-                fresh.append(len({node for edge in edges for node in edge}))
-                edges.append((top, fresh[-1]))
-        tops = fresh
-    n = 1 + max(node for edge in edges for node in edge)
-    return Graph.from_edges(np.array(edges), np.eye(n), np.zeros(n), 1)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3, 4])
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_the_bound_on_roots_is_attained(degree, hops):
-    graph = double_tree(degree, hops - 1)
-    assert roots_of_edges(graph, np.arange(graph.num_nodes), hops)[0] == most_roots(degree, hops)
-
-
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize(("hops", "fanout"), [(1, 1), (1, 3), (2, 1), (2, 2)])
-def test_the_roots_of_a_node_are_those_whose_trees_its_removal_changes(name, hops, fanout):
-    graph = Graph.from_edges(np.array(SMALL[name]), np.eye(5), np.zeros(5), 1)
-    edges = graph.edges()
-    for node in range(5):
-        without = Graph.from_edges(edges[(edges != node).all(axis=1)], graph.features, graph.labels, 1)
-        changed = [
-            root == node or law_of_trees(graph, root, hops, fanout) != law_of_trees(without, root, hops, fanout)
-            for root in range(5)
-        ]
-        for roots in (np.arange(5), np.array([0, 2, 3]), np.array([], dtype=int)):
-            assert roots_of_nodes(graph, roots, hops)[node] == sum(changed[root] for root in roots)
-        assert sum(changed) <= most_roots_of_node(int(graph.degrees.max()), hops)
-
-
-def trees(degree: int, depth: int, count: int) -> Graph:
-    """Trees of that depth, in which all but the last nodes have ``degree`` neighbours; nodes 0 … count − 1 are their tops."""
-    edges, tops, nodes = [], [(top, degree) for top in range(count)], count
-    for _ in range(depth):
-        fresh = []
-        for top, branches in tops:
-            for _ in range(branches):
-                edges.append((top, nodes))
-                fresh.append((nodes, degree - 1))
-                nodes += 1
-        tops = fresh
-    return Graph.from_edges(np.array(edges), np.eye(nodes), np.zeros(nodes), 1)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3, 4])
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_the_bound_on_the_roots_of_a_node_is_attained(degree, hops):
-    """A node that is replaced may leave the top of one tree and become that of another."""
-    graph = trees(degree, hops, 2)
-    everybody = np.arange(graph.num_nodes)
-    left, joined = roots_of_nodes(graph, everybody, hops)[:2]
-    assert left == joined == most_roots_of_node(degree, hops)
-    assert left + joined - 1 == most_roots_of_node(degree, hops, replaced=True)

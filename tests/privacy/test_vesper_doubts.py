@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from message_changes import adjacency, gcn, gin, small_graphs, worst_square
 from scipy.stats import hypergeom, norm
 
-from feddep.privacy.vesper_accounting import TouchMixture, _compose, accountant_named, corrected_guarantee, touch_probability
+from feddep.privacy.vesper_accounting import TouchMixture, _compose, accountant_named, certified_guarantee, touch_probability
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, eta, published_roots
+from message_changes import adjacency, gcn, gin, small_graphs, worst_square
 
 # --- Sampling of batches, which B knows ----------------------------------------------------------------------------
 
@@ -23,12 +23,12 @@ def test_nothing_is_amplified_against_whoever_knows_the_batch():
     training = VerticalTraining(10_000, 32, 3000, 1, 10, correction=Correction(bounding="none"))
     ends = np.arange(3.0)
     exact = TouchMixture(*_compose(ends, hypergeom(10_000, 2, 32).pmf(ends), 3000))
-    for name in ("printed", "intended", "library"):
+    for name in ("paper", "paper_fixed", "rdp"):
         promised = accountant_named(name, training).epsilon(2.0, 1e-5)
         assert exact.delta(2.0, promised) > 0.3
     true = exact.epsilon(2.0, 1e-5)
-    assert accountant_named("holds", training).epsilon(2.0, 1e-5) > true
-    assert true < corrected_guarantee(training).epsilon(2.0, 1e-5) < 1.11 * true
+    assert accountant_named("no_amplification", training).epsilon(2.0, 1e-5) > true
+    assert true < certified_guarantee(training).epsilon(2.0, 1e-5) < 1.11 * true
 
 
 # --- Lines 2 and 3 of Algorithm 1 ----------------------------------------------------------------------------------
@@ -194,14 +194,14 @@ def test_power_iteration_underestimates_the_norm():
 # --- Weights that learn through edges ------------------------------------------------------------------------------
 
 
-def second_step(edge: bool, noise: float, rng: np.random.Generator, stopped: bool) -> np.ndarray:
+def second_step(edge: bool, noise: float, rng: np.random.Generator, detached: bool) -> np.ndarray:
     """Rows that B receives in two steps of a layer: the second batch is in another component than the edge.
 
     Spectral norms are exactly 1, rows pass ReLU and are normalised, B follows the protocol with a linear decoder.
     """
 
     def sent(weights: np.ndarray, heard: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if stopped:  # noise before the weights
+        if detached:  # noise before the weights
             heard = heard + noise * rng.standard_normal(2)
             pre = weights @ heard
         else:
@@ -224,10 +224,10 @@ def test_later_steps_tell_of_an_edge_through_the_weights():
     allowed = 2 * norm.cdf(1 / (2 * noise)) - 1
     assert allowed < 0.09
 
-    def advantage(stopped: bool) -> float:
-        drawn = [np.array([second_step(edge, noise, rng, stopped).min() for _ in range(1500)]) for edge in (True, False)]
+    def advantage(detached: bool) -> float:
+        drawn = [np.array([second_step(edge, noise, rng, detached).min() for _ in range(1500)]) for edge in (True, False)]
         cut = 0.3  # both entries are large exactly where the weights carry the neighbours' common direction to B's
         return float(abs((drawn[0] > cut).mean() - (drawn[1] > cut).mean()))
 
-    assert advantage(stopped=False) > 0.7
-    assert advantage(stopped=True) < allowed + 0.05
+    assert advantage(detached=False) > 0.7
+    assert advantage(detached=True) < allowed + 0.05

@@ -73,7 +73,10 @@ def test_distances_cost_what_counting_by_hand_gives(others):
     backward = 2 + slot  # weight and n, those that count
     backward += 3 * each  # of a square: the power, twice it, times the gradient
     total = others * (forward + backward) + (others - 1) * each  # gradients of the same embeddings are added up
-    assert operations_of_distances(points, chosen, list(torch.rand(others, n, slots, d)), GeneratorParameters()) == total
+    assert (
+        operations_of_distances(points, chosen, list(torch.rand(others, n, slots, d)), GeneratorParameters(scale="paper"))
+        == total
+    )
 
 
 @pytest.mark.parametrize(

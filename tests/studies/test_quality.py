@@ -22,7 +22,14 @@ from studies.quality import measure as quality
 from studies.quality.measure import Prediction, compare, correlation, least_loss, true_means, unseen
 from studies.quality.page import summarise
 
-FEW: dict[str, Any] = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 3, "hidden_from": "all"}
+FEW: dict[str, Any] = {
+    "prototypes": 4,
+    "embedding": 6,
+    "pretraining_epochs": 2,
+    "generator_epochs": 3,
+    "hidden_from": "all",
+    "scale": "paper",
+}
 PARAMETERS = FedDEPParameters(**FEW, generator_optimizer="adam")
 
 

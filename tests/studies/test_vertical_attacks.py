@@ -23,7 +23,7 @@ from studies.vertical_attacks.measure import with_known_noise
 from studies.vertical_attacks.page import ATTACKS, figure, summarise
 from studies.vertical_attacks.vertical_canaries import SimulatedPairs, Watched, with_canaries
 
-KNOWN = {"weights": "stopped", "bounding": "both"}
+KNOWN = {"weights": "detached", "bounding": "both"}
 
 
 def vertical_task(**setting: Any) -> Task:
@@ -89,7 +89,7 @@ def test_shadow_nodes_lie_outside_as_far_as_these_suffice(monkeypatch):
     assert len(node_membership.shadow_nodes(labels, inside, np.random.default_rng(0))) == 4
 
 
-@pytest.mark.parametrize(("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "once"})])
+@pytest.mark.parametrize(("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "one_shot"})])
 def test_a_model_is_asked_as_it_was_trained(name, options):
     """Without noise, on the graph that it was trained on, posteriors are those behind the accuracies of the last round."""
     method, task, parameters = trained(name, vertical_task(), bounding="none", **options)
@@ -157,7 +157,7 @@ def watch(method: Any, task: Task, parameters: Any, watched: Watched) -> Any:
     [
         *((name, {}, 4) for name in ("vertical_gin", "vertical_gcn")),
         ("vfgnn", {"theta": 0.0}, 4),
-        ("gap", {"theta": 0.0, "release": "once"}, 1),
+        ("gap", {"theta": 0.0, "release": "one_shot"}, 1),
         ("vesper_gin", {"theta": 0.0, **KNOWN}, 4),
         ("vesper_gcn", {"theta": 0.0, "degree": 5}, 4),
     ],
@@ -183,16 +183,15 @@ def test_watching_changes_nothing():
     ("name", "options"),
     [
         ("vertical_gin", {}),
-        ("gap", {"theta": 0.05, "release": "once", "bounding": "none"}),
+        ("gap", {"theta": 0.05, "release": "one_shot", "bounding": "none"}),
         ("vesper_gin", {"theta": 0.05, **KNOWN}),
-        ("vesper_gin", {"theta": 0.05, "batches": "shuffled"}),
         ("vesper_gcn", {"theta": 0.05, "degree_ratio": 1.0, **KNOWN}),
     ],
 )
 def test_with_little_noise_every_edge_is_found(name, options):
     found = vertical_canaries.measure(*trained(name, vertical_task(), **options), canaries=200)
     assert found["edge_auc"] > 0.99
-    assert 2.5 < found["low"] <= found["most"] < found["promised_corrected"]
+    assert 2.5 < found["low"] <= found["most"] < found["promised_certified"]
 
 
 def test_the_more_noise_the_lower_the_bound_and_never_above_the_promise():
@@ -200,7 +199,7 @@ def test_the_more_noise_the_lower_the_bound_and_never_above_the_promise():
         vertical_canaries.measure(*trained("vesper_gin", vertical_task(), theta=theta, **KNOWN), canaries=200)
         for theta in (0.05, 1.0, 40.0)
     ]
-    low, areas, promises = ([each[key] for each in found] for key in ("low", "edge_auc", "promised_corrected"))
+    low, areas, promises = ([each[key] for each in found] for key in ("low", "edge_auc", "promised_certified"))
     assert low[0] > low[1] > low[2]
     assert all(bound < promise for bound, promise in zip(low, promises, strict=True))
     assert promises[2] < 3
@@ -216,13 +215,13 @@ def test_without_message_passing_no_edge_is_found():
 @pytest.mark.parametrize(
     ("name", "options", "accountant", "finite"),
     [
-        ("vesper_gin", {**KNOWN}, "corrected", True),
-        ("vesper_gin", {"bounding": "both"}, "corrected", False),  # weights learn through edges
-        ("vesper_gin", {}, "corrected", False),  # and neighbours are sampled
-        ("vesper_gin", {}, "library", True),
-        ("vesper_gin", {"theta": 0.0, **KNOWN}, "library", False),
-        ("vesper_gcn", KNOWN, "corrected", False),  # degrees without noise
-        ("vertical_gin", {}, "library", False),
+        ("vesper_gin", {**KNOWN}, "certified", True),
+        ("vesper_gin", {"bounding": "both"}, "certified", False),  # weights learn through edges
+        ("vesper_gin", {}, "certified", False),  # and neighbours are sampled
+        ("vesper_gin", {}, "rdp", True),
+        ("vesper_gin", {"theta": 0.0, **KNOWN}, "rdp", False),
+        ("vesper_gcn", KNOWN, "certified", False),  # degrees without noise
+        ("vertical_gin", {}, "rdp", False),
     ],
 )
 def test_a_promise_is_finite_where_there_is_one(name, options, accountant, finite):
@@ -236,12 +235,12 @@ def test_other_methods_are_refused():
 
 
 def test_a_run_is_measured_and_again_the_same():
-    case = case_of("gap", vertical_task(), epsilon=8.0, release="once", bounding="none", delta=1e-6)
+    case = case_of("gap", vertical_task(), epsilon=8.0, release="one_shot", bounding="none", delta=1e-6)
     first = measured("vertical_attacks", case)
     assert first.equals(measured("vertical_attacks", case))
     (row,) = first.to_dict("records")
     assert (row["budget"], row["canaries"]) == (8.0, 500)
-    assert 0 <= row["low"] < row["promised_corrected"] < 8  # at a larger δ
+    assert 0 <= row["low"] < row["promised_certified"] < 8  # at a larger δ
 
 
 @pytest.fixture
@@ -250,7 +249,7 @@ def found() -> pd.DataFrame:
     rows = []
     for name, budget, theta in (("vertical_gin", None, None), ("gap,epsilon=8.0", 8.0, 1.3), ("gap,epsilon=1.0", 1.0, 9.0)):
         for seed in (3, 4):
-            promises = {"promised_corrected": None if budget is None else budget / 2, "promised_library": None}
+            promises = {"promised_certified": None if budget is None else budget / 2, "promised_rdp": None}
             scores = {"membership_auc": 0.5 + seed / 100, "entropy_auc": 0.6, "edge_auc": 0.7, "low": float(seed), "most": 4.5}
             accuracies = {"accuracy_inside": 0.9, "accuracy_outside": 0.8}
             of = of_run(Run("quick", "cora", None, name, seed))
@@ -263,8 +262,8 @@ def test_means_by_hand(found):
     assert summary["budget"].tolist() == [math.inf, 8.0, 1.0]
     assert summary["membership_auc_mean"].tolist() == pytest.approx([0.535] * 3)
     assert summary["low_std"].tolist() == pytest.approx([math.sqrt(0.5)] * 3)
-    assert summary["promised_corrected"].tolist() == [math.inf, 4.0, 0.5]
-    assert summary["promised_library"].tolist() == [math.inf] * 3
+    assert summary["promised_certified"].tolist() == [math.inf, 4.0, 0.5]
+    assert summary["promised_rdp"].tolist() == [math.inf] * 3
 
 
 def test_the_figure_has_a_line_a_method_and_attack_over_the_budgets(found):

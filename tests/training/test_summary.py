@@ -40,16 +40,19 @@ def test_of_several_models_it_is_the_mean():
 
 
 def test_models_of_different_lengths_are_an_error():
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError):  # noqa: PT011
         summary(RunResult([FIRST, History(loss=[1.0], validation=[1.0], test=[1.0])]))
 
 
 def test_what_owners_classify_and_validation_as_tested():
-    first = History([1.0, 0.5], [0.5, 0.75], [0.2, 0.5], global_validation=[0.1, 0.6], local_test=[(1, 4), (3, 4)])
-    second = History([2.0, 1.5], [0.75, 0.25], [1.0, 0.0], global_validation=[0.8, 0.2], local_test=[(0, 1), (1, 1)])
+    first = History([1.0, 0.5], [0.5, 0.75], [0.2, 0.5], [0.1, 0.6], [(1, 4), (3, 4)], [(2, 4), (4, 4)])
+    second = History([2.0, 1.5], [0.75, 0.25], [1.0, 0.0], [0.8, 0.2], [(0, 1), (1, 1)], [(1, 1), (0, 1)])
     reported = summary(RunResult([first, second]))
     # The first is best in round 2, the second in round 1; owners' nodes are counted together.
     assert reported["global_validation"] == pytest.approx({"best": (0.6 + 0.8) / 2, "last": (0.6 + 0.2) / 2})
-    assert reported["own"] == {"best": 3 / 5, "last": 4 / 5}
-    assert "own" not in summary(RunResult([FIRST]))
+    assert reported["local_before"] == {"best": 3 / 5, "last": 4 / 5}
+    assert reported["local_after"] == {"best": 5 / 5, "last": 4 / 5}
+    assert reported["curve"]["local_before"] == [1 / 5, 4 / 5]
+    assert reported["curve"]["local_after"] == [3 / 5, 4 / 5]
+    assert "local_before" not in summary(RunResult([FIRST]))
     assert "global_validation" not in summary(RunResult([first, SECOND]))

@@ -150,7 +150,7 @@ def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, finished: Workspac
     workspace.configure(settings__quick__rounds=1_000_000)  # so that it cannot end before it is interrupted
     log = workspace.output / "logs" / "classify" / "quick" / f"{FEDAVG}.log"
     with workspace.started(metrics(FEDAVG), "--cores", "1") as process:
-        while not (log.exists() and "/1000000" in log.read_text()):  # the progress bar: training has current_round
+        while not (log.exists() and "/1000000" in log.read_text()):  # the progress bar: training has begun
             assert process.poll() is None, process.communicate()[0]
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does

@@ -29,6 +29,11 @@ with exit_on_user_error():
     # The runs that no table has, by key.
     MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
 
+if MISSING and not workflow.subprocess_exec:
+    seconds, unknown = runs.estimate(config, MISSING.values())
+    about = f"about {seconds / 3600:.2f} core-hours by recorded runs like them" + (f", {unknown} without any" if unknown else "")
+    print(f"feddep: {len(MISSING)} runs are in no table of runs: {about}", file=sys.stderr)
+
 OUTPUT = config["output"]
 CACHE = f"{OUTPUT}/.cache"
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.

@@ -25,6 +25,7 @@ rule prepare:
     input: raw_files
     output: multiext(f"{CACHE}/graphs/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/prepare/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/prepare/{{dataset}}-{{key}}.tsv"
     resources:
         mem_mb=config["memory"]["data"],
     script: "../scripts/prepare.py"
@@ -37,6 +38,7 @@ rule split:
         graph=lambda wildcards: graph_file(wildcards.dataset),
     output: f"{CACHE}/splits/{{dataset}}-{{key}}.safetensors"
     log: f"{CACHE}/logs/split/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/split/{{dataset}}-{{key}}.tsv"
     params:
         seed=lambda wildcards: SPLITS[wildcards.key][1],
     resources:
@@ -51,6 +53,7 @@ rule partition:
         graph=lambda wildcards: graph_file(wildcards.dataset),
     output: multiext(f"{CACHE}/partitions/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/partition/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/partition/{{dataset}}-{{key}}.tsv"
     params:
         spec=lambda wildcards: asdict(PARTITIONS[wildcards.key]),
     resources:

@@ -9,6 +9,7 @@ rule step:
         unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
     output: multiext(f"{CACHE}/steps/{{stage}}/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/steps/{{stage}}/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/{{stage}}/{{dataset}}-{{key}}.tsv"
     wildcard_constraints:
         stage="pretrain|prototypes|generator",
     params:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from feddep.training.rounds import run_rounds
 from feddep.training.standalone import StandaloneTrainer
 from feddep.training.task import RunResult, Task
 
@@ -10,8 +11,7 @@ from feddep.training.task import RunResult, Task
 def train_globally(task: Task, parameters: Any, steps: Any) -> RunResult:
     """One GraphSAGE on the entire graph, no link missing, an epoch a round (FedDEP, Section 4.1; GlobSage in FedSage)."""
     trainer = StandaloneTrainer(task, task.graph, task.split, "global")
-    for _ in task.rounds():
-        trainer.round()
+    run_rounds(task, [trainer.history], lambda number: trainer.round())
     return RunResult([trainer.history])
 
 
@@ -28,10 +28,11 @@ def train_each(task: Task, trainers: Sequence[StandaloneTrainer]) -> RunResult:
     Every model is tested on the global graph's test nodes, and scores are averaged over clients, as both papers do.  Each
     client chooses its round by its own validation nodes.
     """
-    for _ in task.rounds():
+
+    def one_round(number: int) -> None:
         for trainer in trainers:
             trainer.round()
-    facts = [
-        {"client": i, "nodes": graph.num_nodes, "train": len(split.train)} for i, (graph, split) in enumerate(task.subgraphs())
-    ]
-    return RunResult([trainer.history for trainer in trainers], clients=facts)
+
+    histories = [trainer.history for trainer in trainers]
+    run_rounds(task, histories, one_round)
+    return RunResult(histories, clients=task.client_facts())

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Payload, schema_of
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.boundary import Boundary, Payload, Schema, schema_of
+from feddep.federation.client import EXTRA, REPORTS, Client
 from feddep.federation.server import Server
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner
@@ -16,6 +16,8 @@ from feddep.training.task import Part, RunResult, Task
 
 NewClient = Callable[..., Client]
 """Called like :class:`feddep.federation.client.Client`."""
+NewServer = Callable[[Payload, str], Server]
+"""Called like :class:`feddep.federation.server.Server`."""
 
 
 def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
@@ -24,13 +26,29 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
 
 
 def train_on(
-    task: Task, parts: Sequence[Part], client: NewClient = Client, new_server: Callable[[Payload], Server] = Server
+    task: Task,
+    parts: Sequence[Part],
+    client: NewClient = Client,
+    server: NewServer = Server,
+    new_model: Callable[[], Any] | None = None,
+    extra: Schema | None = None,
 ) -> RunResult:
-    """FedAvg on the given graphs and splits, one a client, by such clients and such a server."""
-    model = task.new_model()
-    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
-    clients = [new_client(task, i, part, boundary, client) for i, part in enumerate(parts)]
-    return train_federated(task, model, boundary, clients, new_server=new_server)
+    """FedAvg on the given graphs and splits, one a client, by such clients and such a server.
+
+    Args:
+        task: the task.
+        parts: what clients train and validate on.
+        client: makes the clients.
+        server: makes the server.
+        new_model: makes a classifier with the run's initial weights; by default :meth:`feddep.training.task.Task.new_model`.
+        extra: names and shapes of what the clients send beside weights and reports.
+    """
+    new_model = new_model or task.new_model
+    model = new_model()
+    kinds = {"model": schema_of(model), **REPORTS, **({} if extra is None else {EXTRA: extra})}
+    boundary = Boundary(kinds, task.observers)
+    clients = [new_client(task, i, part, boundary, client, new_model()) for i, part in enumerate(parts)]
+    return train_federated(task, model, boundary, clients, server=server(model.state_dict(), task.setting.client_weights))
 
 
 def new_client(

@@ -1,13 +1,13 @@
-"""FedDEP: deep efficient private neighbour generation (Zhang et al., 2024, Section 3), its ablations and other readings.
+"""FedDEP: deep efficient private neighbour generation (Zhang et al., 2024, Section 3), its ablations and other interpretations.
 
 The modules follow the paper: :mod:`pretraining`, :mod:`clustering` and :mod:`prototypes`, :mod:`generation` and :mod:`mending`,
-:mod:`classifier`.  Every choice that the paper leaves open is a parameter, with the paper's value as its default, or where the
-paper is silent that of the authors' code.  Two differences from the code have no parameter: it samples no generated neighbours
+:mod:`classifier`.  Every choice that the paper leaves open is a parameter.  Its default is the paper's value, where the paper is
+silent that of the authors' code, and for `fused`, `hidden_from`, `scale` and `prototypes` the interpretation that does best on
+validation nodes (study readings).  Two differences from the code have no parameter: it samples no generated neighbours
 (r = 1), and its generators are not trained by pseudo-FL but send weights and encoded nodes to every other client at every step.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,7 +18,7 @@ from feddep.utils.parameters import Hops, Parameters, PerNode, Repetitions, Shar
 class LayerParameters(Parameters):
     """The layers of the embedding-fused classifier."""
 
-    fused: Literal["paper", "authors", "chained"] = "paper"
+    fused: Literal["paper", "authors", "chained"] = "authors"
     """the classifier's layers: `paper`, its equation with K + 1 matrices; `authors`, a map of z̄ added to each layer of the
     setting's encoder; or `chained`, the code as it stands, in which each of these maps reads what the one before it gives"""
     initial: Literal["he", "uniform"] = "he"
@@ -35,8 +35,8 @@ class EmbeddingParameters(Parameters):
 class PretrainingParameters(EmbeddingParameters):
     """How each client's local GNN is trained, whose embeddings the prototypes are of."""
 
-    encoder: Literal["own", "common"] = "own"
-    """whose GNN embeds a client's nodes: its `own` (paper), or a `common` one trained by FedAvg, an experiment of ours"""
+    encoder: Literal["local", "federated"] = "local"
+    """what embeds a client's nodes: its own `local` GNN (paper), or a `federated` one trained by FedAvg, an experiment of ours"""
     depth: Hops = 2
     """hops L of context that an embedding holds; paper: "usually around 2" (Section 4.3), the code's example: 2"""
     pretraining_epochs: Repetitions = 50
@@ -48,9 +48,9 @@ class PretrainingParameters(EmbeddingParameters):
 class PrototypeParameters(Parameters):
     """How embeddings are clustered."""
 
-    prototypes: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """number C of prototypes a client; null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each dataset and M, chosen by
-    the accuracy that it reports; the code's example has 5"""
+    prototypes: Annotated[int, Field(ge=1, le=1000)] | None = 15
+    """number C of prototypes a client (study readings); null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each dataset
+    and M, chosen by the accuracy that it reports; the code's example has 5"""
     clustering: Literal["kmeans", "dec"] = "kmeans"
     """`kmeans`, ours, or `dec`, deep embedded clustering as in the code; the paper says only "a clustering function\""""
 
@@ -66,13 +66,13 @@ class GeneratorParameters(FusedParameters):
     """probability r with which the Bernoulli sampler keeps a generated neighbour; the paper names no value, the code keeps all"""
     hidden_share: Share = 0.5
     """share h of nodes that impairing hides (paper)"""
-    hidden_from: Literal["validation", "all"] = "validation"
+    hidden_from: Literal["validation", "all"] = "all"
     """nodes that may be hidden: `all` (paper, as in FedSage), or `validation` (code), which loses no training label"""
     max_generated: PerNode = 5
     """most neighbours generated for a node (code)"""
     slots: Literal["generated", "all"] = "generated"
     """what generated embeddings are averaged over: those `generated` (paper), or `all` slots (code)"""
-    scale: Literal["paper", "authors"] = "paper"
+    scale: Literal["paper", "authors"] = "authors"
     """squared distances as the `paper` writes them, or averaged over slots and coordinates (`authors`)"""
     count_bias: Annotated[float, Field(ge=-1000, le=1000)] | None = None
     """first bias of DGen's predicted number of neighbours; null: drawn like every other weight, so that the number is 0 for all
@@ -119,8 +119,6 @@ class WithoutDGenParameters(FedDEPParameters):
 
     depth: Hops = 0
     """hops of context: none"""
-    reading: Literal["shallow", "unmended"] = "shallow"
-    """`shallow`: neighbours without depth are generated; `unmended`: none are"""
 
     @model_validator(mode="after")
     def _check(self) -> "WithoutDGenParameters":
@@ -158,78 +156,34 @@ PROTOTYPES = Step(
     PrototypeParameters,
     needs=("pretrain",),
 )
-_GENERATOR_SETTING = ("encoder", "layers", "hidden_channels", "dropout")
-GENERATOR = Step(
-    "feddep.generator",
-    "generator",
-    "feddep.methods.feddep.mending:generate",
-    GeneratorParameters,
-    setting=_GENERATOR_SETTING,
-    needs=("prototypes",),
-)
-GENERATOR_WITHOUT_PROTOTYPES = Step(
-    "feddep.generator_without_prototypes",
-    "generator",
-    "feddep.methods.feddep.without_prototypes:generate",
-    GeneratorParameters,
-    setting=_GENERATOR_SETTING,
-    needs=("pretrain",),
-)
 
 
-def _all_steps(parameters: FedDEPParameters) -> Sequence[Step]:
-    return PRETRAINING, PROTOTYPES, GENERATOR
+def _generator(name: str, function: str, needs: str) -> Step:
+    setting = ("encoder", "layers", "hidden_channels", "dropout")
+    return Step(name, "generator", f"feddep.methods.feddep.{function}", GeneratorParameters, setting, needs=(needs,))
 
 
-def _steps_without_dgen(parameters: WithoutDGenParameters) -> Sequence[Step]:
-    return _all_steps(parameters) if parameters.reading == "shallow" else ()
+GENERATOR = _generator("feddep.generator", "mending:generate", "prototypes")
+GENERATOR_WITHOUT_PROTOTYPES = _generator("feddep.generator_without_prototypes", "without_prototypes:generate", "pretrain")
+_ALL = (PRETRAINING, PROTOTYPES, GENERATOR)
 
 
-_SHARED = ("prototypes shared",)
+def _method(name: str, title: str, parameters: type[FedDEPParameters], function: str, *steps: Step, **options: Any) -> Method:
+    options = {"assumes": ("prototypes shared",), "encoders": ANY_ENCODER, **options}
+    return Method(name, title, parameters, f"feddep.methods.feddep.{function}", steps=lambda parameters: steps, **options)
+
 
 METHODS = (
-    Method(
-        "feddep",
-        "FedDEP",
-        FedDEPParameters,
-        "feddep.methods.feddep.classifier:run",
-        steps=_all_steps,
-        assumes=_SHARED,
-        encoders=ANY_ENCODER,
-    ),
-    Method(
-        "feddep_joint",
-        "FedDEP, joint",
-        JointParameters,
-        "feddep.methods.feddep.joint:run",
-        steps=lambda parameters: (PRETRAINING, PROTOTYPES),
-        assumes=_SHARED,
-        encoders=ANY_ENCODER,
-    ),
-    Method(
-        "feddep_wo_dgen",
-        "FedDEP w/o DGen",
-        WithoutDGenParameters,
-        "feddep.methods.feddep.classifier:run_without_dgen",
-        steps=_steps_without_dgen,
-        assumes=_SHARED,
-        encoders=ANY_ENCODER,
-    ),
-    Method(
+    _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL),
+    _method("feddep_joint", "FedDEP, joint", JointParameters, "joint:run", PRETRAINING, PROTOTYPES),
+    _method("feddep_wo_dgen", "FedDEP w/o DGen", WithoutDGenParameters, "classifier:run", *_ALL),
+    _method(
         "feddep_wo_proto",
         "FedDEP w/o Proto",
         FedDEPParameters,
-        "feddep.methods.feddep.classifier:run",
-        steps=lambda parameters: (PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
+        "classifier:run",
+        *(PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
         assumes=("gradients from others' nodes shared",),
-        encoders=ANY_ENCODER,
     ),
-    Method(
-        "feddep_wo_nfdp",
-        "FedDEP w/o NFDP",
-        WithoutNFDPParameters,
-        "feddep.methods.feddep.classifier:run_without_nfdp",
-        steps=_all_steps,
-        assumes=_SHARED,
-    ),
+    _method("feddep_wo_nfdp", "FedDEP w/o NFDP", WithoutNFDPParameters, "classifier:run_without_nfdp", *_ALL, encoders=("sage",)),
 )

@@ -1,13 +1,8 @@
 """FedAvg of the embedding-fused classifier on mended subgraphs (FedDEP, Section 3.1 and "Inference"), and two ablations of it.
 
 *Without DGen* (Section 4.1 (8)).  The paper says no more than "without deep neighbor generation", keeps Proto and NFDP, and
-concludes from this row and FedSage's "the necessity of generating multi-hop cross-subgraph neighbors" (Section 4.2).  Two
-readings:
-
-* ``shallow``, the default: neighbours are generated, but not deep.  Embeddings, and so prototypes and generated neighbours,
-  hold a node's own features only (L = 0); all else is FedDEP.
-* ``unmended``: nothing is generated.  Prototypes are of no use then and none are shared; what is left is FedAvg of the
-  embedding-fused classifier with z̄ = 0.  In the authors' layout that is FedAvg itself, which has its own row.
+concludes from this row and FedSage's "the necessity of generating multi-hop cross-subgraph neighbors" (Section 4.2).  So here
+neighbours are generated, but not deep: embeddings, prototypes and generated neighbours hold a node's own features (L = 0).
 
 *Without noise-free DP* (Section 4.1 (10)): DP-SGD in its place, σ = 2.0.  All is FedDEP, but the clients train the classifier
 by DP-SGD (:mod:`feddep.privacy.dpsgd`) and the Bernoulli sampler is off.  Neighbours are still sampled, as GraphSAGE does for
@@ -28,7 +23,7 @@ from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph
-from feddep.methods.feddep import FedDEPParameters, WithoutDGenParameters, WithoutNFDPParameters, mending
+from feddep.methods.feddep import FedDEPParameters, WithoutNFDPParameters, mending
 from feddep.methods.feddep.fused import FusedClassifier, MendedTable
 from feddep.methods.method import StepResult
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
@@ -45,7 +40,7 @@ class MendedEvaluator(Evaluator):
     """
 
     def __init__(self, graph: Graph, model: FusedClassifier, embeddings: Tensor | None = None, device: str = "cpu") -> None:
-        """Prepare the inputs; the layout of ``model`` says how the classifiers to come aggregate neighbours."""
+        """Prepare the inputs; classifiers to come aggregate as ``model`` does."""
         super().__init__(graph, device, model.aggregation)
         self.embeddings = None if embeddings is None else embeddings.to(device)
 
@@ -60,14 +55,6 @@ def run(task: Task, parameters: FedDEPParameters, steps: Mapping[str, StepResult
     return train_classifier(task, parameters, steps["generator"].of_clients("mended"))
 
 
-def run_without_dgen(task: Task, parameters: WithoutDGenParameters, steps: Mapping[str, StepResult]) -> RunResult:
-    """Train the classifier with neighbours of no depth, or with none."""
-    if parameters.reading == "shallow":
-        return run(task, parameters, steps)
-    mended = [torch.zeros(graph.num_nodes, parameters.embedding) for graph, _ in task.subgraphs()]
-    return train_classifier(task, parameters, mended)
-
-
 def run_without_nfdp(task: Task, parameters: WithoutNFDPParameters, steps: Mapping[str, StepResult]) -> RunResult:
     """Train the classifier by DP-SGD."""
     learner = partial(PrivateLearner, privacy=Privacy(parameters.sigma, parameters.clip))
@@ -77,13 +64,9 @@ def run_without_nfdp(task: Task, parameters: WithoutNFDPParameters, steps: Mappi
 def train_classifier(
     task: Task, parameters: FedDEPParameters, mended: Sequence[Tensor], learner: Callable[..., Learner] = Learner
 ) -> RunResult:
-    """FedAvg of the embedding-fused classifier on the mended subgraphs.
+    """FedAvg of the embedding-fused classifier on the subgraphs mended with z̄_v of each client's nodes, shape (n_i, d_z).
 
-    Args:
-        task: the task.
-        parameters: the method's parameters.
-        mended: z̄_v of each client's nodes, shape (n_i, d_z).
-        learner: what clients train with; is called like :class:`feddep.training.learner.Learner`.
+    Clients train with a ``learner``, which is called like :class:`feddep.training.learner.Learner`.
     """
     model: Any = mending.new_classifier(task, parameters)
     boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)

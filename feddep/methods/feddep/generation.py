@@ -172,7 +172,7 @@ def mean_distance(squares: Tensor, counted: Tensor, scale: str, width: int) -> T
 
 
 def generator_loss(
-    generated: Generated, missing: Tensor, pairs: Tensor, targets: Tensor, search: Search, how: GeneratorParameters
+    generated: Generated, missing: Tensor, pairs: Tensor, targets: Tensor, search: Search, params: GeneratorParameters
 ) -> tuple[Tensor, Generated]:
     """L^n_i of the module's docstring.
 
@@ -182,33 +182,33 @@ def generator_loss(
         pairs: (v, u) for each hidden neighbour u of v, int64, shape (P, 2).
         targets: z'_u of the nodes of the client's own subgraph, shape (N, d_z).
         search: finds the nearest that each other client has.
-        how: weights of the terms, and how distances are measured.
+        params: weights of the terms, and how distances are measured.
 
     Returns:
         The loss, and what was generated, for whatever else reads it (:func:`squared_distances`).
     """
     embeddings, chosen = generated.embeddings, generated.chosen
-    loss = how.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
+    loss = params.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
     terms: list[tuple[float, Targets | Tensor, Tensor]] = []
-    if how.intra_weight:
+    if params.intra_weight:
         found, has = nearest_hidden(embeddings, pairs, targets)
-        terms.append((how.intra_weight, found, chosen & has.unsqueeze(1)))
-    if how.cross_weight:
-        terms += [(how.cross_weight, found, chosen) for found in search(embeddings.detach(), chosen)]
+        terms.append((params.intra_weight, found, chosen & has.unsqueeze(1)))
+    if params.cross_weight:
+        terms += [(params.cross_weight, found, chosen) for found in search(embeddings.detach(), chosen)]
     embeddings, squares = squared_distances(embeddings, [found for _, found, _ in terms])
     for (weight, _, counted), of_term in zip(terms, squares, strict=True):
-        loss = loss + weight * mean_distance(of_term, counted, how.scale, embeddings.shape[2])
+        loss = loss + weight * mean_distance(of_term, counted, params.scale, embeddings.shape[2])
     return loss, dataclasses.replace(generated, embeddings=embeddings)
 
 
 class Generator:
     """One client's DGen: trained on its impaired subgraph, applied to its whole subgraph."""
 
-    def __init__(self, dgen: DGen, how: GeneratorParameters, seed: int, name: str, device: str = "cpu") -> None:
-        """Set up ``dgen``, with its weights, for training as ``how`` says; ``name`` names the random streams."""
+    def __init__(self, dgen: DGen, params: GeneratorParameters, seed: int, name: str, device: str = "cpu") -> None:
+        """Set up ``dgen``, with its weights, for training; ``name`` names the random streams."""
         self._dgen = dgen.to(device)
         self._name = name
-        self._how = how
+        self._params = params
         self._device = device
         self._draws = seeding.torch_generator(seed, name, "generator", device=device)
 
@@ -227,7 +227,7 @@ class Generator:
         Raises:
             DivergenceError: if the loss or a weight is not a finite number after a step.
         """
-        how, graph = self._how, impaired.graph
+        params, graph = self._params, impaired.graph
         x, mean = graph_matrices(graph, self._device)
         aggregate = SparseMatrix.from_scipy(classifier.aggregation(graph), self._device)
         missing, pairs = (torch.from_numpy(array).to(self._device) for array in (impaired.missing, impaired.pairs))
@@ -235,17 +235,17 @@ class Generator:
         labels = torch.from_numpy(graph.labels).to(self._device)[labelled]
         classifier.to(self._device)
         both = [*self._dgen.parameters(), *classifier.parameters()]
-        optimizer: Any = OPTIMIZERS[how.generator_optimizer](both, lr=how.generator_learning_rate)
+        optimizer: Any = OPTIMIZERS[params.generator_optimizer](both, lr=params.generator_learning_rate)
         self._dgen.train()
         losses: list[float] = []
-        for _ in range(how.generator_epochs):
+        for _ in range(params.generator_epochs):
             optimizer.zero_grad()
-            generated = self._dgen(x, mean, how.bernoulli_rate, self._draws)
+            generated = self._dgen(x, mean, params.bernoulli_rate, self._draws)
             self._check(f"in epoch {len(losses) + 1}", 0.0, [generated.embeddings, generated.count])
-            loss, generated = generator_loss(generated, missing, pairs, targets, search, how)
-            if how.task_weight and len(labelled):
-                logits = classifier.full(x, aggregate, generated.mean(how.slots))
-                loss = loss + how.task_weight * cross_entropy(logits[labelled], labels)
+            loss, generated = generator_loss(generated, missing, pairs, targets, search, params)
+            if params.task_weight and len(labelled):
+                logits = classifier.full(x, aggregate, generated.mean(params.slots))
+                loss = loss + params.task_weight * cross_entropy(logits[labelled], labels)
             loss.backward()
             optimizer.step()
             losses.append(float(loss.detach()))
@@ -257,8 +257,8 @@ class Generator:
         """z̄_v of all nodes of a graph, shape (n, d_z), and ñ_v, shape (n,), from one draw of noise and selection."""
         self._dgen.eval()
         x, mean = graph_matrices(graph, self._device)
-        generated = self._dgen(x, mean, self._how.bernoulli_rate, self._draws)
-        mean = generated.mean(self._how.slots)
+        generated = self._dgen(x, mean, self._params.bernoulli_rate, self._draws)
+        mean = generated.mean(self._params.slots)
         self._check("after its training", 0.0, [mean, generated.count])
         return mean, generated.count
 

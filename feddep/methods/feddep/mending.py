@@ -16,25 +16,27 @@ from feddep.training.task import Part, Task
 
 
 def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, StepResult]) -> StepResult:
-    """Mend every client's subgraph.
+    """Mend every client's subgraph; gives ``client0.mended``, ``client0.count``, ``client0.loss`` …, as :func:`mend`.
 
     Each client learns from its own prototypes and those that the others have shared before.  Nothing is sent (pseudo-FL).
-
-    Returns:
-        What :func:`mend` returns, of each client: ``client0.mended``, ``client0.count``, ``client0.loss`` ….
     """
     shared, targets = (results["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
-    mended = []
-    for i, client in enumerate(task.subgraphs()):
-        impaired = impair_client(task, parameters, i, client)
-        mended.append(mend(task, parameters, i, client, impaired, targets[i], nearest_of_others(shared, i)))
-    return StepResult(named(mended))
+    impaired = [impair_client(task, parameters, i, client) for i, client in enumerate(task.subgraphs())]
+    searches = [nearest_of_others(shared, i) for i in range(len(targets))]
+    return StepResult(mend_all(task, parameters, impaired, targets, searches))
 
 
-def named(mended: Sequence[tuple[Tensor, Tensor, Tensor]]) -> dict[str, Tensor]:
-    """What :func:`mend` has returned for each client, by name."""
-    z, count, loss = (list(each) for each in zip(*mended, strict=True))
-    return by_client(mended=z, count=count, loss=loss)
+def mend_all(
+    task: Task,
+    parameters: GeneratorParameters,
+    impaired: Sequence[Impaired],
+    targets: Sequence[Tensor],
+    searches: Sequence[Search],
+) -> dict[str, Tensor]:
+    """What :func:`mend` gives of every client, by name."""
+    each = zip(task.subgraphs(), impaired, targets, searches, strict=True)
+    mended, count, loss = zip(*(mend(task, parameters, i, *its) for i, its in enumerate(each)), strict=True)
+    return by_client(mended=mended, count=count, loss=loss)
 
 
 def new_classifier(task: Task, parameters: FusedParameters, *stream: str) -> FusedClassifier:
@@ -64,13 +66,13 @@ def nearest_of_others(shared: Sequence[Tensor], client: int) -> Search:
 def mend(
     task: Task, parameters: GeneratorParameters, number: int, client: Part, impaired: Impaired, targets: Tensor, search: Search
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Train a client's DGen on its impaired subgraph and generate z̄_v for its whole subgraph.
+    """Train the DGen of client i = ``number`` on its impaired subgraph and generate z̄_v for its whole subgraph G_i.
 
     Args:
         task: the run.
         parameters: the method's parameters.
         number: the client's number i.
-        client: its subgraph G_i and split.
+        client: G_i and its split.
         impaired: its impaired subgraph.
         targets: what DGen is to generate for each node of the subgraph if it is missing, shape (n, d_z).
         search: finds the nearest that each other client has.

@@ -4,8 +4,8 @@ The embeddings Z_i hold each node's L-hop context.  With L = 0 they hold the nod
 convolution then runs on the subgraph without its edges, which leaves a linear map of x_v in front of the tanh.  The paper
 has L = 0 only as FedSage (Figure 4), which generates the features themselves; this is the same depth in FedDEP's frame.
 
-Each client's coordinates have nothing to do with another's, as each has weights of its own.  With the ``common`` encoder,
-which is not the paper's, they do: the clients train one GNN by FedAvg.
+Each client's coordinates have nothing to do with another's, as each has weights of its own.  With the ``federated``
+encoder, which is not the paper's, they do: the clients train one GNN by FedAvg.
 """
 
 import dataclasses
@@ -16,15 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.averaging import federated_averaging
+from feddep.federation.averaging import Federation
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.graph.graph import Graph
+from feddep.graph.sampling import SampledTrees
 from feddep.methods.feddep import PretrainingParameters
-from feddep.methods.feddep.embedding import EmbeddingGNN
 from feddep.methods.method import StepResult, by_client
-from feddep.nn.sparse import graph_matrices
+from feddep.nn.feature_table import FeatureTable
+from feddep.nn.linear import Linear
+from feddep.nn.sage import GraphSAGE
+from feddep.nn.sparse import SparseMatrix, graph_matrices
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_optimizer
 from feddep.training.task import Part, Task
@@ -37,10 +40,39 @@ OPTIMISATION: dict[str, dict[str, str | float]] = {
 """Adam as in the authors' code, and SGD as the paper trains its GNNs (Section 4.1)."""
 
 
+class EmbeddingGNN(GraphSAGE):
+    """L GraphSAGE convolutions, tanh after the last, then a linear head on the classes (authors' code).
+
+    The embedding of a node is the output of the tanh: a point of (−1, 1)^{d_z}.
+    """
+
+    def __init__(self, features: int, hidden: int, embedding: int, classes: int, layers: int, dropout: float) -> None:
+        """Set up the layers, as :class:`GraphSAGE`, with embeddings of width d_z = ``embedding``."""
+        super().__init__(features, hidden, embedding, layers, dropout)
+        self.head = Linear(embedding, classes)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all weights anew."""
+        super().reset_parameters(generator)
+        self.head.reset_parameters(generator)
+
+    def forward(self, trees: SampledTrees, table: FeatureTable, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of the roots of sampled trees; the arguments are those of :meth:`feddep.nn.sage.GraphSAGE.forward`."""
+        return self.head(super().forward(trees, table, generator).tanh())
+
+    def embed(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
+        """Embeddings of all nodes from their full neighbourhoods, without dropout, shape (n, d_z)."""
+        return super().full(x, mean).tanh()
+
+    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of all nodes; the arguments are those of :meth:`feddep.nn.sage.GraphSAGE.full`."""
+        return self.head(super().full(x, mean, generator).tanh())
+
+
 def embed(task: Task, parameters: PretrainingParameters, results: Any = None) -> StepResult:
-    """Z_i of each client i, ``client0.embeddings`` …, shape (n_i, d_z); nothing is sent, unless the encoder is common."""
+    """Z_i of each client i, ``client0.embeddings`` …, shape (n_i, d_z); nothing is sent, unless the encoder is federated."""
     task, clients = prepared(task, task.subgraphs(), parameters)
-    if parameters.encoder == "common":
+    if parameters.encoder == "federated":
         return pretrain_together(task, clients, parameters)
     return StepResult(by_client(embeddings=[pretrain(task, client, parameters, i) for i, client in enumerate(clients)]))
 
@@ -80,9 +112,9 @@ def pretrain_together(task: Task, clients: Sequence[Part], parameters: Pretraini
         learner = Learner(graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device)
         own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
         members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
-    epochs = track(range(parameters.pretraining_epochs), f"{task.name}: common pretraining")
-    for _ in federated_averaging(server, members, epochs):
-        pass
+    federation = Federation(server, members)
+    for epoch in track(range(parameters.pretraining_epochs), f"{task.name}: federated pretraining"):
+        federation.round(epoch)
     gnn.load_state_dict(server.weights)
     embeddings = [embeddings_of(gnn, graph, task.device) for graph, _ in clients]
     return StepResult(by_client(embeddings=embeddings), boundary.communication.rows())

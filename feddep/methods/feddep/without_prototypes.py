@@ -24,19 +24,15 @@ from feddep.training.task import Task
 
 def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, StepResult]) -> StepResult:
     """As :func:`feddep.methods.feddep.mending.generate`, but every step asks all other clients, which is counted."""
-    clients = task.subgraphs()
-    impaired = [impair_client(task, parameters, i, client) for i, client in enumerate(clients)]
+    impaired = [impair_client(task, parameters, i, client) for i, client in enumerate(task.subgraphs())]
     kinds: dict[str, Schema] = {}
     for i, each in enumerate(impaired):
         shape = (each.graph.num_nodes, parameters.max_generated, parameters.embedding)
         kinds |= {generated(i): {"embeddings": shape}, gradients(i): {"gradients": shape}}
     boundary = Boundary(kinds, task.observers)
     embeddings = results["pretrain"].of_clients("embeddings")
-    mended = [
-        mending.mend(task, parameters, i, client, impaired[i], embeddings[i], asking(boundary, i, embeddings))
-        for i, client in enumerate(clients)
-    ]
-    return StepResult(mending.named(mended), boundary.communication.rows())
+    searches = [remote_nearest(boundary, i, embeddings) for i in range(len(impaired))]
+    return StepResult(mending.mend_all(task, parameters, impaired, embeddings, searches), boundary.communication.rows())
 
 
 def generated(client: int) -> str:
@@ -49,7 +45,7 @@ def gradients(client: int) -> str:
     return f"gradients for client {client}"
 
 
-def asking(boundary: Boundary, client: int, embeddings: Sequence[Tensor]) -> Search:
+def remote_nearest(boundary: Boundary, client: int, embeddings: Sequence[Tensor]) -> Search:
     """A search in the other clients' own embeddings Z_j, each of which stays where it is: only question and answer cross."""
 
     def answer(other: int, question: Tensor) -> Tensor:

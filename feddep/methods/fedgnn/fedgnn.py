@@ -16,8 +16,8 @@ Here a client is a subgraph, and what it lacks are neighbours of its nodes at ot
   2 epochs, as its embeddings of users start at random; these here start from features, and are used from the start;
 * pseudo interacted items, which hide from the server whose embeddings have a gradient, have no counterpart: all weights of the
   classifier have one;
-* the noise is that of FedDEP, Gaussian with σ = 2 ("DPSGD with noise injection"), not Laplace noise; see ``noised`` below and
-  docs/methods.md for what else it may mean, and what that does.
+* the noise is that of FedDEP, DP-SGD with Gaussian noise of σ = 2 ("DPSGD with noise injection"): in every step the gradient of
+  each training node is clipped, and the sum noised.  The source adds Laplace noise to what a client sends.
 
 Embeddings, and the loss and the numbers of correct answers that clients report, are neither clipped nor noised.
 """
@@ -31,12 +31,9 @@ from feddep.graph.split import Split
 from feddep.methods.fedgnn import FedGNNParameters
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
-from feddep.methods.shared.noisy_client import NoisyClient
 from feddep.methods.shared.routing import embedding_kinds, exchange, match, name_kinds
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
-from feddep.training.learner import Learner
 from feddep.training.task import RunResult, Task
-from feddep.utils import seeding
 
 
 def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResult:
@@ -63,16 +60,8 @@ def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResul
 def new_client(
     task: Task, parameters: FedGNNParameters, number: int, subgraph: ExpandedSubgraph, split: Split, boundary: Boundary
 ) -> Client:
-    """A client that trains on its expanded subgraph, with the noise that the parameters ask for."""
-    setting, seed, device = task.setting, task.seed, task.device
-    model = new_expanded_model(task, range(setting.layers))
-    table: Any = subgraph.table
-    trains_on = (subgraph.wide, split.train, setting, seed, f"client{number}", device, table)
-    rest = (subgraph, split, setting, boundary)
-    if parameters.noised == "step":
-        learner = PrivateLearner(*trains_on, privacy=Privacy(parameters.sigma, parameters.clip))
-        return Client(number, model, learner, *rest)
-    share = 1 / max(len(split.train), 1) if parameters.noised == "share" else 1
-    privacy = Privacy(parameters.sigma * share, parameters.clip)
-    noise = seeding.torch_generator(seed, f"client{number}", "noise", device=device)
-    return NoisyClient(number, model, Learner(*trains_on), *rest, privacy=privacy, noise=noise)
+    """A client that trains on its expanded subgraph by DP-SGD."""
+    setting, table, privacy = task.setting, subgraph.table, Privacy(parameters.sigma, parameters.clip)
+    trains_on = (subgraph.wide, split.train, setting, task.seed, f"client{number}", task.device, table)
+    learner = PrivateLearner(*trains_on, privacy=privacy)
+    return Client(number, new_expanded_model(task, range(setting.layers)), learner, subgraph, split, setting, boundary)

@@ -16,31 +16,31 @@ Decided here:
 * embeddings are computed once a round, with the weights that the server has sent, and stay fixed in the round;
 * the largest fan-out is that of the setting, as for every other method of the table (authors' code: 25);
 * accuracy is that of the clients' validation nodes, which clients report anyway (authors' code: the server's own test data);
-* time is taken by the number of places of a sampled tree, which is the same in every run;
+* time is taken by the number of nodes of a sampled tree, which is the same in every run;
 * the state is taken from the weights as clients send them (the code takes it after they have all been replaced by the mean,
   which leaves nothing to tell them apart);
 * what crosses boundaries while the agent practises counts like everything else.
 """
 
-from collections.abc import Iterator
+import dataclasses
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from feddep.federation.averaging import federated_averaging, local_test
-from feddep.federation.boundary import Boundary, schema_of
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.averaging import train_federated
+from feddep.federation.boundary import Boundary, Payload, schema_of
+from feddep.federation.client import REPORTS, Client, Update
 from feddep.federation.server import Server
 from feddep.methods.fedgraph import FedGraphParameters
 from feddep.methods.fedgraph.ddpg import Ddpg, Learning
-from feddep.methods.fedgraph.policy import fanouts_of, reward, summary, work
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
 from feddep.methods.shared.routing import Router, embedding_kinds, exchange
-from feddep.training.history import History
 from feddep.training.learner import Learner
-from feddep.training.task import RunResult, Task
+from feddep.training.task import GlobalAccuracy, RunResult, Task
 
 
 def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunResult:
@@ -52,17 +52,32 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, f"practice{episode} ")
-    return RunResult([train(task, parameters, boundary, agent)], boundary.communication.rows())
+    return train(task, parameters, boundary, agent)
 
 
-def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = "") -> History:
-    """One training; returns its history, which is empty for a practice.
+class ObservingServer(Server):
+    """A server that sees the agent's state in what the clients send.
 
-    The agent chooses the fan-outs; it explores and learns in a practice, whose random streams the name ``practice`` sets apart.
+    Attributes:
+        state: of the agent, M² numbers; zero at first.
+    """
+
+    state: np.ndarray
+
+    def aggregate(self, updates: Sequence[Update]) -> None:
+        """Average, and look at the weights before they are replaced by their mean."""
+        super().aggregate(updates)
+        self.state = summary([update.weights for update in updates])
+
+
+def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = "") -> RunResult:
+    """One training, in which the agent chooses the fan-outs.
+
+    It explores and learns in a practice, whose random streams the name ``practice`` sets apart, and which nobody is told of.
     """
     setting, levels = task.setting, range(1, task.setting.layers)
     model, edges = task.new_sage(), cross_edges(task)
-    server = Server(model.state_dict())
+    server = ObservingServer(model.state_dict(), setting.client_weights)
     subgraphs, learners, clients = [], [], []
     for i, ((graph, split), own) in enumerate(zip(task.subgraphs(), edges, strict=True)):
         subgraph = ExpandedSubgraph(task, graph, own, levels)
@@ -74,32 +89,61 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
         subgraphs.append(subgraph)
         learners.append(learner)
     router = Router([own.nodes[own.endpoints] for own in edges], [own.outside for own in edges])
-    history = History()
-    state, action = np.zeros(len(clients) ** 2), np.zeros(0)
+    server.state = state = np.zeros(len(clients) ** 2)
+    action = np.zeros(0)
 
-    def rounds() -> Iterator[int]:
-        nonlocal action
-        for number in task.rounds():
-            action = agent.act(state, explore=bool(practice))
-            for i, chosen in enumerate(torch.from_numpy(action).view(len(clients), -1)):
-                shares = boundary.send(i, "down", "policy", {"shares": chosen})["shares"]
-                learners[i].fanouts = fanouts_of(shares.numpy(), setting.fanout)
-            yield number
+    def act() -> None:
+        nonlocal state, action
+        state = server.state
+        action = agent.act(state, explore=bool(practice))
+        for i, chosen in enumerate(torch.from_numpy(action).view(len(clients), -1)):
+            shares = boundary.send(i, "down", "policy", {"shares": chosen})["shares"]
+            learners[i].fanouts = fanouts_of(shares.numpy(), setting.fanout)
 
     def share_embeddings(done: int) -> None:
-        model.load_state_dict(server.weights)
         exchange(boundary, router, model, subgraphs, levels)
 
-    measured = federated_averaging(server, clients, rounds(), share_embeddings, setting.client_weights)
-    for loss, validation in measured:
-        following = summary(server.updates)
-        if practice:
-            cost = float(np.mean([work(learner.fanouts, setting.fanout) for learner in learners]))
-            agent.remember(state, action, reward(validation, parameters.target, cost, parameters.cost_weight), following)
-            for _ in range(parameters.updates):
-                agent.learn()
-        else:
-            model.load_state_dict(server.weights)
-            history.record(model, loss, validation, *task.test(model), local_test(clients))
-        state = following
-    return history
+    def learn(measured: dict[str, float]) -> None:
+        cost = float(np.mean([work(learner.fanouts, setting.fanout) for learner in learners]))
+        gained = reward(measured["validation"], parameters.target, cost, parameters.cost_weight)
+        agent.remember(state, action, gained, server.state)
+        for _ in range(parameters.updates):
+            agent.learn()
+
+    if practice:
+        task = dataclasses.replace(task, on_round=learn)
+    test = (lambda _: GlobalAccuracy(math.nan, math.nan)) if practice else None
+    return train_federated(task, model, boundary, clients, test, share_embeddings, server, act)
+
+
+def fanouts_of(action: np.ndarray, most: int) -> tuple[int, ...]:
+    """Fan-outs from 1 to ``most``, one for each number from 0 to 1 in the action: ⌈a · most⌉, and 1 for 0."""
+    return tuple(int(fanout) for fanout in np.ceil(np.asarray(action) * most).clip(1, most))
+
+
+def work(fanouts: Sequence[int], most: int) -> float:
+    """Number of nodes of a sampled tree, Π (1 + f), as a share of what it is with the largest fan-out everywhere.
+
+    This stands for the time that a client takes, which would differ from run to run.
+    """
+    return float(np.prod([(1 + fanout) / (1 + most) for fanout in fanouts]))
+
+
+def reward(accuracy: float, target: float, cost: float, cost_weight: float) -> float:
+    """64^(accuracy − target) − 1 − cost_weight · cost: the nearer to the target the more, and the less work the more."""
+    return float(64 ** (accuracy - target)) - 1 - cost_weight * cost
+
+
+def summary(weights: Sequence[Payload]) -> np.ndarray:
+    """The state that the policy sees: the clients' weights by their principal components among clients; float64, shape (M²,).
+
+    M vectors span at most M − 1 directions about their mean, so M components hold all that tells the clients apart.  They are
+    computed from the M × M inner products.  A component is known but for its sign: the largest of its M scores is positive.
+    """
+    vectors = torch.stack([torch.cat([tensor.flatten() for tensor in payload.values()]) for payload in weights]).double()
+    centred = vectors - vectors.mean(dim=0)
+    values, components = np.linalg.eigh((centred @ centred.T).cpu().numpy())
+    scores = components[:, ::-1] * np.sqrt(values[::-1].clip(0))
+    largest = np.abs(scores).argmax(axis=0)
+    signs = np.sign(scores[largest, np.arange(len(weights))])
+    return np.asarray((scores * signs).ravel())

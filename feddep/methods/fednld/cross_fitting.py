@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.averaging import federated_averaging
+from feddep.federation.averaging import Federation
 from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
@@ -80,11 +80,12 @@ def left_out(split: Split, fold: np.ndarray, k: int, folds: int) -> Split:
 
 def train(task: Task, parts: Sequence[Part], k: int, boundary: Boundary) -> Payload:
     """The weights of the k-th classifier, trained by FedAvg on ``parts``, at its best round on the clients' validation nodes."""
-    server, client = Server(task.new_model().state_dict()), partial(Client, kind=KIND)
+    server, client = Server(task.new_model().state_dict(), task.setting.client_weights), partial(Client, kind=KIND)
     clients = [new_client(task, i, part, boundary, client, stream=f"client{i}/fold{k}") for i, part in enumerate(parts)]
     best, weights = -1.0, server.weights
-    rounds = track(range(task.setting.rounds), f"{task.name}: cross-fitting without fold {k}")
-    for _, validation in federated_averaging(server, clients, rounds, client_weights=task.setting.client_weights):
+    federation = Federation(server, clients)
+    for number in track(range(task.setting.rounds), f"{task.name}: cross-fitting without fold {k}"):
+        validation = federation.round(number).validation
         if validation > best:
             best, weights = validation, {name: tensor.cpu().clone() for name, tensor in server.weights.items()}
     return weights

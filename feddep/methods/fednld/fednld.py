@@ -6,12 +6,12 @@ It reads, side by side,
     q_v                         FedNLD, counts: and log(1 + c_v) · q_v
     a_v, log(1 + c_v) · a_v     FedNLD, answers only,
 
-where p_v is v's cross-fitted distribution, q_v the mean over its proxies, c_v the number of its missing neighbours and a_v the
-mean of the answers for them.  It starts as the prediction itself, with the identity for log p_v and zero for all else.
-With ``separate``, nodes that lack no neighbour, and so have no answers, have weights of their own for log p_v and q_v; each
-training node is learned from twice, with its answers and without.
-Where owners answer more than once, a regression is trained after each exchange, on the answers of all so far; what it predicts
-is what is answered in the next.  The last one is the run's classifier.
+where p_v is v's cross-fitted distribution, q_v the mean over the nodes of its client that are most similar in features, c_v the
+number of its missing neighbours and a_v the mean of the answers for them.  The regression starts as the prediction itself, with
+the identity for log p_v and zero for all else.  With ``separate``, nodes that lack no neighbour, and so have no answers, have
+weights of their own for log p_v and q_v; each training node is learned from twice, with its answers and without.
+Where owners answer more than once, a regression is trained after each round of answers, on all so far; what it predicts is what
+is answered in the next.  The last one is the run's classifier.
 
 The global graph is classified as if one client held all of it: nobody lacks a neighbour, so c_v and a_v are zero.
 """
@@ -32,7 +32,7 @@ from feddep.graph.graph import Graph
 from feddep.methods.feddep.pretraining import without_edges
 from feddep.methods.fednld import FedNLDAnswersParameters, FedNLDParameters
 from feddep.methods.fednld.cross_fitting import NO_FOLD, classifiers, predict
-from feddep.methods.fednld.neighbours import Answers, answer_kinds, lacking, proxies
+from feddep.methods.fednld.neighbours import Answers, answer_kinds, feature_knn_mean, missing_degree
 from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import MLP
@@ -67,7 +67,7 @@ def run_fednld(task: Task, parameters: FedNLDParameters, steps: Mapping[str, Ste
 def run_fednld_counts(task: Task, parameters: FedNLDParameters, steps: Mapping[str, StepResult]) -> RunResult:
     """FedNLD where each client knows how many neighbours its nodes lack."""
     own, whole = _inputs(task, parameters, steps["pretrain"])
-    scales = [np.log1p(lacking(each)) for each in cross_edges(task)]
+    scales = [np.log1p(missing_degree(each)) for each in cross_edges(task)]
     own = [np.hstack([known, scale * known]) for known, scale in zip(own, scales, strict=True)]
     return _train(task, parameters, own, np.hstack([whole, np.zeros_like(whole)]))
 
@@ -77,11 +77,12 @@ def run_fednld_answers(task: Task, parameters: FedNLDAnswersParameters, steps: M
     own, whole = _inputs(task, parameters, steps["pretrain"])
     edges, classes = cross_edges(task), task.graph.num_classes
     boundary = Boundary(answer_kinds(edges, classes), task.observers)
-    epsilon = None if parameters.epsilon is None else parameters.epsilon / parameters.exchanges
-    owners, scales = Answers(task, boundary, edges, epsilon, parameters.levels), [np.log1p(lacking(each)) for each in edges]
+    epsilon = None if parameters.epsilon is None else parameters.epsilon / parameters.label_rounds
+    owners = Answers(task, boundary, edges, epsilon, parameters.quantisation)
+    scales = [np.log1p(missing_degree(each)) for each in edges]
     apart = whole.shape[1] if parameters.separate else None
     predictions, trained = steps["pretrain"].of_clients("predictions"), []
-    for _ in range(parameters.exchanges):
+    for _ in range(parameters.label_rounds):
         told = owners.ask(predictions)
         own = [np.hstack([known, a, scale * a]) for known, a, scale in zip(own, told, scales, strict=True)]
         whole = np.hstack([whole, np.zeros((len(whole), 2 * classes), dtype=whole.dtype)])
@@ -102,7 +103,7 @@ def _predicted(task: Task, weights: Mapping[str, Tensor], own: Sequence[np.ndarr
 
 
 def _inputs(task: Task, parameters: FedNLDParameters, step: StepResult) -> tuple[list[np.ndarray], np.ndarray]:
-    """[log p_v ‖ q_v] of each client's nodes, shape (n_i, 2C), without proxies (n_i, C), and of the global graph's, on it."""
+    """[log p_v ‖ q_v] of each client's nodes, shape (n_i, 2C), with feature_knn 0 (n_i, C), and of the global graph's, on it."""
     assert task.partition is not None, "the step before, which asks for subgraphs, refuses a task without a partition"
     fold = np.full(task.graph.num_nodes, NO_FOLD, dtype=np.int64)
     for i, of_client in enumerate(step.of_clients("fold")):
@@ -112,7 +113,7 @@ def _inputs(task: Task, parameters: FedNLDParameters, step: StepResult) -> tuple
     found = []
     for graph, tensor in zip(graphs, predicted, strict=True):
         log_p = tensor.cpu().numpy()
-        q = [proxies(graph.features, np.exp(log_p), parameters.proxies)] if parameters.proxies else []
+        q = [feature_knn_mean(graph.features, np.exp(log_p), parameters.feature_knn)] if parameters.feature_knn else []
         found.append(np.hstack([log_p, *q]))
     return found[1:], found[0]
 

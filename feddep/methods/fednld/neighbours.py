@@ -21,7 +21,7 @@ _ROWS = 512
 """Nodes whose similarities to all others are computed at once."""
 
 
-def proxies(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
+def feature_knn_mean(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
     """Mean distribution of the ``count`` nodes that are most similar to each node, itself excepted; shape (n, C).
 
     Similarity is the cosine of features of which each is weighed by its inverse document frequency, 1 + ln((1 + n) / (1 + n_f))
@@ -30,7 +30,7 @@ def proxies(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
     Args:
         features: features of the n nodes, shape (n, F).
         p: their distributions, shape (n, C).
-        count: number of proxies a node.
+        count: number of similar nodes.
     """
     n = len(p)
     having = np.bincount(features.indices, minlength=features.shape[1])
@@ -48,12 +48,12 @@ def proxies(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def rounded(levels: int, classes: int) -> np.ndarray:
-    """All distributions over C classes whose probabilities are multiples of 1 / ``levels``, float32, shape (K, C).
+def quantised(quantisation: int, classes: int) -> np.ndarray:
+    """All distributions over C classes whose probabilities are multiples of 1 / ``quantisation``, float32, shape (K, C).
 
-    K is the binomial coefficient of levels + C − 1 and levels; with one level these are the classes.
+    K is the binomial coefficient of quantisation + C − 1 and quantisation; with 1 these are the classes.
     """
-    chosen = np.array(list(combinations_with_replacement(range(classes), levels)))
+    chosen = np.array(list(combinations_with_replacement(range(classes), quantisation)))
     return np.eye(classes, dtype=np.float32)[chosen].mean(axis=1)
 
 
@@ -61,7 +61,7 @@ class Answers:
     """What the owners of missing neighbours answer, by way of the server, to who holds the other ends of their edges."""
 
     def __init__(
-        self, task: Task, boundary: Boundary, edges: Sequence[CrossEdges], epsilon: float | None, levels: int = 1
+        self, task: Task, boundary: Boundary, edges: Sequence[CrossEdges], epsilon: float | None, quantisation: int = 1
     ) -> None:
         """Match the names of the nodes that have neighbours elsewhere.
 
@@ -70,10 +70,10 @@ class Answers:
             boundary: the clients' boundary.
             edges: each client's edges to others.
             epsilon: ε of an answer; none for true ones.
-            levels: what probabilities are rounded to, see :func:`rounded`.
+            quantisation: what probabilities are rounded to, see :func:`quantised`.
         """
         self.boundary, self.edges, self.epsilon = boundary, edges, epsilon
-        self._possible = rounded(levels, task.graph.num_classes)
+        self._possible = quantised(quantisation, task.graph.num_classes)
         self._nearest = KDTree(self._possible)
         self._random = [generator(task.seed, f"client{i}", "answers") for i in range(len(edges))]
         self._routing = match(task, boundary, edges)
@@ -81,7 +81,7 @@ class Answers:
     def ask(self, predictions: Sequence[Tensor]) -> list[np.ndarray]:
         """Mean answer over the missing neighbours of each client's nodes, shape (n_i, C), zeros for a node that lacks none.
 
-        Each client draws one answer for each of its nodes that has neighbours elsewhere: the nearest rounded distribution, by
+        Each client draws one answer for each of its nodes that has neighbours elsewhere: the nearest quantised distribution, by
         randomised response among them all.  The server passes it on to all who ask for the node, by a name that it cannot read.
 
         Args:
@@ -97,11 +97,11 @@ class Answers:
         found = []
         for i, (own, rows) in enumerate(zip(self.edges, self._routing.deliver(sent), strict=True)):
             received = self.boundary.send(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
-            found.append((own.links @ received.numpy()) / np.maximum(lacking(own), 1))
+            found.append((own.links @ received.numpy()) / np.maximum(missing_degree(own), 1))
         return found
 
 
-def lacking(own: CrossEdges) -> np.ndarray:
+def missing_degree(own: CrossEdges) -> np.ndarray:
     """The number c_v of missing neighbours of each of a client's nodes, shape (n, 1)."""
     return np.diff(own.links.indptr).astype(np.float32)[:, None]
 

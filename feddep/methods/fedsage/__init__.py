@@ -62,42 +62,22 @@ class LocSagePlusParameters(NeighGenParameters):
         return self
 
 
-_SETTING = ("layers", "hidden_channels", "dropout")
-NEIGHGEN = Step(
-    "fedsage.neighgen", "generator", "feddep.methods.fedsage.cross_client:generate", NeighGenParameters, setting=_SETTING
-)
-SHARED_NEIGHGEN = Step(
-    "fedsage.shared_neighgen",
-    "generator",
-    "feddep.methods.fedsage.cross_client:generate_shared",
-    NeighGenParameters,
-    setting=_SETTING,
-)
+def _step(name: str, function: str) -> Step:
+    setting = ("layers", "hidden_channels", "dropout")
+    return Step(name, "generator", f"feddep.methods.fedsage.cross_client:{function}", NeighGenParameters, setting)
+
+
+NEIGHGEN = _step("fedsage.neighgen", "generate")
+SHARED_NEIGHGEN = _step("fedsage.shared_neighgen", "generate_shared")
+
+
+def _method(name: str, title: str, parameters: type[NeighGenParameters], function: str, step: Step, *assumes: str) -> Method:
+    function = f"feddep.methods.fedsage.fedsage_plus:{function}"
+    return Method(name, title, parameters, function, lambda parameters: (step,), assumes=assumes, encoders=ANY_ENCODER)
+
 
 METHODS = (
-    Method(
-        "locsage_plus",
-        "LocSage+",
-        LocSagePlusParameters,
-        "feddep.methods.fedsage.fedsage_plus:run_alone",
-        steps=lambda parameters: (NEIGHGEN,),
-        encoders=ANY_ENCODER,
-    ),
-    Method(
-        "fedsage_plus",
-        "FedSage+",
-        NeighGenParameters,
-        "feddep.methods.fedsage.fedsage_plus:run",
-        steps=lambda parameters: (NEIGHGEN,),
-        assumes=("gradients from others' nodes shared",),
-        encoders=ANY_ENCODER,
-    ),
-    Method(
-        "fedsage_plus_shared",
-        "FedSage+ with a shared NeighGen",
-        NeighGenParameters,
-        "feddep.methods.fedsage.fedsage_plus:run",
-        steps=lambda parameters: (SHARED_NEIGHGEN,),
-        encoders=ANY_ENCODER,
-    ),
+    _method("locsage_plus", "LocSage+", LocSagePlusParameters, "run_alone", NEIGHGEN),
+    _method("fedsage_plus", "FedSage+", NeighGenParameters, "run", NEIGHGEN, "gradients from others' nodes shared"),
+    _method("fedsage_plus_shared", "FedSage+ with a shared NeighGen", NeighGenParameters, "run", SHARED_NEIGHGEN),
 )

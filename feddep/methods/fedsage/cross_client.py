@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers, schema_of
-from feddep.federation.client import REPORTS
+from feddep.federation.client import REPORTS, Update
 from feddep.federation.server import Server
 from feddep.methods.fedsage import NeighGenParameters
 from feddep.methods.fedsage.neighgen import NeighbourGenerator
@@ -58,14 +58,14 @@ def is_of_features(name: str) -> bool:
     return not name.startswith("number.")
 
 
-class Respondent:
-    """Client j where another client asks it: it holds its own features and answers with gradients."""
+class Peer:
+    """Client j as another client asks it: it holds its own features and answers with gradients."""
 
-    def __init__(self, task: Task, how: NeighGenParameters, number: int, features: sp.csr_matrix) -> None:
+    def __init__(self, task: Task, params: NeighGenParameters, number: int, features: sp.csr_matrix) -> None:
         """Prepare client ``number``, whose nodes V_j have these features, shape (n_j, F)."""
-        self._generator = _without_weights(task, how)
+        self._generator = _without_weights(task, params)
         self._task = task
-        self._how = how
+        self._params = params
         self._number = number
         self._nearest = Nearest(features, task.device)
         self._draws: dict[int, torch.Generator] = {}
@@ -82,7 +82,7 @@ class Respondent:
         found: Sequence[Tensor | None] = [None] * len(wanted)
         if len(generated.owner):
             targets = self._nearest.nearest(generated.features.detach())
-            loss = distance(generated.features, targets, len(z), self._how.max_generated, self._how.scale)
+            loss = distance(generated.features, targets, len(z), self._params.max_generated, self._params.scale)
             found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
         nothing = z.new_zeros(())  # of a slot that no neighbour uses
         gradients = zip(wanted.items(), found, strict=True)
@@ -105,7 +105,7 @@ def summed(answers: Iterable[Payload]) -> Payload:
     return total
 
 
-def ask_others(boundary: Boundary, client: int, others: Mapping[int, Respondent], request: Mapping[str, Tensor]) -> Payload:
+def ask_others(boundary: Boundary, client: int, others: Mapping[int, Peer], request: Mapping[str, Tensor]) -> Payload:
     """One epoch of Algorithm 1 for client i: its request goes to every other client, the sum of their answers comes back.
 
     Without others nothing is sent, and nothing comes back.  A request holds the weights of H^g_i, and Z_i^t as ``embeddings``.
@@ -121,7 +121,7 @@ def ask_others(boundary: Boundary, client: int, others: Mapping[int, Respondent]
     return boundary.send(client, "down", gradients_for(client), summed(map(answer, others)))
 
 
-def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepResult:
+def generate(task: Task, params: NeighGenParameters, results: Any = None) -> StepResult:
     """Each client's own NeighGen, trained alone for the local epochs and with the others for the federated ones.
 
     The order of both phases is that of the authors' code; Algorithm 1 has the second only.
@@ -130,21 +130,21 @@ def generate(task: Task, how: NeighGenParameters, results: Any = None) -> StepRe
         For each client ``count``, ``owner`` and ``features`` of :meth:`NeighGenTrainer.mend`, and ``loss``, that of each epoch.
     """
     clients = task.subgraphs()
-    impaired = [impair_client(task, how, i, client) for i, client in enumerate(clients)]
-    respondents = {i: Respondent(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
-    boundary = Boundary(messages(task, how, [batch_size(how, each) for each in impaired]), task.observers)
+    impaired = [impair_client(task, params, i, client) for i, client in enumerate(clients)]
+    peers = {i: Peer(task, params, i, graph.features) for i, (graph, _) in enumerate(clients)}
+    boundary = Boundary(messages(task, params, [batch_size(params, each) for each in impaired]), task.observers)
     mended: list[dict[str, Tensor]] = []
     for i, client in enumerate(clients):
-        trainer = NeighGenTrainer(task, how, i, client, impaired[i], new_neighgen(task, how, f"client{i}"))
-        others = {j: respondent for j, respondent in respondents.items() if j != i}
+        trainer = NeighGenTrainer(task, params, i, client, impaired[i], new_neighgen(task, params, f"client{i}"))
+        others = {j: peer for j, peer in peers.items() if j != i}
         ask = partial(ask_others, boundary, i, others)
-        losses = [trainer.step() for _ in range(how.generator_local_epochs)]
-        losses += [trainer.step(ask) for _ in range(how.generator_federated_epochs)]
+        losses = [trainer.step() for _ in range(params.generator_local_epochs)]
+        losses += [trainer.step(ask) for _ in range(params.generator_federated_epochs)]
         mended.append({**trainer.mend(), "loss": torch.tensor(losses)})
     return StepResult(_by_client(mended), boundary.communication.rows())
 
 
-def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) -> StepResult:
+def generate_shared(task: Task, params: NeighGenParameters, results: Any = None) -> StepResult:
     """One NeighGen for all, trained by FedAvg with the loss of Equation 5 (FedSage, Section 4.3 and Appendix D.2).
 
     A round is an epoch: each client takes one step from the server's weights, those of NeighGen and of the classifier beside
@@ -155,7 +155,7 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
     """
     clients = task.subgraphs()
     trainers = [
-        NeighGenTrainer(task, how, i, client, impair_client(task, how, i, client), new_neighgen(task, how, "server"))
+        NeighGenTrainer(task, params, i, client, impair_client(task, params, i, client), new_neighgen(task, params, "server"))
         for i, client in enumerate(clients)
     ]
     models = [trainer.model for trainer in trainers]
@@ -168,35 +168,35 @@ def generate_shared(task: Task, how: NeighGenParameters, results: Any = None) ->
             model.load_state_dict(boundary.send(i, "down", "neighgen", server.weights))
 
     load()
-    for _ in range(how.generator_local_epochs + how.generator_federated_epochs):
-        updates, sizes = [], []
+    for _ in range(params.generator_local_epochs + params.generator_federated_epochs):
+        updates = []
         for i, (trainer, model, (_, split)) in enumerate(zip(trainers, models, clients, strict=True)):
             trainer.renew_optimizer()
             losses[i].append(trainer.step())
             report = boundary.send(i, "up", "training", numbers(nodes=len(split.train), loss=losses[i][-1]))
-            updates.append(boundary.send(i, "up", "neighgen", model.state_dict()))
-            sizes.append(float(report["nodes"]))
-        server.aggregate(updates, sizes)
+            weights = boundary.send(i, "up", "neighgen", model.state_dict())
+            updates.append(Update(weights, float(report["nodes"]), float(report["loss"])))
+        server.aggregate(updates)
         load()
     mended = [{**trainer.mend(), "loss": torch.tensor(loss)} for trainer, loss in zip(trainers, losses, strict=True)]
     return StepResult(_by_client(mended), boundary.communication.rows())
 
 
-def messages(task: Task, how: NeighGenParameters, sampled: Sequence[int]) -> dict[str, Schema]:
+def messages(task: Task, params: NeighGenParameters, sampled: Sequence[int]) -> dict[str, Schema]:
     """What may cross, given the number of nodes that each client samples in an epoch (:func:`batch_size`)."""
-    weights = schema_of(_without_weights(task, how))
+    weights = schema_of(_without_weights(task, params))
     kinds: dict[str, Schema] = {}
     for i, nodes in enumerate(sampled):
-        kinds[request_of(i)] = {**weights, "embeddings": (nodes, how.embedding)}
+        kinds[request_of(i)] = {**weights, "embeddings": (nodes, params.embedding)}
         kinds[gradients_for(i)] = {name: shape for name, shape in weights.items() if is_of_features(name)}
     return kinds
 
 
-def _without_weights(task: Task, how: NeighGenParameters) -> NeighbourGenerator:
+def _without_weights(task: Task, params: NeighGenParameters) -> NeighbourGenerator:
     """The network H^g, to be given weights when it is called."""
     with torch.device("meta"):
         return NeighbourGenerator(
-            task.graph.num_features, how.embedding, how.max_generated, how.generator_width, task.setting.dropout
+            task.graph.num_features, params.embedding, params.max_generated, params.generator_width, task.setting.dropout
         )
 
 

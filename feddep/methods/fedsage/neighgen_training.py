@@ -43,17 +43,17 @@ _BLOCK = 2**22
 """At most so many scores, and so many numbers of the points, are held at once: 16 MiB of each."""
 
 
-def new_neighgen(task: Task, how: NeighGenParameters, *stream: str) -> NeighGen:
+def new_neighgen(task: Task, params: NeighGenParameters, *stream: str) -> NeighGen:
     """A NeighGen whose initial weights come from the stream ``stream`` of the run."""
     features, hidden, _, layers, dropout = task.model_sizes
-    neighgen = NeighGen(features, hidden, how.embedding, layers, how.max_generated, how.generator_width, dropout)
+    neighgen = NeighGen(features, hidden, params.embedding, layers, params.max_generated, params.generator_width, dropout)
     neighgen.reset_parameters(task.torch_generator(*stream, "neighgen", "weights"))
     return neighgen.to(task.device)
 
 
-def batch_size(how: NeighGenParameters, impaired: Impaired) -> int:
+def batch_size(params: NeighGenParameters, impaired: Impaired) -> int:
     """|V_i^t|, the number of nodes that a client samples in an epoch, and of the embeddings in its request."""
-    return min(how.generator_batch, len(impaired.kept))
+    return min(params.generator_batch, len(impaired.kept))
 
 
 def distance(features: Tensor, targets: Tensor, nodes: int, slots: int, scale: str) -> Tensor:
@@ -126,7 +126,7 @@ class HiddenNeighbours:
 
 
 def local_loss(
-    generated: Generated, nodes: np.ndarray, missing: Tensor, hidden: HiddenNeighbours, how: NeighGenParameters
+    generated: Generated, nodes: np.ndarray, missing: Tensor, hidden: HiddenNeighbours, params: NeighGenParameters
 ) -> Tensor:
     """L^n of the module's docstring, without the terms of other clients.
 
@@ -135,14 +135,14 @@ def local_loss(
         nodes: the sampled nodes, in the impaired subgraph, shape (n,).
         missing: n_v, the true number of hidden neighbours of each, shape (n,).
         hidden: the hidden neighbours.
-        how: weights and scale.
+        params: weights and scale.
     """
-    loss = how.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
+    loss = params.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
     known = missing[generated.owner] > 0
-    if how.feature_weight and known.any():
+    if params.feature_weight and known.any():
         features = generated.features[known]
         targets = hidden.nearest(features.detach(), nodes[generated.owner[known].cpu().numpy()])
-        loss = loss + how.feature_weight * distance(features, targets, len(nodes), how.max_generated, how.scale)
+        loss = loss + params.feature_weight * distance(features, targets, len(nodes), params.max_generated, params.scale)
     return loss
 
 
@@ -164,7 +164,7 @@ class NeighGenTrainer:
     """
 
     def __init__(
-        self, task: Task, how: NeighGenParameters, number: int, client: Part, impaired: Impaired, neighgen: NeighGen
+        self, task: Task, params: NeighGenParameters, number: int, client: Part, impaired: Impaired, neighgen: NeighGen
     ) -> None:
         """Prepare client ``number``, which has an ``impaired`` subgraph Ḡ_i and a ``neighgen`` with its initial weights.
 
@@ -176,14 +176,14 @@ class NeighGenTrainer:
         self.classifier = task.new_sage()
         self.model = nn.ModuleDict({"neighgen": neighgen, "classifier": self.classifier})
         """All that is trained with the loss L_i (Equation 5)."""
-        self.batch = batch_size(how, impaired)
+        self.batch = batch_size(params, impaired)
         """Number of nodes sampled in an epoch, |V_i^t|."""
         self._number, self._name = number, name
         self._kept, self._inspectors = impaired.kept, task.inspectors
         self._epochs = 0
         self._loss = 0.0
         self._gradients: list[Tensor | None] = []
-        self._how = how
+        self._params = params
         self._hops = task.setting.layers - 1
         self._whole = graph
         self._graph = impaired.graph
@@ -198,7 +198,7 @@ class NeighGenTrainer:
 
     def renew_optimizer(self) -> None:
         """Start with a new optimiser: Adam (FedSage, Section 5.1) of all weights, the classifier's included."""
-        rate, decay = self._how.generator_learning_rate, self._how.generator_weight_decay
+        rate, decay = self._params.generator_learning_rate, self._params.generator_weight_decay
         self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](self.model.parameters(), lr=rate, weight_decay=decay)
 
     def step(self, ask: Ask | None = None) -> float:
@@ -218,19 +218,19 @@ class NeighGenTrainer:
         Raises:
             DivergenceError: if the loss is not finite.
         """
-        how = self._how
+        params = self._params
         self.neighgen.train()
         self._optimizer.zero_grad()
         nodes = np.sort(self._sampling.permutation(self._graph.num_nodes)[: self.batch])
         for inspect in self._inspectors:
             inspect("neighgen nodes", (self._number, self._kept[nodes]))
-        near = within(self._graph, nodes, self._hops) if how.task_weight else nodes
+        near = within(self._graph, nodes, self._hops) if params.task_weight else nodes
         places = np.searchsorted(near, nodes)
         z = self.neighgen.encode(self._x, self._mean, self._draws)[self._tensor(near)]
         generated = self.neighgen.generator(z, self._draws)
-        loss = local_loss(part_of(generated, places), nodes, self._missing[self._tensor(nodes)], self._hidden, how)
-        if how.task_weight:
-            loss = loss + how.task_weight * self._task_loss(generated, near, nodes)
+        loss = local_loss(part_of(generated, places), nodes, self._missing[self._tensor(nodes)], self._hidden, params)
+        if params.task_weight:
+            loss = loss + params.task_weight * self._task_loss(generated, near, nodes)
         loss.backward()
         self._loss = float(loss.detach())
         self._gradients = [parameter.grad for parameter in self.model.parameters()]
@@ -245,7 +245,7 @@ class NeighGenTrainer:
         """
         for parameter, own in zip(self.model.parameters(), self._gradients, strict=True):
             parameter.grad = own  # which is lost where a parameter is pickled
-        weight = self._how.feature_weight * self._how.cross_weight
+        weight = self._params.feature_weight * self._params.cross_weight
         for key, gradient in of_others.items():
             parameter = self.neighgen.generator.get_parameter(key)
             own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -21,35 +21,33 @@ from feddep.training.task import RunResult, Task
 class AdaptiveServer(Server):
     """A server with an optimiser of its own."""
 
-    def __init__(self, weights: Payload, how: ServerOptimizerParameters, yogi: bool) -> None:
-        """Start from initial weights; ``yogi`` says whether it is FedYogi's optimiser, else FedAdam's."""
-        super().__init__(weights)
-        self._how = how
-        self._yogi = yogi
-        self._first = {name: torch.zeros_like(tensor) for name, tensor in weights.items()}
-        self._second = {name: torch.full_like(tensor, how.tau**2) for name, tensor in weights.items()}
+    def __init__(self, *arguments: Any, params: ServerOptimizerParameters, yogi: bool) -> None:
+        """Start from initial weights, as :class:`feddep.federation.server.Server`; ``yogi`` takes FedYogi's v, not FedAdam's."""
+        super().__init__(*arguments)
+        self.params, self.yogi = params, yogi
+        self.m = {name: torch.zeros_like(tensor) for name, tensor in self.weights.items()}
+        self.v = {name: torch.full_like(tensor, params.tau**2) for name, tensor in self.weights.items()}
 
     def server_step(self, mean: Payload) -> Payload:
         """The weights after one step."""
-        how, weights = self._how, {}
-        for name, tensor in mean.items():
-            change = tensor - self.weights[name]
-            square, second = change.square(), self._second[name]
-            if self._yogi:
-                self._second[name] = second - (1 - how.beta2) * square * torch.sign(second - square)
+        params, weights = self.params, {}
+        for name, w in self.weights.items():
+            change = mean[name] - w
+            square, v = change.square(), self.v[name]
+            if self.yogi:
+                self.v[name] = v - (1 - params.beta2) * square * torch.sign(v - square)
             else:
-                self._second[name] = how.beta2 * second + (1 - how.beta2) * square
-            self._first[name] = how.beta1 * self._first[name] + (1 - how.beta1) * change
-            step = self._first[name] / (self._second[name].sqrt() + how.tau)
-            weights[name] = self.weights[name] + how.server_learning_rate * step
+                self.v[name] = params.beta2 * v + (1 - params.beta2) * square
+            self.m[name] = params.beta1 * self.m[name] + (1 - params.beta1) * change
+            weights[name] = w + params.server_learning_rate * (self.m[name] / (self.v[name].sqrt() + params.tau))
         return weights
 
 
 def run_adam(task: Task, parameters: ServerOptimizerParameters, steps: Any = None) -> RunResult:
     """FedAdam."""
-    return fedavg.train_on(task, task.subgraphs(), new_server=partial(AdaptiveServer, how=parameters, yogi=False))
+    return fedavg.train_on(task, task.subgraphs(), server=partial(AdaptiveServer, params=parameters, yogi=False))
 
 
 def run_yogi(task: Task, parameters: ServerOptimizerParameters, steps: Any = None) -> RunResult:
     """FedYogi."""
-    return fedavg.train_on(task, task.subgraphs(), new_server=partial(AdaptiveServer, how=parameters, yogi=True))
+    return fedavg.train_on(task, task.subgraphs(), server=partial(AdaptiveServer, params=parameters, yogi=True))

@@ -5,7 +5,6 @@ from typing import Any
 
 from torch import Tensor
 
-from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
 from feddep.methods.optimisation import FedProxParameters
@@ -18,17 +17,18 @@ class ProximalClient(Client):
     def __init__(self, *arguments: Any, mu: float) -> None:
         """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments)
-        self._mu = mu
-        self._learner.regularizer = self._proximal_term
+        self.mu = mu
+        self.learner.regularizer = self.proximal_term
 
-    def load(self, weights: Payload) -> None:
-        """Take over the server's weights, and remember them."""
-        super().load(weights)
-        self._given = [weight.detach().clone() for weight in self._model.parameters()]
+    def train(self) -> float:
+        """The local steps, from the weights w_t as they are now."""
+        self.given = [weight.detach().clone() for weight in self.model.parameters()]
+        return super().train()
 
-    def _proximal_term(self, model: Any) -> Tensor:
-        squares = [(weight - given).square().sum() for weight, given in zip(model.parameters(), self._given, strict=True)]
-        return self._mu / 2 * sum(squares[1:], squares[0])
+    def proximal_term(self, model: Any) -> Tensor:
+        """μ/2 ‖w − w_t‖² of the model's weights w."""
+        squares = [(weight - given).square().sum() for weight, given in zip(model.parameters(), self.given, strict=True)]
+        return self.mu / 2 * sum(squares[1:], squares[0])
 
 
 def run(task: Task, parameters: FedProxParameters, steps: Any = None) -> RunResult:

@@ -10,9 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Payload, schema_of
-from feddep.federation.client import REPORTS, Client
+from feddep.federation.boundary import Payload
+from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
@@ -37,34 +36,35 @@ def _control(name: str) -> str:
 class ScaffoldClient(Client):
     """A client that corrects its drift; its model has control variates."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any) -> None:
         """Set up a client; the arguments are those of :class:`feddep.federation.client.Client`."""
-        super().__init__(*arguments, **options)
-        self._own = [torch.zeros_like(control) for control in controls(self._model)]
-        self._learner.regularizer = self._correction
+        super().__init__(*arguments)
+        self.own = [torch.zeros_like(control) for control in controls(self.model)]
+        self.learner.regularizer = self.correction
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights w and control variate c."""
         super().load(weights)
-        self._given = [weight.detach().clone() for weight in self._model.parameters()]
-        self._shared = [control.clone() for control in controls(self._model)]
+        self.given = [weight.detach().clone() for weight in self.model.parameters()]
+        self.shared = [control.clone() for control in controls(self.model)]
 
-    def _correction(self, model: Any) -> Tensor:
-        pairs = zip(model.parameters(), self._shared, self._own, strict=True)
-        terms = [((shared - own) * weight).sum() for weight, shared, own in pairs]
+    def correction(self, model: Any) -> Tensor:
+        """⟨c − c_i, y⟩ of the model's weights y."""
+        triples = zip(model.parameters(), self.shared, self.own, strict=True)
+        terms = [((shared - own) * weight).sum() for weight, shared, own in triples]
         return sum(terms[1:], terms[0])
 
-    def _send(self, kind: str, payload: Payload) -> Payload:
-        if kind == self._kind:
-            steps = self._setting.local_epochs * -(-self._learner.size // self._setting.batch_size)
-            divisor = max(steps, 1) * self._setting.learning_rate
-            weights = [weight.detach() for weight in self._model.parameters()]
-            drift = [(given - weight) / divisor for given, weight in zip(self._given, weights, strict=True)]
-            self._own = [own - shared + change for own, shared, change in zip(self._own, self._shared, drift, strict=True)]
-            for control, own in zip(controls(self._model), self._own, strict=True):
-                control.copy_(own)
-            payload = self._model.state_dict()
-        return super()._send(kind, payload)
+    def train(self) -> float:
+        """The local steps to the weights y_i, and then the new control variate c_i⁺, which is sent with them."""
+        loss = super().train()
+        steps = self.setting.local_epochs * -(-self.learner.size // self.setting.batch_size)
+        divisor = max(steps, 1) * self.setting.learning_rate
+        weights = [weight.detach() for weight in self.model.parameters()]
+        drift = [(given - weight) / divisor for given, weight in zip(self.given, weights, strict=True)]
+        self.own = [own - shared + change for own, shared, change in zip(self.own, self.shared, drift, strict=True)]
+        for control, own in zip(controls(self.model), self.own, strict=True):
+            control.copy_(own)
+        return loss
 
 
 def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
@@ -79,10 +79,4 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
             f"scaffold needs optimizer sgd and weight_decay 0 (key settings), but they are {setting.optimizer} and "
             f"{setting.weight_decay:g}"
         )
-    model = with_control(task.new_model())
-    boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
-    clients = [
-        fedavg.new_client(task, i, part, boundary, ScaffoldClient, with_control(task.new_model()))
-        for i, part in enumerate(task.subgraphs())
-    ]
-    return train_federated(task, model, boundary, clients)
+    return fedavg.train_on(task, task.subgraphs(), ScaffoldClient, new_model=lambda: with_control(task.new_model()))

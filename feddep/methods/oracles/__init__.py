@@ -14,15 +14,15 @@ class HaloParameters(Parameters):
     has layers, so that every ego-graph is complete"""
 
 
+_CODE = "feddep.methods.oracles.true_neighbours"
+
 METHODS = (
+    Method("fedavg_oracle", "FedAvg, oracle", HaloParameters, f"{_CODE}:run_fedavg", assumes=(ORACLE,), encoders=ANY_ENCODER),
     Method(
-        "halo", "Halo oracle", HaloParameters, "feddep.methods.oracles.halo_oracle:run", assumes=(ORACLE,), encoders=ANY_ENCODER
-    ),
-    Method(
-        "embedding_oracle",
-        "Embedding oracle",
+        "feddep_oracle",
+        "FedDEP, oracle",
         FedDEPParameters,
-        "feddep.methods.oracles.embedding_oracle:run",
+        f"{_CODE}:run_feddep",
         steps=lambda parameters: (PRETRAINING,),
         assumes=(ORACLE,),
         encoders=ANY_ENCODER,

@@ -8,17 +8,17 @@ from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
 
-def impair_client(task: Task, how: Any, number: int, client: Part) -> Impaired:
-    """Hide some of a client's nodes: ``how.hidden_share`` of those that ``how.hidden_from`` names.
+def impair_client(task: Task, params: Any, number: int, client: Part) -> Impaired:
+    """Hide some of a client's nodes: ``params.hidden_share`` of those that ``params.hidden_from`` names.
 
     Raises:
         ConfigError: if no node would remain.
     """
     rng = seeding.generator(task.seed, f"client{number}", "impairing")
-    impaired = impair(*client, how.hidden_share, how.hidden_from, rng)
+    impaired = impair(*client, params.hidden_share, params.hidden_from, rng)
     if not len(impaired.kept):
         raise ConfigError(
-            f"hidden_share {how.hidden_share} of hidden_from {how.hidden_from} hides all {len(impaired.hidden)} nodes of client "
-            f"{number}; lower hidden_share"
+            f"hidden_share {params.hidden_share} of hidden_from {params.hidden_from} hides all {len(impaired.hidden)} nodes of "
+            f"client {number}; lower hidden_share"
         )
     return impaired

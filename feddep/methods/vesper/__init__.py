@@ -18,16 +18,13 @@ Maps = Annotated[int, Field(ge=1, le=16)]
 
 
 class VerticalParameters(Parameters):
-    """The networks at both ends, and the batches."""
+    """The networks at both ends."""
 
     encoder_layers: Maps = 1
     """linear maps of the encoder at A, each followed by ReLU; the paper says "an MLP"; ours, the better of 1 and 2 for
     `vertical_mlp` on the validation nodes of Cora"""
     decoder_layers: Maps = 2
     """linear maps of the decoder's MLP at B"""
-    batches: Literal["fresh", "shuffled"] = "fresh"
-    """`fresh`: each batch is drawn anew from the training nodes, without replacement (Algorithm 1, line 1, and Theorem 2.1), so
-    many as fit in an epoch, rounded up; `shuffled`: the batches of an epoch divide them. Both parties know the batches"""
 
 
 class MessagePassingParameters(VerticalParameters):
@@ -55,11 +52,11 @@ class PerturbedParameters(MessagePassingParameters):
     """privacy budget ε of an edge: θ is the least noise that keeps it, in place of `theta`; null: `theta`; paper: 1 to 32"""
     delta: OpenShare | None = None
     """δ of the budget, below 1/|E|; null: 1/(|E| + 1); paper: 1/|E|"""
-    accountant: Literal["printed", "intended", "library", "holds", "corrected"] = "corrected"
-    """who counts (docs/vesper.md): `intended` and `library` as the paper does; only `corrected` is a guarantee"""
-    release: Literal["steps", "once"] = "steps"
-    """`steps`: A computes embeddings anew, with new noise, for each batch and each evaluation (Algorithm 3); `once`: for all
-    nodes at the beginning, as the authors of GAP do, which takes weights that are not trained"""
+    accountant: Literal["paper", "paper_fixed", "rdp", "no_amplification", "certified"] = "certified"
+    """who counts (docs/vesper.md): `paper_fixed` and `rdp` as the paper does; only `certified` is a guarantee"""
+    release: Literal["per_step", "one_shot"] = "per_step"
+    """`per_step`: A computes embeddings anew, with new noise, for each batch and each evaluation (Algorithm 3); `one_shot`: for
+    all nodes at the beginning, as the authors of GAP do, which takes weights that are not trained"""
     encoder_epochs: Repetitions | None = None
     """epochs in which the encoder is first trained without the graph, by SplitNN with an MLP at B: GAP's first stage; null: as
     many as `rounds` where later no gradient reaches it, else 0"""
@@ -72,8 +69,8 @@ class GAPParameters(PerturbedParameters):
 class WeightParameters(PerturbedParameters):
     """How A's weights are kept from telling edges."""
 
-    weights: Literal["trained", "stopped", "frozen", "dpsgd"] = "trained"
-    """`trained`: by gradients that pass the edges without noise (Algorithm 3); `stopped`: noise comes before a layer's weights,
+    weights: Literal["trained", "detached", "frozen", "dpsgd"] = "trained"
+    """`trained`: by gradients that pass the edges without noise (Algorithm 3); `detached`: noise comes before a layer's weights,
     and no gradient passes the sum over neighbours; `frozen`: encoder and layers are not trained with the graph; `dpsgd`: by the
     gradient of the step, clipped and noised"""
     clip: StepSize = 1.0
@@ -83,8 +80,8 @@ class WeightParameters(PerturbedParameters):
 
     @model_validator(mode="after")
     def _check_release(self) -> "WeightParameters":
-        if self.release == "once" and self.weights != "frozen":
-            raise ValueError(f"release is once, which takes weights: frozen, but weights is {self.weights}")
+        if self.release == "one_shot" and self.weights != "frozen":
+            raise ValueError(f"release is one_shot, which takes weights: frozen, but weights is {self.weights}")
         return self
 
 
@@ -113,17 +110,19 @@ class TruncatedParameters(WeightParameters):
         return self
 
 
-_RUN = "feddep.methods.vesper.split_training"
-_APART = "labels at another party"
-_NOISED = (_APART, "noised node embeddings shared")
-_EXACT = (_APART, "node embeddings shared")
+def _method(name: str, title: str, parameters: type[VerticalParameters], shared: str) -> Method:
+    function, assumes = f"feddep.methods.vesper.split_training:run_{name}", ("labels at another party", shared)
+    return Method(name, title, parameters, function, partitioned=False, assumes=assumes)
+
+
+_EXACT, _NOISED = "node embeddings shared", "noised node embeddings shared"
 
 METHODS = (
-    Method("vertical_mlp", "MLP", VerticalParameters, f"{_RUN}:run_mlp", partitioned=False, assumes=_EXACT),
-    Method("vertical_gin", "GIN", MessagePassingParameters, f"{_RUN}:run_gin", partitioned=False, assumes=_EXACT),
-    Method("vertical_gcn", "GCN", MessagePassingParameters, f"{_RUN}:run_gcn", partitioned=False, assumes=_EXACT),
-    Method("vfgnn", "VFGNN", VFGNNParameters, f"{_RUN}:run_vfgnn", partitioned=False, assumes=_NOISED),
-    Method("gap", "GAP", GAPParameters, f"{_RUN}:run_gap", partitioned=False, assumes=_NOISED),
-    Method("vesper_gin", "VESPER (GIN)", WeightParameters, f"{_RUN}:run_vesper_gin", partitioned=False, assumes=_NOISED),
-    Method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, f"{_RUN}:run_vesper_gcn", partitioned=False, assumes=_NOISED),
+    _method("vertical_mlp", "MLP", VerticalParameters, _EXACT),
+    _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT),
+    _method("vertical_gcn", "GCN", MessagePassingParameters, _EXACT),
+    _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED),
+    _method("gap", "GAP", GAPParameters, _NOISED),
+    _method("vesper_gin", "VESPER (GIN)", WeightParameters, _NOISED),
+    _method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, _NOISED),
 )

@@ -12,25 +12,41 @@ from torch import Tensor, nn
 from feddep.federation.boundary import Boundary, Payload
 from feddep.graph.blocks import BlockSampler
 from feddep.graph.graph import Graph
-from feddep.methods.vesper.perceptron import Perceptron, feature_rows
+from feddep.methods.vesper.networks import Perceptron, feature_rows
 from feddep.methods.vesper.perturbed import ROWS, PerturbedMessagePassing, stacked
-from feddep.methods.vesper.root_batches import RootBatches
 from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
+from feddep.utils.errors import ConfigError
 
 GRAPH_PARTY = 0
 """The number of party A on the communication log: what it sends goes up, what it gets comes down."""
 
 
+class RootBatches:
+    """Batches of training nodes, from a stream that both parties know: each has one of these, and no names need be sent."""
+
+    def __init__(self, nodes: np.ndarray, size: int, seed: int, name: str) -> None:
+        """Start the stream ``name`` of the run ``seed``, for batches of B = ``size`` of the N_T training ``nodes``.
+
+        Raises:
+            ConfigError: if B is above N_T.
+        """
+        if size > len(nodes):
+            raise ConfigError(f"setting.batch_size is {size}; it must be at most the number of training nodes, {len(nodes)}")
+        self.in_epoch = -(-len(nodes) // size)
+        """Number of batches ⌈N_T/B⌉ of an epoch."""
+        self._nodes, self._size = nodes, size
+        self._rng = seeding.generator(seed, name)
+
+    def draw(self) -> np.ndarray:
+        """The next batch: B nodes, uniformly without replacement, whatever the batches before are; shape (B,)."""
+        return self._rng.choice(self._nodes, self._size, replace=False, shuffle=False)
+
+
 @dataclass(frozen=True)
 class Clipping:
-    """What A's gradient of a step goes through.
-
-    Attributes:
-        norm: it is scaled down to this L2 norm, over all weights together.
-        noise: standard deviation of the Gaussian noise that each number gets then.
-    """
+    """A's gradient of a step is scaled down to L2 norm ``norm`` over all weights; each number then gets Gaussian ``noise``."""
 
     norm: float
     noise: float
@@ -59,7 +75,7 @@ class GraphParty:
 
         Args:
             features: of all nodes, float32 CSR, shape (n, F).
-            sampler: draws combined subgraphs.
+            sampler: draws message-flow graphs.
             encoder: from features to encodings of width d.
             extractor: message passing; without it, encodings are sent.
             trained: which of the two is trained.
@@ -74,12 +90,10 @@ class GraphParty:
         """
         self._features, self._sampler = features, sampler
         self._encoder, self._extractor = encoder, extractor
-        self._hops = setting.layers if extractor is not None else 0
+        self._hops = setting.layers
         self._batches, self._boundary = batches, boundary
         self._kind, self._answer = kinds
-        self._device = device
-        self._clipping = clipping
-        self._degrees = degrees
+        self._device, self._clipping, self._degrees = device, clipping, degrees
         self._sampling = {part: seeding.generator(seed, "party a", part, "sampling") for part in (self._kind, "evaluation")}
         self._torch = {
             name: seeding.torch_generator(seed, "party a", self._kind, name, device=device)
@@ -99,27 +113,28 @@ class GraphParty:
         with torch.set_grad_enabled(bool(self._weights)):
             layers = self._embed(roots, self._sampling[self._kind], self._torch["noise"], self._torch["dropout"])
             self._sent = torch.stack(layers, dim=1)
-        return self._boundary.send(GRAPH_PARTY, "up", self._kind_of(self._kind, len(roots)), {"values": self._sent})
+        return self._boundary.send(GRAPH_PARTY, "up", self._kind, {"values": self._sent})
 
     def update(self, answer: Payload) -> None:
         """Take in the gradient of the embeddings sent last, and make a step."""
         assert self._sent is not None
         assert self._optimizer is not None
-        gradient = self._boundary.send(GRAPH_PARTY, "down", self._kind_of(self._answer, len(self._sent)), answer)
+        gradient = self._boundary.send(GRAPH_PARTY, "down", self._answer, answer)
         self._optimizer.zero_grad()
         self._sent.backward(gradient["values"])
         if self._clipping is not None:
-            self._protect_gradient(self._clipping)
+            torch.nn.utils.clip_grad_norm_(self._weights, self._clipping.norm)
+            for weight in self._weights:
+                if weight.grad is not None:
+                    noise = torch.randn(weight.shape, generator=self._torch["gradient noise"], device=weight.device)
+                    weight.grad.add_(noise, alpha=self._clipping.noise)
         self._optimizer.step()
 
     @torch.no_grad()
     def release(self, groups: Mapping[str, np.ndarray]) -> Iterator[Payload]:
-        """Compute the embeddings of some groups of nodes, all in one combined subgraph, and send a message for each in turn.
+        """Compute the embeddings of disjoint groups of nodes in one message-flow graph; send a message for each, by its kind.
 
         Noise is drawn as in training, once for a node and layer, so that all messages together are one release of each layer.
-
-        Args:
-            groups: disjoint sets of nodes by the kind of their message.
         """
         layers = self._embed(np.concatenate(list(groups.values())), self._sampling["evaluation"], self._torch["evaluation noise"])
         start = 0
@@ -127,9 +142,6 @@ class GraphParty:
             rows = torch.stack([layer[start : start + len(nodes)] for layer in layers], dim=1)
             yield self._boundary.send(GRAPH_PARTY, "up", kind, {"values": rows})
             start += len(nodes)
-
-    def _kind_of(self, kind: str, size: int) -> str:
-        return batch_kind(kind, size, self._batches.size)
 
     def _embed(
         self, roots: np.ndarray, rng: np.random.Generator, noise: torch.Generator, dropout: torch.Generator | None = None
@@ -155,13 +167,6 @@ class GraphParty:
         for part in [nodes] if torch.is_grad_enabled() else np.array_split(nodes, math.ceil(len(nodes) / ROWS)):
             yield self._encoder(feature_rows(self._features, part, self._device), dropout)
 
-    def _protect_gradient(self, clipping: Clipping) -> None:
-        gradients = [weight.grad for weight in self._weights if weight.grad is not None]
-        torch.nn.utils.clip_grad_norm_(self._weights, clipping.norm)
-        for gradient in gradients:
-            noise = torch.randn(gradient.shape, generator=self._torch["gradient noise"], device=gradient.device)
-            gradient.add_(noise, alpha=clipping.noise)
-
 
 def noised_degrees(graph: Graph, degree: int, deviation: float, seed: int) -> np.ndarray:
     """The degrees of all nodes, those above D taken as D, with Gaussian noise of standard deviation ``deviation``; shape (n,).
@@ -170,8 +175,3 @@ def noised_degrees(graph: Graph, degree: int, deviation: float, seed: int) -> np
     """
     noise = seeding.generator(seed, "party a", "degrees").normal(0, deviation, graph.num_nodes)
     return np.minimum(graph.degrees, degree) + noise
-
-
-def batch_kind(kind: str, size: int, full: int) -> str:
-    """The kind of messages on a batch; the last of an epoch may be smaller, and has a kind of its own."""
-    return kind if size == full else f"{kind} of the last batch"

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from feddep.federation.boundary import Payload
+from feddep.methods.vesper.graph_party import RootBatches
 from feddep.methods.vesper.perturbed import ROWS
-from feddep.methods.vesper.root_batches import RootBatches
 from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
@@ -28,16 +28,9 @@ class LabelParty:
         stream: str,
         device: str = "cpu",
     ) -> None:
-        """Set up the party.
+        """Set up the party, which has the labels of all nodes, shape (n,), and draws from the stream of that name.
 
-        Args:
-            labels: class of each node, int64, shape (n,).
-            decoder: from embeddings, shape (B, L, d), to logits.
-            setting: optimiser.
-            batches: the batches of roots.
-            seed: the run's seed.
-            stream: names the party's own stream.
-            device: where tensors live.
+        The decoder goes from embeddings, shape (B, L, d), to logits.
         """
         self._labels = torch.from_numpy(labels.copy()).to(device)
         self._decoder = decoder
@@ -57,8 +50,7 @@ class LabelParty:
         Without a message, the step is on embeddings that were kept.
         """
         roots = torch.from_numpy(self._batches.draw()).to(self._labels.device)
-        values = self._rows(roots) if received is None else received["values"]
-        leaf = values.detach().requires_grad_()
+        leaf = self._rows(roots, received).detach().requires_grad_()
         self._optimizer.zero_grad()
         loss = cross_entropy(self._decoder(leaf, self._dropout), self._labels[roots])
         loss.backward()
@@ -71,8 +63,7 @@ class LabelParty:
     def accuracy(self, nodes: np.ndarray, received: Payload | None = None) -> float:
         """Share of ``nodes`` that get their true class, from their embeddings or from those that were kept."""
         chosen = torch.from_numpy(nodes).to(self._labels.device)
-        values = self._rows(chosen) if received is None else received["values"]
-        pairs = zip(values.split(ROWS), self._labels[chosen].split(ROWS), strict=True)
+        pairs = zip(self._rows(chosen, received).split(ROWS), self._labels[chosen].split(ROWS), strict=True)
         correct = sum(int((self._decoder(rows).argmax(dim=1) == labels).sum()) for rows, labels in pairs)
         return correct / len(nodes)
 
@@ -82,6 +73,9 @@ class LabelParty:
         self._losses = []
         return float(torch.stack(losses).cpu().numpy().astype(np.float64) @ np.array(sizes) / sum(sizes))
 
-    def _rows(self, nodes: Tensor) -> Tensor:
+    def _rows(self, nodes: Tensor, received: Payload | None) -> Tensor:
+        """The embeddings of some nodes that were received, or those that were kept."""
+        if received is not None:
+            return received["values"]
         assert self._kept is not None
         return self._kept[nodes]

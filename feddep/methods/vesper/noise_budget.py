@@ -1,6 +1,9 @@
 """The noise scale of a method: as it is given, or the least that keeps a privacy budget by an accountant's count."""
 
+import functools
+
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters, WeightParameters
+from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
 from feddep.training.config import TrainingConfig
@@ -21,7 +24,7 @@ def noise_scale(nodes: int, edges: int, setting: TrainingConfig, parameters: Per
         aggregation: one of :data:`feddep.privacy.vesper_sensitivity.AGGREGATIONS`.
 
     Raises:
-        ConfigError: if the accountant is ``corrected``, and D neighbours are sampled in each step.
+        ConfigError: if the accountant is ``certified``, and D neighbours are sampled in each step.
         PrivacyError: if no noise keeps ε, or a value is outside the accountant's range.
     """
     if parameters.epsilon is None:
@@ -37,19 +40,20 @@ def delta_of(parameters: PerturbedParameters, edges: int) -> float:
 
 def public_facts(nodes: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
     """What an accountant has to know of a run; the arguments are those of :func:`noise_scale`."""
-    if parameters.accountant == "corrected" and parameters.bounding == "sampled":
-        raise ConfigError("bounding is sampled, but accountant is corrected, which has a bound for: both, receiver, none")
+    if parameters.accountant == "certified" and parameters.bounding == "sampled":
+        raise ConfigError("bounding is sampled, but accountant is certified, which has a bound for: both, receiver, none")
     truncated = parameters if isinstance(parameters, TruncatedParameters) else None
-    if truncated is not None and truncated.accountant == "corrected" and not truncated.degree_ratio:
-        raise ConfigError("degree_ratio is 0, but accountant is corrected, which has no bound for degrees without noise")
-    once, batch = parameters.release == "once", setting.batch_size
+    if truncated is not None and truncated.accountant == "certified" and not truncated.degree_ratio:
+        raise ConfigError("degree_ratio is 0, but accountant is certified, which has no bound for degrees without noise")
+    one_shot, batch = parameters.release == "one_shot", setting.batch_size
+    trained = parameters if isinstance(parameters, WeightParameters) else None
     correction = Correction(
         bounding="none" if parameters.bounding == "sampled" else parameters.bounding,
-        weights=parameters.weights if isinstance(parameters, WeightParameters) else "frozen",
-        once=once,
-        evaluations=0 if once else setting.rounds,
+        weights="frozen" if trained is None else trained.weights,
+        one_shot=one_shot,
+        evaluations=0 if one_shot else setting.rounds,
         nonnegative=True,  # ReLU ends the encoder
-        gradient_ratio=parameters.gradient_ratio if isinstance(parameters, WeightParameters) else 1.0,
+        gradient_ratio=1.0 if trained is None else trained.gradient_ratio,
         degree_ratio=(truncated and truncated.degree_ratio) or 1.0,
     )
     return VerticalTraining(
@@ -58,8 +62,32 @@ def public_facts(nodes: int, setting: TrainingConfig, parameters: PerturbedParam
         steps=setting.rounds * setting.local_epochs * -(-nodes // batch),
         layers=setting.layers,
         degree=parameters.degree,
-        shuffled=parameters.batches == "shuffled",
         aggregation=aggregation,
         least_degree=None if truncated is None else truncated.min_degree,
         correction=correction,
     )
+
+
+def accounted_epsilon(
+    nodes: int,
+    setting: TrainingConfig,
+    parameters: PerturbedParameters,
+    aggregation: str,
+    accountant: str,
+    theta: float,
+    delta: float,
+) -> float | None:
+    """ε at δ of noise θ by an accountant, whichever the parameters name; None where it has no bound for such a run.
+
+    The first arguments are those of :func:`public_facts`.
+    """
+    try:
+        facts = public_facts(nodes, setting, parameters.replace(accountant=accountant), aggregation)
+        return _epsilon(accountant, facts, theta, delta)
+    except (ConfigError, PrivacyError):
+        return None
+
+
+@functools.cache
+def _epsilon(accountant: str, facts: VerticalTraining, theta: float, delta: float) -> float:
+    return accountant_named(accountant, facts).epsilon(theta, delta)

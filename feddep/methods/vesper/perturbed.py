@@ -118,10 +118,10 @@ class PerturbedMessagePassing(nn.Module):
         """The rows of the roots after each layer.
 
         Args:
-            encodings: of the nodes of the subgraph, shape (n, d), together or in parts of some rows; made unit rows first.
-            blocks: the combined subgraph; each of its nodes is computed once in each layer that it is needed in, so that its
+            encodings: of the nodes of the graph, shape (n, d), together or in parts of some rows; made unit rows first.
+            blocks: the message-flow graph; each of its nodes is computed once in each layer that it is needed in, so that its
                 noise is drawn once a layer.
-            degrees: d_v of the nodes of the subgraph, whole numbers or not; shape (n,).
+            degrees: d_v of its nodes, whole numbers or not; shape (n,).
             generator: source of the noise; needed unless θ is 0.
 
         Returns:
@@ -157,7 +157,6 @@ class PerturbedMessagePassing(nn.Module):
         weight: Tensor | None,
         generator: torch.Generator | None,
     ) -> Tensor:
-        """Some rows of a layer."""
         design = self.design
         x = self._aggregated(hidden, blocks, degrees, layer, rows)
         if weight is None:
@@ -192,6 +191,4 @@ class PerturbedMessagePassing(nn.Module):
     def _noised(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         if self.design.theta == 0:
             return x
-        if generator is None:
-            raise ValueError("noise is asked for, but no generator is given to draw it from")
         return x + self.design.theta * torch.randn(x.shape, generator=generator, device=x.device)

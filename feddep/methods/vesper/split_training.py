@@ -26,19 +26,26 @@ from feddep.methods.vesper import (
     VFGNNParameters,
     WeightParameters,
 )
-from feddep.methods.vesper.decoders import ConcatDecoder, GRUDecoder
-from feddep.methods.vesper.graph_party import Clipping, GraphParty, batch_kind, noised_degrees
+from feddep.methods.vesper.graph_party import Clipping, GraphParty, RootBatches, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
+from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, Perceptron
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
-from feddep.methods.vesper.perceptron import Perceptron
-from feddep.methods.vesper.perturbed import Design, PerturbedMessagePassing
-from feddep.methods.vesper.root_batches import RootBatches
+from feddep.methods.vesper.perturbed import Aggregation, Design, PerturbedMessagePassing
 from feddep.training.history import History
+from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 
 VALIDATION, TEST, ALL = "validation representations", "test representations", "representations of all nodes"
 TRAINING = ("representations", "gradients")
 PRETRAINING = ("encodings", "gradients of encodings")
+
+_TRAINED = {
+    "trained": ("encoder", "extractor"),
+    "dpsgd": ("encoder", "extractor"),
+    "detached": ("extractor",),
+    "frozen": (),
+}
+"""The parts of A's model that are trained, by how weights are trained."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +53,13 @@ class Protocol:
     """What the parties do.
 
     Attributes:
-        parameters: encoder, decoder's perceptron and batches.
+        parameters: encoder and decoder's perceptron.
         design: message passing; none for an MLP.
         degree: the largest degree D.
         bounding: how D bounds degrees, as in :class:`feddep.methods.vesper.MessagePassingParameters`.
         decoder: ``concat`` or ``gru``.
         weights: how A's weights are trained, as in :class:`feddep.methods.vesper.WeightParameters`.
-        once: whether the embeddings of all nodes are sent once, in place of those of each batch.
+        one_shot: whether the embeddings of all nodes are sent once, in place of those of each batch.
         encoder_epochs: epochs in which the encoder is trained before, without the graph.
         clipping: what A's gradient goes through.
         degree_noise: standard deviation of the noise on degrees.
@@ -65,7 +72,7 @@ class Protocol:
     bounding: str = "none"
     decoder: Literal["concat", "gru"] = "concat"
     weights: str = "trained"
-    once: bool = False
+    one_shot: bool = False
     encoder_epochs: int = 0
     clipping: Clipping | None = None
     degree_noise: float = 0.0
@@ -78,68 +85,67 @@ class Protocol:
         return self.design.encodings + (1 if self.design.order == "noise_last" else layers)
 
 
-def run_mlp(task: Task, parameters: VerticalParameters, steps: Any = None) -> RunResult:
+def run_vertical_mlp(task: Task, parameters: VerticalParameters, steps: Any = None) -> RunResult:
     """Encoder and decoder without message passing: the MLP that sees no edge (Appendix C.3)."""
     return train(task, Protocol(parameters))
 
 
-def run_gin(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
+def run_vertical_gin(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
     """GIN without privacy: VESPER without noise (Appendix C.3)."""
-    return train(
-        task,
-        Protocol(
-            parameters, Design("gin", encodings=parameters.encodings), parameters.degree, parameters.bounding, parameters.decoder
-        ),
-    )
+    return train(task, _passing(parameters, Design("gin")))
 
 
-def run_gcn(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
+def run_vertical_gcn(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
     """GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
-    return train(
-        task,
-        Protocol(
-            parameters, Design("gcn", encodings=parameters.encodings), parameters.degree, parameters.bounding, parameters.decoder
-        ),
-    )
+    return train(task, _passing(parameters, Design("gcn")))
 
 
 def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> RunResult:
     """VFGNN: noise on the rows of the last layer, which have length C = 1 (Appendix C.5)."""
-    return train(
-        task, perturbed(task, parameters, Design(parameters.aggregation, "noise_last", _noise(task, parameters, "vfgnn")))
-    )
+    return _run_perturbed(task, parameters, "vfgnn", parameters.aggregation, "noise_last")
 
 
 def run_gap(task: Task, parameters: GAPParameters, steps: Any = None) -> RunResult:
     """GAP: the encoder without the graph, then noised sums without weights, then the decoder (Appendix C.3)."""
-    return train(task, perturbed(task, parameters, Design("gin", "no_weights", _noise(task, parameters, "gap"))))
+    return _run_perturbed(task, parameters, "gap", "gin", "no_weights")
 
 
 def run_vesper_gin(task: Task, parameters: WeightParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GIN (Algorithms 1 and 3)."""
-    return train(task, perturbed(task, parameters, Design("gin", _order(parameters), _noise(task, parameters, "vesper_gin"))))
+    return _run_perturbed(task, parameters, "vesper_gin", "gin", _order(parameters))
 
 
 def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GCN and truncated message passing (Algorithms 2 and 3)."""
-    least, theta = parameters.min_degree, _noise(task, parameters, "vesper_gcn")
-    design = Design("gcn", _order(parameters), theta, least, floor=least if parameters.degree_ratio > 0 else 0)
-    return train(task, perturbed(task, parameters, design, parameters.degree_ratio * theta))
+    least = parameters.min_degree
+    options: dict[str, Any] = {"min_degree": least, "floor": least if parameters.degree_ratio > 0 else 0}
+    return _run_perturbed(task, parameters, "vesper_gcn", "gcn", _order(parameters), parameters.degree_ratio, **options)
 
 
-def _noise(task: Task, parameters: PerturbedParameters, method: str) -> float:
-    """θ of a method's run."""
-    nodes, edges = len(task.split.train), task.graph.num_edges
-    return noise_scale(nodes, edges, task.setting, parameters, AGGREGATIONS[method])
+def _order(parameters: WeightParameters) -> str:
+    return "noise_first" if parameters.weights == "detached" else "weights_first"
 
 
-def _order(parameters: WeightParameters) -> Literal["noise_first", "weights_first"]:
-    return "noise_first" if parameters.weights == "stopped" else "weights_first"
+def _run_perturbed(
+    task: Task,
+    parameters: PerturbedParameters,
+    method: str,
+    aggregation: Aggregation,
+    order: Any,
+    degree_ratio: float = 0.0,
+    **options: Any,
+) -> RunResult:
+    theta = noise_scale(len(task.split.train), task.graph.num_edges, task.setting, parameters, AGGREGATIONS[method])
+    return train(task, perturbed(task, parameters, Design(aggregation, order, theta, **options), degree_ratio * theta))
+
+
+def _passing(parameters: MessagePassingParameters, design: Design, **options: Any) -> Protocol:
+    design = replace(design, encodings=parameters.encodings)
+    return Protocol(parameters, design, parameters.degree, parameters.bounding, parameters.decoder, **options)
 
 
 def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degree_noise: float = 0.0) -> Protocol:
     """The protocol of a method with noise."""
-    design = replace(design, encodings=parameters.encodings)
     weights, clipping = "frozen", None
     if isinstance(parameters, WeightParameters):
         weights = parameters.weights
@@ -147,18 +153,15 @@ def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degre
             clipping = Clipping(parameters.clip, parameters.gradient_ratio * design.theta * parameters.clip)
     epochs = parameters.encoder_epochs
     if epochs is None:
-        epochs = task.setting.rounds if weights in ("frozen", "stopped") else 0
-    return Protocol(
+        epochs = task.setting.rounds if weights in ("frozen", "detached") else 0
+    return _passing(
         parameters,
         design,
-        parameters.degree,
-        parameters.bounding,
-        parameters.decoder,
-        weights,
-        parameters.release == "once",
-        epochs,
-        clipping,
-        degree_noise,
+        weights=weights,
+        one_shot=parameters.release == "one_shot",
+        encoder_epochs=epochs,
+        clipping=clipping,
+        degree_noise=degree_noise,
     )
 
 
@@ -173,11 +176,16 @@ def train(task: Task, protocol: Protocol) -> RunResult:
     training = SplitTraining(task, protocol, encoder)
     training.begin()
     history = History()
-    for _ in task.rounds():
+
+    def one_round(number: int) -> None:
         for _ in range(task.setting.local_epochs):
             loss = training.epoch()
         validation, test = training.evaluate()
         history.record(training.model, loss, validation, test)
+        nodes = len(task.split.test)  # both parties have all of them: local accuracy is global accuracy
+        history.record_local(*[(round(test * nodes), nodes)] * 2)
+
+    run_rounds(task, [history], one_round)
     return RunResult([history], merged(*communications, training.boundary.communication.rows()))
 
 
@@ -199,11 +207,11 @@ class SplitTraining:
         """Set up the parties; ``encoder`` is A's, with the weights that it has by now."""
         self.task, self.protocol = task, protocol
         graph, split, setting, seed = task.graph, task.split, task.setting, task.seed
-        stream, shuffled = protocol.kinds[0], protocol.parameters.batches == "shuffled"
-        batches = [RootBatches(split.train, setting.batch_size, shuffled, seed, f"batches of {stream}") for _ in "ab"]
-        self._split, self._steps, self._once = split, batches[0].in_epoch, protocol.once
+        stream = protocol.kinds[0]
+        batches = [RootBatches(split.train, setting.batch_size, seed, f"batches of {stream}") for _ in "ab"]
+        self._split, self._steps, self._one_shot = split, batches[0].in_epoch, protocol.one_shot
         self._nodes = np.arange(graph.num_nodes)
-        self.boundary = Boundary(messages(task, protocol, batches[0]), task.observers)
+        self.boundary = Boundary(messages(task, protocol), task.observers)
 
         extractor = None if protocol.design is None else new_extractor(task, protocol.design)
         decoder = new_decoder(task, protocol)
@@ -231,14 +239,14 @@ class SplitTraining:
 
     def begin(self) -> None:
         """Send what is sent once."""
-        if self._once:
+        if self._one_shot:
             for received in self.party_a.release({ALL: self._nodes}):
                 self.party_b.keep(received)
 
     def epoch(self) -> float:
         """⌈N_T/B⌉ steps; returns the mean loss a node, in nats."""
         for _ in range(self._steps):
-            answer = self.party_b.learn(None if self._once else self.party_a.represent())
+            answer = self.party_b.learn(None if self._one_shot else self.party_a.represent())
             if self._answered:
                 self.party_a.update(answer)
         return self.party_b.mean_loss()
@@ -246,34 +254,24 @@ class SplitTraining:
     def evaluate(self) -> tuple[float, float]:
         """Validation and test accuracy, counted by B from what A sends."""
         groups = {VALIDATION: self._split.val, TEST: self._split.test}
-        received = itertools.repeat(None) if self._once else self.party_a.release(groups)
+        received = itertools.repeat(None) if self._one_shot else self.party_a.release(groups)
         validation, test = map(self.party_b.accuracy, groups.values(), received)
         return validation, test
 
 
-_TRAINED = {
-    "trained": ("encoder", "extractor"),
-    "dpsgd": ("encoder", "extractor"),
-    "stopped": ("extractor",),
-    "frozen": (),
-}
-"""The parts of A's model that are trained, by how weights are trained."""
-
-
-def messages(task: Task, protocol: Protocol, batches: RootBatches) -> dict[str, Schema]:
+def messages(task: Task, protocol: Protocol) -> dict[str, Schema]:
     """The kinds of messages that may cross, each with its shape."""
     count, width = protocol.embeddings(task.setting.layers), task.setting.hidden_channels
     up, down = protocol.kinds
-    shapes: dict[str, int] = {ALL: task.graph.num_nodes}
-    if not protocol.once:
-        shapes = {VALIDATION: len(task.split.val), TEST: len(task.split.test)} if up == TRAINING[0] else {}
-        answers = [down] if _TRAINED[protocol.weights] else []
-        shapes |= {batch_kind(kind, size, batches.size): size for kind in (up, *answers) for size in batches.sizes}
-    return {kind: {"values": (size, count, width)} for kind, size in shapes.items()}
+    sizes = {ALL: task.graph.num_nodes}
+    if not protocol.one_shot:
+        sizes = {VALIDATION: len(task.split.val), TEST: len(task.split.test)} if up == TRAINING[0] else {}
+        sizes |= dict.fromkeys((up, down) if _TRAINED[protocol.weights] else (up,), task.setting.batch_size)
+    return {kind: {"values": (size, count, width)} for kind, size in sizes.items()}
 
 
 def new_sampler(graph: Graph, protocol: Protocol, seed: int) -> BlockSampler:
-    """What A draws combined subgraphs from: the graph, or the graph with degrees bounded once."""
+    """What A draws message-flow graphs from: the graph, or the graph with degrees bounded once."""
     if protocol.bounding in KEEPING:
         return BlockSampler(bounded_adjacency(graph, protocol.degree, seed, protocol.bounding), protocol.degree)
     return BlockSampler(graph.adjacency, protocol.degree if protocol.bounding == "sampled" else graph.num_nodes)
@@ -281,27 +279,24 @@ def new_sampler(graph: Graph, protocol: Protocol, seed: int) -> BlockSampler:
 
 def new_encoder(task: Task, parameters: VerticalParameters) -> Perceptron:
     """A's encoder with the run's initial weights: from F features to width d, ReLU after each of its maps."""
-    width = task.setting.hidden_channels
-    encoder = Perceptron([task.graph.num_features, *[width] * parameters.encoder_layers], task.setting.dropout, relu_last=True)
-    encoder.reset_parameters(task.torch_generator("weights", "encoder"))
-    return encoder.to(task.device)
+    widths = [task.graph.num_features, *[task.setting.hidden_channels] * parameters.encoder_layers]
+    return _drawn(task, Perceptron(widths, task.setting.dropout, relu_last=True), "encoder")
 
 
 def new_extractor(task: Task, design: Design) -> PerturbedMessagePassing:
     """A's message passing with the run's initial weights."""
-    extractor = PerturbedMessagePassing(task.setting.hidden_channels, task.setting.layers, design)
-    extractor.reset_parameters(task.torch_generator("weights", "extractor"))
-    return extractor.to(task.device)
+    return _drawn(task, PerturbedMessagePassing(task.setting.hidden_channels, task.setting.layers, design), "extractor")
 
 
 def new_decoder(task: Task, protocol: Protocol) -> ConcatDecoder | GRUDecoder:
     """B's decoder with the run's initial weights."""
-    width, classes, dropout = task.setting.hidden_channels, task.graph.num_classes, task.setting.dropout
-    maps = protocol.parameters.decoder_layers
-    decoder: ConcatDecoder | GRUDecoder
+    setting, stream = task.setting, ("decoder", protocol.kinds[0])
+    rest = task.graph.num_classes, protocol.parameters.decoder_layers, setting.dropout
     if protocol.decoder == "gru":
-        decoder = GRUDecoder(width, classes, maps, dropout)
-    else:
-        decoder = ConcatDecoder(width, protocol.embeddings(task.setting.layers), classes, maps, dropout)
-    decoder.reset_parameters(task.torch_generator("weights", "decoder", protocol.kinds[0]))
-    return decoder.to(task.device)
+        return _drawn(task, GRUDecoder(setting.hidden_channels, *rest), *stream)
+    return _drawn(task, ConcatDecoder(setting.hidden_channels, protocol.embeddings(setting.layers), *rest), *stream)
+
+
+def _drawn(task: Task, model: Any, *stream: str) -> Any:
+    model.reset_parameters(task.torch_generator("weights", *stream))
+    return model.to(task.device)

@@ -72,7 +72,7 @@ def by_hand(case, weights: GeneratorParameters) -> torch.Tensor:  # type: ignore
 
 @given(cases(), st.floats(0, 2), st.floats(0, 2), st.floats(0, 2))
 def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross):
-    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0)
+    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0, scale="paper")
     generated, missing, pairs, targets, prototypes = case
     inputs = (generated.count, generated.embeddings)
     ours, _ = generator_loss(generated, missing, pairs, targets, nearest_in(prototypes), weights)

@@ -6,8 +6,7 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.methods.feddep import PretrainingParameters, pretraining
-from feddep.methods.feddep.embedding import EmbeddingGNN
-from feddep.methods.feddep.pretraining import without_edges
+from feddep.methods.feddep.pretraining import EmbeddingGNN, without_edges
 from feddep.nn.sparse import graph_matrices
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator

@@ -31,12 +31,12 @@ def test_the_exchange_gives_the_rows_of_the_global_graph(task):
 def test_with_two_hops_owners_classify_as_on_the_global_graph():
     result = run_on(task_of("fedgcn"), "fedgcn")
     history = result.histories[0]
-    assert [right / nodes for right, nodes in history.local_test] == pytest.approx(history.test)
+    assert [right / nodes for right, nodes in history.local_before] == pytest.approx(history.test)
 
 
 def test_with_one_hop_they_do_not():
     history = run_on(task_of("fedgcn"), "fedgcn", hops=1).histories[0]
-    assert [right / nodes for right, nodes in history.local_test] != pytest.approx(history.test)
+    assert [right / nodes for right, nodes in history.local_before] != pytest.approx(history.test)
 
 
 def test_it_is_a_gcn_on_the_global_graph():

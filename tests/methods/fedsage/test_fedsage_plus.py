@@ -11,7 +11,7 @@ from feddep.federation.boundary import Boundary
 from feddep.methods import registry
 from feddep.methods.basic import fedavg
 from feddep.methods.fedsage import cross_client, fedsage_plus
-from feddep.methods.fedsage.cross_client import Respondent, ask_others, gradients_for, request_of
+from feddep.methods.fedsage.cross_client import Peer, ask_others, gradients_for, request_of
 from feddep.methods.fedsage.neighgen import NeighbourGenerator
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, distance
 from feddep.methods.shared.impairing_clients import impair_client
@@ -100,7 +100,7 @@ def test_the_classifier_costs_what_fedavg_costs():
     assert entries(outcome.communication, "model")[0, "up"][0] == ROUNDS
 
 
-def request_and_respondents(slots: int = 2, nodes: int = 3, scale: str = "paper") -> Any:
+def request_and_peers(slots: int = 2, nodes: int = 3, scale: str = "paper") -> Any:
     """A generator that fills all slots of ``nodes`` nodes, and clients that can be asked about it."""
     task = task_of("fedsage_plus")
     how = small(max_generated=slots, scale=scale)
@@ -117,8 +117,8 @@ def request_and_respondents(slots: int = 2, nodes: int = 3, scale: str = "paper"
 @pytest.mark.parametrize("scale", ["paper", "authors"])
 def test_an_answer_is_the_gradient_of_the_nearest_node_s_distance(scale):
     """Against a loop over generated neighbours and all nodes of the client that is asked."""
-    task, how, generator, request, features = request_and_respondents(scale=scale)
-    answer = Respondent(task, how, 2, features[2]).answer(0, {k: v.clone() for k, v in request.items()})
+    task, how, generator, request, features = request_and_peers(scale=scale)
+    answer = Peer(task, how, 2, features[2]).answer(0, {k: v.clone() for k, v in request.items()})
     from feddep.utils import seeding
 
     draws = torch.Generator().manual_seed(seeding.derive_seed(task.seed, "client2", "answers", 0))
@@ -136,15 +136,14 @@ def test_an_answer_is_the_gradient_of_the_nearest_node_s_distance(scale):
 
 
 def test_the_server_adds_up_what_the_others_answer():
-    task, how, _, request, features = request_and_respondents()
+    task, how, _, request, features = request_and_peers()
     shapes = {name: tuple(tensor.shape) for name, tensor in request.items()}
     of_features = {name: shape for name, shape in shapes.items() if name != "embeddings" and cross_client.is_of_features(name)}
     boundary = Boundary({request_of(0): shapes, gradients_for(0): of_features})
-    others = {j: Respondent(task, how, j, features[j]) for j in (1, 2)}
+    others = {j: Peer(task, how, j, features[j]) for j in (1, 2)}
     total = ask_others(boundary, 0, others, request)
     alone = [
-        Respondent(task, how, j, features[j]).answer(0, {name: tensor.clone() for name, tensor in request.items()})
-        for j in (1, 2)
+        Peer(task, how, j, features[j]).answer(0, {name: tensor.clone() for name, tensor in request.items()}) for j in (1, 2)
     ]
     for name, gradient in total.items():
         torch.testing.assert_close(gradient, alone[0][name] + alone[1][name])
@@ -152,8 +151,8 @@ def test_the_server_adds_up_what_the_others_answer():
 
 def test_a_gradient_gives_a_node_s_features_away():
     """As the module says: one generated neighbour in a slot, and weights and gradients yield the nearest node exactly."""
-    task, how, generator, request, features = request_and_respondents(nodes=1, slots=1)
-    answer = Respondent(task, how, 1, features[1]).answer(0, {k: v.clone() for k, v in request.items()})
+    task, how, generator, request, features = request_and_peers(nodes=1, slots=1)
+    answer = Peer(task, how, 1, features[1]).answer(0, {k: v.clone() for k, v in request.items()})
     delta, outer = answer["heads.0.bias"], answer["heads.0.weight"]
     hidden = outer.T @ delta / delta.square().sum()
     point = generator.heads[0](hidden).tanh()
@@ -164,9 +163,9 @@ def test_a_gradient_gives_a_node_s_features_away():
 
 
 def test_nothing_generated_is_answered_with_zeros():
-    task, how, _, request, features = request_and_respondents()
+    task, how, _, request, features = request_and_peers()
     request["number.bias"] = torch.zeros(1)
-    answer = Respondent(task, how, 1, features[1]).answer(0, request)
+    answer = Peer(task, how, 1, features[1]).answer(0, request)
     assert answer
     assert not any(gradient.any() for gradient in answer.values())
 

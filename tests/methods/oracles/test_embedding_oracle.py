@@ -1,4 +1,4 @@
-"""The embedding oracle: the true mean embedding of each node's missing neighbours, and FedDEP's classifier on it."""
+"""FedDEP's oracle: the true mean embedding of each node's missing neighbours, and FedDEP's classifier on it."""
 
 import dataclasses
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from feddep.methods import registry
-from feddep.methods.feddep import pretraining
-from feddep.methods.oracles.embedding_oracle import mend_truly
+from feddep.methods.feddep import classifier, pretraining
+from feddep.methods.oracles.true_neighbours import mend_truly
 from feddep.training.task import RunResult, Task
 from method_tasks import CLIENTS, parameters_of, run_on, steps_of, task_of
 
@@ -16,12 +16,17 @@ SMALL = {"embedding": 6, "pretraining_epochs": 2}
 
 
 def run(task: Task | None = None, **changes: Any) -> RunResult:
-    return run_on(task_of("embedding_oracle") if task is None else task, "embedding_oracle", **SMALL, **changes)
+    return run_on(task_of("feddep_oracle") if task is None else task, "feddep_oracle", **SMALL, **changes)
 
 
-@pytest.mark.parametrize("encoder", ["own", "common"])
+def unmended(task: Task) -> RunResult:
+    zeros = [torch.zeros(part.num_nodes, 6) for part, _ in task.subgraphs()]
+    return classifier.train_classifier(task, parameters_of("feddep_oracle", **SMALL), zeros)
+
+
+@pytest.mark.parametrize("encoder", ["local", "federated"])
 def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(encoder):
-    task, parameters = task_of("embedding_oracle"), parameters_of("embedding_oracle", **SMALL, encoder=encoder)
+    task, parameters = task_of("feddep_oracle"), parameters_of("feddep_oracle", **SMALL, encoder=encoder)
     assert task.partition is not None
     embeddings = pretraining.embed(task, parameters, {}).of_clients("embeddings")
     owned = [task.partition.nodes(i).tolist() for i in range(CLIENTS)]
@@ -40,21 +45,19 @@ def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(
 
 
 def test_one_client_lacks_nothing():
-    task = task_of("embedding_oracle", clients=1)
-    ours = run(task)
-    theirs = run_on(task, "feddep_wo_dgen", embedding=6, reading="unmended")
+    task = task_of("feddep_oracle", clients=1)
+    ours, theirs = run(task), unmended(task)
     assert ours.histories[0].loss == theirs.histories[0].loss
     assert ours.histories[0].test == theirs.histories[0].test
 
 
 def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
-    unmended = run_on(task_of("embedding_oracle"), "feddep_wo_dgen", embedding=6, reading="unmended")
-    losses = [outcome.histories[0].loss[-1] for outcome in (unmended, run(), run(encoder="common"))]
+    losses = [outcome.histories[0].loss[-1] for outcome in (unmended(task_of("feddep_oracle")), run(), run(encoder="federated"))]
     assert len(set(losses)) == 3
 
 
 def test_only_inference_differs_where_the_truth_is_known_there():
-    task = task_of("embedding_oracle")
+    task = task_of("feddep_oracle")
     zero, true = run(task), run(task, inference="generated")
     assert zero.histories[0].loss == true.histories[0].loss
     assert zero.histories[0].validation == true.histories[0].validation
@@ -63,21 +66,17 @@ def test_only_inference_differs_where_the_truth_is_known_there():
 
 def test_pretraining_is_feddep_s_own():
     """The step is the same function with the same parameters: its cache serves both."""
-    ours, theirs = (registry.find(name).steps(parameters_of(name)) for name in ("embedding_oracle", "feddep"))
+    ours, theirs = (registry.find(name).steps(parameters_of(name)) for name in ("feddep_oracle", "feddep"))
     assert tuple(ours) == tuple(theirs[:1])
 
 
 def test_what_was_made_before_is_taken_as_it_is():
-    task = task_of("embedding_oracle")
-    made = steps_of("embedding_oracle", task, parameters_of("embedding_oracle", **SMALL))
+    task = task_of("feddep_oracle")
+    made = steps_of("feddep_oracle", task, parameters_of("feddep_oracle", **SMALL))
     resumed = dataclasses.replace(task, step_results=made)
     assert run(resumed).histories[0].loss == run(task).histories[0].loss
 
 
-def test_the_ledger_counts_the_classifier_and_a_common_encoder():
+def test_the_classifier_and_a_federated_encoder_are_counted():
     assert {row["kind"] for row in run().communication} == {"model", "training", "validation"}
-    assert {row["kind"] for row in run(encoder="common").communication} == {"model", "encoder", "training", "validation"}
-
-
-def test_parameters_are_feddep_s():
-    assert registry.find("embedding_oracle").parameters is registry.find("feddep").parameters
+    assert {row["kind"] for row in run(encoder="federated").communication} == {"model", "encoder", "training", "validation"}

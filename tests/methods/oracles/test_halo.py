@@ -1,4 +1,4 @@
-"""The halo oracle: FedAvg where nothing is missing, the global graph's neighbourhoods where something is."""
+"""FedAvg's oracle: FedAvg where nothing is missing, the global graph's neighbourhoods where something is."""
 
 import dataclasses
 from typing import Any
@@ -9,8 +9,8 @@ import torch
 
 from feddep.graph.graph import Graph
 from feddep.methods.basic import fedavg
-from feddep.methods.oracles import HaloParameters, halo_oracle
-from feddep.methods.oracles.halo_oracle import extended
+from feddep.methods.oracles import HaloParameters
+from feddep.methods.oracles.true_neighbours import extended, run_fedavg
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import RunResult, Task
 from method_tasks import CLIENTS, task_of
@@ -18,7 +18,7 @@ from method_tasks import CLIENTS, task_of
 
 def disconnected() -> Task:
     """A task whose clients have no edges to each other."""
-    task = task_of("halo")
+    task = task_of("fedavg_oracle")
     assert task.partition is not None
     graph, owner = task.graph, task.partition.client
     edges = graph.edges()
@@ -35,31 +35,31 @@ def same(ours: RunResult, theirs: RunResult) -> bool:
 
 def test_without_cross_client_edges_it_is_fedavg_to_the_last_bit():
     task = disconnected()
-    assert same(halo_oracle.run(task, HaloParameters()), fedavg.run(task))
+    assert same(run_fedavg(task, HaloParameters()), fedavg.run(task))
 
 
 def test_without_hops_it_is_fedavg_and_with_them_it_is_not():
-    task = task_of("halo")
+    task = task_of("fedavg_oracle")
     theirs = fedavg.run(task)
-    assert same(halo_oracle.run(task, HaloParameters(hops=0)), theirs)
-    assert not same(halo_oracle.run(task, HaloParameters(hops=1)), theirs)
+    assert same(run_fedavg(task, HaloParameters(hops=0)), theirs)
+    assert not same(run_fedavg(task, HaloParameters(hops=1)), theirs)
 
 
 def test_null_means_as_many_hops_as_layers():
-    task = task_of("halo")
+    task = task_of("fedavg_oracle")
     assert task.setting.layers == 2
-    default = halo_oracle.run(task, HaloParameters())
-    assert same(default, halo_oracle.run(task, HaloParameters(hops=2)))
-    assert not same(default, halo_oracle.run(task, HaloParameters(hops=1)))
+    default = run_fedavg(task, HaloParameters())
+    assert same(default, run_fedavg(task, HaloParameters(hops=2)))
+    assert not same(default, run_fedavg(task, HaloParameters(hops=1)))
 
 
 def test_what_crosses_is_what_crosses_in_fedavg():
-    task = task_of("halo")
-    assert halo_oracle.run(task, HaloParameters()).communication == fedavg.run(task).communication
+    task = task_of("fedavg_oracle")
+    assert run_fedavg(task, HaloParameters()).communication == fedavg.run(task).communication
 
 
 def test_halo_nodes_are_neither_trained_nor_validated_on():
-    task = task_of("halo")
+    task = task_of("fedavg_oracle")
     assert task.partition is not None
     parts = extended(task, 2)
     for client, ((graph, split), (plain, own)) in enumerate(zip(parts, task.subgraphs(), strict=True)):
@@ -72,7 +72,7 @@ def test_halo_nodes_are_neither_trained_nor_validated_on():
 
 
 def test_with_a_hop_a_layer_a_client_sees_its_nodes_as_the_experimenter_does():
-    task = task_of("halo")
+    task = task_of("fedavg_oracle")
     assert task.partition is not None
     model = task.new_model()
     everywhere = task.evaluator.logits(model)
@@ -89,18 +89,13 @@ def test_with_a_hop_a_layer_a_client_sees_its_nodes_as_the_experimenter_does():
 
 @pytest.mark.parametrize("hops", [None, 1])
 def test_one_client_has_no_halo(hops):
-    task = task_of("halo", clients=1)
-    assert same(halo_oracle.run(task, HaloParameters(hops=hops)), fedavg.run(task))
-
-
-def test_negative_hops_are_refused():
-    with pytest.raises(ValueError, match="hops\n  Input should be greater than or equal to 0"):
-        HaloParameters(hops=-1)
+    task = task_of("fedavg_oracle", clients=1)
+    assert same(run_fedavg(task, HaloParameters(hops=hops)), fedavg.run(task))
 
 
 def test_every_client_has_cross_client_edges():
     """What these tests rest on: each of the clients has cross-client edges."""
-    task: Any = task_of("halo")
+    task: Any = task_of("fedavg_oracle")
     edges, owner = task.graph.edges(), task.partition.client
     crossing = edges[owner[edges[:, 0]] != owner[edges[:, 1]]]
     assert set(owner[crossing].ravel()) == set(range(CLIENTS))

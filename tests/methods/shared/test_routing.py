@@ -1,7 +1,6 @@
 """Embeddings reach those who asked for them, and everything is counted."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,14 +21,6 @@ def test_everybody_gets_the_rows_of_the_names_that_they_asked_for(clients, seed)
     rows = [torch.from_numpy(np.stack([own, -own], axis=1)) for own in published]
     for asked, delivered in zip(wanted, Router(published, wanted).deliver(rows), strict=True):
         np.testing.assert_array_equal(delivered, np.stack([asked, -asked], axis=1))
-
-
-def test_names_have_to_be_unique_and_known():
-    with pytest.raises(ValueError, match="two published nodes have the same name"):
-        Router([np.array([1, 2]), np.array([2])], [np.array([1])])
-    for asked in (0, 3, 9):
-        with pytest.raises(ValueError, match="nobody publishes"):
-            Router([np.array([1, 2]), np.array([4])], [np.array([asked])])
 
 
 def exchanged(task, levels):

@@ -1,0 +1,175 @@
+"""Published formats of raw files: ``READERS`` has a function ``(directory, release) -> Graph`` for each."""
+
+import pickle
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from feddep.datasets.public_graphs import Release
+from feddep.graph.graph import Graph
+from feddep.utils.errors import DataError
+
+_ROWS = 100_000
+"""Rows of features that are made sparse at a time, as that takes several times their memory."""
+
+
+def read_planetoid(directory: Path, release: Release) -> Graph:
+    """The Planetoid files ``ind.NAME.*`` (Yang et al. 2016): pickles of sparse features, one-hot labels and neighbour lists.
+
+    Nodes 0 … len(allx) − 1 have their features in ``allx`` and labels in ``ally``; line k of ``test.index`` is the node to which
+    row k of ``tx`` and ``ty`` belongs.  In CiteSeer 15 nodes of the test range are listed in no file; as is usual, they are kept
+    as nodes without features, without neighbours and with class 0, the argmax of an empty row.
+    """
+    paths = {name.split(".", 2)[2]: directory / name for name in release.files}
+    allx, tx = (_unpickle(paths[part]).matrix() for part in ("allx", "tx"))
+    one_hot = np.concatenate([_unpickle(paths[part]) for part in ("ally", "ty")])
+    neighbours = _unpickle(paths["graph"])
+    nodes = np.concatenate([np.arange(allx.shape[0]), np.loadtxt(paths["test.index"], dtype=np.int64)])
+    num_nodes = int(nodes.max()) + 1
+
+    rows = sp.vstack([allx, tx]).tocoo()
+    features = sp.csr_matrix((rows.data, (nodes[rows.row], rows.col)), shape=(num_nodes, rows.shape[1]))
+    labels = np.zeros(num_nodes, dtype=np.int64)
+    labels[nodes] = one_hot.argmax(axis=1)
+    edges = np.array([(node, other) for node, others in neighbours.items() for other in others])
+    return Graph.from_edges(edges, features, labels, one_hot.shape[1])
+
+
+class _PickledCsr:
+    """Stands for the sparse matrix class of an old SciPy, whose module no longer exists."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    _shape: tuple[int, int]
+
+    def matrix(self) -> sp.csr_matrix:
+        return sp.csr_matrix((self.data, self.indices, self.indptr), shape=self._shape)
+
+
+_KNOWN_CLASSES: dict[tuple[str, str], Any] = {
+    ("__builtin__", "list"): list,
+    ("collections", "defaultdict"): defaultdict,
+    ("numpy", "dtype"): np.dtype,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    ("scipy.sparse.csr", "csr_matrix"): _PickledCsr,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Loads only the classes that the files hold, so that a pickle cannot run other code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _KNOWN_CLASSES:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        return _KNOWN_CLASSES[module, name]
+
+
+def _unpickle(path: Path) -> Any:
+    with path.open("rb") as stream:
+        return _Unpickler(stream, encoding="latin1").load()
+
+
+def read_content(directory: Path, release: Release) -> Graph:
+    """The text files ``NAME.content`` and ``NAME.cites`` of a citation graph (Sen et al., AI Magazine 29(3), 2008).
+
+    A line of ``.content`` is a paper's id, a 0 or 1 for each word, and the name of its class, numbered as in
+    ``release.class_names``; a line of ``.cites`` is the id of a cited paper and that of the citing one.
+    """
+    content, cites = (directory / name for name in release.files)
+    papers = [line.split("\t") for line in content.read_text(encoding="utf-8").splitlines()]
+    number = {paper[0]: node for node, paper in enumerate(papers)}
+    labels = np.array([release.class_names.index(paper[-1]) for paper in papers])
+    words = np.array([paper[1:-1] for paper in papers], dtype=np.float32)
+    pairs = [line.split("\t") for line in cites.read_text(encoding="utf-8").splitlines()]
+    edges = np.array([(number[cited], number[citing]) for cited, citing in pairs])
+    return Graph.from_edges(edges, words, labels, len(release.class_names))
+
+
+def read_npz(directory: Path, release: Release) -> Graph:
+    """An archive of gnn-benchmark (Shchur et al. 2018): CSR arrays of adjacency and features, and a label for each node.
+
+    The archives also hold pickled names of nodes, words and classes; these entries are never opened.
+    """
+    (name,) = release.files
+    with np.load(directory / name, allow_pickle=False) as archive:
+        adjacency, features = csr_of(archive, "adj"), csr_of(archive, "attr")
+        labels = archive["labels"]
+    return Graph.from_edges(np.column_stack(adjacency.nonzero()), features, labels, int(labels.max()) + 1)
+
+
+def csr_of(archive: Any, part: str) -> sp.csr_matrix:
+    """The matrix in the arrays ``PART_data``, ``PART_indices``, ``PART_indptr`` and ``PART_shape`` of an archive."""
+    data, indices, indptr, shape = (archive[f"{part}_{name}"] for name in ("data", "indices", "indptr", "shape"))
+    matrix = sp.csr_matrix((data, indices, indptr), tuple(shape.tolist()))
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def read_heterophilous(directory: Path, release: Release) -> Graph:
+    """An archive of Platonov et al. (ICLR 2023): ``node_features``, dense, ``node_labels`` and ``edges``; masks are not read."""
+    (name,) = release.files
+    with np.load(directory / name, allow_pickle=False) as archive:
+        edges, features, labels = (archive[part] for part in ("edges", "node_features", "node_labels"))
+    return Graph.from_edges(edges, features, labels, int(labels.max()) + 1)
+
+
+def read_ogb(directory: Path, release: Release) -> Graph:
+    """An archive of the Open Graph Benchmark (Hu et al., NeurIPS 2020) for a task on nodes: compressed CSV without headers."""
+    import pandas as pd
+
+    (name,) = release.files
+    with zipfile.ZipFile(directory / name) as archive:
+
+        def table(part: str) -> np.ndarray:
+            (member,) = (each for each in archive.namelist() if each.endswith(f"/raw/{part}.csv.gz"))
+            with archive.open(member) as stream:
+                return pd.read_csv(stream, compression="gzip", header=None).to_numpy()
+
+        edges, labels = table("edge"), table("node-label")[:, 0].astype(np.int64)
+        features = _sparse(table("node-feat").astype(np.float32))
+    return Graph.from_edges(edges, features, labels, int(labels.max()) + 1)
+
+
+def read_reddit(directory: Path, release: Release) -> Graph:
+    """The archive of Reddit (Hamilton et al. 2017) as DGL offers it: both directions of every edge, and dense features."""
+    (name,) = release.files
+    with zipfile.ZipFile(directory / name) as archive:
+        with archive.open("reddit_graph.npz") as stream:
+            adjacency = sp.load_npz(stream)
+        with archive.open("reddit_data.npz") as stream, np.load(stream, allow_pickle=False) as arrays:
+            features, labels = _sparse(arrays["feature"].astype(np.float32)), arrays["label"]
+    once = adjacency.row < adjacency.col
+    edges = np.column_stack([adjacency.row[once], adjacency.col[once]])
+    return Graph.from_edges(edges, features, labels, int(labels.max()) + 1)
+
+
+def _sparse(features: np.ndarray) -> sp.csr_matrix:
+    return sp.vstack([sp.csr_matrix(features[k : k + _ROWS]) for k in range(0, len(features), _ROWS)], format="csr")
+
+
+READERS = {
+    "content": read_content,
+    "heterophilous": read_heterophilous,
+    "npz": read_npz,
+    "ogb": read_ogb,
+    "planetoid": read_planetoid,
+    "reddit": read_reddit,
+}
+
+
+def read(directory: Path, release: Release) -> Graph:
+    """The graph in the files of a release, in their own node order; their checksums must be verified before.
+
+    Raises:
+        DataError: if the files are damaged or of another format.
+    """
+    try:
+        return READERS[release.format](directory, release)
+    except (OSError, ValueError, KeyError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, DataError) as error:
+        raise DataError(f"{directory} holds no graph in the format {release.format} ({error})") from None

@@ -1,0 +1,103 @@
+"""Reading and writing files: a file appears whole or not at all, and one that cannot be used is an error in one sentence."""
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from feddep.utils.errors import DataError
+
+
+@contextmanager
+def atomic_path(target: str | Path) -> Iterator[Path]:
+    """A temporary path beside ``target``, which it replaces at the end; on an error it is removed."""
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix}")
+    try:
+        yield temporary
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: str | Path, text: str) -> None:
+    """Write ``text`` as UTF-8 with Unix line ends."""
+    with atomic_path(target) as path:
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value, which keys are computed from: sorted keys, no white space, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def write_json(target: str | Path, value: Any) -> None:
+    """Write ``value`` as indented JSON with sorted keys.
+
+    Raises:
+        ValueError: if a number is NaN or infinite.
+    """
+    write_text(target, json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n")
+
+
+def read_json(path: str | Path, key: str | None = None) -> Any:
+    """Read a JSON file.
+
+    Args:
+        path: the file.
+        key: what the entry ``key`` of its object must be; not checked if None.
+
+    Raises:
+        DataError: if the file is missing, is not JSON, or has another key.
+    """
+    with _readable(path, (ValueError, RecursionError)):
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    _check_key(path, value.get("key") if isinstance(value, dict) else None, key)
+    return value
+
+
+def write_arrays(target: str | Path, arrays: Mapping[str, np.ndarray], key: str = "") -> None:
+    """Write named arrays as safetensors, with ``key`` in the metadata."""
+    with atomic_path(target) as path:
+        path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {"key": key}))
+
+
+def read_arrays(path: str | Path, key: str | None = None) -> dict[str, np.ndarray]:
+    """Read the arrays of a safetensors file.
+
+    Args:
+        path: the file.
+        key: the key that it must have been written with; not checked if None.
+
+    Raises:
+        DataError: if the file is missing, damaged, or has another key.
+    """
+    with _readable(path, (SafetensorError,)), safe_open(path, framework="numpy") as file:
+        found, names = (file.metadata() or {}).get("key"), file.keys()
+        arrays = {name: file.get_tensor(name) for name in names}
+    _check_key(path, found, key)
+    return arrays
+
+
+@contextmanager
+def _readable(path: str | Path, damage: tuple[type[Exception], ...]) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; run the stage that writes it") from None
+    except damage as error:
+        raise DataError(f"{path} is damaged ({error}); delete it and run the stage that writes it") from None
+
+
+def _check_key(path: str | Path, found: str | None, key: str | None) -> None:
+    if key is not None and found != key:
+        raise DataError(
+            f"{path} has the key {found or 'none'} where {key} is asked for; delete it and run the stage that writes it"
+        )

@@ -1,0 +1,128 @@
+"""The guarantees of all clients: each line held against the module that it comes from."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
+from feddep.privacy.accountant import Guarantee, SamplingParameters, compose, one_sampling, published_guarantee
+from feddep.privacy.changed_trees import most_changed, tree_changes
+from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level, example_level
+from feddep.reporting.client_guarantees import (
+    DELTA,
+    ClientGuarantee,
+    client_guarantees,
+    client_trees,
+    sampling_guarantees,
+    weakness,
+)
+from feddep.training.config import TrainingConfig
+from graphs import graphs, random_graph, star
+from sampling_laws import enumerated_delta, multisets, roots_of_edges
+
+SETTING = TrainingConfig(batch_size=8, fanout=2, rounds=3, local_epochs=2, hidden_channels=4)
+
+
+def test_every_line_of_a_client():
+    graph = random_graph(60, 140)
+    partition = Partition(np.arange(60) % 2, 2)
+    split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))
+    lines = list(client_guarantees(graph, partition, split, SETTING, {"mine": 3.0}))
+    assert len(lines) == 2 * (4 + 6)
+    for client in range(2):
+        own = graph.subgraph(partition.nodes(client))
+        here = {(line.hidden, line.accounting, line.bound): line for line in lines if line.client == client}
+        median = sorted(own.degrees.tolist())[own.num_nodes // 2 - 1]
+        published = here["median node", "published", ""]
+        assert (published.degree, published.times) == (median, 12)
+        assert published.one == one_sampling(median, 2)
+        assert published.all == compose(one_sampling(median, 2), 12, DELTA)
+        assert here["worst node", "published", ""].degree == own.degrees.min()
+
+        rate, steps, roots = 8 / 18, 18, int(roots_of_edges(own, np.arange(18), 2).max())
+        simple = edge_level(3.0, binomial_changes(roots, rate), steps, DELTA)
+        example = example_level(3.0, rate, 1, DELTA)
+        stand_ins = graph.degrees[partition.nodes(client)] - own.degrees
+        changes = [tree_changes(own, np.arange(18), 2, 2, each) for each in (None, stand_ins)]
+        edge = edge_level(3.0, most_changed(sp.csr_array(sp.vstack(changes)), rate), steps, DELTA)
+        for bound, expected in (("trees", edge), ("simple", simple)):
+            found = here["edge", "pld", bound]
+            assert found.all is not None
+            assert found.all.epsilon == expected.pld
+            assert found.all.delta == pytest.approx(DELTA)
+            assert (found.roots, found.times, found.method) == (roots, steps, "mine")
+        assert edge.pld < simple.pld
+        assert here["example", "rdp", ""].one.epsilon == example.rdp
+
+
+@given(graphs(max_nodes=6), st.integers(1, 3))
+def test_worst_and_median_node_are_those_of_the_laws(graph, fanout):
+    def exact(degree: int) -> float:
+        """The larger δ of losing a neighbour and of gaining one."""
+        laws = [multisets(range(length), fanout) for length in range(max(degree - 1, 0), degree + 2)]
+        return float(max(enumerated_delta(shorter, longer, 1) for shorter, longer in itertools.pairwise(laws)))
+
+    parameters = SamplingParameters(fanout, layers=2, slack=DELTA)
+    found = {(each.hidden, each.accounting): each for each in sampling_guarantees(graph, None, parameters)}
+    degrees = sorted(graph.degrees.tolist())
+    median = degrees[(len(degrees) - 1) // 2]
+    assert found["worst node", "exact"].one.delta == pytest.approx(max(map(exact, degrees)))
+    assert found["worst node", "exact"].degree is None
+    assert found["median node", "exact"].one.delta == pytest.approx(exact(median))
+    assert found["median node", "exact"].all.log_rest == pytest.approx(2 * found["median node", "exact"].one.log_rest)
+    for node, degree in (("worst node", degrees[0]), ("median node", median)):
+        theorem = published_guarantee(degree, parameters) if degree else None
+        assert found[node, "published"].degree == degree
+        assert found[node, "published"].one == (theorem and theorem.one)
+        assert found[node, "published"].all == (theorem and theorem.composed)
+
+
+@settings(max_examples=30)
+@given(graphs(), st.integers(1, 3), st.integers(1, 4), st.data())
+def test_the_trees_of_clients_are_those_of_their_own_graphs(graph, layers, fanout, data):
+    """With and without entries for neighbours at other clients in the lists."""
+    n = graph.num_nodes
+    owner = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
+    owner[0] = 0
+    kinds = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    split = Split(*(np.flatnonzero(kinds == kind) for kind in range(3)))
+    for client in client_trees(graph, Partition(owner, int(owner.max()) + 1), split, layers, fanout):
+        nodes = np.flatnonzero(owner == client.client)
+        own, roots = graph.subgraph(nodes), np.flatnonzero(kinds[nodes] == 0)
+        assert client.training == len(roots)
+        assert (client.changes[: own.num_edges] != tree_changes(own, roots, layers, fanout)).nnz == 0
+        outside = graph.degrees[nodes] - own.degrees
+        if outside.any():
+            assert (client.changes[own.num_edges :] != tree_changes(own, roots, layers, fanout, outside)).nnz == 0
+        else:
+            assert client.changes.shape[0] == own.num_edges
+    (whole,) = client_trees(graph, None, split, layers, fanout)
+    assert (whole.client, whole.changes.shape) == (None, (graph.num_edges, len(split.train)))
+
+
+def test_a_client_without_edges_or_training_nodes():
+    split = Split(np.array([0]), np.array([1]), np.array([2, 3]))
+    lines = list(client_guarantees(star(3), Partition(np.array([0, 1, 1, 1]), 2), split, SETTING, {"mine": 3.0}))
+    noised = {(each.client, each.hidden): each for each in lines if each.mechanism == "dpsgd"}
+    assert noised[0, "edge"].all.epsilon == 0 < noised[0, "example"].all.epsilon
+    assert noised[1, "edge"].all.epsilon == noised[1, "example"].all.epsilon == noised[1, "example"].times == 0
+    assert (noised[1, "edge"].roots, noised[1, "example"].roots) == (0, None)
+
+
+def test_what_promises_nothing_is_worst():
+    def line(one: Guarantee | None, all_: Guarantee | None) -> ClientGuarantee:
+        return ClientGuarantee(0, "sampling", "worst node", "published", one, all_, 1)
+
+    ranked = [
+        line(Guarantee(1.0, -0.1), Guarantee(1.0, -0.1)),
+        line(Guarantee(1.0, -0.1), Guarantee(2.0, -0.1)),
+        line(Guarantee(0.5, -0.2), Guarantee(0.5, -0.2)),
+        line(Guarantee(0.0, -np.inf), Guarantee(0.0, -np.inf)),
+        line(None, None),
+    ]
+    assert all(weakness(better) < weakness(worse) for better, worse in itertools.pairwise(ranked))
