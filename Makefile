@@ -40,20 +40,9 @@ demo: env ## train three methods on Cora with 5 clients and show the table besid
 smoke: env ## run the whole DAG on two tiny synthetic graphs
 	@$(SNAKEMAKE) --configfile config/smoke.yaml
 
-# Where config/federation.yaml has its results, and which run of it is trained.
-FEDERATION := results/federation
-FEDERATED := $(FEDERATION)/runs/feddep/cora/m3/fedavg/seed0
-
 federation: env ## train Cora by FedAvg with a process for each of 3 clients, on Flower; compare with the simulation
-	@$(PIP) --no-build-isolation --editable ".[federation]" $(BRIEFLY)
-	@$(SNAKEMAKE) $(FEDERATED)/metrics.json --configfile config/federation.yaml
-	@rm -rf $(FEDERATION)/participants
-	@$(BIN)/python -m feddep cut --config config/default.yaml --config config/federation.yaml \
-	  --setting feddep --dataset cora --clients 3 --method fedavg --seed 0 --graph $(FEDERATION)/graphs/cora.safetensors \
-	  --split $(FEDERATION)/splits/cora/seed0.safetensors --partition $(FEDERATION)/partitions/cora/m3/seed0.safetensors \
-	  --output $(FEDERATION)/participants
-	@$(BIN)/python -m feddep federate --directory $(FEDERATION)/participants --output $(FEDERATION)/federated.json \
-	  --metrics $(FEDERATED)/metrics.json --model $(FEDERATED)/model.safetensors
+	@$(BIN)/python -m feddep.flower cut fedavg --graph cora --clients 3 --set rounds=3 --simulate --output results/federation
+	@$(BIN)/python -m feddep.flower train results/federation --output results/federation/federated.json
 
 all: env ## make every table, figure and the report; runs with a published record are not trained again
 	@$(SNAKEMAKE) --configfile $(CONFIG)

@@ -9,8 +9,10 @@ A run with the same options and seed has the same numbers as in the workflow, gi
 (:func:`torch.set_num_threads`; the workflow has 1).
 """
 
+import dataclasses
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +31,13 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import PARTS, Split, random_split
 from feddep.methods import plugins, registry
+from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
+from feddep.training.rounds import LOCAL
 from feddep.training.summary import summary
-from feddep.utils.errors import DataError, PartitionError
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError, DataError, PartitionError
+from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -42,6 +48,7 @@ __all__ = [
     "Result",
     "Split",
     "client_data",
+    "compare",
     "datasets",
     "from_pyg",
     "load_dataset",
@@ -63,23 +70,46 @@ class Result:
     """What came out of a run; of several models, the mean over them.
 
     Attributes:
-        accuracy: share of the test nodes that get their class, at the ``best`` round on validation and at the ``last``.
-        validation: the same of the validation nodes.
-        history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies ``validation`` and ``test``.
+        accuracy: share of the test nodes that get their class on the global graph, at the ``best`` round on validation and at
+            the ``last``.
+        validation: the same of the validation nodes, as the clients classify them.
+        local_before: the same of the test nodes, each classified by its owner on its own subgraph, with the model that it
+            receives: before the local steps of the next round.
+        local_after: the same, with each client's own model at the end of the round's local steps.
+        history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies ``validation``, ``test``,
+            ``local_before`` and ``local_after``.
         communication: what crossed the boundary, a row each ``client``, ``direction`` and ``kind``, with the number of
             ``messages`` and ``bytes``.
         clients: a row a client with facts about it and the accuracy of its own model; empty for a shared model.
         weights: of each model at its best round, by name; those of a client's own model begin with ``client0.`` …
         specification: everything that determines the run, beside the graph, the split and the partition.
+        seconds: time of the training, by the clock; without that of steps before it.
     """
 
     accuracy: dict[str, float]
     validation: dict[str, float]
+    local_before: dict[str, float]
+    local_after: dict[str, float]
     history: pd.DataFrame
     communication: pd.DataFrame
     clients: pd.DataFrame
     weights: dict[str, Tensor]
     specification: dict[str, Any]
+    seconds: float
+
+    def __str__(self) -> str:
+        """Three lines: what ran, its accuracies, what it took."""
+        setting, size = self.specification["setting"], self.communication.groupby("direction").bytes.sum()
+        clients = self.communication.client.nunique() or len(self.clients)
+        ran = [self.specification["method"]["name"], f"encoder {setting['encoder']}", f"{setting['rounds']} rounds"]
+        ran += [f"{clients} clients"] * (clients > 0) + [f"seed {self.specification['seed']}"]
+        whole, before, after = (each["best"] for each in (self.accuracy, self.local_before, self.local_after))
+        return (
+            f"{', '.join(ran)}\n"
+            f"test accuracy at the round best on validation: global {whole:.3f}, local {before:.3f} before and {after:.3f} after "
+            "the local steps\n"
+            f"{size.get('up', 0):,} bytes up, {size.get('down', 0):,} bytes down, {self.seconds:.1f} seconds"
+        )
 
 
 def datasets() -> list[str]:
@@ -93,13 +123,17 @@ def methods() -> dict[str, str]:
     return {name: method.title for name, method in registry.methods().items()}
 
 
-def load_plugin(path: str | Path) -> None:
+def load_plugin(path: str | Path) -> list[str]:
     """Make the methods of a Python file known, as the configuration's key ``plugins`` does; ``docs/own-method.md``.
+
+    Returns:
+        Their names.
 
     Raises:
         ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name of one is taken.
     """
     plugins.use([str(path)])
+    return plugins.declared_in(path)
 
 
 def parameters(method: str) -> dict[str, Any]:
@@ -241,6 +275,7 @@ def run(
     labelled: float | None = None,
     seed: int = 0,
     device: str = "auto",
+    on_round: Callable[[dict[str, float]], None] | None = None,
 ) -> Result:
     """Train and test a method.
 
@@ -255,6 +290,7 @@ def run(
         labelled: share of all nodes whose label may be trained on; None for all training nodes.
         seed: what initial weights and every draw follow from.
         device: ``auto``, ``cpu`` or ``cuda``.
+        on_round: called after each round with a row of :attr:`Result.history`.
 
     Raises:
         ConfigError: for a method, field, parameter or value that does not exist.
@@ -262,6 +298,119 @@ def run(
         PartitionError: if a partition is needed and none is given, or it is of another graph.
         DivergenceError: if training leads to numbers that are not finite.
     """
+    found, chosen, task, specification = prepare(
+        method,
+        graph,
+        split,
+        partition,
+        setting=setting,
+        parameters=parameters,
+        features=features,
+        labelled=labelled,
+        seed=seed,
+        device=device,
+    )
+    result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
+    reported = summary(result)
+    local = {name: reported.get(name, {"best": math.nan, "last": math.nan}) for name in LOCAL}
+    return Result(
+        accuracy=reported["accuracy"],
+        validation=reported["validation"],
+        **local,
+        history=pd.DataFrame(reported["curve"]),
+        communication=pd.DataFrame(reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]),
+        clients=pd.DataFrame(reported["clients"]),
+        weights=result.weights(),
+        specification=specification,
+        seconds=max(history.seconds[-1] for history in result.histories),
+    )
+
+
+def compare(
+    methods: Sequence[str],
+    graph: Graph | str,
+    clients: int = 5,
+    seeds: int = 3,
+    *,
+    partition: str = "louvain",
+    setting: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    features: str = "raw",
+    device: str = "auto",
+) -> pd.DataFrame:
+    """Train methods on the same splits and partitions, for seeds 0, 1, …, which draw them and the initial weights.
+
+    Args:
+        methods: of :func:`methods`, or Python files with methods of one's own.
+        graph: a graph, the name of a public dataset, or the path of a graph of one's own.
+        clients: number of clients M.
+        seeds: number of repetitions.
+        partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``.
+        setting: as in :func:`run`.
+        parameters: of the methods that have them, where they differ from their defaults.
+        features: as in :func:`run`.
+        device: as in :func:`run`.
+
+    Returns:
+        A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation: ``test`` on the global graph,
+        ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; ``bytes``; ``seconds``.
+
+    Raises:
+        ConfigError: as :func:`run`, or if no method has one of the parameters.
+        DataError: if there is no such graph.
+        PartitionError: if the graph has too few nodes for so many clients.
+    """
+    names, given = named(methods), dict(parameters or {})
+    known = {name: registry.find(name).parameters.model_fields.keys() for name in names}
+    for parameter in given:
+        if not any(parameter in fields for fields in known.values()):
+            raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
+    if isinstance(graph, str):
+        graph = load_dataset(graph) if graph in public_graphs.REGISTRY else load_graph(graph)
+    rows = []
+    for seed in range(seeds):
+        nodes, owners = split(graph, seed), partitioners.partition(graph, clients, seed, method=partition)
+        for name in names:
+            own = {key: value for key, value in given.items() if key in known[name]}
+            what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}
+            result = run(name, graph, nodes, owners, seed=seed, **what)
+            measured = {"test": result.accuracy, "local_before": result.local_before, "local_after": result.local_after}
+            best = {key: both["best"] for key, both in {**measured, "validation": result.validation}.items()}
+            sent = int(result.communication["bytes"].sum())
+            rows.append({"method": name, "seed": seed, **best, "bytes": sent, "seconds": round(result.seconds, 2)})
+    return pd.DataFrame(rows)
+
+
+def named(methods: Sequence[str]) -> list[str]:
+    """Names of methods, where a Python file stands for those that it declares.
+
+    Raises:
+        ConfigError: as :func:`load_plugin`, or if there is no such method.
+    """
+    names = []
+    for each in methods:
+        if each.endswith(".py"):
+            names += load_plugin(each)
+        else:
+            names.append(each)
+    plugins.use()
+    return [registry.find(name).name for name in names]
+
+
+def prepare(
+    method: str,
+    graph: Graph,
+    split: Split,
+    partition: Partition | None = None,
+    *,
+    setting: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    features: str = "raw",
+    labelled: float | None = None,
+    seed: int = 0,
+    device: str = "auto",
+) -> tuple[Method, Parameters, Task, dict[str, Any]]:
+    """What :func:`run` calls: the method, its parameters and the task; and the specification.  Arguments and errors are its."""
     plugins.use()
     found = registry.find(method)
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
@@ -272,7 +421,7 @@ def run(
         "setting": checked(TrainingConfig, dict(setting or {}), ("setting",)).model_dump(mode="json"),
         "method": {"name": method, **chosen.model_dump(mode="json")},
         "seed": seed,
-        **plugins.identity_of(method),
+        **plugins.identity_of(method, encoder=(setting or {}).get("encoder", "")),
     }
     if any(len(nodes := getattr(split, part)) and nodes.max() >= graph.num_nodes for part in PARTS):
         raise DataError(f"the split names nodes that the graph does not have; it has {graph.num_nodes}")
@@ -281,17 +430,7 @@ def run(
             raise PartitionError(f"{method} needs a partition of the graph; api.partition makes one")
         _check_partition(graph, partition)
     task = build_task(specification, graph, split, partition if found.partitioned else None, method, choose_device(device))
-    result = found.run(task, chosen)
-    reported = summary(result)
-    return Result(
-        accuracy=reported["accuracy"],
-        validation=reported["validation"],
-        history=pd.DataFrame(reported["curve"]),
-        communication=pd.DataFrame(reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]),
-        clients=pd.DataFrame(reported["clients"]),
-        weights=result.weights(),
-        specification=specification,
-    )
+    return found, chosen, task, specification
 
 
 def _check_partition(graph: Graph, partition: Partition) -> None:

@@ -21,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0; 1 where something went wrong that a user can act on, with one sentence on stderr; 2 for a wrong
         command line; 130 when interrupted.
     """
-    parsed = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    parsed = _parser(next(iter(arguments), None)).parse_args(arguments)
     command: Callable[[argparse.Namespace], None] = parsed.function
     try:
         command(parsed)
@@ -33,13 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(called: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="feddep", description="Federated learning on graphs: methods, benchmark, privacy.")
     parser.add_argument("--version", action="version", version=f"feddep {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, help_line, example, add_arguments, function in _COMMANDS:
         command = commands.add_parser(name, help=help_line, description=f"{help_line}.", epilog=f"example: {example}")
-        add_arguments(command)
+        if name == called:  # the arguments of others need not be loaded
+            add_arguments(command)
         command.set_defaults(function=function)
     return parser
 
@@ -83,18 +85,18 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(given: argparse.Namespace) -> None:
-    from feddep import api
+    from feddep import comparison
 
     found = _trained(given, [given.method])
     if given.output:
         found.to_csv(given.output, index=False)
-    print(api.table(found))
+    print(comparison.table(found))
 
 
 def _compare(given: argparse.Namespace) -> None:
-    from feddep import api
+    from feddep import comparison
 
-    print(api.write_comparison(_trained(given, given.methods), given.output))
+    print(comparison.write_comparison(_trained(given, given.methods), given.output))
     print(f"table and figure are in {given.output}")
 
 

@@ -8,7 +8,8 @@ from feddep.graph.graph import Graph
 
 MINIMAL_CONFIG = {
     "datasets": {"tiny": {"synthetic": {}}},
-    **{"clients": [2], "seeds": [0], "settings": {"quick": {}}, "methods": {"fedavg": {}}},
+    **{"clients": [2], "seeds": [0], "settings": {"quick": {}}},
+    "tables": [{"setting": "quick", "methods": ["fedavg"]}],
 }
 """The keys that a configuration must have."""
 

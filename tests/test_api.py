@@ -50,9 +50,28 @@ def test_a_result_is_that_of_the_method(graph: api.Graph, split: api.Split, part
     expected = method.run(task, method.parameters())
     assert result.accuracy == summary(expected)["accuracy"]
     assert result.history.to_dict("list") == summary(expected)["curve"]
+    assert (result.local_before, result.local_after) == tuple(summary(expected)[name] for name in ("local_before", "local_after"))
+    assert result.seconds > 0
     assert result.communication.to_dict("records") == expected.communication
     assert all(torch.equal(result.weights[name], tensor) for name, tensor in expected.weights().items())
     assert api.run("fedavg", graph, split, partition, setting=SETTING, seed=6).specification["seed"] == 6
+
+
+@pytest.mark.parametrize("method", ["fedavg", "global", "local"])
+def test_a_result_is_printed_in_three_lines(method: str, graph: api.Graph, split: api.Split, partition: api.Partition):
+    told: list[dict[str, float]] = []
+    result = api.run(method, graph, split, partition, setting=SETTING, on_round=told.append)
+    assert told == result.history.to_dict("records")
+    first, second, third = str(result).splitlines()
+    assert method in first
+    assert f"{result.accuracy['best']:.3f}" in second
+    assert f"{result.local_after['best']:.3f}" in second
+    assert f"{result.communication.bytes[result.communication.direction == 'up'].sum():,}" in third
+
+
+def test_an_encoder_of_pytorch_geometric(graph: api.Graph, split: api.Split, partition: api.Partition):
+    result = api.run("fedavg", graph, split, partition, setting={**SETTING, "encoder": "torch_geometric.nn.models.GIN"})
+    assert all(name.startswith("model.convs.") for name in result.weights)
 
 
 def test_models_of_clients(graph: api.Graph, split: api.Split, partition: api.Partition):

@@ -11,7 +11,7 @@ from benchmarks import whole_runs
 from benchmarks.main_table import timed
 from feddep.graph import scaling
 from feddep.graph.graph import Graph
-from feddep.utils.storage import read_json
+from feddep.utils.files import read_json
 from graphs import random_graph
 
 

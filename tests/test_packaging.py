@@ -17,8 +17,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from feddep.datasets.public_graphs import REGISTRY
-
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {
     "pytorch": "torch",
@@ -155,10 +153,3 @@ def test_what_dockerfile_copies_is_all_that_the_workflow_needs(tmp_path: Path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^classify +22$", done.stdout, re.MULTILINE)
-
-
-def test_what_is_imported_only_when_a_dataset_needs_it_can_be_asked_for():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras["datasets"]) <= set(extras["dev"])
-    wanted = {dataset.loader.package for dataset in REGISTRY.values() if dataset.loader is not None}
-    assert {canonicalize_name(Requirement(each).name) for each in extras["datasets"]} == set(map(canonicalize_name, wanted))

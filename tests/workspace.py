@@ -1,94 +1,83 @@
 """A folder in which tests run the workflow on a made-up graph of 60 nodes."""
 
-import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
-from feddep.config.loading import MEASURED
+from feddep.config.loading import Config, load, merged
+from feddep.experiment import plan, runs
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SNAKEMAKE = [sys.executable, "-m", "snakemake"]
+SNAKEFILE = ["--snakefile", str(REPOSITORY / "workflow" / "Snakefile")]
+SNAKEMAKE = [sys.executable, "-m", "snakemake", *SNAKEFILE]
 CONFIG: dict[str, Any] = {
     "output": "out",
-    "records": {"directory": "records", "use": True},
+    "records": {"directory": "runs", "use": True},
     "device": "cpu",
     "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},
     "clients": [2],
     "seeds": [0],
     "partition": {"delta": 5},
     "settings": {"quick": {"rounds": 2, "hidden_channels": 8}},
-    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["global", "fedavg"]}],
+    "methods": {"feddep": {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}},
+    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["global", "fedavg", "feddep"]}],
     "studies": [],
-    **{key: [] for key in MEASURED},
 }
-FEDDEP: dict[str, Any] = {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}
-FEDAVG, GLOBAL = "mini/m2/fedavg/seed0", "mini/whole/global/seed0"
-
-
-def metrics(run: str) -> str:
-    """Where the result of a run is."""
-    return f"out/runs/quick/{run}/metrics.json"
 
 
 def restore_interrupts() -> None:
-    """Let SIGINT and SIGHUP interrupt: shells without job control, and nohup, start what ignores them, and so do children."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+    """Let SIGINT interrupt: shells without job control, and nohup, start what ignores it, and so do children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Workspace:
-    """A folder with a copy of the code, in which the workflow is run with a configuration of its own."""
+    """A folder in which the workflow is run with a configuration of its own."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.snakemake = SNAKEMAKE
+    def __init__(self, folder: Path, command: list[str] = SNAKEMAKE) -> None:
+        self.folder, self.command = folder, command
+        folder.mkdir(parents=True, exist_ok=True)
         self.configure()
 
-    @classmethod
-    def new(cls, directory: Path, source: Path = REPOSITORY) -> "Workspace":
-        """A workspace with the code of ``source``, before anything was made."""
-        for name in ("feddep", "workflow", "config"):
-            shutil.copytree(source / name, directory / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        return cls(directory)
-
     @property
-    def output(self) -> Path:
-        return self.directory / "out"
+    def cache(self) -> Path:
+        return self.folder / "out" / ".cache"
 
     def configure(self, **changes: Any) -> None:
-        """Write the configuration with some keys changed: ``settings__quick__rounds=3``."""
-        config = json.loads(json.dumps(CONFIG))
-        for path, value in changes.items():
-            *parents, last = path.split("__")
-            place = config
-            for parent in parents:
-                place = place[parent]
-            place[last] = value
-        self.write(config)
+        """Write the configuration with some keys changed, merged as Snakemake does."""
+        (self.folder / "config.yaml").write_text(yaml.safe_dump(merged(CONFIG, changes), sort_keys=False))
 
-    def write(self, config: dict[str, Any]) -> None:
-        """Write a whole configuration."""
-        (self.directory / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    @property
+    def config(self) -> Config:
+        """The configuration with paths that hold from everywhere."""
+        raw = load(REPOSITORY / "config" / "default.yaml", self.folder / "config.yaml")
+        places = {"output": f"{self.folder}/out", "records": {**raw["records"], "directory": f"{self.folder}/runs"}}
+        return Config({**raw, **places})
+
+    @property
+    def runs(self) -> dict[str, plan.Run]:
+        """The runs of the main tables by method."""
+        return {run.method: run for run in plan.runs(self.config)}
+
+    def row(self, method: str) -> pd.Series:
+        """What is recorded of a run."""
+        return runs.load(self.config, [self.runs[method]]).iloc[0]
 
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """Snakemake in a process group of its own, its output in one pipe; killed if it still runs at the end."""
-        command = [*self.snakemake, *arguments, "--configfile", "config.yaml"]
-        environment = {**os.environ, "PYTHONPATH": str(self.directory)}
+        """The workflow in a process group of its own, its output in one pipe; killed if it still runs at the end."""
         process = subprocess.Popen(
-            command,
-            cwd=self.directory,
-            env=environment,
+            [*self.command, "--cores", "1", *arguments, "--configfile", "config.yaml"],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -103,21 +92,16 @@ class Workspace:
                 process.communicate()
 
     def run(self, *arguments: str, fails: bool = False) -> str:
-        """Run Snakemake to the end; returns what it printed."""
+        """Run the workflow to the end; returns what it printed."""
         with self.started(*arguments) as process:
             printed, _ = process.communicate()
         assert (process.returncode != 0) == fails, printed
         return printed
 
-    def jobs(self, *arguments: str) -> dict[str, int]:
-        """How many jobs of each rule would run now."""
+    def jobs(self, *arguments: str, **changes: Any) -> Mapping[str, int]:
+        """How many jobs of each rule would run with some keys of the configuration changed, beside ``all``."""
+        self.configure(**changes)
         printed = self.run("--dry-run", *arguments)
         _, found, table = printed.partition("Job stats:")
         assert found or "Nothing to be done" in printed, printed
-        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE) if rule != "total"}
-
-    def result(self, run: str) -> dict[str, Any]:
-        return json.loads((self.directory / metrics(run)).read_text())
-
-    def tables(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in sorted((self.output / "tables").iterdir())}
+        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M) if rule not in ("all", "total")}

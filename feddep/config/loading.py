@@ -1,5 +1,6 @@
 """Reading a configuration: validated, completed with defaults, every mistake named in one sentence."""
 
+import difflib
 import functools
 import json
 import math
@@ -26,8 +27,6 @@ PARTITION = {"partition": "method", **{f"partition_{option}": option for option 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": TrainingConfig}
-_SPELLED = 200
-"""Most characters of a variation's spelled name."""
 
 
 class Config(dict[str, Any]):
@@ -67,8 +66,8 @@ def read(path: str | Path) -> Mapping[str, Any]:
         ConfigError: if it cannot be read or is no mapping.
     """
     try:
-        raw = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.CSafeLoader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration {path} is {show(raw)}; it must be a mapping")
@@ -76,12 +75,15 @@ def read(path: str | Path) -> Mapping[str, Any]:
 
 
 def typed(value: Any) -> Any:
-    """A value of Snakemake's ``--config``, which leaves what is nested as text: read as the YAML that it is."""
+    """A value of Snakemake's ``--config``, which leaves numbers, truth values and null as text where they are nested."""
     if isinstance(value, Mapping):
         return {key: typed(item) for key, item in value.items()}
     if isinstance(value, list):
         return [typed(item) for item in value]
-    return yaml.safe_load(value) if isinstance(value, str) and value.startswith(("{", "[")) else value
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def validate(raw: Any) -> Config:
@@ -116,7 +118,10 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(given, str):
         known = {file.stem: file for file in sorted(STUDIES.rglob("*.yaml"))}
         if given not in known:
-            raise ConfigError(f"studies names {given}; of the folder {STUDIES}/ there are {', '.join(known) or 'none'}")
+            nearest = ", ".join(difflib.get_close_matches(given, known, cutoff=0)) or "none"
+            raise ConfigError(
+                f"studies names {given}, which is no file of {STUDIES}/; of the {len(known)} there, the nearest are {nearest}"
+            )
         study = checked(Study, {"name": given, **read(known[given])}, ("studies", given)).model_dump(mode="json")
     else:
         study = dict(given)
@@ -190,11 +195,6 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
         for changes in variants.combinations(options):
             after = _changed(config, section, name, {**fixed, **changes})
             names.append(variants.format_name(spelled, {key: after[key] for key in after if after[key] != before.get(key)}))
-            if len(names[-1]) > _SPELLED:
-                raise ConfigError(
-                    f"{section}.{show(names[-1])} has {len(names[-1])} characters; a folder's name has at most {_SPELLED}, "
-                    f"so give {name} an entry with some of these options"
-                )
     return list(dict.fromkeys(names))
 
 
@@ -234,7 +234,10 @@ def _check_tables(config: Config) -> None:
                     known = ", ".join(config[section])
                     raise ConfigError(f"tables.{number} names {name}, which has no entry in {section}; there are {known}")
         for name in table["methods"]:
-            registry.find(name)
+            try:
+                registry.find(name)
+            except ConfigError as error:
+                raise ConfigError(f"tables.{number}.methods: {error}") from None
     settings = [table["setting"] for table in config["tables"]]
     if len(set(settings)) < len(settings):
         raise ConfigError(f"tables is {show(settings)} by setting; a setting has one table")

@@ -9,12 +9,9 @@ from feddep.utils.errors import DataError
 
 
 def load(name: str, folder: Path, mirror: str | Path | None = None) -> Graph:
-    """The graph of a dataset from ``folder``; downloaded and verified when it is first asked for.
+    """The graph of a dataset from ``folder/graphs``; downloaded to ``folder/raw`` and verified when it is first asked for.
 
-    Args:
-        name: of the dataset.
-        folder: holds raw files in ``raw/NAME`` and graphs in ``graphs``.
-        mirror: a folder or URL with the raw files, tried before the public sources.
+    ``mirror`` is a folder or URL with the raw files, tried before the public sources.
 
     Raises:
         ConfigError: if there is no such dataset.

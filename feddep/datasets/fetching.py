@@ -27,13 +27,7 @@ _FAILURES = (DataError, OSError, ValueError, KeyError, zipfile.BadZipFile, subpr
 
 @dataclass(frozen=True)
 class Source:
-    """A place that offers the files of a release.
-
-    Attributes:
-        label: the source in a few words that hold on every machine.
-        release: what it offers.
-        copy: puts files of these names into a folder, or raises one of ``_FAILURES``.
-    """
+    """A place that offers the files of a release: ``copy`` puts those of some names into a folder or raises a ``_FAILURES``."""
 
     label: str
     release: Release

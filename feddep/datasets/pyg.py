@@ -55,20 +55,16 @@ def from_data(data: "Data") -> Graph:
     labels = found["y"].numpy()
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise DataError(f"data.y has shape {tuple(found['y'].shape)} and type {found['y'].dtype}; it must be one integer a node")
-    edge_index = found["edge_index"]
-    if edge_index.ndim != 2 or len(edge_index) != 2 or edge_index.numpy().dtype.kind not in "iu":
-        form = f"shape {tuple(edge_index.shape)} and type {edge_index.dtype}"
-        raise DataError(f"data.edge_index has {form}; it must be two rows of integers")
-    x = found["x"].to_dense()
-    if x.ndim != 2 or x.is_complex():
-        raise DataError(f"data.x has shape {tuple(x.shape)} and type {x.dtype}; it must be a row of numbers for each node")
-    x = x.to(torch.float32)
-    if not torch.isfinite(x).all():
-        raise DataError("data.x has values that are not finite")
+    edges, x = found["edge_index"].numpy(), found["x"].to_dense()
+    for name, right, allowed in (
+        ("y", labels.ndim == 1 and labels.dtype.kind in "iu", "one integer a node"),
+        ("edge_index", edges.ndim == 2 and len(edges) == 2 and edges.dtype.kind in "iu", "two rows of integers"),
+        ("x", x.ndim == 2 and not x.is_complex() and bool(x.float().isfinite().all()), "finite numbers, a row a node"),
+    ):
+        if not right:
+            raise DataError(f"data.{name} of shape {tuple(found[name].shape)} and type {found[name].dtype} must be {allowed}")
     num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
-    return Graph.from_edges(edge_index.numpy().T, sp.csr_matrix(x.numpy()), labels, int(num_classes))
+    return Graph.from_edges(edges.T, sp.csr_matrix(x.float().numpy()), labels, int(num_classes))
 
 
 def load(path: Path) -> Graph:

@@ -20,7 +20,7 @@ Kind = Literal["graphs", "partitions"]
 def missing(config: Config, kind: Kind, files: Mapping[str, str]) -> dict[str, str]:
     """Of files by key those that no table stands in for."""
     table = _table(config, kind)
-    known = set(pd.read_csv(table, usecols=["key"])["key"]) if config["records"]["use"] and table.is_file() else set()
+    known = set(_read_table(table)["key"]) if config["records"]["use"] and table.is_file() else set()
     return {key: file for key, file in files.items() if key not in known}
 
 
@@ -33,7 +33,7 @@ def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str,
     absent = missing(config, kind, files)
     known: dict[str, Any] = {}
     if len(absent) < len(files):
-        known = {row["key"]: row for row in pd.read_csv(_table(config, kind)).to_dict("records")}
+        known = _read_table(_table(config, kind)).to_dict("index")
     return [_read(Path(file)) if key in absent else dict(known[key]) for key, file in files.items()]
 
 
@@ -43,7 +43,7 @@ def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
     rows = [{"key": key, **_read(Path(file))} for key, file in absent.items()]
     if rows:
         table = _table(config, kind)
-        former = [pd.read_csv(table)] if table.is_file() else []
+        former = [_read_table(table)] if table.is_file() else []
         found = pd.concat([*former, pd.DataFrame(rows)]).drop_duplicates("key", keep="last")
         found = found.sort_values([name for name in ("name", "dataset", "clients", "seed") if name in found])
         table.parent.mkdir(parents=True, exist_ok=True)
@@ -54,6 +54,13 @@ def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
 
 def _table(config: Config, kind: Kind) -> Path:
     return Path(config["records"]["directory"], f"{kind}.csv")
+
+
+def _read_table(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(file, dtype={"key": "string"}).set_index("key", drop=False)
+    except (ValueError, KeyError) as error:
+        raise DataError(f"{file} is no table of statistics ({error}); take it from git again") from None
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from feddep.methods.method import Method, Step
 from feddep.utils.files import canonical_json
 from feddep.utils.parameters import Parameters
 
-_REVISIONS = {"split": split.REVISION, "scaling": scaling.REVISION, "training": training.REVISION}
-_OF_PARTITION = {"partition": partition.REVISION, "partitioners": partitioners.REVISION}
+_COMPUTING = {"split": split, "scaling": scaling, "training": training}
+_DIVIDING = {"partition": partition, "partitioners": partitioners}
 
 
 def digest(value: Mapping[str, Any]) -> str:
@@ -102,7 +102,7 @@ def specified_key(specification: Mapping[str, Any], data: str, steps: Sequence[S
         **_revisions(specification["partition"] is not None),
         "steps": {step.name: step.revision for step in steps},
         "method": method.revision,
-        **plugins.identity_of(method.name),
+        **plugins.identity_of(method.name, encoder=specification["setting"]["encoder"]),
     }
     return digest({"specification": specification, "data": data, "revisions": revisions})
 
@@ -118,7 +118,8 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
     """
     specified = specification(config, run)
     method, parameters, _ = configured(config, run.method, variants.base(run.dataset))
-    own = {"step": step.revision, **plugins.identity_of(method.name, step.function)}
+    encoder = specified["setting"]["encoder"] if "encoder" in step.setting else ""
+    own = {"step": step.revision, **plugins.identity_of(method.name, step.function, encoder)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
         "setting": {name: specified["setting"][name] for name in step.setting},
@@ -151,9 +152,11 @@ def split_key(config: Config, dataset: str, seed: int) -> str:
 def partition_key(config: Config, spec: PartitionSpec) -> str:
     """The content key of a partition and of its statistics."""
     options = {"clients": spec.clients, "seed": spec.seed, **partition_options(config, spec.dataset)}
-    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revisions": _OF_PARTITION})
+    revisions = {name: module.REVISION for name, module in _DIVIDING.items()}
+    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revisions": revisions})
 
 
 def _revisions(partitioned: bool) -> dict[str, int]:
     """Revisions of what every run or step is computed with."""
-    return {**_REVISIONS, **(_OF_PARTITION if partitioned else {})}
+    modules = {**_COMPUTING, **(_DIVIDING if partitioned else {})}
+    return {name: module.REVISION for name, module in modules.items()}

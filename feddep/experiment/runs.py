@@ -147,8 +147,16 @@ def curve(result: Mapping[str, Any], seconds: Sequence[float]) -> dict[str, list
 
 
 def tables(directory: Path) -> list[Path]:
-    """The tables of a folder, each beside its curves."""
-    return [file.with_name(file.name.replace(".curves.parquet", ".csv")) for file in sorted(directory.glob("*.curves.parquet"))]
+    """The tables of a folder, each beside its curves.
+
+    Raises:
+        DataError: if there are curves without a table.
+    """
+    found = [file.with_name(file.name.replace(".curves.parquet", ".csv")) for file in sorted(directory.glob("*.curves.parquet"))]
+    for file in found:
+        if not file.is_file():
+            raise DataError(f"{file} is missing beside its curves; take it from git again")
+    return found
 
 
 def published(directory: Path) -> set[str]:
@@ -177,15 +185,16 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     Raises:
         DataError: if one has not been trained, or a file is damaged.
     """
-    by_key = {keys.run_key(config, run): run for run in runs}
+    order = [keys.run_key(config, run) for run in runs]  # runs that differ in their names alone have one key
     absent = set(missing(config, runs).values())
-    frames = [table[table["key"].isin(by_key)] for table in map(read_table, tables(Path(config["records"]["directory"])))]
-    frames = [table[~table["key"].isin(absent)] for table in frames]
-    trained = [_read_cached(config, key)["row"] for key in by_key if key in absent]
+    frames = [
+        table[table["key"].isin(set(order) - absent)] for table in map(read_table, tables(Path(config["records"]["directory"])))
+    ]
+    trained = [_read_cached(config, key)["row"] for key in sorted(absent)]
     found = pd.concat([*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True)
-    ordered = found.set_index("key", drop=False).loc[list(by_key)].reset_index(drop=True)
+    ordered = found.set_index("key", drop=False).loc[order].reset_index(drop=True)
     for part in ("setting", "dataset", "method"):
-        ordered[part] = [getattr(run, part) for run in by_key.values()]
+        ordered[part] = pd.array([getattr(run, part) for run in runs], dtype="string")
     return ordered
 
 
@@ -213,15 +222,25 @@ def read_table(file: Path) -> pd.DataFrame:
         DataError: if it is damaged.
     """
     try:
-        return pd.read_csv(file, dtype=COLUMNS, float_precision="round_trip")
-    except (ValueError, pd.errors.ParserError) as error:
+        table = pd.read_csv(file, dtype=COLUMNS)
+    except ValueError as error:
         raise DataError(f"{file} is no table of runs ({error}); take it from git again") from None
+    if list(table) != list(COLUMNS) or table["time"].isna().any():  # the last column is empty where a line is cut off
+        raise DataError(f"{file} is no table of runs; take it from git again")
+    return table
 
 
 def read_curves(file: Path, wanted: Iterable[str] | None = None) -> pd.DataFrame:
-    """The curves of the wanted keys, or of all."""
+    """The curves of the wanted keys, or of all.
+
+    Raises:
+        DataError: if the file is missing or damaged.
+    """
     filters = None if wanted is None else [("key", "in", set(wanted))]
-    return pd.read_parquet(file, filters=filters).astype({"key": "string"})
+    try:
+        return pd.read_parquet(file, filters=filters).astype({"key": "string"})
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} has no curves of runs ({error}); take it from git again") from None
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:

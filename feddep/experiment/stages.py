@@ -32,6 +32,7 @@ from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
 from feddep.graph.split import Split, random_split
+from feddep.methods import plugins
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
 from feddep.training.task import Task
@@ -56,6 +57,7 @@ def job(snakemake: Any) -> Iterator[Config]:
     torch.set_num_threads(snakemake.threads)
     with threadpool_limits(snakemake.threads):
         try:
+            plugins.use(snakemake.config["plugins"])
             yield Config(snakemake.config)
         except (FeddepError, OSError) as error:
             sys.exit(f"feddep: {error}")

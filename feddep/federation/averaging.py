@@ -129,7 +129,8 @@ def train_federated(
         after = evaluate(updates) if late else federation.test()
         federation.aggregate(updates, number)
         before = federation.test() if late else evaluate(updates)
-        for history, *local in zip(histories, *([[total(before)], [total(after)]] if shared else [before, after]), strict=True):
+        counts = [([total(each)] if shared else each) for each in (before, after)]
+        for history, *local in zip(histories, *counts, strict=True):
             history.record_local(*local)
 
     run_rounds(task, histories, one_round)

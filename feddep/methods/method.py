@@ -90,8 +90,10 @@ class Step:
             return load(self.function)(inner, self.parameters.of(parameters), inputs)
 
 
-ANY_ENCODER: tuple[str, ...] = get_args(EncoderName)
-"""For a method that trains whatever classifier the setting names."""
+BUILT_IN_ENCODERS: tuple[str, ...] = get_args(EncoderName)
+"""For a method that trains all classifiers of this package."""
+ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, "MODULE.CLASS")
+"""For a method that trains whatever classifier the setting names, one by its dotted name too."""
 
 
 def no_steps(parameters: Any) -> Sequence[Step]:
@@ -139,7 +141,7 @@ class Method:
         Raises:
             ConfigError: if it cannot.
         """
-        if encoder not in self.encoders:
+        if ("MODULE.CLASS" if "." in encoder else encoder) not in self.encoders:
             raise ConfigError(f"encoder is {encoder} (key settings), but {self.name} knows {', '.join(self.encoders)} only")
 
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":

@@ -19,9 +19,18 @@ ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""
 
 
-@cache
-def methods() -> Mapping[str, Method]:
+ADDED: dict[str, Method] = {}
+"""The methods of plugins, by name: :func:`feddep.methods.plugins.use` adds them."""
+
+
+def methods() -> dict[str, Method]:
     """Every method by its name, sorted."""
+    return dict(sorted({**built_in(), **ADDED}.items()))
+
+
+@cache
+def built_in() -> Mapping[str, Method]:
+    """Every method of this package by its name, sorted."""
     found = [importlib.import_module(f"feddep.methods.{name}") for _, name, _ in pkgutil.iter_modules(feddep.methods.__path__)]
     declared = {each.name: each for module in found for each in getattr(module, "METHODS", ())}
     return dict(sorted(declared.items()))

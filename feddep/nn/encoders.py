@@ -19,6 +19,7 @@ from feddep.graph.graph import Graph, closed_mean_adjacency, normalised_adjacenc
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.linear import draw_uniform
+from feddep.nn.pyg_models import PyGClassifier, new_classifier
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.selfloop import SelfLoopSAGE
 from feddep.nn.sparse import SparseMatrix
@@ -51,10 +52,10 @@ class Layer(nn.Module, ABC):
         """Aggregate in sampled trees, shape (B, P, outputs).
 
         Args:
-            own: mapped inputs at P places, shape (B, P, outputs).
+            own: mapped inputs of P tree nodes, shape (B, P, outputs).
             drawn: those of the f neighbours drawn for each, shape (B, P, f, outputs).
-            nodes: the nodes at the places, shape (B, P).
-            neighbours: the drawn neighbours, shape (B, P, f).
+            nodes: the ids of the tree nodes, shape (B, P).
+            neighbours: those of the drawn neighbours, shape (B, P, f).
             table: tells degrees.
         """
 
@@ -75,7 +76,6 @@ class GCNLayer(Layer):
         return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
 
     def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        """As written."""
         return adjacency @ mapped + self.bias
 
 
@@ -98,8 +98,7 @@ class GATLayer(Layer):
 
     def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
         """Attention over v and those of its neighbours that were drawn; one that was drawn several times is one node."""
-        places = torch.cat([own.unsqueeze(2), drawn], dim=2)
-        split = self._split(places)
+        split = self._split(torch.cat([own.unsqueeze(2), drawn], dim=2))
         scores = leaky_relu((split * self.source).sum(-1) + (split[:, :, :1] * self.target).sum(-1), _SLOPE)
         repeated = np.tril(neighbours[..., :, None] == neighbours[..., None, :], -1).any(axis=-1)
         left_out = np.concatenate([np.zeros((*nodes.shape, 1), dtype=bool), repeated | (neighbours == PAD)], axis=-1)
@@ -122,11 +121,9 @@ class NodeLayer(Layer):
     """A linear map of the node alone."""
 
     def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
-        """The node itself."""
         return own + self.bias
 
     def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        """The node itself."""
         return mapped + self.bias
 
 
@@ -159,15 +156,14 @@ class LayeredEncoder(nn.Module):
         return [len(layer.bias) for layer in self.layers]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         for layer in self.layers:
             layer.reset_parameters(generator)
 
     def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
         """Logits of the roots of B sampled trees of L hops, shape (B, C); the arguments are those of GraphSAGE."""
-        nodes, place_of = np.unique(trees.nodes, return_inverse=True)
+        nodes, index_of = np.unique(trees.nodes, return_inverse=True)
         mapped = table.own(nodes) @ self.layers[0].weight
-        index = torch.from_numpy(place_of.reshape(trees.nodes.shape)).to(mapped.device)
+        index = torch.from_numpy(index_of.reshape(trees.nodes.shape)).to(mapped.device)
         hidden = embedding(index, mapped)
         for k, layer in enumerate(self.layers):
             if k:
@@ -178,7 +174,7 @@ class LayeredEncoder(nn.Module):
         return hidden
 
     def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The outputs of layer k at the places before the trees' last hop, shape (B · P, H)."""
+        """The outputs of layer k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
     def full(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
@@ -208,12 +204,10 @@ class GCN(LayeredEncoder):
 
     @staticmethod
     def new_layer(inputs: int, outputs: int, last: bool) -> Layer:
-        """A graph convolution."""
         return GCNLayer(inputs, outputs)
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """D̂^(−1/2) (A + I) D̂^(−1/2)."""
         return normalised_adjacency(graph)
 
 
@@ -226,12 +220,18 @@ class GAT(LayeredEncoder):
         return GATLayer(inputs, outputs, 1 if last or outputs % HEADS else HEADS)
 
 
-Encoder = GraphSAGE | SelfLoopSAGE | LayeredEncoder
+Encoder = GraphSAGE | SelfLoopSAGE | LayeredEncoder | PyGClassifier
 """A classifier that reads features and edges, and nothing else."""
 
 ENCODERS: dict[str, Any] = {"sage": GraphSAGE, "sage_selfloop": SelfLoopSAGE, "gcn": GCN, "gat": GAT, "mlp": MLP}
 
 
 def new_encoder(name: str, *sizes: Any) -> Any:
-    """An encoder without weights yet; ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`."""
-    return ENCODERS[name](*sizes)
+    """An encoder without weights yet, one of :data:`ENCODERS` or of a dotted name (:mod:`feddep.nn.pyg_models`).
+
+    ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`.
+
+    Raises:
+        ConfigError: if a dotted name cannot be imported, or is no such model.
+    """
+    return ENCODERS[name](*sizes) if name in ENCODERS else new_classifier(name, *sizes)

@@ -30,20 +30,18 @@ class FeatureTable:
         self._degrees = degrees
 
     def degrees(self, nodes: np.ndarray) -> np.ndarray:
-        """Degrees of the given nodes, of their shape; 0 for nobody."""
+        """Degrees of the given nodes, of their shape; 0 for PAD."""
         assert self._degrees is not None  # given by whoever trains an encoder that reads them
         return np.where(nodes == PAD, 0, self._degrees[nodes])
 
     def own(self, nodes: np.ndarray) -> ConstantMatrix:
-        """x_v of the given nodes, shape (R, F); zero for nobody."""
+        """x_v of the given nodes, shape (R, F); zero for PAD."""
         return SparseMatrix.from_scipy(self._own[nodes], self._device)
 
     def joined(self, own: np.ndarray, neighbours: np.ndarray) -> ConstantMatrix:
-        """[x_v ‖ mean x_u], shape (R, 2F); the second half is zero where v has no neighbours, all where v is nobody.
+        """[x_v ‖ mean x_u], shape (R, 2F); the second half is zero where v has no neighbours, all for PAD.
 
-        Args:
-            own: node ids v, int32, shape (R,).
-            neighbours: ids of the drawn neighbours, int32, shape (R, d).
+        ``own`` are the ids v, int32, shape (R,), ``neighbours`` those of the drawn neighbours, int32, shape (R, d).
         """
         (n, width), fanout = self._features.shape, neighbours.shape[1]
         # Nodes of few neighbours draw the same ones again and again: each is looked up once, with its number of times.

@@ -39,12 +39,7 @@ class SAGEConv(nn.Module):
         return [(self.weight, joined, 0), (self.bias, None, 0)]
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
-        """Convolve all n nodes with all their neighbours, shape (n, outputs).
-
-        Args:
-            x: inputs of all nodes, shape (n, inputs).
-            mean: the adjacency matrix with each row divided by its degree, shape (n, n).
-        """
+        """Convolve all n nodes with all their neighbours, shape (n, outputs); arguments as of :meth:`GraphSAGE.full`."""
         own, neighbours = self.weight.split(self.inputs)
         return x @ own + mean @ (x @ neighbours) + self.bias
 
@@ -57,15 +52,7 @@ class GraphSAGE(nn.Module):
     """
 
     def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
-        """Set up the layers; call :meth:`reset_parameters` before use.
-
-        Args:
-            features: number of node features F.
-            hidden: width of the hidden layers.
-            classes: number of classes C.
-            layers: number of convolutions L, at least 1.
-            dropout: probability that a hidden unit is set to zero in training.
-        """
+        """Set up L = ``layers`` convolutions from F features to C classes; call :meth:`reset_parameters` before use."""
         super().__init__()
         widths = [features, *[hidden] * (layers - 1), classes]
         self.convolutions = [SAGEConv(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)]
@@ -84,7 +71,6 @@ class GraphSAGE(nn.Module):
         return [len(convolution.bias) for convolution in self.convolutions]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         for convolution in self.convolutions:
             convolution.reset_parameters(generator)
 
@@ -113,15 +99,15 @@ class GraphSAGE(nn.Module):
         return hidden
 
     def _complete_inputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The inputs of convolution k ≥ 1 at all places of the trees, shape (B, P (1 + f), H)."""
+        """The inputs of convolution k ≥ 1 at all tree nodes, shape (B, P (1 + f), H)."""
         return hidden
 
     def _complete_neighbours(self, k: int, neighbours: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The mean neighbours that convolution k ≥ 1 reads at the places before the trees' last hop, shape (B, P, H)."""
+        """The mean neighbours that convolution k ≥ 1 reads at the tree nodes before the last hop, shape (B, P, H)."""
         return neighbours
 
     def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The outputs of convolution k at the places before the trees' last hop, shape (B · P, H)."""
+        """The outputs of convolution k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:

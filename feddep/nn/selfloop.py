@@ -71,7 +71,6 @@ class SelfLoopSAGE(nn.Module):
         return closed_mean_adjacency(graph)
 
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
-        """Draw all weights anew."""
         for layer in self.layers:
             layer.reset_parameters(generator, initial)
 

@@ -55,15 +55,7 @@ class SparseMatrix(ConstantMatrix):
         shape: tuple[int, int],
         device: torch.device | str = "cpu",
     ) -> None:
-        """Wrap the three arrays of a CSR matrix; column indices that repeat within a row add up.
-
-        Args:
-            indptr: where each row starts and ends, int32, shape (rows + 1,).
-            indices: column of each entry, int32, shape (nnz,).
-            values: value of each entry, float32, shape (nnz,).
-            shape: (rows, columns).
-            device: where the product is computed.
-        """
+        """Wrap the three arrays of a CSR matrix, int32, int32 and float32; column indices that repeat within a row add up."""
         self.shape = shape
         self._arrays = (values, indices, indptr)
         self._device = device
@@ -75,9 +67,12 @@ class SparseMatrix(ConstantMatrix):
 
     @classmethod
     def from_scipy(cls, matrix: sp.csr_matrix, device: torch.device | str = "cpu") -> "SparseMatrix":
-        """Wrap a SciPy CSR matrix."""
         indptr, indices = matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False)
         return cls(indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device)
+
+    def dense(self) -> Tensor:
+        """The matrix with its zeros."""
+        return self._tensor(sp.csr_matrix(self._arrays, shape=self.shape).toarray())
 
     def entries(self) -> tuple[Tensor, Tensor]:
         """Row and column of each entry, int64, shape (nnz,) each."""
@@ -86,16 +81,13 @@ class SparseMatrix(ConstantMatrix):
         return self._tensor(rows), self._tensor(indices.astype(np.int64))
 
     def transpose(self) -> "SparseMatrix":
-        """Aᵀ."""
         columns = sp.csr_matrix(self._arrays, shape=self.shape).tocsc()
         return SparseMatrix(columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device)
 
     def multiply(self, dense: Tensor) -> Tensor:
-        """A @ dense, without a gradient; shape (rows, dense.shape[1])."""
         return embedding_bag(self._indices, dense, self._offsets, mode="sum", per_sample_weights=self._values)
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
-        """Aᵀ @ dense, without a gradient; shape (columns, dense.shape[1])."""
         return self.transpose().multiply(dense)
 
 

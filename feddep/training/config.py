@@ -1,14 +1,20 @@
 """How a classifier is trained: the numbers that a paper's "experimental settings" paragraph gives."""
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
 
 EncoderName = Literal["sage", "sage_selfloop", "gcn", "gat", "mlp"]
 """The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has their classes."""
+
+
+def _known(encoder: str) -> str:
+    if encoder in get_args(EncoderName) or ("." in encoder and all(map(str.isidentifier, encoder.split(".")))):
+        return encoder
+    raise ValueError(f"allowed are {', '.join(get_args(EncoderName))}, and MODULE.CLASS for any model of PyTorch Geometric")
 
 
 class TrainingConfig(Parameters):
@@ -31,9 +37,10 @@ class TrainingConfig(Parameters):
     client_weights: Literal["nodes", "equal"] = "nodes"
     """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al., 2017), or `equal`, 1/M, as in
     FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
-    encoder: EncoderName = "sage"
+    encoder: Annotated[str, AfterValidator(_known)] = "sage"
     """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `sage_selfloop`, in which a node is
-    one of its neighbours (the layers of FedDEP's own classifier), `gcn`, `gat`, or `mlp`, which sees no edges"""
+    one of its neighbours (the layers of FedDEP's own classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or any model of
+    PyTorch Geometric or of a plugin by its dotted name, such as `torch_geometric.nn.models.GIN` or `plugins.FILE.CLASS`"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
     """number of layers (FedDEP and FedSage: 2)"""
     hidden_channels: Width = 128

@@ -11,7 +11,7 @@ from torch import Tensor
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
-from feddep.nn.encoders import ENCODERS, Encoder, new_encoder
+from feddep.nn.encoders import Encoder, new_encoder
 from feddep.nn.sage import GraphSAGE
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
@@ -101,7 +101,7 @@ class Task:
     @cached_property
     def evaluator(self) -> Evaluator:
         """The experimenter's view: full neighbourhoods on the global graph."""
-        return Evaluator(self.graph, self.device, ENCODERS[self.setting.encoder].aggregation)
+        return Evaluator(self.graph, self.device, self.new_model().aggregation)
 
     def test(self, model: Any, evaluator: Evaluator | None = None) -> GlobalAccuracy:
         """Accuracies on the global graph, as an ``evaluator`` of it applies the model; by default with full neighbourhoods."""

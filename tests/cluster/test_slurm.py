@@ -1,6 +1,5 @@
 """The workflow on SLURM: a cluster of one node on the loopback gives the bytes that this machine gives without it."""
 
-import importlib.util
 import re
 import shutil
 from pathlib import Path
@@ -14,7 +13,6 @@ PROFILES = REPOSITORY / "workflow" / "profiles"
 LOOPBACK = REPOSITORY / "tests" / "cluster" / "loopback.sh"
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch")
 MISSING = [command for command in NEEDED if shutil.which(command, path="/usr/bin:/usr/sbin:/bin:/sbin") is None]
-PLUGIN = importlib.util.find_spec("snakemake_executor_plugin_slurm")
 # The command, and then what SLURM knows of its jobs; ended after a quarter of an hour, and the cluster with it.
 THEN_JOBS = """ "$@"; status=$?; scontrol --oneliner show jobs; exit $status"""
 ON_SLURM = ["timeout", "--kill-after=20", "900", str(LOOPBACK), "bash", "-c", THEN_JOBS, "bash", *SNAKEMAKE]
@@ -51,7 +49,6 @@ def same(one: Path, other: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
-@pytest.mark.skipif(PLUGIN is None, reason="not installed: snakemake-executor-plugin-slurm")
 def test_slurm_gives_the_bytes_of_a_local_run(tmp_path: Path):
     here = Workspace.new(tmp_path / "here")
     here.configure(memory={"data": 300, "training": 700, "tables": 300})

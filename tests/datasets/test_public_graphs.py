@@ -10,8 +10,7 @@ import pytest
 
 from feddep.datasets import public_graphs
 from feddep.datasets.formats import READERS
-from feddep.datasets.public_graphs import REGISTRY, Dataset, find, options
-from feddep.utils.errors import ConfigError
+from feddep.datasets.public_graphs import REGISTRY, Dataset, find
 
 
 def test_importing_it_loads_no_heavy_library() -> None:
@@ -76,15 +75,3 @@ def test_a_fingerprint_identifies_a_dataset_or_else_its_release(monkeypatch: pyt
     monkeypatch.setattr(public_graphs, "REVISION", public_graphs.REVISION + 1)
     assert len({*found, reddit.identity}) == 5
     assert all(len(each) == 64 for each in found)
-
-
-def test_a_package_has_the_files_of_the_release_or_others() -> None:
-    formats = {name: [release.format for release in each.releases] for name, each in REGISTRY.items() if each.package}
-    assert formats == {"cora": ["planetoid", "content"], **dict.fromkeys(("citeseer", "pubmed"), ["planetoid"] * 2)}
-
-
-def test_an_unlisted_dataset_is_refused() -> None:
-    config = {"datasets": {"cora": {"features": "raw"}}}
-    assert options(config, "cora") == {"features": "raw"}
-    with pytest.raises(ConfigError):
-        options(config, "pubmed")

@@ -26,10 +26,6 @@ def test_a_graph_counted_by_hand() -> None:
         "label_counts": [2, 2, 0, 1],
         "words_per_node": 0.8,
     }
-
-
-def test_a_graph_without_edges_has_no_homophily() -> None:
-    graph = Graph.from_edges(np.empty((0, 2)), np.ones((2, 1)), np.array([0, 0]), 1)
-    described = statistics(graph)
-    assert described["edge_homophily"] is None
-    json.dumps(described, allow_nan=False)
+    without = statistics(Graph.from_edges(np.empty((0, 2)), np.ones((2, 1)), np.array([0, 0]), 1))
+    assert without["edge_homophily"] is None
+    json.dumps(without, allow_nan=False)

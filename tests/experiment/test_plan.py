@@ -1,10 +1,12 @@
 """The plan: which runs and partitions there are."""
 
+import itertools
 from typing import Any
 
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from feddep.config.loading import Config, validate
+from feddep.config.loading import Config, entry, validate
 from feddep.experiment import plan
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.methods import registry
@@ -14,29 +16,12 @@ RAW: dict[str, Any] = {
     "clients": [3, 5],
     "seeds": [0, 1],
     "settings": {"quick": {}, "slow": {"rounds": 99}},
-    "methods": {"global": {}, "fedavg": {}},
+    "tables": [{"setting": "quick", "methods": ["global", "fedavg"]}],
 }
-
-
-@pytest.fixture
-def config() -> Config:
-    return validate(RAW)
-
-
-def study(*runs: dict[str, Any]) -> dict[str, Any]:
-    return {"name": "c", "kind": "sweep", "runs": list(runs)}
-
-
-def rows(runs: list[Run]) -> list[tuple[str, str]]:
-    """TrainingConfig and method of each run, each pair once."""
-    return list(dict.fromkeys((run.setting, run.method) for run in runs))
-
-
-def test_paths():
-    fedavg = Run("quick", "cora", 5, "fedavg", 0)
-    assert fedavg.path == "quick/cora/m5/fedavg/seed0"
-    assert Run("quick", "cora", None, "global", 0).path == "quick/cora/whole/global/seed0"
-    assert PartitionSpec("cora", 5, 0).path == "cora/m5/seed0"
+TABLES = [
+    {"setting": "quick", "methods": ["global", "fedavg"]},
+    {"setting": "slow", "methods": ["local"], "datasets": ["tiny"]},
+]
 
 
 def test_the_partition_of_a_run():
@@ -44,97 +29,105 @@ def test_the_partition_of_a_run():
     assert Run("quick", "cora", None, "global", 0).partition is None
     skewed = Run("quick", "cora,labelled=0.1,partition=dirichlet,partition_beta=0.5", 5, "fedavg", 2).partition
     assert skewed == PartitionSpec("cora,partition=dirichlet,partition_beta=0.5", 5, 2)
-    assert skewed.path == "cora,partition=dirichlet,partition_beta=0.5/m5/seed2"
 
 
-def test_every_combination_runs_once(config: Config):
-    runs = plan.runs(config)
-    assert len(set(runs)) == len(runs) == len({run.path for run in runs})
-    # 2 settings, 2 datasets, 2 seeds; global once, fedavg for each of 2 numbers of clients
-    assert len(runs) == 2 * 2 * 2 * (1 + 2)
-    assert {run.clients for run in runs if run.method == "global"} == {None}
-    assert {run.clients for run in runs if run.method == "fedavg"} == {3, 5}
-
-
-def test_partitions_are_those_that_a_run_needs(config: Config):
-    expected = {PartitionSpec(name, m, seed) for name in ("cora", "tiny") for m in (3, 5) for seed in (0, 1)}
-    assert set(plan.partitions(config)) == expected
+def test_the_main_tables():
+    config = validate({**RAW, "tables": [TABLES[1], TABLES[0]]})
+    # slow: 1 dataset, 2 numbers of clients, 2 seeds; quick: 2 datasets, 2 seeds, Global once and FedAvg for each M
+    assert len(plan.runs(config)) == len(set(plan.runs(config))) == 1 * 2 * 2 + 2 * 2 * (1 + 2)
+    assert list(dict.fromkeys((run.setting, run.method) for run in plan.runs(config))) == [
+        ("slow", "local"),
+        ("quick", "global"),
+        ("quick", "fedavg"),
+    ]
+    assert plan.datasets(config) == ["tiny", "cora"]
+    every = {PartitionSpec(name, clients, seed) for name in ("cora", "tiny") for clients in (3, 5) for seed in (0, 1)}
+    assert set(plan.partitions(config)) == every
     assert len(plan.partitions(config)) == 8
-    assert plan.partitions(validate({**RAW, "methods": {"global": {}}})) == []
-
-
-def test_datasets_are_those_of_the_main_tables():
-    tables = [{"setting": "quick", "datasets": ["tiny"]}, {"setting": "slow", "datasets": ["cora", "tiny"]}]
-    assert plan.datasets(validate({**RAW, "tables": tables})) == ["tiny", "cora"]
-    assert plan.datasets(validate({**RAW, "tables": tables[:1]})) == ["tiny"]
-    assert plan.datasets(validate(RAW)) == ["cora", "tiny"]
 
 
 def test_every_method_can_be_planned():
-    config = validate({**RAW, "methods": {name: {} for name in registry.methods()}})
-    assert {run.method for run in plan.runs(config)} == set(registry.methods())
+    every = list(registry.methods())
+    config = validate({**RAW, "tables": [{"setting": "quick", "methods": every}]})
+    assert {run.method for run in plan.runs(config)} == set(every)
 
 
-def test_rows_are_the_methods_of_the_main_table():
-    raw = {**RAW, "methods": {"fedavg": {}, "feddep": {"prototypes": 4}}}
-    tables = [{"setting": "quick", "methods": ["fedavg"]}]
-    blocks = [{"methods": {"feddep": {"prototypes": [3, 4]}}}, {"seeds": [9]}]
-    config = validate({**raw, "tables": tables, "studies": [study(*blocks)]})
-    assert {run.method for run in plan.runs(config)} == {"fedavg"}
-    assert {run.method for run in plan.study_runs(config, "c")} == {"feddep,prototypes=3", "feddep", "fedavg"}
-    assert {run.method for run in plan.runs(validate(raw))} == {"fedavg", "feddep"}
+NAMES: dict[str, list[Any]] = {
+    "settings": ["quick", "slow"],
+    "datasets": ["cora", "tiny"],
+    "methods": ["global", "fedavg", "feddep", "feddep,depth=1"],
+}
+OPTIONS: dict[str, dict[str, list[Any]]] = {
+    "settings": {"rounds": [50, 99, [1, 50]], "dropout": [0.0]},
+    "datasets": {"labelled": [None, 0.1, [0.1, 0.2]], "features": ["row"]},
+    "methods": {},
+}
 
 
-def test_each_setting_has_rows_of_its_own():
-    """A study is of the first table's setting where it names none, so that no table mixes settings unless it is asked to."""
-    blocks = [{}, {"settings": {"slow": {"layers": [8, 16]}}}, {"settings": {"slow": {}}, "methods": {"local": {}}}]
-    raw = {**RAW, "methods": {"global": {}, "local": {}, "fedavg": {}}}
-    quick, slow = {"setting": "quick", "methods": ["fedavg"]}, {"setting": "slow", "methods": ["fedavg", "global"]}
-    config = validate({**raw, "tables": [quick, slow], "studies": [study(*blocks)]})
-    assert rows(plan.runs(config)) == [("quick", "fedavg"), ("slow", "fedavg"), ("slow", "global")]
-    assert rows(plan.study_runs(config, "c")) == [
-        ("quick", "fedavg"),
-        *((f"slow,layers={layers}", method) for layers in (8, 16) for method in ("fedavg", "global")),
-        ("slow", "local"),
-    ]
-    first = validate({**raw, "tables": [slow, quick], "studies": [study({})]})
-    assert rows(plan.study_runs(first, "c")) == [("slow", "fedavg"), ("slow", "global")]
-    assert rows(plan.all_runs(validate({**raw, "tables": [quick]}))) == [("quick", "fedavg")]
+def entries(section: str) -> st.SearchStrategy[dict[str, Any]]:
+    options = st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in OPTIONS[section].items()})
+    return st.dictionaries(st.sampled_from(NAMES[section]), options, min_size=1, max_size=3)
 
 
-def test_each_table_has_datasets_of_its_own():
-    """A block of a study has the datasets of its setting's table where it names none."""
-    tables = [{"setting": "quick", "datasets": ["tiny"]}, {"setting": "slow"}]
-    blocks = [{"seeds": [7]}, {"settings": {"slow": {"rounds": 3}}, "seeds": [7]}, {"datasets": {"cora": {"labelled": 0.1}}}]
-    config = validate({**RAW, "tables": tables, "studies": [study(*blocks)]})
-    assert list(dict.fromkeys((run.setting, run.dataset) for run in plan.runs(config))) == [
-        ("quick", "tiny"),
-        ("slow", "cora"),
-        ("slow", "tiny"),
-    ]
-    assert list(dict.fromkeys((run.setting, run.dataset) for run in plan.study_runs(config, "c"))) == [
-        ("quick", "tiny"),
-        ("slow,rounds=3", "cora"),
-        ("slow,rounds=3", "tiny"),
-        ("quick", "cora,labelled=0.1"),
-    ]
+BLOCKS = st.fixed_dictionaries(
+    {},
+    optional={
+        **{section: entries(section) for section in NAMES},
+        "clients": st.sampled_from([[2], [5, 3]]),
+        "seeds": st.sampled_from([[7], [0, 9]]),
+    },
+)
 
 
-def test_all_runs_are_those_of_tables_and_studies_each_once():
-    raw = {**RAW, "settings": {"quick": {}}}
-    again, more = study({"methods": {"fedavg": {}}}), {**study({"seeds": [8], "clients": [4]}), "name": "d"}
-    config = validate({**raw, "studies": [again, more]})
-    runs = plan.all_runs(config)
-    assert len(runs) == len(set(runs))
-    assert set(runs) == set(plan.runs(config)) | set(plan.study_runs(config, "d"))
-    assert set(plan.study_runs(config, "c")) <= set(plan.runs(config))
+def slow_runs(block: dict[str, Any]) -> set[tuple[Any, ...]]:
+    """What a block asks for, written out: options of setting and dataset, M, method, seed."""
+    tables = {table["setting"]: table for table in TABLES}
+    found = set()
+    for setting, changes in block.get("settings", {"quick": {}}).items():
+        for dataset, data in block.get(
+            "datasets", {name: {} for name in tables[setting].get("datasets", ["cora", "tiny"])}
+        ).items():
+            for method in block.get("methods", tables[setting]["methods"]):
+                counts = [None] if method == "global" else block.get("clients", RAW["clients"])
+                for clients, seed in itertools.product(counts, block.get("seeds", RAW["seeds"])):
+                    for one in expanded({"rounds": 50 if setting == "quick" else 99, "dropout": 0.5, **changes}):
+                        for other in expanded({"labelled": None, "features": "raw", **data}):
+                            found.add((setting, *one.values(), dataset, *other.values(), clients, method, seed))
+    return found
 
 
-def test_measured_runs_are_those_of_their_blocks():
-    config = validate({**RAW, "quality": [{"methods": {"feddep": {}}, "clients": [3], "seeds": [0]}]})
-    assert [run.path for run in plan.measured_runs(config, "quality")] == [
-        "quick/cora/m3/feddep/seed0",
-        "quick/tiny/m3/feddep/seed0",
-    ]
-    assert plan.measured_runs(config, "neighbourhoods") == []
-    assert not set(plan.measured_runs(config, "quality")) & set(plan.all_runs(config))
+def expanded(options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each choice of one value where there are several."""
+    choices = [{}]
+    for key, value in options.items():
+        choices = [{**each, key: one} for each in choices for one in (value if isinstance(value, list) else [value])]
+    return choices
+
+
+def told(config: Config, run: Run) -> tuple[Any, ...]:
+    """The same of a run of the plan."""
+    setting, data = entry(config, "settings", run.setting), entry(config, "datasets", run.dataset)
+    names = run.setting.partition(",")[0], run.dataset.partition(",")[0]
+    options = [setting["rounds"], setting["dropout"]], [data["labelled"], data["features"]]
+    return (names[0], *options[0], names[1], *options[1], run.clients, run.method, run.seed)
+
+
+@given(st.lists(BLOCKS, min_size=1, max_size=3))
+def test_a_study_is_every_combination_of_what_its_blocks_name(blocks: list[dict[str, Any]]):
+    study = {"name": "c", "kind": "sweep", "runs": blocks}
+    config = validate({**RAW, "tables": TABLES, "studies": [study]})
+    found = plan.study_runs(config, "c")
+    assert len(set(found)) == len(found)
+    assert {told(config, run) for run in found} == set().union(*map(slow_runs, blocks))
+    assert len({told(config, run) for run in found}) == len(found)
+    assert plan.all_runs(config) == list(dict.fromkeys([*plan.runs(config), *found]))
+
+
+def test_a_study_with_code_of_its_own_is_made_by_its_rules(tmp_path: Any, monkeypatch: Any):
+    monkeypatch.chdir(tmp_path)
+    config = validate({**RAW, "studies": [{"name": "c", "kind": "mine", "runs": [{"seeds": [8]}]}]})
+    assert {run.seed for run in plan.all_runs(config)} == {0, 1, 8}
+    (tmp_path / "studies" / "mine").mkdir(parents=True)
+    (tmp_path / "studies" / "mine" / "rules.smk").touch()
+    assert {run.seed for run in plan.all_runs(config)} == {0, 1}
+    assert {run.seed for run in plan.study_runs(config, "c")} == {8}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from feddep.graph.graph import Graph
 from feddep.graph.halo import halo, missing_neighbours, with_halo
 from feddep.graph.partition import Partition
-from graphs import graphs, star
+from graphs import graphs
 
 
 def neighbours(graph: Graph, node: int) -> list[int]:
@@ -58,12 +58,6 @@ def test_ego_graphs_of_own_nodes_are_complete(graph, hops, data):
         if distance < hops:
             name = [*nodes, *halo(graph, nodes, hops)][k]
             assert len(neighbours(extended, k)) == len(neighbours(graph, name))
-
-
-def test_a_star_reaches_its_other_leaves_in_two_hops():
-    graph = star(4)
-    assert halo(graph, np.array([1]), 1).tolist() == [0]
-    assert halo(graph, np.array([1]), 2).tolist() == [0, 2, 3, 4]
 
 
 @given(graphs(), st.data())

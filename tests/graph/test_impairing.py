@@ -38,14 +38,6 @@ def test_what_is_missing_is_what_was_there(graph, share, hidden_from, seed):
     assert (impaired.graph.features != graph.features[kept]).nnz == 0
 
 
-def test_hiding_validation_nodes_loses_no_training_label():
-    graph = random_graph(60, 150)
-    split = split_of(graph, 0)
-    from_validation = impair(graph, split, 0.5, "validation", np.random.default_rng(0))
-    assert set(split.train) <= set(from_validation.kept)
-    assert not set(split.train) <= set(impair(graph, split, 0.5, "all", np.random.default_rng(0)).kept)
-
-
 @pytest.mark.parametrize("hidden_from", ["validation", "all"])
 def test_hidden_nodes_follow_their_generator_and_every_candidate_has_its_chance(hidden_from):
     graph = random_graph(20, 40)

@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from collections.abc import Callable
 
 import igraph
 import numpy as np
@@ -112,10 +113,11 @@ def test_igraph_finds_communities_as_good():
     assert ours == pytest.approx(theirs, abs=0.02)
 
 
-def test_igraph_communities_are_numbered_by_their_smallest_nodes(graph: Graph):
-    communities = igraph_communities(graph, 0)
+@pytest.mark.parametrize("find", [find_communities, igraph_communities])
+def test_communities_are_numbered_by_their_smallest_nodes(graph: Graph, find: Callable[[Graph, int], np.ndarray]):
+    communities = find(graph, 0)
     firsts = np.unique(communities, return_index=True)[1].tolist()
-    assert communities.dtype == np.int64
+    assert (communities.dtype, communities.shape) == (np.int64, (600,))
     assert firsts == sorted(firsts)
 
 
@@ -141,6 +143,10 @@ def test_a_graph_without_edges(way: dict[str, str]):
 def test_too_few_or_too_many_clients(graph: Graph, way: dict[str, str], clients: int):
     with pytest.raises(PartitionError):
         partition(graph, clients, 0, **way)
+
+
+def test_a_client_of_a_dirichlet_partition_may_have_ten_nodes(graph: Graph):
+    assert np.bincount(partition(graph, 12, 21, "dirichlet").client).min() == 10
 
 
 def test_shares_too_skewed_for_so_many_clients(graph: Graph):

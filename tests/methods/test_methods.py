@@ -1,10 +1,14 @@
 """Every method: it learns, it is a function of its seed, and nothing raw leaves a client."""
 
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 
+import feddep.methods
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import Client
 from feddep.federation.server import Server
@@ -138,9 +142,23 @@ def test_an_unknown_name_is_an_error_with_the_nearest_ones():
         ("fedgsl", {"share": 1.5}),
         ("fedgsl", {"noise": -1.0}),
         ("fedgraph", {"target": 0.0}),
+        ("fedgraph", {"episodes": -1}),
+        ("fedgraph", {"cost_weight": -0.5}),
+        ("fedsage_plus", {"hidden_share": 1.0}),
+        ("fedsage_plus", {"generator_batch": 0}),
+        ("fedsage_plus", {"generator_learning_rate": 0.0}),
+        ("locsage_plus", {"generator_federated_epochs": 1}),
         ("fedavg_oracle", {"hops": -1}),
     ],
 )
 def test_parameters_that_cannot_be_meant_are_refused(name: str, wrong: dict[str, Any]):
     with pytest.raises(ValidationError):
         registry.find(name).parameters(**wrong)
+
+
+def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):
+    code = "from feddep.methods.basic import NoParameters\nfrom feddep.methods.method import Method\n\n"
+    (tmp_path / "toy_method.py").write_text(f'{code}METHODS = (Method("toy", "Toy", NoParameters, f"{{__name__}}:run"),)\n')
+    monkeypatch.setattr(feddep.methods, "__path__", [*feddep.methods.__path__, str(tmp_path)])
+    assert registry.methods.__wrapped__()["toy"].function == "feddep.methods.toy_method:run"
+    monkeypatch.delitem(sys.modules, "feddep.methods.toy_method")

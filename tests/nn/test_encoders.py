@@ -10,7 +10,7 @@ from torch_geometric.nn import GATConv, GCNConv
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, SampledTrees, sample_trees
-from feddep.methods.method import ANY_ENCODER
+from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.nn.encoders import ENCODERS, GAT, GCN, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sparse import SparseMatrix
@@ -82,7 +82,7 @@ def every_neighbour_once(graph: Graph, degree: int, layers: int) -> SampledTrees
     return SampledTrees(nodes, (degree,) * layers)
 
 
-@pytest.mark.parametrize("name", ANY_ENCODER)
+@pytest.mark.parametrize("name", BUILT_IN_ENCODERS)
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_a_mini_batch_with_every_neighbour_is_the_full_neighbourhood(name: str, layers: int):
     ring = random_graph(9, 1)
@@ -113,6 +113,6 @@ def test_nobody_and_repeated_draws_count_for_nothing(name: str):
 
 
 def test_every_encoder_can_be_named():
-    assert set(ANY_ENCODER) == set(ENCODERS)
-    for name in ANY_ENCODER:
+    assert set(BUILT_IN_ENCODERS) == set(ENCODERS)
+    for name in BUILT_IN_ENCODERS:
         assert TrainingConfig(encoder=name).encoder == name

@@ -9,14 +9,13 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.nn import SAGEConv as PyGConv
 
 from benchmarks.plain import PlainSAGE, blocks_of
-from divided import random_task, trained
 from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.sampling import PAD, sample_trees
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE, SAGEConv
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.evaluator import Evaluator
-from graphs import graphs, random_graph, star, tree_width
+from graphs import graphs, random_graph, star
 
 
 def new_model(graph: Graph, layers: int = 2, hidden: int = 5, dropout: float = 0.0) -> GraphSAGE:
@@ -25,31 +24,31 @@ def new_model(graph: Graph, layers: int = 2, hidden: int = 5, dropout: float = 0
     return model
 
 
-def by_hand(model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanout: int, layer: int, place: int) -> np.ndarray:
-    """Output of ``layer`` for one place of one tree, one node and one neighbour at a time."""
-    if layer == -1:
-        return x[tree[place]]
-    inner = tree_width(fanout, len(model.convolutions) - 1 - layer)
-    children = [inner + place * fanout + j for j in range(fanout)]
+def by_hand(model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanouts: tuple[int, ...]) -> np.ndarray:
+    """Logits of the root of one tree, one node and one neighbour at a time."""
+    sizes = np.cumprod([1, *(1 + fanout for fanout in fanouts)])  # nodes of the tree after each hop
 
-    def input_of(child: int) -> np.ndarray:
-        value = by_hand(model, x, tree, fanout, layer - 1, child)
-        return np.maximum(value, 0) if layer else value
+    def output(layer: int, at: int) -> np.ndarray:
+        if layer < 0:
+            return x[tree[at]]
+        hop = len(fanouts) - 1 - layer
+        children = [sizes[hop] + at * fanouts[hop] + j for j in range(fanouts[hop])]
+        own, *drawn = [output(layer - 1, each) for each in [at, *(c for c in children if tree[c] != PAD)]]
+        rows = [np.maximum(each, 0) if layer else each for each in (own, *drawn)]
+        mean = np.mean(rows[1:], axis=0) if drawn else np.zeros_like(own)
+        convolution = model.convolutions[layer]
+        return np.concatenate([rows[0], mean]) @ convolution.weight.detach().numpy() + convolution.bias.detach().numpy()
 
-    own = input_of(place)
-    drawn = [input_of(child) for child in children if tree[child] != PAD]
-    mean = np.mean(drawn, axis=0) if drawn else np.zeros_like(own)
-    convolution = model.convolutions[layer]
-    return np.concatenate([own, mean]) @ convolution.weight.detach().numpy() + convolution.bias.detach().numpy()
+    return output(len(fanouts) - 1, 0)
 
 
-@given(graphs(), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**16))
-def test_mini_batch_forward_is_the_definition(graph, layers, fanout, seed):
-    model = new_model(graph, layers)
-    trees = sample_trees(graph, np.arange(graph.num_nodes), (fanout,) * layers, np.random.default_rng(seed))
+@given(graphs(), st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(0, 2**16))
+def test_mini_batch_forward_is_the_definition(graph, fanouts, seed):
+    """Each layer averages over its own number of draws."""
+    model = new_model(graph, len(fanouts))
+    trees = sample_trees(graph, np.arange(graph.num_nodes), tuple(fanouts), np.random.default_rng(seed))
     logits = model(trees, FeatureTable(graph.features))
-    x = graph.features.toarray()
-    expected = [by_hand(model, x, tree, fanout, layers - 1, 0) for tree in trees.nodes]
+    expected = [by_hand(model, graph.features.toarray(), tree, tuple(fanouts)) for tree in trees.nodes]
     np.testing.assert_allclose(logits.detach().numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -137,37 +136,3 @@ def test_initial_weights_have_the_spread_of_separate_linear_maps():
 def test_mean_adjacency_of_an_isolated_node_is_empty():
     graph = Graph.from_edges(np.array([(0, 1)]), np.ones((3, 1)), np.zeros(3), 1)
     assert (SparseMatrix.from_scipy(mean_adjacency(graph)) @ torch.eye(3)).tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
-
-
-def layerwise_by_hand(model, x, graph_of_place, layer, place):
-    """Output of ``layer`` at a place of a tree that is given as place → (node, drawn places by layer)."""
-    node, drawn = graph_of_place[place]
-    if layer < 0:
-        return x[node]
-
-    def inputs(at):
-        value = layerwise_by_hand(model, x, graph_of_place, layer - 1, at)
-        return np.maximum(value, 0) if layer else value
-
-    rows = [inputs(at) for at in drawn[layer] if graph_of_place[at][0] != PAD]
-    own = inputs(place)
-    convolution = model.convolutions[layer]
-    joined = np.concatenate([own, np.mean(rows, axis=0) if rows else np.zeros_like(own)])
-    return joined @ convolution.weight.detach().numpy() + convolution.bias.detach().numpy()
-
-
-@pytest.mark.parametrize("fanouts", [(2,), (1, 3), (3, 1), (2, 1, 3)])
-def test_each_layer_averages_over_its_own_number_of_draws(fanouts):
-    task = random_task(layers=len(fanouts))
-    model = trained(task)
-    trees = sample_trees(task.graph, np.arange(24), fanouts, np.random.default_rng(0))
-    logits = model(trees, FeatureTable(task.graph.features)).detach().numpy()
-    x = task.graph.features.toarray()
-    for tree, row in zip(trees.nodes, logits, strict=True):
-        places, drawn = 1, {place: {} for place in range(len(tree))}
-        for layer, fanout in zip(reversed(range(len(fanouts))), fanouts, strict=True):
-            for place in range(places):
-                drawn[place][layer] = [places + place * fanout + j for j in range(fanout)]
-            places *= 1 + fanout
-        at = {place: (tree[place], drawn[place]) for place in range(len(tree))}
-        np.testing.assert_allclose(row, layerwise_by_hand(model, x, at, len(fanouts) - 1, 0), rtol=1e-4, atol=1e-5)

@@ -1,13 +1,12 @@
 """The published formulas, held against sixty digits and against their own limits."""
 
 import csv
-import dataclasses
 import math
 from importlib.resources import files
 
 import mpmath
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.privacy.accountant import (
@@ -90,27 +89,6 @@ def test_the_published_pairs_are_reproduced():
         assert f"{epsilon:.1f}" == row["epsilon"]
 
 
-def test_the_least_degree_is_not_the_worst_across_the_border():
-    at_border, beyond = one_sampling(5, 5), one_sampling(6, 5)
-    assert beyond.epsilon > at_border.epsilon
-    assert beyond.delta > at_border.delta
-
-
-def worse(one: Guarantee, other: Guarantee) -> bool:
-    """Whether ``one`` promises no more than ``other``, to rounding."""
-    return one.epsilon >= other.epsilon * (1 - 1e-12) and one.delta >= other.delta * (1 - 1e-12)
-
-
-@given(counts, all_parameters, st.integers(1, LARGEST), st.sampled_from(["layers", "epochs"]), shares)
-def test_more_samplings_and_a_higher_rate_show_more(degree, parameters, more, which, rate):
-    assume(more > getattr(parameters, which) and rate > parameters.rate)
-    found = published_guarantee(degree, parameters)
-    longer = published_guarantee(degree, dataclasses.replace(parameters, **{which: more}))
-    assert worse(longer.composed, found.composed)
-    assert worse(longer.final, found.final)
-    assert worse(published_guarantee(degree, dataclasses.replace(parameters, rate=rate)).final, found.final)
-
-
 def test_the_limits_of_slack():
     one = one_sampling(15, 5)
     assert compose(one, 1, 0.0) == one
@@ -150,12 +128,6 @@ def test_the_printed_amplification_promises_less_than_epsilon_for_no_subsampling
     assert printed < epsilon == amplify(Guarantee(epsilon, -1.0), 1.0).epsilon
 
 
-@pytest.mark.parametrize("rate", [0.3, 1.0])
-def test_for_a_small_epsilon_the_printed_amplification_promises_more_than_need_be(rate):
-    for epsilon in (0.0, 0.3747, 0.458):
-        assert amplified_epsilon_as_printed(epsilon, rate) > amplify(Guarantee(epsilon, -1.0), rate).epsilon
-
-
 @given(st.floats(0.02, 900), st.floats(0.5, 50), st.floats(1.0001, 2))
 def test_the_least_noise_for_a_budget(budget, scale, ratio):
     """ε is ``scale`` over the noise."""
@@ -169,12 +141,6 @@ def test_the_least_noise_for_a_budget(budget, scale, ratio):
     assert found <= exact * ratio * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("budget", [0.0, -1.0, math.nan, math.inf])
-def test_budgets_that_are_none(budget):
-    with pytest.raises(PrivacyError):
-        least_noise(lambda noise: 1 / noise, budget, 1.0, 10.0, 1.1)
-
-
 def test_what_is_out_of_range_is_refused():
     wrong = [{"fanout": 0}, {"layers": 0}, {"epochs": LARGEST + 1}, {"rate": -0.1}, {"rate": math.nan}, {"slack": 1.5}]
     for each in wrong:
@@ -183,6 +149,9 @@ def test_what_is_out_of_range_is_refused():
     for degree in (-1, 0, LARGEST + 1):  # an isolated node has no guarantee
         with pytest.raises(PrivacyError):
             published_guarantee(degree, SamplingParameters(5))
+    for budget in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(PrivacyError):
+            least_noise(lambda noise: 1 / noise, budget, 1.0, 10.0, 1.1)
     for delta, edges in ((0.0, None), (1.0, None), (math.nan, None), (1e-3, 1000)):
         with pytest.raises(PrivacyError):
             require_delta(delta, edges)

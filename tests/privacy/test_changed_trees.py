@@ -101,10 +101,8 @@ def test_many_edges_are_worked_out_in_parts(monkeypatch):
 
 
 def test_graphs_and_clients_with_nothing_to_hide():
-    graph = random_graph(5, 0)
-    assert tree_changes(graph, np.arange(3), 2, 5).shape == (0, 3)
-    assert tree_changes(star(3), np.arange(0), 2, 5).shape == (3, 0)
-    for changes in (tree_changes(graph, np.arange(3), 2, 5), tree_changes(star(3), np.arange(0), 2, 5)):
+    for changes in (tree_changes(random_graph(5, 0), np.arange(3), 2, 5), tree_changes(star(3), np.arange(0), 2, 5)):
+        assert changes.shape in ((0, 3), (3, 0))
         assert most_changed(changes, 0.5).tolist() == [1.0]
     assert most_changed(tree_changes(star(3), np.arange(4), 2, 5), 0.0).tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
     for hops, fanout in ((0, 5), (2, 0)):
@@ -136,19 +134,6 @@ def test_one_law_is_above_those_of_all_edges_and_no_higher_than_need_be(changes,
     own = np.array([at_least(enumerated(each)) for each in rates])
     assert found == pytest.approx(own.max(axis=0)[: len(found)], abs=1e-12)
     assert own.max(axis=0)[len(found) :] == pytest.approx(0)
-
-
-@settings(max_examples=60)
-@given(CHANCES, CHANCES, st.floats(0, 1), st.floats(0, 1))
-def test_it_grows_with_every_chance_and_with_the_rate(changes, others, rate, more):
-    higher = np.maximum(changes, others[:1])
-    few = most_changed(sp.csr_array(changes), min(rate, more))
-    many = most_changed(sp.csr_array(higher), max(rate, more))
-    assert len(few) <= len(many)
-    assert (at_least(few) <= at_least(many)[: len(few)] + 1e-12).all()
-    for law in (few, many):
-        assert law.min() >= 0
-        assert law.sum() == pytest.approx(1)
 
 
 def test_what_every_tree_shows_is_the_simple_bound():
@@ -192,13 +177,6 @@ def test_the_bounds_on_roots_are_attained(degree, hops):
     left, entered = roots_of_nodes(apart, np.arange(apart.num_nodes), hops)[:2]
     assert left == entered == most_roots_of_node(degree, hops)
     assert left + entered - 1 == most_roots_of_node(degree, hops, replaced=True)
-
-
-@pytest.mark.parametrize("wrong", [(0, 1), (3, 0)])
-def test_roots_of_counts_out_of_range(wrong):
-    for bound in (most_roots, most_roots_of_node):
-        with pytest.raises(PrivacyError):
-            bound(*wrong)
 
 
 def test_two_nodes_without_an_edge_may_be_near_more_roots_than_any_edge():

@@ -6,19 +6,16 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
-from scipy.signal import fftconvolve
 from scipy.stats import binom, norm
 
 from feddep.graph.graph import Graph
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.changed_trees import most_changed, tree_changes
-from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.privacy.dpsgd_accounting import (
     _ORDERS,
     NO_GUARANTEE,
@@ -30,10 +27,8 @@ from feddep.privacy.dpsgd_accounting import (
     edge_level,
     example_level,
     one_and_all_steps,
-    poisson_sampling,
 )
-from feddep.training.config import TrainingConfig
-from graphs import random_graph, star
+from graphs import star
 from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, without_edge
 
 POINTS = np.linspace(-40, 40, 80_001)
@@ -62,22 +57,14 @@ def simple_bound(sigma: float, rate: float, steps: int, delta: float, roots: int
     return edge_level(sigma, binomial_changes(roots, rate), steps, delta)
 
 
-def gaussian_delta(epsilon: float, distance: float) -> float:
-    """The least δ of two unit Gaussians (Balle and Wang, 2018, Theorem 8)."""
-    return norm.cdf(distance / 2 - epsilon / distance) - math.exp(epsilon) * norm.cdf(-distance / 2 - epsilon / distance)
-
-
-def exact_epsilon(distance: float, delta: float) -> float:
-    """The least ε of two unit Gaussians."""
-    return brentq(lambda epsilon: gaussian_delta(epsilon, distance) - delta, 0, 100)
-
-
 @pytest.mark.parametrize(("sigma", "steps"), [(1.0, 1), (2.0, 50), (8.0, 30)])
 def test_without_subsampling_it_is_one_gaussian_of_less_noise(sigma, steps):
-    exact = exact_epsilon(math.sqrt(steps) / sigma, 1e-5)
+    exact = get_epsilon_gaussian(sigma / math.sqrt(steps), 1e-5)
     found = example_level(sigma, 1.0, steps, 1e-5)
     assert exact <= found.pld <= 1.001 * exact
     assert found.pld <= found.rdp <= 1.15 * exact
+    exact = get_epsilon_gaussian(sigma / math.sqrt(steps) / 6, 1e-5)
+    assert exact <= simple_bound(sigma, 1.0, steps, 1e-5, 3).pld <= 1.001 * exact
 
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (2.0, 0.3), (0.7, 0.02)])
@@ -86,12 +73,6 @@ def test_one_subsampled_step_is_the_exact_law(sigma, rate):
     epsilon = example_level(sigma, rate, 1, 1e-4).pld
     deltas = [max(exact_delta(p, q, value), exact_delta(q, p, value)) for value in (epsilon, 0.99 * epsilon)]
     assert deltas[0] <= 1e-4 * (1 + 1e-6) < deltas[1]
-
-
-def test_the_example_of_the_moments_accountant():
-    """Abadi et al. (2016), Section 3.2: ε = 1.26 for q = 0.01, σ = 4, T = 10 000, δ = 1e-5, by a bound that is looser."""
-    found = example_level(4.0, 0.01, 10_000, 1e-5)
-    assert 0.9 < found.pld < found.rdp < 1.26
 
 
 STEPS = [(1.0, 0.1, 1), (2.0, 0.06, 3), (1.5, 0.3, 5), (0.8, 1.0, 2), (3.0, 0.02, 20), (0.5, 0.01, 1)]
@@ -111,13 +92,6 @@ def test_one_step_is_the_law_of_gradients_that_turn_round(sigma, rate, examples)
     first, second = (mixture(sigma, rate, examples, shift) for shift in (1.0, -1.0))
     for epsilon in (-1.0, -0.1, 0.0, 0.2, 1.0, 3.0):
         assert delta_of(losses, epsilon) == pytest.approx(exact_delta(first, second, epsilon), rel=1e-4, abs=1e-9)
-
-
-def test_what_a_coarse_tail_leaves_out_counts_as_known():
-    losses = replaced(2.0, 0.1, 30, 0.5)
-    first, second = (mixture(2.0, 0.1, 30, shift) for shift in (1.0, -1.0))
-    for epsilon in (0.0, 1.0, 4.0, 8.0):
-        assert delta_of(losses, epsilon) > exact_delta(first, second, epsilon)
 
 
 @settings(max_examples=40)
@@ -161,12 +135,6 @@ def test_one_replaced_example_is_what_the_library_has_for_it(sigma, rate, steps)
     assert found.pld < found.rdp < 1.25 * found.pld
 
 
-@pytest.mark.parametrize("roots", [1, 6])
-def test_replaced_examples_without_subsampling_are_one_gaussian_of_less_noise(roots):
-    exact = exact_epsilon(2 * roots * math.sqrt(10) / 30, 1e-5)
-    assert exact <= simple_bound(30.0, 1.0, 10, 1e-5, roots).pld <= 1.001 * exact
-
-
 @pytest.mark.parametrize(("sigma", "rate", "examples"), STEPS)
 def test_renyi_divergences_are_those_of_the_law(sigma, rate, examples):
     """Above only by what the grid makes of them; of larger orders the tail counts as infinite, and δ pays for it."""
@@ -177,59 +145,6 @@ def test_renyi_divergences_are_those_of_the_law(sigma, rate, examples):
         powers = np.exp(order * np.log(first[seen]) + (1 - order) * np.log(second[seen]))
         exact = math.log(powers.sum() * (POINTS[1] - POINTS[0])) / (order - 1)
         assert exact * (1 - 1e-6) <= losses.divergence(order) <= exact * 1.02 + 1e-6
-
-
-@pytest.mark.parametrize(("sigma", "rate", "examples", "steps"), [(1.5, 0.3, 3, 8), (2.0, 0.05, 20, 16), (1.0, 0.02, 5, 16)])
-def test_several_steps_are_the_law_convolved(sigma, rate, examples, steps):
-    """The loss of a step, rounded down and rounded up to a grid and convolved, brackets the ε of all of them."""
-    gap, delta = 1e-3, 1e-4
-    counts = np.arange(examples + 1)
-    shares = binom.pmf(counts, examples, rate)
-    points = np.linspace(-9 * sigma, examples + 9 * sigma, 20_001)
-    up, down = (np.add.outer(points, sign * counts) / sigma for sign in (-1, 1))
-    masses = np.where(points[:-1] < 0, np.diff(norm.cdf(up) @ shares), -np.diff(norm.sf(up) @ shares))
-    losses = np.log(norm.pdf(up) @ shares) - np.log(norm.pdf(down) @ shares)
-    likely = masses > 1e-15
-    found = []
-    for rounded, infinite in ((np.floor(losses[:-1] / gap), 0.0), (np.ceil(losses[1:] / gap), steps * masses[~likely].sum())):
-        places = rounded[likely].astype(int)
-        one = np.bincount(places - places.min(), weights=masses[likely])
-        law = np.ones(1)
-        for bit in f"{steps:b}":
-            law = fftconvolve(law, law)
-            law = fftconvolve(law, one) if bit == "1" else law
-        values = (steps * places.min() + np.arange(len(law))) * gap
-
-        def over(epsilon: float, values: np.ndarray = values, law: np.ndarray = law, infinite: float = infinite) -> float:
-            seen = values > epsilon
-            return float(infinite - np.expm1(epsilon - values[seen]) @ law[seen]) - delta
-
-        found.append(brentq(over, 0, values[-1]))
-    low, high = found
-    assert high < 1.02 * low
-    assert low * (1 - 1e-6) <= simple_bound(sigma, rate, steps, delta, examples).pld <= high * (1 + 1e-3)
-
-
-COSTS = st.tuples(st.floats(0.5, 8), st.floats(0.01, 1), st.integers(1, 60), st.floats(-8, -2))
-
-
-@settings(max_examples=15)
-@given(COSTS, st.sampled_from(range(4)), st.floats(1.05, 3), st.sampled_from([None, 1, 7]))
-def test_epsilon_is_monotone(costs, which, factor, roots):
-    """It falls with more noise and a larger δ, and grows with the rate and the number of steps."""
-
-    def spent(sigma: float, rate: float, steps: int, power: float) -> Epsilons:
-        level = (sigma, rate, steps, 10.0**power)
-        return example_level(*level) if roots is None else simple_bound(*level, roots)
-
-    changed = list(costs)
-    changed[which] *= factor
-    changed[1], changed[2] = min(changed[1], 1.0), round(changed[2])
-    one, other = spent(*costs), spent(*changed)
-    smaller, larger = (other, one) if which == 0 else (one, other)
-    assert smaller.pld <= larger.pld * (1 + 2e-3) + 1e-3
-    assert smaller.rdp <= larger.rdp * (1 + 1e-3) + 1e-6
-    assert not any(math.isnan(value) or value < 0 for value in (*vars(one).values(), *vars(other).values()))
 
 
 @pytest.mark.parametrize("level", [example_level, lambda *costs: simple_bound(*costs, 3)])
@@ -243,37 +158,6 @@ def test_the_ends_of_the_ranges(level):
     assert tiny.pld == math.inf
     assert not math.isnan(tiny.rdp)
     assert tiny.least == tiny.rdp
-
-
-def test_no_noise_to_speak_of_has_a_large_epsilon_and_no_overflow():
-    for found in (example_level(0.1, 1.0, 10_000, 1e-5), simple_bound(0.1, 0.9, 10_000, 1e-5, 300)):
-        assert all(1e5 < value < math.inf for value in (found.rdp, found.pld))
-
-
-LAWS = st.tuples(
-    st.floats(0.3, 8),
-    st.lists(st.floats(0, 1), min_size=1, max_size=12),
-    st.floats(1e-6, 1),
-    st.integers(1, 60),
-    st.floats(-8, -2),
-)
-
-
-@settings(max_examples=15)
-@given(LAWS, st.integers(0, 11), st.floats(0, 1))
-def test_an_edge_costs_the_more_the_likelier_it_changes_a_tree(costs, which, chance):
-    """And never more than if every tree that is sampled shows it."""
-    sigma, chances, rate, steps, power = costs
-    likelier = list(chances)
-    likelier[which % len(chances)] = max(chance, likelier[which % len(chances)])
-    laws = [most_changed(sp.csr_array(np.array([each])), rate) for each in (chances, likelier)]
-    few, many = (edge_level(sigma, law, steps, 10.0**power) for law in laws)
-    all_of_them = simple_bound(sigma, rate, steps, 10.0**power, len(chances))
-    for one, other in ((few, many), (many, all_of_them)):
-        assert one.rdp <= other.rdp * (1 + 1e-3) + 1e-6
-        assert one.pld <= other.pld * (1 + 2e-3) + 1e-3
-    values = [value for each in (few, many, all_of_them) for value in vars(each).values()]
-    assert not any(math.isnan(value) or value < 0 for value in values)
 
 
 @pytest.mark.parametrize("chance", [1e-5, 1e-7, 1e-12, 1e-20, 1e-300])
@@ -304,17 +188,6 @@ def test_values_out_of_range_are_refused(wrong):
         simple_bound(**values, roots=2)
     with pytest.raises(PrivacyError):
         binomial_changes(-1, 0.1)
-
-
-@pytest.mark.parametrize("nodes", [0, 1, 7, 8, 9, 30])
-@pytest.mark.parametrize("epochs", [1, 3])
-def test_rate_and_steps_are_those_of_the_learner(nodes, epochs):
-    setting = TrainingConfig(batch_size=8, fanout=2, rounds=epochs, hidden_channels=4, dropout=0.0)
-    learner = PrivateLearner(random_graph(30, 60), np.arange(nodes), setting, 0, "client0", privacy=Privacy())
-    assert poisson_sampling(nodes, 8, epochs) == (learner.rate, epochs * learner.steps_per_epoch)
-    for wrong in ((-1, 8, 1), (5, 0, 1), (5, 8, 0)):
-        with pytest.raises(PrivacyError):
-            poisson_sampling(*wrong)
 
 
 def test_one_step_and_all_steps():
@@ -367,12 +240,10 @@ def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout:
 
 
 @pytest.mark.parametrize("edges", SMALL.values(), ids=SMALL.keys())
-@pytest.mark.parametrize("roots", [pytest.param([0, 1, 2, 3, 4], marks=pytest.mark.slow), [1, 3, 4]])
-@pytest.mark.parametrize(
-    ("hops", "fanout", "sigma", "rate"), [(1, 1, 0.7, 0.3), (2, 1, 1.5, 0.8), (2, 2, 2.0, 0.1), (3, 1, 1.0, 0.5)]
-)
-def test_one_step_bounds_what_the_sampled_trees_show(edges, roots, hops, fanout, sigma, rate):
+@pytest.mark.parametrize(("hops", "fanout", "sigma", "rate"), [(1, 1, 0.7, 0.3), (2, 1, 1.5, 0.8), (2, 2, 2.0, 0.1)])
+def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma, rate):
     """From the exact law of every root's tree, with an edge and without: those that change are counted, and no others."""
+    roots = [1, 3, 4]
     graph = Graph.from_edges(np.array(edges), np.eye(5), np.zeros(5), 1)
     counts = roots_of_edges(graph, np.array(roots), hops)
     changes = tree_changes(graph, np.array(roots), hops, fanout)

@@ -99,13 +99,6 @@ def test_the_counterexample_of_fan_out_five():
     assert repeats[5] > math.exp(one_sampling(5, 5).epsilon) * repeats[6] + one_sampling(5, 5).delta
 
 
-@pytest.mark.parametrize(("length", "fanout"), [(14, 5), (15, 5), (3, 5), (10, 5), (400, 25)])
-def test_longer_lists_are_drawn_from_as_the_inclusion_probability_says(length, fanout):
-    drawn = fanout / (length + 1) if length > fanout else 1 - (length / (length + 1)) ** fanout
-    assert exact_guarantee(length, fanout).delta == pytest.approx(drawn, rel=1e-13)
-    assert exact_guarantee(length, fanout, 3).delta == pytest.approx(1 - (1 - drawn) ** 3, rel=1e-13)
-
-
 @pytest.mark.parametrize("wrong", [(-1, 2), (2, 0), (2, 2, 0)])
 def test_counts_out_of_range_are_refused(wrong):
     with pytest.raises(PrivacyError):

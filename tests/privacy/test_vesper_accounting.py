@@ -30,24 +30,18 @@ from feddep.privacy.vesper_accounting import (
     subsampled_divergences,
     touch_probability,
 )
-from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_roots, reading_roots
+from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_roots
 from message_changes import featureless
 
 SMALL = VerticalTraining(nodes=320, batch=32, steps=500, layers=2, degree=5)
 LARGE = VerticalTraining(nodes=3672, batch=32, steps=5750, layers=2, degree=5)
 
 
-@pytest.mark.parametrize(("training", "fixed", "known"), [(SMALL, 20.6, 9.4), (LARGE, 12.4, 12.6)])
-def test_values_worked_by_hand(training: VerticalTraining, fixed: float, known: float):
-    """θ = 20, Σ S² = 4, δ = 1e-5."""
-    assert round(accountant_named("paper_fixed", training).epsilon(20, 1e-5), 1) == fixed
-    assert round(accountant_named("no_amplification", training).epsilon(20, 1e-5), 1) == known
-
-
-def test_roots_that_an_edge_is_read_by():
-    assert [published_roots(5, layers) for layers in (1, 2, 3)] == [2, 12, 62]
-    assert [published_roots(1, layers) for layers in (1, 2, 3)] == [2, 4, 6]  # where the quotient is 0/0
-    assert published_roots(20, 2) == 2 * (20**2 - 1) // 19
+@pytest.mark.parametrize(("training", "fixed", "rdp", "known"), [(SMALL, 20.56, 20.56, 9.428), (LARGE, 12.42, 7.746, 12.594)])
+def test_values_worked_by_hand(training: VerticalTraining, fixed: float, rdp: float, known: float):
+    """θ = 20, Σ S² = 4, δ = 1e-5.  The library's bound is the sharper one where steps are rare."""
+    for name, epsilon in (("paper_fixed", fixed), ("rdp", rdp), ("no_amplification", known)):
+        assert accountant_named(name, training).epsilon(20, 1e-5) == pytest.approx(epsilon, rel=1e-3)
 
 
 @given(st.integers(1, 60), st.integers(1, 80), st.integers(1, 60))
@@ -57,8 +51,9 @@ def test_the_probability_of_a_touch_is_exact(nodes: int, roots: int, batch: int)
     assert touch_probability(nodes, roots, batch) == pytest.approx(float(exact), rel=1e-12)
 
 
-def test_the_probability_of_a_touch_is_stable():
-    """Where the binomials have millions of digits, and where they nearly agree."""
+def test_touches_where_binomials_have_millions_of_digits_or_nearly_agree():
+    assert [published_roots(5, layers) for layers in (1, 2, 3)] == [2, 12, 62]
+    assert published_roots(1, 3) == 6  # where the quotient is 0/0
     assert touch_probability(10**9, 2, 1) == pytest.approx(2e-9, rel=1e-12)
     assert touch_probability(10**6, 4000, 256) == pytest.approx(hypergeom(10**6, 4000, 256).sf(0), rel=1e-9)
 
@@ -97,23 +92,6 @@ def test_as_printed_the_theorem_fails_where_nothing_is_left_out():
     assert printed < exact == pytest.approx(get_epsilon_gaussian(0.1 / math.sqrt(2), 1e-5))
 
 
-def test_as_printed_the_theorem_has_no_value_between_whole_orders():
-    """The sum to infinity ends at a whole order; elsewhere its terms grow without bound, with alternating signs."""
-    gamma, rho, order = mpmath.mpf("0.1"), mpmath.mpf("0.005"), mpmath.mpf("2.5")
-    terms = [2 * gamma**j * mpmath.binomial(order, j) * mpmath.exp((j - 1) * j * rho) for j in range(3, 2000)]
-    assert abs(terms[-1]) > mpmath.mpf(10) ** 1000
-    assert terms[-1] * terms[-2] < 0
-    assert mpmath.binomial(3, 4) == 0
-
-
-def test_the_library_is_sharper_where_steps_are_rare():
-    """Its bound takes higher moments of what is sampled into account, Theorem 9 only that they are at most twice as large."""
-    intended, library = (accountant_named(name, LARGE) for name in ("paper_fixed", "rdp"))
-    assert library.epsilon(20, 1e-5) == pytest.approx(7.746, abs=0.01)
-    for noise in (5.0, 40.0):
-        assert library.epsilon(noise, 1e-5) <= intended.epsilon(noise, 1e-5) * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(("squared", "epsilon"), [(0.01, 0.1), (2.0, 1.0), (30.0, 12.0), (1e-4, 0.0), (400.0, 1.0)])
 def test_the_loss_of_a_gaussian_is_an_integral(squared: float, epsilon: float):
     mu = math.sqrt(squared)
@@ -123,20 +101,10 @@ def test_the_loss_of_a_gaussian_is_an_integral(squared: float, epsilon: float):
 
 
 def test_known_batches_are_a_mixture():
-    """Against simulated transcripts: B sees k, and a normal number whose mean is √(k Σ S²)/θ in one of two graphs."""
     training = VerticalTraining(nodes=100, batch=10, steps=30, layers=2, degree=2)
-    holds, noise, epsilon = accountant_named("no_amplification", training), 6.0, 1.0
-    rng = np.random.default_rng(0)
-    touches = rng.binomial(30, touch_probability(100, 6, 10), 10**6)
-    mu = np.sqrt(4 * touches) / noise
-    losses = mu * (mu + rng.standard_normal(10**6)) - mu**2 / 2
-    values = -np.expm1(np.minimum(epsilon - losses, 0))
-    values[losses < epsilon] = 0
-    assert holds.delta(noise, epsilon) == pytest.approx(values.mean(), abs=4 * values.std() / 1000)
-    exact = sum(
-        binom.pmf(k, 30, touch_probability(100, 6, 10)) * gaussian_delta(np.array([4 * k / 36]), 1.0)[0] for k in range(1, 31)
-    )
-    assert holds.delta(noise, epsilon) == pytest.approx(exact, rel=1e-9)
+    touched = binom(30, touch_probability(100, 6, 10))
+    exact = sum(touched.pmf(k) * gaussian_delta(np.array([4 * k / 36]), 1.0)[0] for k in range(1, 31))
+    assert accountant_named("no_amplification", training).delta(6.0, 1.0) == pytest.approx(exact, rel=1e-9)
 
 
 def test_shuffled_epochs_touch_an_edge_a_fixed_number_of_times():
@@ -184,19 +152,18 @@ def bounded_pair(nodes: int, degree: int, seed: int) -> tuple[np.ndarray, np.nda
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_simulated_transcripts_keep_the_guarantee(seed: int):
+def test_simulated_transcripts_keep_the_guarantee():
     """Two layers with noise before the weights, weights that learn from what was released, public batches, two bounded graphs.
 
     The loss of a transcript is the log of the ratio of its densities in both graphs; its mean positive part gives the exact δ.
     """
-    nodes, degree, batch, steps, noise, runs = 12, 2, 2, 6, 3.0, 40_000
-    graphs = [a + np.eye(nodes) for a in bounded_pair(nodes, degree, seed)]
+    nodes, degree, batch, steps, noise, runs = 12, 2, 2, 6, 3.0, 20_000
+    graphs = [a + np.eye(nodes) for a in bounded_pair(nodes, degree, 0)]
     signs = np.array(list(itertools.product([1.0, -1.0], repeat=nodes)))
     worst = signs[(((graphs[0] - graphs[1]) @ signs.T) ** 2).sum(0).argmax()]
     terms = VerticalTraining(nodes=nodes, batch=batch, steps=steps, layers=2, degree=degree)
     guarantee = certified_guarantee(terms)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     encodings = np.outer(worst, [0.6, 0.8])
     union = (graphs[0] + graphs[1]) > 0
     losses = np.zeros(runs)
@@ -247,9 +214,8 @@ def test_what_the_corrected_mechanism_costs():
     frozen = Correction(weights="frozen")
     vfgnn = changed(frozen, aggregation="vfgnn", shuffled=True)
     assert epsilon(vfgnn) == pytest.approx(gaussian(50 * 4 * 4 * 5))
-    assert epsilon(changed(Correction(weights="frozen", one_shot=True), aggregation="vfgnn")) == pytest.approx(
-        gaussian(4 * 4 * 5)
-    )
+    at_once = Correction(weights="frozen", one_shot=True)
+    assert epsilon(changed(at_once, aggregation="vfgnn")) == pytest.approx(gaussian(4 * 4 * 5))
     afresh = changed(frozen, aggregation="vfgnn")
     counts = np.arange(21)
     exact = TouchMixture(*_compose(4.0 * counts, hypergeom(320, 20, 32).pmf(counts), 500))
@@ -257,13 +223,6 @@ def test_what_the_corrected_mechanism_costs():
     assert epsilon(changed(Correction(weights="dpsgd"), aggregation="vfgnn")) > epsilon(afresh)
     with pytest.raises(PrivacyError):
         epsilon(changed(Correction(weights="frozen", one_shot=True, bounding="none"), aggregation="vfgnn"))
-
-
-def test_batches_drawn_afresh_cost_about_what_shuffled_ones_do():
-    afresh = accountant_named("certified", LARGE)
-    shuffled = accountant_named("certified", VerticalTraining(**{**vars(LARGE), "shuffled": True}))
-    assert afresh.epsilon(20, 1e-5) == pytest.approx(shuffled.epsilon(20, 1e-5), rel=0.1)
-    assert reading_roots(LARGE, 1) == 7
 
 
 def test_weights_that_learn_through_edges_have_no_guarantee():
@@ -280,17 +239,13 @@ def test_weights_that_learn_through_edges_have_no_guarantee():
 def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuffled: bool):
     accountant = accountant_named(name, VerticalTraining(nodes=500, batch=50, steps=40, layers=2, degree=3, shuffled=shuffled))
     if epsilon < 1 and name in ("paper", "paper_fixed"):
+        # Two is in the theorem's place of a divergence that vanishes: its orders above 2 do not vanish with noise.
         assert accountant.epsilon(NOISES[1], 1e-5) > epsilon
+        with pytest.raises(PrivacyError):
+            noise_for(accountant, epsilon, 1e-5)
         return
     noise = noise_for(accountant, epsilon, 1e-5)
     assert accountant.epsilon(noise, 1e-5) <= epsilon < accountant.epsilon(0.999 * noise, 1e-5)
-
-
-def test_budgets_that_no_noise_keeps():
-    """Two is in the theorem's place of a divergence that vanishes, so that its orders above 2 do not vanish with noise."""
-    assert accountant_named("paper_fixed", SMALL).epsilon(NOISES[1], 1e-5) == pytest.approx(10.13, abs=0.01)
-    with pytest.raises(PrivacyError):
-        noise_for(accountant_named("paper_fixed", SMALL), 8, 1e-5)
 
 
 def test_what_is_out_of_range_is_refused():

@@ -8,7 +8,7 @@ from typing import Any
 
 from feddep.config.loading import MEASURED, Config, validate
 from feddep.experiment import keys, plan
-from feddep.utils.storage import write_json, write_result
+from feddep.utils.files import write_json, write_result
 
 ROUNDS = 4
 BEST_ROUND = 3

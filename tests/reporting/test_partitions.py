@@ -7,7 +7,7 @@ from fabricated import Results
 
 from feddep.reporting import partitions
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_result, write_result
+from feddep.utils.files import read_result, write_result
 
 
 def test_mean_over_seeds_beside_the_papers(results: Results) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from feddep.stages.privacy_table import noises
 
 from feddep.__main__ import main
 from feddep.config.loading import MEASURED, validate
@@ -17,8 +18,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import random_split
 from feddep.privacy.dpsgd_accounting import example_level
-from feddep.stages.privacy_table import noises
-from feddep.utils.storage import read_json, write_json
+from feddep.utils.files import read_json, write_json
 from graphs import random_graph
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pytest
 from fabricated import Results
 
 from feddep.__main__ import main
-from feddep.utils.storage import read_json
+from feddep.utils.files import read_json
 
 TABLES = {
     "accuracy.csv",

@@ -5,7 +5,7 @@ from fabricated import BEST, BEST_ROUND, CLIENT_OFFSETS, MEGABYTE, ROUNDS, VALID
 
 from feddep.reporting import runs
 from feddep.utils.errors import DataError
-from feddep.utils.storage import read_result, write_result
+from feddep.utils.files import read_result, write_result
 
 
 def test_one_row_a_run(results: Results) -> None:

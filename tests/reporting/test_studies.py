@@ -23,8 +23,8 @@ from feddep.reporting import studies, study_data
 from feddep.reporting.comparisons import paired
 from feddep.reporting.study_data import assemble, load, summarise, without
 from feddep.utils.errors import ConfigError
+from feddep.utils.files import read_json, write_json, write_result
 from feddep.utils.parameters import Parameters
-from feddep.utils.storage import read_json, write_json, write_result
 
 FILES = {"table.csv", "table.md", "figure.svg", "figure.png", "provenance.json", "study.sha256"}
 

@@ -1,6 +1,6 @@
 """Training that diverges is an error in one sentence, and no result: which method, in which round, and what to lower."""
 
-import re
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,23 @@ from feddep.cli import main
 from feddep.methods import registry
 from feddep.training.divergence import check_finite
 from feddep.utils.errors import DivergenceError
-from feddep.utils.storage import write_json
+from feddep.utils.files import write_json
 from method_tasks import run_on, task_of
 
 FEW = {
     **{"pretraining_epochs": 3, "embedding": 8, "prototypes": 3},
     **{"generator_epochs": 3, "generator_local_epochs": 2, "generator_width": 8},
 }
+DIVERGING = {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2}
+FAR = {"generator_learning_rate": 1000, "cross_weight": 1e6, "task_weight": 1e6, "count_bias": 3.0, "generator_epochs": 8}
+IN_A_STEP = {name for name in registry.methods() if name.startswith("fednld")}
+"""Which train the classifiers that diverge in a step, before any round."""
 
 
-def divergence(name: str, setting: dict[str, Any], **changes: Any) -> str:
-    """The sentence with which a method stops."""
+def said(name: str, setting: dict[str, Any], **changes: Any) -> str:
+    """What a method that diverges says."""
     task = task_of(name)
-    object.__setattr__(task, "setting", task.setting.replace(**setting))
+    task = dataclasses.replace(task, setting=task.setting.replace(**setting))
     few = {key: value for key, value in FEW.items() if key in registry.find(name).parameters.model_fields}
     with pytest.raises(DivergenceError) as caught:
         run_on(task, name, **{**few, **changes})
@@ -31,58 +35,36 @@ def divergence(name: str, setting: dict[str, Any], **changes: Any) -> str:
     return str(caught.value)
 
 
-DIVERGING = {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2}
-CROSS_FITTED = {name for name in registry.methods() if name.startswith("fednld")}
-"""Which train their classifiers in a step."""
-
-
-@pytest.mark.parametrize("name", sorted(CROSS_FITTED))
-def test_a_cross_fitted_classifier_that_diverges(name: str):
-    sentence = divergence(name, DIVERGING)
-    assert sentence.startswith(
-        f"step fednld.cross_fitting of {name} diverged: the loss of the model of client0/fold0 in epoch 1 is"
-    )
-    assert sentence.endswith("; lower learning_rate or weight_decay")
-
-
-@pytest.mark.parametrize("name", sorted(set(registry.methods()) - CROSS_FITTED - {"scaffold"}))  # which allows no weight decay
+@pytest.mark.parametrize("name", sorted(set(registry.methods()) - {"scaffold"}))  # which allows no weight decay
 def test_a_classifier_that_diverges(name: str):
-    sentence = divergence(name, DIVERGING)
-    assert re.match(rf"{name} diverged in round 1: the (loss of the model|weights of a layer) ", sentence)
-    assert "; lower learning_rate" in sentence
+    sentence = said(name, DIVERGING)
+    assert name in sentence
+    assert "learning_rate" in sentence
+    assert ("round 1" in sentence) == (name not in IN_A_STEP)
 
 
 def test_the_round_is_the_one_that_diverges():
-    assert divergence("fedavg", {"learning_rate": 1000, "weight_decay": 1.0}).startswith("fedavg diverged in round 2: ")
+    assert "round 2" in said("fedavg", {"learning_rate": 1000, "weight_decay": 1.0})
 
 
 @pytest.mark.parametrize("noised", ["step", "update"])
 def test_noise_that_overflows(noised: str):
-    sentence = divergence("fedgnn", {"learning_rate": 1000, "weight_decay": 1e3}, sigma=1e6, clip=1e6, noised=noised)
-    assert "fedgnn diverged in round " in sentence
-    assert "sigma, clip" in sentence
+    assert "sigma, clip" in said("fedgnn", {"learning_rate": 1000, "weight_decay": 1e3}, sigma=1e6, clip=1e6, noised=noised)
 
 
-@pytest.mark.parametrize("name", ["feddep", "feddep_wo_proto"])
-def test_a_generator_that_diverges(name: str):
-    far = {"generator_learning_rate": 1000, "cross_weight": 1e6, "task_weight": 1e6, "count_bias": 3.0, "generator_epochs": 8}
-    sentence = divergence(name, {}, **far)
-    assert sentence.startswith(f"step feddep.generator{'' if name == 'feddep' else '_without_prototypes'} of {name} diverged: ")
-    assert re.search(r"the generator of client\d in epoch \d (has|is)", sentence)
-    assert sentence.endswith("; lower generator_learning_rate or its weights")
-
-
-def test_a_generator_beside_its_classifier():
-    far = {"generator_learning_rate": 1000, "cross_weight": 1e6, "task_weight": 1e6, "count_bias": 3.0, "generator_epochs": 8}
-    assert divergence("feddep_joint", {}, **far).startswith("feddep_joint diverged in round 1: the generator of client")
+@pytest.mark.parametrize(("name", "step"), [("feddep", True), ("feddep_wo_proto", True), ("feddep_joint", False)])
+def test_a_generator_that_diverges(name: str, step: bool):
+    sentence = said(name, {}, **FAR)
+    assert "generator_learning_rate" in sentence
+    assert ("feddep.generator" in sentence) == step
+    assert ("round 1" in sentence) != step
 
 
 @pytest.mark.parametrize("name", ["fedsage_plus", "fedsage_plus_shared", "locsage_plus"])
 def test_neighgen_that_diverges(name: str, monkeypatch: pytest.MonkeyPatch):
     """Adam's steps are bounded, so that only a loss that overflows can be had."""
     monkeypatch.setattr("feddep.methods.fedsage.neighgen_training.local_loss", lambda *args: torch.tensor(torch.inf))
-    sentence = divergence(name, {})
-    assert f" of {name} diverged: the loss of the generator of client0 in epoch 1 is inf; lower" in sentence
+    assert "generator_learning_rate" in said(name, {})
 
 
 def test_what_is_finite_passes():
@@ -108,7 +90,5 @@ def test_nothing_is_written_and_the_command_line_says_one_sentence(tmp_path: Pat
     run = ["--setting", "quick", "--method", "global", "--seed", "0", "--split", split]
     to = ["--metrics", f"{tmp_path}/metrics.json", "--model", f"{tmp_path}/model.safetensors"]
     assert main(["classify", *given, *graph, *run, *to]) == 1
-    said = capsys.readouterr().err
-    assert "feddep classify: global diverged in round " in said
-    assert "Traceback" not in said
+    assert "Traceback" not in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before

@@ -4,31 +4,43 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import time
-from io import BytesIO
 from pathlib import Path
 
-import pandas as pd
+import numpy as np
 import pytest
 import yaml
-from snakemake.utils import update_config
 
-from feddep.config.loading import validate
-from feddep.experiment import plan
-from feddep.graph.graph import Graph
-from feddep.utils.storage import read_result, write_result
-from workspace import CONFIG, FEDAVG, FEDDEP, GLOBAL, SNAKEMAKE, Workspace, metrics
+from feddep.config.loading import load, validate
+from feddep.experiment import plan, runs, verification
+from graphs import npz_arrays, random_graph
+from workspace import CONFIG, REPOSITORY, SNAKEMAKE, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
+PLUGIN = """
+from feddep.methods import registry
+from feddep.methods.method import Method
+from feddep.utils.parameters import Parameters, Share
+
+
+class EchoParameters(Parameters):
+    share: Share = 0.5
+
+
+def run(task, parameters, steps=None):
+    return registry.find("fedavg").run(task, registry.find("fedavg").parameters())
+
+
+METHODS = (Method("echo", "Echo", EchoParameters, f"{__name__}:run"),)
+"""
+EVERYTHING = {"prepare": 1, "split": 1, "partition": 1, "step": 3, "train": 3}
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A workspace in which everything has been made once. Not to be changed: take a :func:`copy`."""
-    workspace = Workspace.new(tmp_path_factory.mktemp("finished"))
+    """A workspace in which everything has been made once. Plan in it, and :func:`copy` it to run anything."""
+    workspace = Workspace(tmp_path_factory.mktemp("finished"))
+    assert workspace.jobs() == EVERYTHING
     workspace.run()
     return workspace
 
@@ -36,276 +48,148 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture
 def copy(finished: Workspace, tmp_path: Path) -> Workspace:
     """A copy of the finished workspace, with its memory of what was made from what."""
-    shutil.copytree(finished.directory, tmp_path / "copy")
+    shutil.copytree(finished.folder, tmp_path / "copy")
     return Workspace(tmp_path / "copy")
 
 
-def test_everything_is_made(finished: Workspace):
-    output = finished.output
-    for run in (FEDAVG, GLOBAL):
-        content = finished.result(run)
-        assert set(content) == {"key", "result", "provenance", "digest"}
-        assert len(content["result"]["curve"]["round"]) == 2
-        assert content["provenance"]["data_fingerprint"] == Graph.load(output / "graphs" / "mini.safetensors").fingerprint
-        assert (output / "runs" / "quick" / run / "model.safetensors").stat().st_size > 0
-        (log,) = (output / "logs" / "classify" / "quick").glob(f"{run}.log")
-        assert "2/2" in log.read_text()  # the progress bar of two rounds
-        assert (output / "benchmarks" / "classify" / "quick" / f"{run}.tsv").is_file()
-    assert json.loads((output / "partitions/mini/m2/seed0.json").read_text())["statistics"]["missing_edges"] >= 0
-    made = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
-    assert {"tables/accuracy.csv", "tables/accuracy.md", "figures/accuracy_quick.png", "report/report.html"} <= made
-    assert not [name for name in made if "/." in name]  # no scratch file is left
+@pytest.mark.parametrize("method", ["global", "fedavg", "feddep"])
+def test_a_run_of_the_workflow_is_that_of_one_process(finished: Workspace, method: str, tmp_path: Path):
+    """With its steps as jobs of their own or not, its numbers are the same to the last bit."""
+    finished.configure()
+    run = finished.runs[method]
+    assert (row := finished.row(method))["rounds"] == 2
+    curves = runs.load_curves(finished.config, [run])
+    assert verification.differences(row, curves, verification.retrain(finished.config, run, tmp_path)) == {}
+    assert set(json.loads(row["seconds_before"])) == ({"pretrain", "prototypes", "generator"} if method == "feddep" else set())
+    assert (finished.cache / "models" / f"{row['key']}.safetensors").stat().st_size > 0
+    assert "2/2" in (finished.cache / "logs" / "train" / f"{row['key']}.log").read_text()  # the progress bar of two rounds
+    assert not list(finished.cache.rglob(".*"))  # no scratch file is left
 
 
-def test_a_second_time_there_is_nothing_to_do(finished: Workspace):
+def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs() == {}
+    assert finished.jobs(threads=2, device="auto", records={"directory": "elsewhere"}) == {}
+    assert finished.jobs(settings={"quick": {"rounds": 3}}) == {"train": 3}  # which no step reads
+    assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {"step": 2, "train": 1}  # the local GNNs are shared
+    assert finished.jobs(partition={"delta": 4}) == {"partition": 1, "step": 3, "train": 2}  # Global has no partition
+    block = {"methods": {"feddep": {"prototypes": [2, 3]}, "fedavg": {}}}
+    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {"step": 2, "train": 1}
 
 
-def test_what_changes_a_number_runs_again_and_nothing_else(copy: Workspace):
-    last = {"tables": 1, "figures": 1, "report": 1, "all": 1}
-    copy.configure(settings__quick__learning_rate=0.05)
-    assert copy.jobs() == {"classify": 2, **last}
-    copy.configure(partition__delta=4)
-    assert copy.jobs() == {"partition": 1, "classify": 1, **last}  # the whole-graph run has no partition
-    copy.configure(split={"train": 0.5, "val": 0.25, "test": 0.25})
-    assert copy.jobs() == {"split": 1, "classify": 2, **last}
-    copy.configure(tables=[{**CONFIG["tables"][0], "methods": ["global", "fedavg", "local"]}])
-    assert copy.jobs() == {"classify": 1, **last}
-    copy.configure(threads=2, device="auto", records__directory="elsewhere")
+def test_forced_rules_run_again_and_on_one_gpu_one_at_a_time(copy: Workspace):
+    """Three trainings ask for the one GPU that there is; what they would compute is there already, and is only touched."""
+    copy.configure(device="cuda")
+    printed = copy.run("--touch", "--forcerun", "train", "--cores", "4", "--verbose")
+    started = [int(count) for count in re.findall(r"Selected jobs: (\d+)", printed)]
+    assert started == [1, 1, 1, 1]  # the three, and `all`
+
+
+def test_published_runs_stand_in_for_training(copy: Workspace):
+    every = list(copy.runs.values())
+    before, curves = runs.load(copy.config, every), runs.load_curves(copy.config, every)
+    copy.run("publish")
+    assert (copy.folder / "runs" / "graphs.csv").is_file()
+    assert (copy.folder / "runs" / "partitions.csv").is_file()
+
+    # A fresh clone has the tables and nothing else.
+    shutil.rmtree(copy.folder / "out")
+    shutil.rmtree(copy.folder / ".snakemake")
+    assert copy.jobs() == {}
+    assert runs.load(copy.config, every).equals(before)
+    assert runs.load_curves(copy.config, every).equals(curves)
+    assert copy.jobs(records={"use": False}) == EVERYTHING
+    assert copy.jobs("--config", "records={use: false}")["train"] == 3
+
+    # A run that is in no table is trained, and all that it needs is made.
+    table = copy.folder / "runs" / "quick.csv"
+    table.write_text("".join(line for line in table.read_text().splitlines(True) if ",fedavg," not in line))
+    assert copy.jobs() == {"prepare": 1, "split": 1, "partition": 1, "train": 1}
+    copy.run("publish")
+    assert runs.load(copy.config, every)["test"].equals(before["test"])
+    assert runs.load_curves(copy.config, every).drop(columns="seconds").equals(curves.drop(columns="seconds"))
     assert copy.jobs() == {}
 
 
-def test_a_changed_parameter_is_trained_with(copy: Workspace):
-    """Asking for one file makes that file."""
-    before = copy.result(FEDAVG)
-    partition = copy.output / "partitions/mini/m2/seed0.safetensors"
-    made = partition.stat().st_mtime_ns
-    copy.configure(settings__quick__rounds=3)
-    copy.run(metrics(FEDAVG))
-    after = copy.result(FEDAVG)
-    assert len(after["result"]["curve"]["round"]) == 3
-    assert after["key"] != before["key"]
-    assert partition.stat().st_mtime_ns == made
-    assert copy.jobs() == {"classify": 1, "tables": 1, "figures": 1, "report": 1, "all": 1}  # the other run
-
-
-def test_two_runs_from_nothing_are_the_same(finished: Workspace, tmp_path: Path):
-    again = Workspace.new(tmp_path, finished.directory)
-    again.run("tables", "reproduction")
-    for run in (FEDAVG, GLOBAL):
-        assert again.result(run)["result"] == finished.result(run)["result"]
-    ours, theirs = again.tables(), finished.tables()
-    provenance = [json.loads(tables.pop("provenance.json")) for tables in (ours, theirs)]
-    costs = [pd.read_csv(BytesIO(tables.pop("costs.csv"))) for tables in (ours, theirs)]
-    costs_page = [tables.pop("costs.md") for tables in (ours, theirs)]
-    assert all(tables.pop("tables.sha256") for tables in (ours, theirs))  # also of those that tell of time
-    assert ours == theirs
-    # Seconds are measured, and differ; all else of the costs does not.
-    untimed = [table.drop(columns=[column for column in table if column.startswith("seconds")]) for table in costs]
-    assert untimed[0].equals(untimed[1])
-    assert len(costs_page[0].splitlines()) == len(costs_page[1].splitlines())
-    assert set(provenance[0]) == set(provenance[1])
-
-
-def test_published_records_stand_in_for_training(copy: Workspace):
-    tables = copy.tables()
-    assert "4 records changed" in copy.run("publish")
-    assert copy.jobs() == {}  # publishing outdates nothing
-
-    # A fresh clone has the records and nothing else.
-    shutil.rmtree(copy.output)
-    shutil.rmtree(copy.directory / ".snakemake")
-    assert copy.jobs("tables") == {"tables": 1}
-    assert "\n2 runs: 0 to train, 2 from records\n" in copy.run("tables", "reproduction")
-    assert copy.tables() == tables
-    assert not (copy.output / "graphs" / "mini.safetensors").exists()
-    assert copy.jobs("tables") == {}
-
-    # Pages that came with the clone are made again where they show something else, although nothing remembers their making.
-    shutil.rmtree(copy.directory / ".snakemake")
-    assert copy.jobs("tables") == {}
-    copy.configure(tables=[{**CONFIG["tables"][0], "methods": ["fedavg"]}])
-    assert copy.jobs("tables") == {"tables": 1}
-    copy.configure()
-
-    # Where one run is trained again, so is made what it needs.
-    record = copy.directory / "records" / "quick" / f"{FEDAVG}.json"
-    write_result(record, {**read_result(record), "key": "0" * 64})
-    shutil.rmtree(copy.output)
-    printed = copy.run("tables", "--dry-run", "--forcerun", "partition")
-    assert re.search(r"^classify +1$", printed, re.MULTILINE)
-    assert len(re.findall(r"\n2 runs: 1 to train \(about [\d.]+ core-hours\), 1 from records\n", printed)) == 1
-    assert "feddep: records stand in for 1 of 2 runs, for which --forcerun partition makes nothing" in printed
-    assert copy.jobs("tables") == {"prepare": 1, "split": 1, "partition": 1, "classify": 1, "tables": 1}
-
-    # Without the records everything is trained.
-    copy.configure(records__use=False)
-    assert copy.jobs("tables") == {"prepare": 1, "split": 1, "partition": 1, "classify": 2, "tables": 1}
-    copy.configure()
-    assert copy.jobs("tables", "--config", "records={use: false}")["classify"] == 2
-
-
-def test_an_interrupted_run_is_taken_up_again(tmp_path: Path, finished: Workspace):
-    workspace = Workspace.new(tmp_path, finished.directory)
-    workspace.configure(settings__quick__rounds=1_000_000)  # so that it cannot end before it is interrupted
-    log = workspace.output / "logs" / "classify" / "quick" / f"{FEDAVG}.log"
-    with workspace.started(metrics(FEDAVG), "--cores", "1") as process:
-        while not (log.exists() and "/1000000" in log.read_text()):  # the progress bar: training has begun
-            assert process.poll() is None, process.communicate()[0]
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
-        process.communicate()
-    assert process.returncode != 0
-    assert not list(workspace.output.rglob("metrics.json"))
-    graph = workspace.output / "graphs" / "mini.safetensors"
-    prepared = graph.stat().st_mtime_ns
-
-    workspace.configure()
-    workspace.run(metrics(FEDAVG))
-    assert graph.stat().st_mtime_ns == prepared
-    assert workspace.result(FEDAVG)["result"] == finished.result(FEDAVG)["result"]
-
-
-def test_a_wrong_key_is_named_in_one_sentence(tmp_path: Path):
-    workspace = Workspace.new(tmp_path)
-    workspace.configure(settings__quick={"optimiser": "adam"})
+def test_a_mistake_is_one_sentence_and_a_failing_job_leaves_nothing(tmp_path: Path):
+    workspace = Workspace(tmp_path)
+    workspace.configure(settings={"quick": {"optimiser": "adam"}})
     printed = workspace.run("--dry-run", fails=True)
-    assert "settings.quick.optimiser is not a known key; allowed: optimizer, learning_rate" in printed
-    assert "Traceback" not in printed
-    assert not workspace.output.exists()
-    workspace.configure()
-    printed = workspace.run(metrics("mini/m2/feddep,prottypes=3/seed0"), fails=True)
-    assert re.search("feddep: methods.feddep.prottypes is not a known key; allowed: .*\n$", printed)  # and nothing after it
-    assert "Traceback" not in printed
-
-
-def test_a_failing_job_fails_the_workflow_and_shows_why(tmp_path: Path):
-    workspace = Workspace.new(tmp_path)
-    workspace.configure(datasets__mini__synthetic__nodes=8)  # too few for six communities
-    printed = workspace.run("tables", fails=True)
-    assert re.search(r"feddep prepare: .*communities", printed)
-    assert "Traceback" not in printed
-    assert not (workspace.output / "graphs" / "mini.safetensors").exists()
+    assert "settings.quick.optimiser" in printed.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+    workspace.configure(datasets={"mini": {"synthetic": {"nodes": 8}}})  # too few for six communities
+    failed = workspace.run(fails=True)
+    assert "\nfeddep: " in failed
+    assert "Traceback" not in printed + failed
+    assert not list(workspace.cache.rglob("*.safetensors"))
 
 
 def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
-    """Plain `snakemake` plans config.yaml; --config changes one key of it and leaves the others. Nothing is written."""
-    workspace = Workspace.new(tmp_path)
-    before = sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts and "__pycache__" not in path.parts)
+    """Plain `snakemake` plans config/default.yaml; --config changes one key of it and leaves the others."""
+    (tmp_path / "studies").symlink_to(REPOSITORY / "studies")
     table = {"setting": "feddep", "datasets": ["cora", "pubmed"], "methods": ["fedavg", "feddep"]}
-    arguments = ["--dry-run", "--config", "seeds=[0]", "records={use: false}", "output=there", f"tables=[{json.dumps(table)}]"]
-    command = [*SNAKEMAKE, *arguments, "studies=[]"]
-    done = subprocess.run(command, cwd=workspace.directory, capture_output=True, text=True, check=True)
-    shipped = yaml.safe_load((workspace.directory / "config" / "config.yaml").read_text())
-    asked = {"seeds": [0], "output": "there", "tables": [table], "studies": []}
-    runs = plan.runs(validate({**shipped, **asked}))
-    planned = done.stdout + done.stderr
-    assert re.search(rf"^classify +{len(runs)}$", planned, re.MULTILINE)
-    assert re.search(r"^download +2$", planned, re.MULTILINE)
-    after = sorted(path for path in tmp_path.rglob("*") if ".snakemake" not in path.parts and "__pycache__" not in path.parts)
-    assert after == before
+    changes = {"seeds": [0], "output": "there", "tables": [table], "studies": []}
+    given = [f"{key}={json.dumps(value) if isinstance(value, list) else value}" for key, value in changes.items()]
+    command = [*SNAKEMAKE, "--dry-run", "--config", *given, "records={use: false}"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    shipped = yaml.safe_load((REPOSITORY / "config" / "default.yaml").read_text())
+    planned = [line.split() for line in (done.stdout + done.stderr).splitlines()]
+    assert ["train", str(len(plan.runs(validate({**shipped, **changes}))))] in planned
+    assert ["download", "2"] in planned
+    assert not (tmp_path / "there").exists()
 
 
-def test_a_dry_run_beside_a_running_workflow_changes_nothing(copy: Workspace):
-    """Another configuration that is planned in the same folder has files of its own."""
-    before = {path: path.read_bytes() for path in copy.output.rglob("*") if path.is_file()}
-    copy.configure(split={"train": 0.3, "val": 0.3, "test": 0.4})
-    assert copy.jobs()["classify"] == 2
-    assert {path: path.read_bytes() for path in copy.output.rglob("*") if path.is_file()} == before
+def test_a_graph_of_ones_own(tmp_path: Path):
+    """It is known by its content: a change of it is noticed, a move is not."""
+    workspace = Workspace(tmp_path)
+    graph = random_graph(60, 150)
+    np.savez(tmp_path / "my graph; touch pwned.npz", **npz_arrays(graph))
+    table = [{"setting": "quick", "datasets": ["mine"], "methods": ["global"]}]
+    changes = {"datasets": {"mine": {"path": "my graph; touch pwned.npz"}}, "tables": table}
+    workspace.configure(**changes)
+    workspace.run()
+    assert workspace.runs.keys() == {"global"}
+    assert not (tmp_path / "pwned").exists()
+    facts = json.loads(next((workspace.cache / "graphs").glob("mine-*.json")).read_text())
+    assert (facts["nodes"], facts["fingerprint"]) == (60, graph.fingerprint)
+
+    (tmp_path / "my graph; touch pwned.npz").rename(tmp_path / "moved.npz")
+    changes["datasets"]["mine"]["path"] = "moved.npz"
+    assert workspace.jobs(**changes) == {}
+    np.savez(tmp_path / "moved.npz", **npz_arrays(random_graph(60, 150, seed=1)))
+    assert workspace.jobs(**changes) == {"prepare": 1, "split": 1, "train": 1}
+    (tmp_path / "moved.npz").unlink()
+    printed = workspace.run("--dry-run", fails=True)
+    assert "moved.npz" in printed.splitlines()[-1]
+    assert "Traceback" not in printed
 
 
-def test_each_study_is_made_of_its_own_runs(copy: Workspace):
-    """Without training anything, as both are about runs that are there."""
-    runs = [{"methods": {"fedavg": {}}}]
-    copy.configure(
-        studies=[{"name": "history", "kind": "curves", "runs": runs}, {"name": "alone", "kind": "sweep", "runs": runs}]
-    )
-    assert copy.jobs("studies") == {"study": 2, "study_table": 1, "studies": 1}
-    copy.run("studies")
-    tables = {study: (copy.output / "studies" / study / "table.csv").read_text() for study in ("history", "alone")}
-    assert (copy.output / "studies" / "history" / "rounds.csv").is_file()
-    assert "fedavg" in tables["history"]
-    assert tables["history"] != tables["alone"]
-    assert (copy.output / "studies" / "alone" / "figure.png").stat().st_size > 0
-    assert copy.jobs("studies") == {}
-
-
-def test_the_steps_of_a_method_are_stages_that_are_cached(finished: Workspace, tmp_path: Path):
-    shutil.copytree(finished.directory, tmp_path / "copy")
-    workspace = Workspace(tmp_path / "copy")
-    workspace.configure(methods={"feddep": FEDDEP})
-    target = metrics("mini/m2/feddep/seed0")
-    assert workspace.jobs(target) == {"step": 3, "classify": 1}
-    workspace.run(target)
-    result = workspace.result("mini/m2/feddep/seed0")
-    assert set(result["provenance"]["seconds_before"]) == {"pretrain", "prototypes", "generator"}
-    assert {row["kind"] for row in result["result"]["communication"]} == {"prototypes", "model", "training", "validation"}
-    (sent,) = (workspace.output / "steps" / "generator").rglob("*.json")
-    assert json.loads(sent.read_text())["communication"] == []  # nothing is sent while generators are trained
-
-    variant = metrics("mini/m2/feddep,prototypes=2/seed0")  # asked for by its path, planned nowhere
-    assert workspace.jobs(variant) == {"step": 2, "classify": 1}
-    assert workspace.jobs(metrics("mini/m2/feddep_wo_proto,embedding=4,pretraining_epochs=1/seed0")) == {
-        "step": 1,
-        "classify": 1,
-    }
-    workspace.configure(methods={"feddep": {**FEDDEP, "generator_epochs": 2}})
-    assert workspace.jobs(target) == {"step": 1, "classify": 1}
-    workspace.configure(methods={"feddep": FEDDEP}, settings__quick__rounds=3)  # which no step reads
-    assert workspace.jobs(target) == {"classify": 1}
-
-
-def test_a_stage_by_hand_computes_what_the_workflow_does(finished: Workspace, tmp_path: Path):
-    """A run without the files of its steps makes them itself, with the same result."""
-    shutil.copytree(finished.directory, tmp_path / "copy")
-    workspace = Workspace(tmp_path / "copy")
-    workspace.configure(methods={"feddep": FEDDEP})
-    workspace.run(metrics("mini/m2/feddep/seed0"))
-    out = workspace.output
-    shipped = yaml.safe_load((workspace.directory / "config" / "config.yaml").read_text())
-    given = yaml.safe_load((workspace.directory / "config.yaml").read_text())
-    update_config(shipped, given)
-    (workspace.directory / "merged.yaml").write_text(yaml.safe_dump(shipped, sort_keys=False))
-    flags = [
-        "--config",
-        workspace.directory / "merged.yaml",
-        "--dataset",
-        "mini",
-        "--method",
-        "feddep",
-        "--setting",
-        "quick",
-        "--seed",
-        "0",
+def test_a_method_of_ones_own(copy: Workspace):
+    """It shares what others have made, and a change of its file trains it anew, and nothing else."""
+    (copy.folder / "echo.py").write_text(PLUGIN)
+    table = [{**CONFIG["tables"][0], "methods": ["global", "fedavg", "feddep", "echo"]}]
+    changes = {"plugins": ["echo.py"], "tables": table, "methods": {"echo": {"share": 0.25}}}
+    assert copy.jobs(**changes) == {"train": 1}
+    copy.run()
+    (found,) = [
+        content["row"] for content in map(_read, (copy.cache / "runs").glob("*.json")) if content["row"]["method"] == "echo"
     ]
-    files = {
-        "graph": out / "graphs/mini.safetensors",
-        "split": out / "splits/mini/seed0.safetensors",
-        "partition": out / "partitions/mini/m2/seed0.safetensors",
-        "metrics": tmp_path / "metrics.json",
-        "model": tmp_path / "model.safetensors",
-    }
-    flags += ["--clients", "2", *(part for name, file in files.items() for part in (f"--{name}", file))]
-    environment = {**os.environ, "PYTHONPATH": str(workspace.directory)}
-    subprocess.run([sys.executable, "-m", "feddep", "classify", *map(str, flags)], env=environment, check=True)
-    assert json.loads(files["metrics"].read_text())["result"] == workspace.result("mini/m2/feddep/seed0")["result"]
+    copy.configure()
+    fedavg = copy.row("fedavg")
+    assert (found["parameters"], found["test"], found["bytes"]) == ("share=0.25", fedavg["test"], fedavg["bytes"])
+    (copy.folder / "echo.py").write_text(f"{PLUGIN}# changed\n")
+    assert copy.jobs(**changes) == {"train": 1}
 
 
-def test_a_partition_of_another_kind_is_a_variant_of_the_dataset(copy: Workspace):
-    run = FEDAVG.replace("mini/", "mini,partition=random/")
-    assert copy.jobs(metrics(run)) == {"partition": 1, "classify": 1}  # the graph and its split are there
-    copy.run(metrics(run))
-    assert copy.result(run)["result"]["specification"]["partition"] == {"clients": 2, "method": "random"}
-    statistics = json.loads((copy.output / "partitions/mini,partition=random/m2/seed0.json").read_text())["statistics"]
-    assert statistics["method"] == "random"
-    assert [client["nodes"] for client in statistics["per_client"]] == [30, 30]
+def _read(file: Path) -> dict:
+    return json.loads(file.read_text())
 
 
-@pytest.mark.parametrize("sharing", [1, 2])
-def test_jobs_share_a_gpu_as_the_configuration_says(copy: Workspace, sharing: int):
-    """Two trainings ask for the one GPU that there is; what they would compute is there already, and is only touched."""
-    copy.configure(device="cuda", jobs_per_gpu=sharing)
-    printed = copy.run("--touch", "--forcerun", "classify", "--resources", "gpu=1", "--until", "classify", "--verbose")
-    started = [int(count) for count in re.findall(r"Selected jobs: (\d+)", printed)]
-    assert max(started) == sharing
-    assert sum(started) == 2
+@pytest.mark.parametrize("name", ["demo", "smoke"])
+def test_shipped_configurations_are_planned(name: str, tmp_path: Path):
+    command = [*SNAKEMAKE, "--dry-run", "--configfile", str(REPOSITORY / "config" / f"{name}.yaml")]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    config = load(REPOSITORY / "config" / "default.yaml", REPOSITORY / "config" / f"{name}.yaml")
+    assert ["train", str(len(plan.all_runs(config)))] in [line.split() for line in done.stdout.splitlines()]

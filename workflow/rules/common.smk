@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 

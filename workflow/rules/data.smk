@@ -48,14 +48,14 @@ rule split:
 
 rule partition:
     """Which client owns each node, and what that division loses."""
-    message: "Divide {wildcards.dataset} among {params.spec[clients]} clients, seed {params.spec[seed]}"
+    message: "Divide {wildcards.dataset} among {params.spec.clients} clients, seed {params.spec.seed}"
     input:
         graph=lambda wildcards: graph_file(wildcards.dataset),
     output: multiext(f"{CACHE}/partitions/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/partition/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/partition/{{dataset}}-{{key}}.tsv"
     params:
-        spec=lambda wildcards: asdict(PARTITIONS[wildcards.key]),
+        spec=lambda wildcards: PARTITIONS[wildcards.key],
     resources:
         mem_mb=config["memory"]["data"],
     script: "../scripts/partition.py"

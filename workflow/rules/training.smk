@@ -1,9 +1,13 @@
-"""The steps of runs, and the runs.  Steps are named by what they depend on, so that runs can share them."""
+"""The steps of runs, and the runs.  Steps are named by what they depend on, so that runs can share them.
+
+A key says all that a file depends on.  So the run in a job's params is an object, which Snakemake hands on but does not compare:
+another run that shares the step makes it no other step.
+"""
 
 
 rule step:
     """What a method computes before its classifier: local GNNs (pretrain), prototypes, or generators and what they mend."""
-    message: "Compute {wildcards.stage} on {wildcards.dataset} for {params.run[method]}, M={params.run[clients]}, seed {params.run[seed]}"
+    message: "Compute {wildcards.stage} on {wildcards.dataset} for {params.run.method}, M={params.run.clients}, seed {params.run.seed}"
     input:
         unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
         unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
@@ -13,7 +17,7 @@ rule step:
     wildcard_constraints:
         stage="pretrain|prototypes|generator",
     params:
-        run=lambda wildcards: asdict(STEPS[wildcards.key].run),
+        run=lambda wildcards: STEPS[wildcards.key].run,
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],
@@ -23,7 +27,7 @@ rule step:
 
 rule train:
     """One training run: its row and curves, every byte that crossed a client's boundary, and the weights."""
-    message: "Train {params.run[method]} on {params.run[dataset]}, M={params.run[clients]}, seed {params.run[seed]} ({params.run[setting]})"
+    message: "Train {params.run.method} on {params.run.dataset}, M={params.run.clients}, seed {params.run.seed} ({params.run.setting})"
     input:
         unpack(lambda wildcards: task_files(RUNS[wildcards.key])),
         unpack(lambda wildcards: step_files(RUNS[wildcards.key])),
@@ -33,7 +37,7 @@ rule train:
     log: f"{CACHE}/logs/train/{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/train/{{key}}.tsv"
     params:
-        run=lambda wildcards: asdict(RUNS[wildcards.key]),
+        run=lambda wildcards: RUNS[wildcards.key],
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],

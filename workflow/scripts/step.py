@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from feddep.experiment import stages
-from feddep.experiment.plan import Run
 
 with stages.job(snakemake) as config:
-    stages.step(config, Run(**snakemake.params.run), snakemake.wildcards.stage, dict(snakemake.input), Path(snakemake.output[0]))
+    stages.step(config, snakemake.params.run, snakemake.wildcards.stage, dict(snakemake.input), Path(snakemake.output[0]))

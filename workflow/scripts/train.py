@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from feddep.experiment import stages
-from feddep.experiment.plan import Run
 
 with stages.job(snakemake) as config:
     files, written = dict(snakemake.input), snakemake.output
-    stages.train(config, Run(**snakemake.params.run), files, Path(written.run), Path(written.model))
+    stages.train(config, snakemake.params.run, files, Path(written.run), Path(written.model))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.method import ANY_ENCODER, Method, Step
+from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
 from feddep.utils.parameters import Hops, Parameters, PerNode, Repetitions, Share, StepSize, Weight, Width
 
 
@@ -169,7 +169,7 @@ _ALL = (PRETRAINING, PROTOTYPES, GENERATOR)
 
 
 def _method(name: str, title: str, parameters: type[FedDEPParameters], function: str, *steps: Step, **options: Any) -> Method:
-    options = {"assumes": ("prototypes shared",), "encoders": ANY_ENCODER, **options}
+    options = {"assumes": ("prototypes shared",), "encoders": BUILT_IN_ENCODERS, **options}
     return Method(name, title, parameters, f"feddep.methods.feddep.{function}", steps=lambda parameters: steps, **options)
 
 

@@ -17,10 +17,8 @@ from feddep.nn.linear import Linear
 from feddep.utils import seeding
 
 Clustering = Literal["kmeans", "dec"]
-"""``kmeans``: :func:`kmeans`; ``dec``: :func:`deep_embedded_clustering`."""
 
-_RESTARTS = 10
-"""k-means is run this often and the tightest clustering is kept."""
+_RESTARTS = 10  # of k-means, of which the tightest clustering is kept
 
 
 def clusters(points: Tensor, count: int, method: Clustering, seed: int, name: str) -> np.ndarray:

@@ -43,15 +43,7 @@ class DGen(nn.Module):
     """Encoder of two GraphSAGE convolutions, one head for the number and one for the embeddings of missing neighbours."""
 
     def __init__(self, features: int, embedding: int, slots: int, hidden: int, dropout: float) -> None:
-        """Set up the layers; call :meth:`reset_parameters` before use.
-
-        Args:
-            features: number of node features.
-            embedding: width d_z of a generated embedding.
-            slots: at most so many neighbours S are generated for a node.
-            hidden: width of the encoder.
-            dropout: probability that a hidden unit is set to zero in training.
-        """
+        """Set up the layers, with an encoder of width ``hidden``, to generate at most S = ``slots`` neighbours of a node."""
         super().__init__()
         self.slots = slots
         self.dropout = dropout
@@ -61,18 +53,14 @@ class DGen(nn.Module):
         self.embedding = Linear(2048, slots * embedding)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         for part in (self.encoder, self.count, *self.widen, self.embedding):
             part.reset_parameters(generator)
 
     def forward(self, x: Tensor | SparseMatrix, mean: SparseMatrix, rate: float, generator: torch.Generator) -> Generated:
         """Generate missing neighbours of all nodes, with full neighbourhoods.
 
-        Args:
-            x: features of all nodes, shape (n, F).
-            mean: the adjacency matrix with each row divided by its degree, shape (n, n).
-            rate: probability r with which the Bernoulli sampler keeps a generated embedding.
-            generator: source of noise, of the selection and, in training mode, of dropout.
+        The Bernoulli sampler keeps a generated embedding with probability r = ``rate``.  ``generator`` is the source of noise, of
+        the selection and, in training mode, of dropout; ``x`` and ``mean`` are those of :meth:`feddep.nn.sage.GraphSAGE.full`.
         """
         dropout = generator if self.training else None
         encoded = self.encoder.full(x, mean, dropout)

@@ -63,7 +63,6 @@ class FusedLayer(MatrixLayer):
         return x @ of_x if z is None else x @ of_x + z @ of_z
 
     def linear_terms(self, x: Any, z: Any = None) -> list[tuple[nn.Parameter, Any, int]]:
-        """As those of :class:`feddep.nn.selfloop.MatrixLayer`."""
         return [(self.weight, x, 0), (self.weight, z, self.inputs)]
 
 
@@ -79,7 +78,6 @@ class FusedGNN(SelfLoopSAGE):
         super().__init__(features, hidden, classes, layers, dropout)
 
     def new_layer(self, inputs: int, outputs: int) -> FusedLayer:
-        """A layer of these widths."""
         return FusedLayer(inputs, self.embedding, outputs)
 
     def _layer(self, k: int, x: Any, nodes: np.ndarray, table: Any) -> Tensor:
@@ -109,7 +107,7 @@ class Fusions:
     def __init__(
         self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float, chained: bool = False
     ) -> None:
-        """Set up the layers; call :meth:`reset_parameters` before use.  The first arguments are those of :class:`FusedGNN`."""
+        """Set up the layers; the first arguments are those of :class:`FusedGNN`."""
         encoder: Any = super()
         encoder.__init__(features, hidden, classes, layers, dropout)
         outputs = self.output_widths

@@ -53,11 +53,8 @@ Search = Callable[[Tensor, Tensor], Sequence[Targets | Tensor]]
 Takes embeddings, shape (n, S, d_z), and which of them count, shape (n, S); returns the nearest that each of the M − 1 others has.
 """
 
-_BLOCK = 2**24
-"""At most so many distances are held at once."""
-
-_NUMBERS = 2**18
-"""About so many coordinates of embeddings are worked on at once, which a processor's cache holds."""
+_BLOCK = 2**24  # distances that are held at once
+_NUMBERS = 2**18  # coordinates of embeddings that are worked on at once, which a processor's cache holds
 
 
 def nearest(points: Tensor, candidates: Tensor) -> Targets:
@@ -82,10 +79,7 @@ def nearest_in(others: Sequence[Tensor]) -> Search:
 def nearest_hidden(embeddings: Tensor, pairs: Tensor, targets: Tensor) -> tuple[Targets, Tensor]:
     """For each generated embedding of v, shape (n, S, d_z), the nearest z'_u among v's hidden neighbours u.
 
-    Args:
-        embeddings: generated embeddings, shape (n, S, d_z).
-        pairs: (v, u) for each hidden neighbour u of v, int64, shape (P, 2).
-        targets: z'_u for all nodes u of the client's subgraph, shape (N, d_z).
+    ``pairs`` are (v, u), int64, shape (P, 2), ``targets`` z'_u for all nodes u of the client's subgraph, shape (N, d_z).
 
     Returns:
         The nearest targets, any for a node without hidden neighbours, and which nodes have some, bool, shape (n,); both detached.
@@ -162,10 +156,7 @@ def squared_distances(embeddings: Tensor, terms: Sequence[Targets | Tensor]) -> 
 
 
 def mean_distance(squares: Tensor, counted: Tensor, scale: str, width: int) -> Tensor:
-    """1/n Σ_v Σ_p ‖z̃^p_v − nearest‖² over the slots that count; with ``scale`` "authors" divided by S · d_z as well.
-
-    Takes squared distances and which of them count, shape (n, S) each, and the ``width`` d_z of embeddings.
-    """
+    """1/n Σ_v Σ_p of ``squares`` over the slots ``counted``, shape (n, S) each; by the authors' scale also divided by S · d_z."""
     nodes, slots = squares.shape
     total = (squares * counted).sum() / max(nodes, 1)
     return total if scale == "paper" else total / (slots * width)
@@ -174,18 +165,10 @@ def mean_distance(squares: Tensor, counted: Tensor, scale: str, width: int) -> T
 def generator_loss(
     generated: Generated, missing: Tensor, pairs: Tensor, targets: Tensor, search: Search, params: GeneratorParameters
 ) -> tuple[Tensor, Generated]:
-    """L^n_i of the module's docstring.
+    """L^n_i of the module's docstring, and what was generated, for whatever else reads it (:func:`squared_distances`).
 
-    Args:
-        generated: what DGen generates for the remaining nodes.
-        missing: true number n_v of hidden neighbours, shape (n,).
-        pairs: (v, u) for each hidden neighbour u of v, int64, shape (P, 2).
-        targets: z'_u of the nodes of the client's own subgraph, shape (N, d_z).
-        search: finds the nearest that each other client has.
-        params: weights of the terms, and how distances are measured.
-
-    Returns:
-        The loss, and what was generated, for whatever else reads it (:func:`squared_distances`).
+    ``generated`` is for the n remaining nodes, which truly miss n_v neighbours, ``missing``, shape (n,); ``pairs`` and
+    ``targets`` are as for :func:`nearest_hidden`, and ``search`` finds the nearest that each other client has.
     """
     embeddings, chosen = generated.embeddings, generated.chosen
     loss = params.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
@@ -220,7 +203,7 @@ class Generator:
         Args:
             classifier: the classifier of L^c_i, which gives DGen task-oriented supervision; it is trained as well.
             impaired: the impaired subgraph and what is missing from it.
-            split: training nodes of the client's whole subgraph; those that are hidden are not trained on.
+            split: of the client's whole subgraph; hidden nodes are not trained on.
             targets: z'_u of all nodes of the whole subgraph.
             search: finds the nearest that each other client has.
 

@@ -54,7 +54,7 @@ class JointLearner(Learner):
         self._generator = Generator(mending.new_dgen(task, parameters, number), parameters, seed, name, device)
 
     def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
-        """Train DGen, mend the subgraph, visit every training node once; returns the classifier's mean loss a node."""
+        """Train DGen, mend the subgraph, train the classifier; returns the classifier's mean loss a node."""
         graph, split = self._part
         self._generator.train(copy.deepcopy(model), self._impaired, split, self._targets, self._search)
         self.evaluator.embeddings, _ = self._generator.mend(graph)

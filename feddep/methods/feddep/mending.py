@@ -59,7 +59,7 @@ def new_dgen(task: Task, parameters: GeneratorParameters, number: int) -> DGen:
 
 
 def nearest_of_others(shared: Sequence[Tensor], client: int) -> Search:
-    """The search of a client in the prototypes that the others have shared."""
+    """A client's search in the prototypes that the others have shared."""
     return nearest_in([prototypes for j, prototypes in enumerate(shared) if j != client])
 
 
@@ -68,14 +68,8 @@ def mend(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Train the DGen of client i = ``number`` on its impaired subgraph and generate z̄_v for its whole subgraph G_i.
 
-    Args:
-        task: the run.
-        parameters: the method's parameters.
-        number: the client's number i.
-        client: G_i and its split.
-        impaired: its impaired subgraph.
-        targets: what DGen is to generate for each node of the subgraph if it is missing, shape (n, d_z).
-        search: finds the nearest that each other client has.
+    ``targets`` are what DGen is to generate for each node if it is missing, shape (n, d_z); ``search`` finds the nearest that
+    each other client has.
 
     Returns:
         z̄_v, shape (n, d_z); the predicted number ñ_v of missing neighbours, shape (n,); and the loss L_i of each step.

@@ -47,17 +47,14 @@ class EmbeddingGNN(GraphSAGE):
     """
 
     def __init__(self, features: int, hidden: int, embedding: int, classes: int, layers: int, dropout: float) -> None:
-        """Set up the layers, as :class:`GraphSAGE`, with embeddings of width d_z = ``embedding``."""
         super().__init__(features, hidden, embedding, layers, dropout)
         self.head = Linear(embedding, classes)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         super().reset_parameters(generator)
         self.head.reset_parameters(generator)
 
     def forward(self, trees: SampledTrees, table: FeatureTable, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of the roots of sampled trees; the arguments are those of :meth:`feddep.nn.sage.GraphSAGE.forward`."""
         return self.head(super().forward(trees, table, generator).tanh())
 
     def embed(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
@@ -65,7 +62,6 @@ class EmbeddingGNN(GraphSAGE):
         return super().full(x, mean).tanh()
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of all nodes; the arguments are those of :meth:`feddep.nn.sage.GraphSAGE.full`."""
         return self.head(super().full(x, mean, generator).tanh())
 
 

@@ -39,12 +39,7 @@ def share_prototypes(task: Task, parameters: PrototypeParameters, results: Mappi
 
 @dataclass(frozen=True, eq=False)
 class Prototypes:
-    """One client's prototypes.
-
-    Attributes:
-        embeddings: the prototypes Z'_i, shape (C, d_z).
-        cluster: the cluster of each of the client's nodes, int64, shape (n,).
-    """
+    """One client's prototypes Z'_i, shape (C, d_z), and the ``cluster`` of each of its nodes, int64, shape (n,)."""
 
     embeddings: Tensor
     cluster: Tensor

@@ -39,7 +39,6 @@ class SummedGCN(GCN):
     """A GCN whose first layer reads rows that are aggregated already."""
 
     def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
-        """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
         super().__init__(features, hidden, classes, layers, dropout)
         self.layers[0] = self.layer0 = NodeLayer(features, self.output_widths[0])
 

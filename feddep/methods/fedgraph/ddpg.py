@@ -14,32 +14,21 @@ from feddep.utils import seeding
 
 @dataclass(frozen=True)
 class Learning:
-    """How the agent learns; the defaults are those of FedGraph's authors' code.
+    """How the agent learns; the defaults are those of FedGraph's authors' code."""
 
-    Attributes:
-        actor_rate: step size of the actor (Adam).
-        critic_rate: step size of the critic (Adam).
-        critic_decay: L2 regularizer of the critic.
-        discount: weight of the next step's value.
-        tracking: share of the way that the target networks go towards the trained ones in a step.
-        exploration: standard deviation of the noise on actions while exploring.
-        batch: remembered steps that a learning step draws.
-    """
-
-    actor_rate: float = 1e-4
+    actor_rate: float = 1e-4  # step sizes of Adam
     critic_rate: float = 1e-3
-    critic_decay: float = 1e-2
-    discount: float = 0.99
-    tracking: float = 0.005
-    exploration: float = 0.1
-    batch: int = 32
+    critic_decay: float = 1e-2  # L2 regularizer of the critic
+    discount: float = 0.99  # weight of the next step's value
+    tracking: float = 0.005  # share of the way that the target networks go towards the trained ones in a step
+    exploration: float = 0.1  # standard deviation of the noise on actions while exploring
+    batch: int = 32  # remembered steps that a learning step draws
 
 
 class Network(nn.Module):
     """Two hidden layers of 400 and 300 units with ReLU; ``beside`` further inputs join before the second."""
 
     def __init__(self, inputs: int, beside: int, outputs: int, generator: torch.Generator) -> None:
-        """Draw the weights from ``generator``."""
         super().__init__()
         self.first, self.second, self.last = Linear(inputs, 400), Linear(400 + beside, 300), Linear(300, outputs)
         for layer in (self.first, self.second, self.last):
@@ -62,7 +51,7 @@ class Ddpg:
     """
 
     def __init__(self, states: int, actions: int, learning: Learning, seed: int) -> None:
-        """Start with an untrained agent that remembers nothing; states and actions are vectors of the given lengths."""
+        """Start with an untrained agent, for states and actions of the given lengths."""
         generator = seeding.torch_generator(seed, "agent", "weights")
         self._learning = learning
         self._actions = actions

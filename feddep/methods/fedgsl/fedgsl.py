@@ -48,8 +48,7 @@ from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
-_ROWS = 512
-"""Nodes whose similarities to all candidates are computed at once."""
+_ROWS = 512  # nodes whose similarities to all candidates are computed at once
 
 
 def unit(rows: Tensor) -> Tensor:
@@ -87,7 +86,7 @@ class StructureSAGE(GraphSAGE):
         self.metric = nn.Parameter(torch.empty(self.convolutions[-1].inputs))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew; the metric starts with 1 everywhere, the plain cosine."""
+        """Draw all weights anew; the metric starts as the plain cosine."""
         super().reset_parameters(generator)
         nn.init.ones_(self.metric)
 
@@ -123,14 +122,10 @@ class StructureTable(FeatureTable):
 class LearnedStructure(Evaluator):
     """A client's subgraph and its learned edges: inputs to train on, and evaluation with all neighbours and learned edges.
 
-    :meth:`embed` and :meth:`retrieve` come before everything else.
-
-    Attributes:
-        table: inputs of the nodes.
+    :meth:`embed` and :meth:`retrieve` come before everything else.  ``table`` has the inputs of the nodes.
     """
 
     def __init__(self, graph: Graph, device: str) -> None:
-        """Prepare a client, whose subgraph has n nodes."""
         super().__init__(graph, device)
         self.table = StructureTable(graph.features, device)
 
@@ -141,10 +136,9 @@ class LearnedStructure(Evaluator):
         return self.table.embedded
 
     def retrieve(self, model: StructureSAGE, received: Sequence[Tensor], count: int) -> None:
-        """Find each node's ``count`` candidates among the embeddings that other clients have sent, with the metric of ``model``.
+        """Find each node's ``count`` candidates among the embeddings that other clients have sent, shape (·, H) each.
 
-        Each of the received is of shape (·, H), and its rows of length about 1; they are taken for as long as the client's own
-        are in the mean.
+        Their rows have a length of about 1; they are taken for as long as the client's own are in the mean.
         """
         own = self.table.embedded
         others = torch.cat([own[:0], *received])
@@ -153,7 +147,6 @@ class LearnedStructure(Evaluator):
 
     @torch.no_grad()
     def logits(self, model: StructureSAGE) -> Tensor:
-        """Logits of all nodes, shape (n, C)."""
         last = model.convolutions[-1]
         own, weight = last.weight.split(last.inputs)
         x = self._inputs_of_last(model)

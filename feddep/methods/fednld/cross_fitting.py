@@ -31,11 +31,8 @@ from feddep.utils.progress import track
 from feddep.utils.seeding import generator
 
 KIND = "cross-fitted classifier"
-"""The kind of messages that carry a classifier's weights."""
-NO_FOLD = -1
-"""The fold of a node that nothing is trained on."""
-SMALLEST = 1e-4
-"""Probabilities are read as if none were smaller."""
+NO_FOLD = -1  # of a node that nothing is trained on
+SMALLEST = 1e-4  # probabilities are read as if none were smaller
 
 
 def cross_fit(task: Task, parameters: CrossFittingParameters, results: Any = None) -> StepResult:

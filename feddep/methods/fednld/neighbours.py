@@ -17,20 +17,15 @@ from feddep.privacy.randomised_response import randomised_response
 from feddep.training.task import Task
 from feddep.utils.seeding import generator
 
-_ROWS = 512
-"""Nodes whose similarities to all others are computed at once."""
+_ROWS = 512  # nodes whose similarities to all others are computed at once
 
 
 def feature_knn_mean(features: sp.csr_matrix, p: np.ndarray, count: int) -> np.ndarray:
     """Mean distribution of the ``count`` nodes that are most similar to each node, itself excepted; shape (n, C).
 
     Similarity is the cosine of features of which each is weighed by its inverse document frequency, 1 + ln((1 + n) / (1 + n_f))
-    where n_f nodes have it; means are weighed by it.  A node that resembles nobody gets zeros.
-
-    Args:
-        features: features of the n nodes, shape (n, F).
-        p: their distributions, shape (n, C).
-        count: number of similar nodes.
+    where n_f nodes have it; means are weighed by it.  A node that resembles nobody gets zeros.  ``features`` are those of the n
+    nodes, shape (n, F), ``p`` their distributions, shape (n, C).
     """
     n = len(p)
     having = np.bincount(features.indices, minlength=features.shape[1])
@@ -63,15 +58,7 @@ class Answers:
     def __init__(
         self, task: Task, boundary: Boundary, edges: Sequence[CrossEdges], epsilon: float | None, quantisation: int = 1
     ) -> None:
-        """Match the names of the nodes that have neighbours elsewhere.
-
-        Args:
-            task: the task.
-            boundary: the clients' boundary.
-            edges: each client's edges to others.
-            epsilon: ε of an answer; none for true ones.
-            quantisation: what probabilities are rounded to, see :func:`quantised`.
-        """
+        """Match the names of the nodes that have neighbours elsewhere; ``epsilon`` is ε of an answer, none for true ones."""
         self.boundary, self.edges, self.epsilon = boundary, edges, epsilon
         self._possible = quantised(quantisation, task.graph.num_classes)
         self._nearest = KDTree(self._possible)
@@ -81,11 +68,9 @@ class Answers:
     def ask(self, predictions: Sequence[Tensor]) -> list[np.ndarray]:
         """Mean answer over the missing neighbours of each client's nodes, shape (n_i, C), zeros for a node that lacks none.
 
-        Each client draws one answer for each of its nodes that has neighbours elsewhere: the nearest quantised distribution, by
-        randomised response among them all.  The server passes it on to all who ask for the node, by a name that it cannot read.
-
-        Args:
-            predictions: log p of each client's nodes, shape (n_i, C).
+        From the log p of its nodes, shape (n_i, C), each client draws one answer for each that has neighbours elsewhere: the
+        nearest quantised distribution, by randomised response among them all.  The server passes it on to all who ask for the
+        node, by a name that it cannot read.
         """
         sent = []
         for i, (own, log_p) in enumerate(zip(self.edges, predictions, strict=True)):

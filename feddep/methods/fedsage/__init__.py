@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.method import ANY_ENCODER, Method, Step
+from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
 from feddep.utils.parameters import Parameters, PerNode, Positive, Repetitions, StepSize, Weight, Width
 
 
@@ -73,7 +73,7 @@ SHARED_NEIGHGEN = _step("fedsage.shared_neighgen", "generate_shared")
 
 def _method(name: str, title: str, parameters: type[NeighGenParameters], function: str, step: Step, *assumes: str) -> Method:
     function = f"feddep.methods.fedsage.fedsage_plus:{function}"
-    return Method(name, title, parameters, function, lambda parameters: (step,), assumes=assumes, encoders=ANY_ENCODER)
+    return Method(name, title, parameters, function, lambda parameters: (step,), assumes=assumes, encoders=BUILT_IN_ENCODERS)
 
 
 METHODS = (

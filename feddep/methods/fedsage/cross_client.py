@@ -54,7 +54,7 @@ def gradients_for(client: int) -> str:
 
 
 def is_of_features(name: str) -> bool:
-    """Whether a weight of H^g is fGen's."""
+    """Whether a weight of H^g is fGen's; dGen's have no gradient from others."""
     return not name.startswith("number.")
 
 
@@ -64,9 +64,7 @@ class Peer:
     def __init__(self, task: Task, params: NeighGenParameters, number: int, features: sp.csr_matrix) -> None:
         """Prepare client ``number``, whose nodes V_j have these features, shape (n_j, F)."""
         self._generator = _without_weights(task, params)
-        self._task = task
-        self._params = params
-        self._number = number
+        self._task, self._params, self._number = task, params, number
         self._nearest = Nearest(features, task.device)
         self._draws: dict[int, torch.Generator] = {}
 
@@ -106,10 +104,7 @@ def summed(answers: Iterable[Payload]) -> Payload:
 
 
 def ask_others(boundary: Boundary, client: int, others: Mapping[int, Peer], request: Mapping[str, Tensor]) -> Payload:
-    """One epoch of Algorithm 1 for client i: its request goes to every other client, the sum of their answers comes back.
-
-    Without others nothing is sent, and nothing comes back.  A request holds the weights of H^g_i, and Z_i^t as ``embeddings``.
-    """
+    """One epoch of Algorithm 1 for client i: its request goes to every other client, the sum of their answers comes back."""
     if not others:
         return {}
     relayed = boundary.send(client, "up", request_of(client), request)

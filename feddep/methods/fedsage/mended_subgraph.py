@@ -23,8 +23,7 @@ from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Task
 
-_ROWS = 512
-"""So many rows of generated features are multiplied at once."""
+_ROWS = 512  # of generated features that are multiplied at once
 
 
 def attach(graph: Graph, owner: np.ndarray) -> Graph:
@@ -46,16 +45,12 @@ class StackedFeatures:
     """
 
     def __init__(self, real: SparseMatrix, generated: Tensor, chosen: Tensor) -> None:
-        """Stack ``real``, those of k of the client's nodes, shape (k, F), on r rows of ``generated``, (g, F), of any precision.
-
-        ``chosen`` are the numbers of these rows, int64, shape (r,).
-        """
+        """Stack ``real``, shape (k, F), on the r rows ``chosen``, int64, of ``generated``, shape (g, F), of any precision."""
         self._real = real
         self._generated = generated
         self._chosen = chosen
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """X @ dense."""
         below = [self._generated[rows].to(dense.dtype) @ dense for rows in self._chosen.split(_ROWS)]
         return torch.cat([self._real @ dense, *below])
 
@@ -68,16 +63,13 @@ class ReceptiveField:
     """
 
     def __init__(self, mended: Graph, real: int, nodes: np.ndarray, layers: int, device: str = "cpu") -> None:
-        """Find what a GraphSAGE of so many ``layers`` reads for ``nodes``, shape (k,).
-
-        The first ``real`` nodes of ``mended`` (:func:`attach`) are the client's, the others generated.
-        """
+        """Find what a GraphSAGE of so many ``layers`` reads for ``nodes``; the first ``real`` of ``mended`` are the client's."""
         read, hidden = within(mended, nodes, layers), within(mended, nodes, layers - 1)
         mean = mean_adjacency(mended)[hidden]
         self._to_hidden = SparseMatrix.from_scipy(mean[:, read], device)
         self._among_hidden = SparseMatrix.from_scipy(mean[:, hidden], device)  # whole in the rows that a later layer reads
         self._read, self._hidden = (self._parts(mended, real, each, device) for each in (read, hidden))
-        self._places = torch.from_numpy(np.searchsorted(hidden, nodes)).to(device)
+        self._rows = torch.from_numpy(np.searchsorted(hidden, nodes)).to(device)
 
     @staticmethod
     def _parts(mended: Graph, real: int, nodes: np.ndarray, device: str) -> tuple[SparseMatrix, Tensor]:
@@ -87,10 +79,7 @@ class ReceptiveField:
         return features, torch.from_numpy(nodes[first:] - real).to(device)
 
     def logits(self, model: GraphSAGE, generated: Tensor) -> Tensor:
-        """Logits of the nodes, shape (k, C), as :meth:`feddep.nn.sage.GraphSAGE.full` has them.
-
-        ``generated`` are the features of all generated nodes, of any precision, shape (g, F).
-        """
+        """Logits of the nodes, shape (k, C), from the features of all generated nodes, of any precision, shape (g, F)."""
         (read, read_new), (own, own_new) = self._read, self._hidden
         first, *others = model.convolutions
         of_own, of_neighbours = first.weight.split(first.inputs)
@@ -98,7 +87,7 @@ class ReceptiveField:
         hidden = StackedFeatures(own, generated, own_new) @ of_own + neighbours + first.bias
         for convolution in others:
             hidden = convolution.full(hidden.relu(), self._among_hidden)
-        return hidden[self._places]
+        return hidden[self._rows]
 
 
 class MendedFeatureTable(FeatureTable):
@@ -111,29 +100,22 @@ class MendedFeatureTable(FeatureTable):
         self._generated = generated
 
     def own(self, nodes: np.ndarray) -> "JoinedRows":
-        """x_v of the given nodes, shape (R, F); zero for nobody."""
-        places = np.flatnonzero(nodes >= self._first)
-        return JoinedRows(super().own(nodes), [self._dense(places, nodes[places], 1.0, len(nodes))])
+        """As :meth:`feddep.nn.feature_table.FeatureTable.own`."""
+        rows = np.flatnonzero(nodes >= self._first)
+        return JoinedRows(super().own(nodes), [self._dense(rows, nodes[rows], 1.0, len(nodes))])
 
     def joined(self, own: np.ndarray, neighbours: np.ndarray) -> "JoinedRows":
-        """[x_v ‖ mean x_u], shape (R, 2F); the arguments are those of :meth:`feddep.nn.feature_table.FeatureTable.joined`."""
-        places = np.flatnonzero(own >= self._first)
+        """As :meth:`feddep.nn.feature_table.FeatureTable.joined`."""
+        generated = np.flatnonzero(own >= self._first)
         rows, columns = np.nonzero(neighbours >= self._first)
         halves = [
-            self._dense(places, own[places], 1.0, len(own)),
+            self._dense(generated, own[generated], 1.0, len(own)),
             self._dense(rows, neighbours[rows, columns], 1 / neighbours.shape[1], len(own)),
         ]
         return JoinedRows(super().joined(own, neighbours), halves)
 
     def _dense(self, rows: np.ndarray, nodes: np.ndarray, share: float, size: int) -> tuple[SparseMatrix, Tensor]:
-        """The generated nodes that occur in one half, each once, and the matrix that sums their features into the rows.
-
-        Args:
-            rows: rows in which generated nodes occur, ascending, shape (k,).
-            nodes: the generated nodes, shape (k,).
-            share: what each is multiplied by.
-            size: number of rows.
-        """
+        """The matrix that sums ``share`` times the features of generated ``nodes`` into ``rows``, ascending; and the features."""
         unique, columns = np.unique(nodes, return_inverse=True)
         starts = np.searchsorted(rows, np.arange(size + 1)).astype(np.int32)
         weights = np.full(len(rows), share, dtype=np.float32)
@@ -143,18 +125,16 @@ class MendedFeatureTable(FeatureTable):
 
 
 class JoinedRows(ConstantMatrix):
-    """Rows of one or two parts of equal width, each of which is a sparse matrix and sums of dense rows."""
+    """A sparse matrix of one or two parts, shape (R, parts · F), with sums of dense rows added to each.
+
+    A part is a matrix of shape (R, k) and k dense rows, shape (k, F), whose product is added.
+    """
 
     def __init__(self, sparse: ConstantMatrix, parts: list[tuple[SparseMatrix, Tensor]]) -> None:
-        """Add dense rows to a ``sparse`` matrix, shape (R, parts · F).
-
-        Each of the ``parts`` is a matrix of shape (R, k) and k dense rows, shape (k, F), whose product is added to it.
-        """
         self._sparse = sparse
         self._parts = parts
 
     def multiply(self, weight: Tensor) -> Tensor:
-        """Product with W, shape (parts · F, outputs), without a gradient; shape (R, outputs)."""
         product = self._sparse.multiply(weight)
         for (sums, dense), of_part in zip(self._parts, weight.chunk(len(self._parts)), strict=True):
             if len(dense):
@@ -162,7 +142,6 @@ class JoinedRows(ConstantMatrix):
         return product
 
     def multiply_transposed(self, gradient: Tensor) -> Tensor:
-        """Product of the transpose with G, shape (R, outputs), all summed up in one place; shape (parts · F, outputs)."""
         product = self._sparse.multiply_transposed(gradient)
         for (sums, dense), of_part in zip(self._parts, product.chunk(len(self._parts)), strict=True):
             if len(dense):
@@ -194,7 +173,6 @@ class MendedSubgraph(Evaluator):
         self._nodes: np.ndarray | None = None
 
     def logits(self, model: Any) -> Tensor:
-        """Logits of all nodes, generated ones included, shape (n + g, C)."""
         return self.logits_of(model, np.arange(self.graph.num_nodes))
 
     @torch.no_grad()
@@ -212,7 +190,7 @@ class MendedSubgraph(Evaluator):
 
 
 def mended_subgraph(task: Task, graph: Graph, owner: Tensor, features: Tensor) -> MendedSubgraph:
-    """A client's subgraph, mended for the task's encoder and device; the other arguments are those of :class:`MendedSubgraph`."""
+    """A :class:`MendedSubgraph` for the task's encoder and device."""
     return MendedSubgraph(graph, owner, features.to(task.device), ENCODERS[task.setting.encoder].aggregation)
 
 

@@ -40,7 +40,6 @@ class NeighbourGenerator(nn.Module):
     """H^g: dGen, a linear map and ReLU, and fGen, a fully connected network from noisy embeddings to S feature vectors."""
 
     def __init__(self, features: int, embedding: int, slots: int, width: int, dropout: float) -> None:
-        """Set up the layers; call :meth:`reset_parameters` before use.  The arguments are those of :class:`NeighGen`."""
         super().__init__()
         self.features = features
         self.slots = slots
@@ -86,23 +85,15 @@ class NeighGen(nn.Module):
     """H^e, K GraphSAGE convolutions each followed by ReLU (Equation 1), with dropout between them; and H^g."""
 
     def __init__(self, features: int, hidden: int, embedding: int, layers: int, slots: int, width: int, dropout: float) -> None:
-        """Set up both; call :meth:`reset_parameters` before use.
+        """Set up both, for embeddings of width d_z, K = ``layers`` convolutions and at most S = ``slots`` neighbours of a node.
 
-        Args:
-            features: number of node features F.
-            hidden: width of the encoder's layers between convolutions.
-            embedding: width d_z of the embeddings.
-            layers: number of convolutions K, at least 1.
-            slots: at most so many neighbours S are generated for a node.
-            width: width of fGen's last hidden layer.
-            dropout: probability that a hidden unit is set to zero in training.
+        ``hidden`` is the encoder's width between convolutions, ``width`` that of fGen's last hidden layer.
         """
         super().__init__()
         self.encoder = GraphSAGE(features, hidden, embedding, layers, dropout)
         self.generator = NeighbourGenerator(features, embedding, slots, width, dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         self.encoder.reset_parameters(generator)
         self.generator.reset_parameters(generator)
 

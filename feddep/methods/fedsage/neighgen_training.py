@@ -36,11 +36,8 @@ from feddep.utils import seeding
 Ask = Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]]
 """Sends a request to the other clients, the weights of H^g and the embeddings of V_i^t; gives the sum of their gradients."""
 
-_NODES = 1024
-"""Neighbours are generated for so many nodes at once."""
-
-_BLOCK = 2**22
-"""At most so many scores, and so many numbers of the points, are held at once: 16 MiB of each."""
+_NODES = 1024  # for which neighbours are generated at once
+_BLOCK = 2**22  # scores, and numbers of the points, that are held at once: 16 MiB of each
 
 
 def new_neighgen(task: Task, params: NeighGenParameters, *stream: str) -> NeighGen:
@@ -73,7 +70,7 @@ class Nearest:
     """
 
     def __init__(self, features: sp.csr_matrix, device: str = "cpu") -> None:
-        """Prepare the search among ``features``, CSR, shape (k, F), at least one row; ``device`` is where points are."""
+        """Prepare the search among ``features``, shape (k, F), for points that live on ``device``."""
         self._features = features
         self._matrix = SparseMatrix.from_scipy(features, device)
         squares = np.asarray(features.multiply(features).sum(axis=1), dtype=np.float32).reshape(-1, 1)
@@ -82,11 +79,9 @@ class Nearest:
 
     @torch.no_grad()
     def search(self, points: Tensor, allowed: np.ndarray | None = None) -> Tensor:
-        """Position of the nearest candidate of each point, of equally near ones the first; int64, shape (g,).
+        """Position of the nearest candidate of each of the points, (g, F), of equally near ones the first; int64, shape (g,).
 
-        Args:
-            points: shape (g, F).
-            allowed: which candidates each point may have, at least one each, bool, shape (g, k); all without it.
+        ``allowed`` says which candidates each point may have, at least one each, bool, shape (g, k); all without it.
         """
         rows = max(1, _BLOCK // max(self._features.shape))
         found = [torch.zeros(0, dtype=torch.int64, device=points.device)]
@@ -108,7 +103,7 @@ class HiddenNeighbours:
     """N(v) ∩ V^h, the hidden neighbours of each remaining node v: what NeighGen is to reconstruct."""
 
     def __init__(self, features: sp.csr_matrix, impaired: Impaired, device: str = "cpu") -> None:
-        """Look them up; ``features`` are those of the client's whole subgraph, shape (N, F)."""
+        """Find them; ``features`` are those of the client's whole subgraph, shape (N, F)."""
         v, u = impaired.pairs[:, 0], np.searchsorted(impaired.hidden, impaired.pairs[:, 1])
         shape = (len(impaired.kept), len(impaired.hidden))
         self._lost = sp.csr_matrix((np.ones(len(v), dtype=np.int8), (v, u)), shape=shape)
@@ -116,10 +111,7 @@ class HiddenNeighbours:
         self._device = device
 
     def nearest(self, points: Tensor, nodes: np.ndarray) -> Tensor:
-        """The features nearest to each generated neighbour x̃ among the hidden neighbours of the node it is for; shape (g, F).
-
-        ``points`` are the x̃, shape (g, F), ``nodes`` the remaining nodes they are for, which have hidden neighbours, shape (g,).
-        """
+        """The features nearest to each x̃ of ``points`` among the hidden neighbours of its node, which has some; shape (g, F)."""
         lost = self._lost[nodes]
         columns = np.unique(lost.indices)
         return Nearest(self._features[columns], self._device).nearest(points, lost[:, columns].toarray() > 0)
@@ -130,12 +122,7 @@ def local_loss(
 ) -> Tensor:
     """L^n of the module's docstring, without the terms of other clients.
 
-    Args:
-        generated: what is generated for the sampled nodes, n of them.
-        nodes: the sampled nodes, in the impaired subgraph, shape (n,).
-        missing: n_v, the true number of hidden neighbours of each, shape (n,).
-        hidden: the hidden neighbours.
-        params: weights and scale.
+    ``generated`` is for the sampled ``nodes`` of the impaired subgraph, which truly miss n_v neighbours, shape (n,) each.
     """
     loss = params.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
     known = missing[generated.owner] > 0
@@ -212,8 +199,7 @@ class NeighGenTrainer:
     def begin(self) -> Payload:
         """Sample V_i^t and compute the gradient of L_i, without the terms of other clients.
 
-        Returns:
-            What these are asked with: the weights of H^g_i, not copied, and the embeddings Z_i^t as ``embeddings``.
+        Returns what these are asked with: the weights of H^g_i, not copied, and the embeddings Z_i^t as ``embeddings``.
 
         Raises:
             DivergenceError: if the loss is not finite.
@@ -267,8 +253,8 @@ class NeighGenTrainer:
         """Generate missing neighbours for the client's whole subgraph G_i.
 
         Returns:
-            ``count``, ñ_v of each node, float32, shape (n,); ``owner``, the node that each generated one is for, ascending,
-            int64, shape (g,); and ``features`` of the generated ones, in half precision, shape (g, F).
+            ``count``, ñ_v, shape (n,); ``owner``, the node that each generated one is for, ascending, int64, shape (g,); and
+            ``features`` of the generated ones, in half precision, shape (g, F).
         """
         self.neighgen.eval()
         # Here instead of after each step, of which it would be a good part: a weight that is not finite shows in the next loss.

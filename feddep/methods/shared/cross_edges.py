@@ -15,8 +15,8 @@ class CrossEdges:
     """What one client knows of its edges to other clients.
 
     Attributes:
-        nodes: ids of the client's nodes in the global graph, ascending; int64, shape (n,).
-        outside: ids of the nodes elsewhere that they are joined to, ascending; int64, shape (h,).
+        nodes: global ids of the client's nodes, ascending; int64, shape (n,).
+        outside: those of the nodes elsewhere that they are joined to, ascending; int64, shape (h,).
         links: which of its nodes is joined to which of those; float32 CSR of ones, shape (n, h).
     """
 

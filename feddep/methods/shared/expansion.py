@@ -47,11 +47,7 @@ class ExpandedTable(FeatureTable):
     """
 
     def __init__(self, features: sp.csr_matrix, widths: dict[int, int], device: str) -> None:
-        """Prepare the lookup; nothing is received yet, and embeddings are zero.
-
-        ``features`` has a row for each of the client's nodes, then empty ones for the stand-ins, shape (n + h, F); ``widths``
-        are those of what is received for each convolution.
-        """
+        """Prepare the lookup; ``features`` has empty rows for the stand-ins, ``widths`` are those of what is received."""
         super().__init__(features, device)
         self._columns = columns_of(widths)
         # PAD is −1 and so finds the last row, which stays zero.
@@ -119,7 +115,6 @@ class ExpandedSubgraph(Evaluator):
         self._mean_outside = SparseMatrix.from_scipy(mean[:, graph.num_nodes :], device)
 
     def logits(self, model: GraphSAGE) -> Tensor:
-        """Logits of the client's nodes, shape (n, C)."""
         return self.outputs(model, len(model.convolutions))
 
     @torch.no_grad()

@@ -83,10 +83,10 @@ class GraphParty:
             batches: the batches of roots.
             boundary: the boundary to party B.
             kinds: the kinds of messages with embeddings and with their gradients.
-            seed: the run's seed; the party draws from streams of its own.
+            seed: the run's seed.
             device: where tensors live.
-            clipping: of its gradient; none as a rule.
-            degrees: of all nodes, for message passing to go by, shape (n,); by default, how many neighbours a node hears.
+            clipping: of its gradient.
+            degrees: for message passing to go by, shape (n,); by default, how many neighbours a node hears.
         """
         self._features, self._sampler = features, sampler
         self._encoder, self._extractor = encoder, extractor

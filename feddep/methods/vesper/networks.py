@@ -28,7 +28,6 @@ class Perceptron(nn.Module):
         self.relu_last = relu_last
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         for each in self.maps:
             each.reset_parameters(generator)
 
@@ -58,7 +57,6 @@ class ConcatDecoder(nn.Module):
         self.perceptron = Perceptron([layers * width, *[width] * (maps - 1), classes], dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         self.perceptron.reset_parameters(generator)
 
     def forward(self, embeddings: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -75,7 +73,6 @@ class GRUDecoder(nn.Module):
         self.perceptron = Perceptron([*[width] * maps, classes], dropout)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all weights anew."""
         draw_uniform(self.gru.parameters(), self.gru.hidden_size, generator)
         self.perceptron.reset_parameters(generator)
 

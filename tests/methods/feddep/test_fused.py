@@ -62,16 +62,16 @@ def equation(model: FusedGNN, graph: Graph, z: np.ndarray) -> np.ndarray:
 
 
 def equation_on_tree(
-    model: FusedGNN, graph: Graph, z: np.ndarray, tree: np.ndarray, fanout: int, layer: int, place: int
+    model: FusedGNN, graph: Graph, z: np.ndarray, tree: np.ndarray, fanout: int, layer: int, at: int
 ) -> np.ndarray:
-    """The same for one place of a sampled tree; drawn neighbours are a set, its members' subtrees are averaged."""
-    weights, node = matrices(model), tree[place]
+    """The same for one node of a sampled tree; drawn neighbours are a set, its members' subtrees are averaged."""
+    weights, node = matrices(model), tree[at]
     last = len(weights) - 1
     if layer == 0:
         return np.maximum(weights[0] @ np.concatenate([graph.features[node].toarray()[0], z[node]]), 0)
     inner = tree_width(fanout, last - layer)
-    children = [inner + place * fanout + j for j in range(fanout)]
-    members = [equation_on_tree(model, graph, z, tree, fanout, layer - 1, place)]
+    children = [inner + at * fanout + j for j in range(fanout)]
+    members = [equation_on_tree(model, graph, z, tree, fanout, layer - 1, at)]
     for neighbour in {tree[child] for child in children} - {PAD}:
         copies = [child for child in children if tree[child] == neighbour]
         members.append(np.mean([equation_on_tree(model, graph, z, tree, fanout, layer - 1, copy) for copy in copies], axis=0))
@@ -188,20 +188,8 @@ def test_the_authors_layout_is_graphsage_plus_a_linear_map(graph, layers, seed):
     assert torch.equal(MendedEvaluator(graph, model).logits(model), Evaluator(graph).logits(sage))
 
 
-def test_the_authors_layout_adds_the_maps_in_every_layer():
-    graph = random_graph(12, 20, seed=5)
-    model, z = new_model(graph, "authors"), embeddings_of(graph)
-    neighbours = graph.adjacency.toarray() / np.maximum(graph.degrees, 1)[:, None]
-    h = graph.features.toarray()
-    for k, (convolution, fusion) in enumerate(zip(model.convolutions, model.fusions, strict=True)):
-        h = np.maximum(h, 0) if k else h
-        weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
-        h = np.concatenate([h, neighbours @ h], axis=1) @ weight + bias + z.numpy() @ fusion.detach().numpy()
-    np.testing.assert_allclose(MendedEvaluator(graph, model, z).logits(model), h, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("layout", ["paper", "authors"])
-def test_a_mini_batch_reads_the_embedding_of_every_place(layout):
+def test_a_mini_batch_reads_the_embedding_of_every_tree_node(layout):
     """Not only the root's: with the full neighbourhood drawn, changing a neighbour's z̄ changes the root's logits."""
     graph = Graph.from_edges(np.array([(0, 1)]), np.ones((2, 2)), np.zeros(2), 2)
     model, z = new_model(graph, layout), embeddings_of(graph)

@@ -9,7 +9,7 @@ from feddep.methods.fedgraph.ddpg import Ddpg
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.routing import downward, upward
 from feddep.training.learner import Learner
-from method_tasks import CLIENTS, ROUNDS, parameters_of, task_of, train
+from method_tasks import CLIENTS, ROUNDS, task_of, train
 
 
 def run(clients=CLIENTS, **parameters):
@@ -72,17 +72,3 @@ def test_every_client_and_layer_draws_as_many_neighbours_as_it_is_told(monkeypat
     monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: np.linspace(0, 1, 2 * CLIENTS))
     run(episodes=0)
     assert used == [(1, 1), (2, 2), (3, 3)] * ROUNDS  # ⌈3 a⌉ for a = 0, 0.2, 0.4, 0.6, 0.8, 1
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"episodes": -1}, "episodes\\n  Input should be greater than or equal to 0"),
-        ({"updates": -1}, "updates\\n  Input should be greater than or equal to 0"),
-        ({"cost_weight": -0.5}, "cost_weight\\n  Input should be greater than or equal to 0"),
-        ({"target": 0.0}, "target\\n  Input should be greater than 0"),
-    ],
-)
-def test_parameters_that_cannot_be_meant(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        parameters_of("fedgraph", **wrong)

@@ -79,13 +79,6 @@ def test_the_count_is_rounded_and_at_most_the_slots_for_use_only(count, filled):
     torch.testing.assert_close(generated.count, torch.tensor([max(count, 0.0), 1.0]))
 
 
-def test_nothing_generated_has_the_right_shape():
-    z = torch.zeros(3, 1)
-    generated = predicting(z)(z, torch.Generator().manual_seed(0))
-    assert generated.features.shape == (0, FEATURES)
-    assert generated.owner.dtype == torch.int64
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_at_first_about_one_neighbour_is_predicted_whatever_the_seed(seed):
     """So dGen's ReLU has a gradient at every node; with a bias around 0 it would be dead for half of the seeds."""

@@ -1,7 +1,6 @@
 """Training and mending against loops over nodes, generated neighbours and candidates."""
 
 import dataclasses
-import math
 import pickle
 
 import numpy as np
@@ -13,14 +12,12 @@ from torch.nn.functional import cross_entropy, smooth_l1_loss
 
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph, mean_adjacency
-from feddep.graph.halo import missing_neighbours, within
+from feddep.graph.halo import within
 from feddep.graph.impairing import impair
-from feddep.graph.partition import Partition
 from feddep.graph.sampling import sample_trees
 from feddep.graph.split import Split, random_split
-from feddep.measurements.neighbourhoods import neighbourhood_distances, predicted_neighbours
 from feddep.methods.fedsage import NeighGenParameters, neighgen_training
-from feddep.methods.fedsage.mended_subgraph import MendedSubgraph, ReceptiveField, attach
+from feddep.methods.fedsage.mended_subgraph import MendedSubgraph, ReceptiveField
 from feddep.methods.fedsage.neighgen import Generated
 from feddep.methods.fedsage.neighgen_training import (
     HiddenNeighbours,
@@ -31,7 +28,6 @@ from feddep.methods.fedsage.neighgen_training import (
     new_neighgen,
     part_of,
 )
-from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
@@ -182,12 +178,6 @@ def test_a_part_is_what_is_generated_for_some_of_the_nodes(nodes, seed):
     assert len(part.owner) == sum((whole.owner == old).sum() for old in places)
 
 
-@given(graphs(), st.integers(0, 3))
-def test_reach_is_what_powers_of_the_adjacency_say(graph, hops):
-    walks = np.linalg.matrix_power(graph.adjacency.toarray() + np.eye(graph.num_nodes), hops)
-    assert within(graph, np.array([0]), hops).tolist() == np.flatnonzero(walks[0]).tolist()
-
-
 def test_the_task_loss_is_that_of_the_wholly_mended_graph():
     """Only the neighbourhood of the sampled nodes is mended; their logits are those of the graph that is mended everywhere."""
     how = HOW.replace(generator_batch=10, count_weight=0.0, feature_weight=0.0)
@@ -326,10 +316,6 @@ def test_generated_nodes_have_their_owner_as_their_neighbour(case):
     assert (np.diff(graph.indices) > 0)[np.diff(np.repeat(np.arange(n + g), graph.degrees)) == 0].all()
 
 
-def test_attaching_nobody_changes_nothing():
-    assert attach(GRAPH, np.zeros(0, dtype=np.int64)).fingerprint == GRAPH.fingerprint
-
-
 @given(mended_subgraphs(), st.integers(1, 3), st.integers(0, 2**16))
 def test_a_lookup_is_that_of_a_graph_with_all_features_in_one_matrix(case, fanout, seed):
     mended, whole = case[0], dense_graph(*case)
@@ -384,44 +370,3 @@ def test_right_answers_are_counted_on_the_mended_graph(case, seed):
     for _ in range(2):  # asked about other nodes the second time
         nodes = np.flatnonzero(rng.random(real.num_nodes) < 0.5)
         assert mended.correct(model, nodes) == plain.correct(model, nodes)
-
-
-# How good it is
-
-
-def test_quality_is_what_loops_over_nodes_say():
-    partition = Partition(np.arange(160) % 3, 3)
-    rng = np.random.default_rng(0)
-    counts, owners, features = [], [], []
-    for client in range(3):
-        nodes = partition.nodes(client)
-        new = rng.integers(0, 3, len(nodes))
-        counts.append(torch.from_numpy(rng.uniform(0, 3, len(nodes)).astype(np.float32)))
-        owners.append(torch.from_numpy(np.repeat(np.arange(len(nodes)), new)))
-        features.append(some(rng, new.sum(), 32).half())
-    made = StepResult(by_client(count=counts, owner=owners, features=features))
-    missing, predicted = np.diff(missing_neighbours(GRAPH, partition).indptr), predicted_neighbours(GRAPH, partition, made)
-    found = neighbourhood_distances(GRAPH, partition, made)
-
-    def mean(rows: list[np.ndarray], over: int) -> np.ndarray:
-        return np.sum(rows, axis=0) / over if over and rows else np.zeros(32)
-
-    x = GRAPH.features.toarray()
-    for v in range(160):
-        client = partition.client[v]
-        place = int(np.flatnonzero(partition.nodes(client) == v)[0])
-        neighbours = GRAPH.indices[GRAPH.indptr[v] : GRAPH.indptr[v + 1]]
-        own = [x[u] for u in neighbours if partition.client[u] == client]
-        new = list(features[client][owners[client] == place].float().numpy())
-        true = mean([x[u] for u in neighbours], len(neighbours))
-        assert missing[v] == len(neighbours) - len(own)
-        assert predicted[v] == counts[client][place]
-        assert found["local"][v] == pytest.approx(math.dist(mean(own, len(own)), true), abs=1e-4)
-        assert found["mended"][v] == pytest.approx(math.dist(mean(own + new, len(own + new)), true), abs=1e-4)
-        assert found["empty"][v] == pytest.approx(math.dist(mean(own, len(own + new)), true), abs=1e-4)
-
-
-def test_mean_adjacency_of_the_mended_graph_counts_generated_neighbours():
-    mended = attach(GRAPH, np.array([5, 5]))
-    row = mean_adjacency(mended)[5].toarray().ravel()
-    assert row[160] == row[161] == np.float32(1 / (GRAPH.degrees[5] + 2))

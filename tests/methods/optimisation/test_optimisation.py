@@ -10,7 +10,7 @@ from divided import random_task
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Update
 from feddep.methods.basic import fedavg
-from feddep.methods.method import ANY_ENCODER
+from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.methods.optimisation import ServerOptimizerParameters
 from feddep.methods.optimisation.fedopt import AdaptiveServer
 from feddep.methods.optimisation.fedprox import ProximalClient
@@ -149,7 +149,7 @@ def test_more_epochs_and_other_layers():
     assert curve(run_on(task, "fedavg_selfloop")) == curve(run_on(closed, "fedavg"))
 
 
-@pytest.mark.parametrize("encoder", ANY_ENCODER)
+@pytest.mark.parametrize("encoder", BUILT_IN_ENCODERS)
 @pytest.mark.parametrize("name", ["global", "local", "fedavg", "fedprox", "fedavg_oracle", "fedsage_plus", "locsage_plus"])
 def test_methods_train_every_encoder(name: str, encoder: str):
     task = task_of(name)
@@ -159,7 +159,7 @@ def test_methods_train_every_encoder(name: str, encoder: str):
     assert all(np.isfinite(history.loss).all() for history in result.histories)
 
 
-@pytest.mark.parametrize("encoder", ANY_ENCODER)
+@pytest.mark.parametrize("encoder", BUILT_IN_ENCODERS)
 def test_feddep_trains_every_encoder(encoder: str):
     task = task_of("feddep")
     object.__setattr__(task, "setting", task.setting.replace(encoder=encoder, rounds=2))

@@ -1,6 +1,5 @@
 """FedDEP's oracle: the true mean embedding of each node's missing neighbours, and FedDEP's classifier on it."""
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from feddep.methods import registry
 from feddep.methods.feddep import classifier, pretraining
 from feddep.methods.oracles.true_neighbours import mend_truly
 from feddep.training.task import RunResult, Task
-from method_tasks import CLIENTS, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, parameters_of, run_on, task_of
 
 SMALL = {"embedding": 6, "pretraining_epochs": 2}
 
@@ -68,13 +67,6 @@ def test_pretraining_is_feddep_s_own():
     """The step is the same function with the same parameters: its cache serves both."""
     ours, theirs = (registry.find(name).steps(parameters_of(name)) for name in ("feddep_oracle", "feddep"))
     assert tuple(ours) == tuple(theirs[:1])
-
-
-def test_what_was_made_before_is_taken_as_it_is():
-    task = task_of("feddep_oracle")
-    made = steps_of("feddep_oracle", task, parameters_of("feddep_oracle", **SMALL))
-    resumed = dataclasses.replace(task, step_results=made)
-    assert run(resumed).histories[0].loss == run(task).histories[0].loss
 
 
 def test_the_classifier_and_a_federated_encoder_are_counted():

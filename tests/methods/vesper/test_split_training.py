@@ -15,14 +15,11 @@ from torch.nn.functional import cross_entropy
 
 from feddep.federation.boundary import Boundary
 from feddep.graph.graph import Graph
-from feddep.graph.split import random_split
-from feddep.methods import registry
 from feddep.methods.vesper import MessagePassingParameters, WeightParameters, split_training
 from feddep.methods.vesper.graph_party import GraphParty, RootBatches, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
 from feddep.methods.vesper.perturbed import Design
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder
-from feddep.training.config import TrainingConfig
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
 from graphs import star
@@ -352,15 +349,3 @@ def test_a_batch_above_the_number_of_training_nodes_is_a_mistake():
     task = dataclasses.replace(task, setting=task.setting.replace(batch_size=TRAIN + 1))
     with pytest.raises(ConfigError):
         run_on(task, "vesper_gin")
-
-
-@pytest.mark.data
-def test_edges_help_on_cora(cora: Graph):
-    setting = TrainingConfig(optimizer="adam", learning_rate=0.005, batch_size=128, rounds=8, dropout=0.0)
-    split = random_split(cora.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-    accuracy = {}
-    for name in ("vertical_mlp", "vertical_gin"):
-        method = registry.find(name)
-        accuracy[name] = method.run(Task(name, cora, split, None, setting, 0), method.parameters()).histories[0].best_test
-    assert accuracy["vertical_gin"] > 0.80
-    assert accuracy["vertical_mlp"] < accuracy["vertical_gin"] - 0.05

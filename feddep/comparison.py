@@ -1,0 +1,69 @@
+"""What ``feddep compare`` writes: methods on the same splits and partitions, paired by seed, as a table and a figure."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from feddep.reporting import drawing, statistics
+from feddep.reporting import markdown as md
+from feddep.reporting.figures import write
+from feddep.reporting.labels import method_title
+
+ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": "local, after"}
+"""Columns of :func:`feddep.api.compare`, and how a table calls them."""
+_NOTES = """\
+Accuracies of the test nodes at the round best on validation nodes, mean ± sample standard deviation over seeds: on the global graph, and
+locally, each node classified by its owner, before and after the local steps of a round.  Differences are of global accuracy, paired by
+seed, with 95 % t-intervals; p after Holm's correction.
+"""
+
+
+def table(runs: pd.DataFrame) -> str:
+    """The accuracies of methods, a row each, as Markdown; ``runs`` is what :func:`feddep.api.compare` gives."""
+    lines = [
+        [
+            method_title(str(name)),
+            str(len(rows)),
+            *(_spread(rows[column]) for column in ACCURACIES),
+            f"{rows['bytes'].mean() / 1e6:.3g}",
+        ]
+        for name, rows in runs.groupby("method", sort=False)
+    ]
+    return md.table(["", "seeds", *ACCURACIES.values(), "MB"], lines)
+
+
+def paired(runs: pd.DataFrame) -> pd.DataFrame:
+    """Global accuracy of each method less that of the first, paired by seed (:func:`feddep.reporting.statistics.interval`)."""
+    wide = runs.pivot(index="seed", columns="method", values="test")
+    first, *others = runs["method"].unique()
+    rows = [{"method": name, "reference": first, **statistics.interval(wide[name] - wide[first])} for name in others]
+    found = pd.DataFrame(rows, columns=["method", "reference", *statistics.interval([])])
+    return found.assign(p_holm=statistics.holm(found["p"]))
+
+
+def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
+    """Write ``runs.csv``, ``differences.csv``, ``page.md`` and the figure to a folder; returns the page."""
+    found = paired(runs)
+    lines = [
+        [method_title(row.method), f"{row.mean_difference:+.4f}", f"[{row.low:+.4f}, {row.high:+.4f}]", f"{row.p_holm:.3f}"]
+        for row in found.itertuples()
+    ]
+    differences = md.table([f"less {method_title(runs['method'].iloc[0])}", "mean", "95 %", "p"], lines)
+    page = f"# Comparison\n\n{_NOTES}\n{table(runs)}\n\n{differences}\n\n![Accuracy](figure.svg)\n"
+    with drawing.style():
+        figure, ((ax,),) = drawing.panels(1, 1, (5.0, 0.6 + 0.35 * runs["method"].nunique()))
+        names = list(runs["method"].unique())
+        for k, column in enumerate(ACCURACIES):
+            means = runs.groupby("method")[column].mean().reindex(names)
+            errors = runs.groupby("method")[column].std().reindex(names)
+            places = [row + 0.2 * (k - 1) for row in range(len(names))]
+            ax.errorbar(means, places, xerr=errors, fmt=drawing.MARKERS[k], color=drawing.colour(k), label=ACCURACIES[column])
+        ax.set(yticks=range(len(names)), yticklabels=[method_title(name) for name in names], xlabel="accuracy of the test nodes")
+        ax.invert_yaxis()
+        drawing.legend(figure, ax.get_legend_handles_labels()[0], 3)
+    write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure})
+    return page
+
+
+def _spread(values: pd.Series) -> str:
+    return "" if values.isna().any() else f"{values.mean():.4f}" + ("" if len(values) < 2 else f" ± {values.std():.4f}")

@@ -1,0 +1,179 @@
+"""The clients as the server sees them: what it is given for each, a SuperNode computes."""
+
+import re
+import time
+
+import torch
+from flwr.app import Message
+from flwr.serverapp import Grid
+
+from feddep.federation.boundary import Boundary, BoundaryError, Payload, Schema
+from feddep.federation.client import REPORTS, Client, Update
+from feddep.flower import FederationError
+from feddep.flower.folders import Federation
+from feddep.flower.messages import ROUND, pack, unpack
+from feddep.flower.protocols import Payloads
+from feddep.flower.secure_aggregation import MASKED
+
+
+class Courier:
+    """Takes messages to the SuperNodes, and brings back their answers.
+
+    Attributes:
+        round: number of rounds that had ended when the last messages were sent; −1 in the last exchange before the first round.
+    """
+
+    def __init__(self, grid: Grid, federation: Federation, exchanges: int, patience: float, poll: float = 0.2) -> None:
+        """Set up a courier.
+
+        Args:
+            grid: Flower's way to the SuperNodes.
+            federation: what all participants know.
+            exchanges: number of exchanges before the first round.
+            patience: seconds to wait for all SuperNodes, and for all answers.
+            poll: seconds between two looks.
+        """
+        self.round = -1 - exchanges
+        self._grid = grid
+        self._federation = federation
+        self._clients = range(federation.clients)
+        self._patience = patience
+        self._poll = poll
+        self._nodes: dict[int, int | None] = {}  # the client that each SuperNode is, once it has answered
+        self._messages: dict[int, Payloads] = {}
+        self._answers: dict[int, Payloads] = {}
+
+    @property
+    def when(self) -> str:
+        """The time of the last messages, as a sentence names it."""
+        return f"in round {self.round}" if self.round >= 0 else "before the first round"
+
+    def put(self, client: int, payloads: Payloads) -> None:
+        """Add payloads to the next message to a client; it is sent, with those of all, once an answer is asked for."""
+        self._messages.setdefault(client, {}).update(payloads)
+
+    def answer(self, client: int) -> Payloads:
+        """The answer of a client to the last message.
+
+        Raises:
+            FederationError: if a client does not answer in time, fails, or is not what it says.
+        """
+        if self._messages:
+            self.round += 1
+            self._answers, self._messages = self._deliver(), {}
+        return self._answers[client]
+
+    def _deliver(self) -> dict[int, Payloads]:
+        """All answers."""
+        nodes = self._nodes or self._connected()
+        last = self.round == self._federation.setting["rounds"]
+        facts = {"key": self._federation.key, "round": self.round, "last": last}
+        payloads = [self._messages[client or 0] for client in nodes.values()]  # the first message is the same for all
+        sent = [Message(pack(each, facts), node, ROUND, ttl=self._patience) for node, each in zip(nodes, payloads, strict=True)]
+        waiting = dict(zip(self._grid.push_messages(sent), nodes, strict=True))
+        answers: dict[int, Payloads] = {}
+        end = time.monotonic() + self._patience
+        while waiting and time.monotonic() < end:
+            for reply in self._grid.pull_messages(list(waiting)):
+                node = waiting.pop(reply.metadata.reply_to_message_id)
+                client, answer = self._read(reply, nodes[node])
+                answers[client], self._nodes[node] = answer, client
+            time.sleep(self._poll if waiting else 0)
+        if missing := ", ".join(str(client) for client in self._clients if client not in answers):
+            raise FederationError(f"clients {missing} did not answer {self.when} within {self._patience:g} seconds")
+        return answers
+
+    def _connected(self) -> dict[int, int | None]:
+        """The SuperNodes, once all are there, with the client that each is registered as; None without keys.
+
+        Raises:
+            FederationError: if they do not come in time.
+        """
+        end = time.monotonic() + self._patience
+        while len(nodes := list(self._grid.get_nodes())) < len(self._clients):
+            if time.monotonic() > end:
+                names = ", ".join(sorted(node.name or "one" for node in nodes)) or "none"
+                raise FederationError(f"of {len(self._clients)} clients, {names} connected within {self._patience:g} seconds")
+            time.sleep(self._poll)
+        return {node.node_id: int(node.name.removeprefix("client")) if node.name else None for node in nodes}
+
+    def _read(self, reply: Message, known: int | None) -> tuple[int, Payloads]:
+        """The client that a SuperNode is, and its answer; ``known`` is the client that it must be."""
+        who = "a SuperNode" if known is None else f"client {known}"
+        if reply.has_error():
+            raise FederationError(f"{who} failed {self.when}: {_sentence_of(reply.error.reason or '')}")
+        try:
+            answer, facts = unpack(reply.content)
+            client, number = int(facts["client"]), int(facts["round"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise FederationError(f"{who} sent no answer {self.when}: {error}") from None
+        if number != self.round or client not in (self._clients if known is None else [known]):
+            raise FederationError(f"{who} answered as client {client} of round {number} {self.when}")
+        return client, answer
+
+
+def _sentence_of(reason: str) -> str:
+    """What an exception said, of Flower's ``<class 'X'>:<'SENTENCE'>``."""
+    found = re.fullmatch(r"<class '[\w.]+'>:<'(.*)'>", reason, re.DOTALL)
+    return found[1] if found else reason
+
+
+class RemoteClient(Client):
+    """A client whose data lie elsewhere.
+
+    What comes back crosses the server's boundary: a client may run other code than ours, so what it checked says nothing.
+    """
+
+    def __init__(self, number: int, courier: Courier, boundary: Boundary, masked_model: Schema | None = None) -> None:
+        """Set up the server's view of client ``number``; ``masked_model`` is the model's schema, if weights come masked."""
+        self.number = number
+        self.tested = (0, 0)
+        self._courier = courier
+        self._boundary = boundary
+        self._masked_model = masked_model
+
+    def load(self, weights: Payload) -> None:
+        """Give the server's weights to the courier."""
+        self._courier.put(self.number, {"model": self._boundary.send(self.number, "down", "model", weights)})
+
+    def update(self) -> Update:
+        """What the client sends after its local steps, weights masked where they are to be.  Errors are :meth:`receive`'s."""
+        weights = self.receive("model") if self._masked_model is None else self._masked_weights(self._masked_model)
+        report = self.receive("training")
+        return Update(weights, float(report["nodes"]), float(report["loss"]))
+
+    def validate(self) -> Payload:
+        """The client's report ``validation``.  Errors are :meth:`receive`'s."""
+        return self.receive("validation")
+
+    def test(self) -> tuple[int, int]:
+        """Nothing: test nodes stay unknown to the server."""
+        return self.tested
+
+    def receive(self, kind: str) -> Payload:
+        """What the client sent of this kind.
+
+        Raises:
+            FederationError: if it does not answer, or sends something else than was declared or numbers that are not finite.
+        """
+        sent = self._courier.answer(self.number).get(kind, {})
+        where = f"client {self.number} sent {self._courier.when} what may not cross the boundary:"
+        try:
+            payload = self._boundary.send(self.number, "up", kind, sent)
+        except BoundaryError as error:
+            raise FederationError(f"{where} {error}") from None
+        expected = torch.float64 if kind in REPORTS else torch.float32
+        for name, tensor in payload.items():
+            if tensor.dtype != expected:  # a finite number of a wider type may be infinite in the mean
+                raise FederationError(f"{where} {name} of kind {kind} is {tensor.dtype}, not {expected}")
+            if not torch.isfinite(tensor).all() or (kind in REPORTS and tensor < 0):
+                raise FederationError(f"{where} {name} of kind {kind} has numbers that are not finite, or negative")
+        return payload
+
+    def _masked_weights(self, schema: Schema) -> Payload:
+        """Weights behind masks: integers, which no boundary lets pass as they are; counted all the same."""
+        sent = self._courier.answer(self.number).get(MASKED, {})
+        if {name: tuple(tensor.shape) for name, tensor in sent.items() if tensor.dtype == torch.int64} != schema:
+            raise FederationError(f"client {self.number} sent {self._courier.when} other masked weights than the model's")
+        self._boundary.communication.count(self.number, "up", MASKED, sum(tensor.nbytes for tensor in sent.values()))
+        return sent

@@ -1,0 +1,204 @@
+"""The table of runs: what training writes is what is read, from the cache or from the tables."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from feddep.config.loading import Config, load, validate
+from feddep.experiment import keys, plan, runs
+from feddep.experiment.provenance import environment
+from feddep.utils.errors import DataError
+
+ROOT = Path(__file__).parents[2]
+RAW: dict[str, Any] = {
+    "datasets": {"tiny": {"synthetic": {}}},
+    "clients": [2, 3],
+    "seeds": [0],
+    "settings": {"quick": {"rounds": 2}, "slow": {"rounds": 9}, "same": {"rounds": 2}},
+    "tables": [{"setting": "quick", "methods": ["global", "fedavg"]}, {"setting": "slow", "methods": ["feddep"]}],
+    "studies": [{"name": "few", "kind": "sweep", "runs": [{"datasets": {"tiny": {"labelled": [0.1]}}, "seeds": [7]}]}],
+}
+PROVENANCE = {**environment("cpu", 1), "data_fingerprint": "f" * 64, "seconds": 1.25, "seconds_before": {"pretrain": 0.5}}
+PLANNED = plan.all_runs(validate(RAW))
+QUICK = PLANNED[:3]  # Global, and FedAvg for two numbers of clients
+
+
+def config_in(folder: Path, **records: Any) -> Config:
+    return validate({**RAW, "output": str(folder / "out"), "records": {"directory": str(folder / "runs"), **records}})
+
+
+def write(config: Config, run: plan.Run, result: dict[str, Any]) -> Path:
+    """What the training of a run writes."""
+    file = runs.cached(config, keys.run_key(config, run))
+    runs.write_cached(config, run, result, PROVENANCE, [0.25] * len(result["curve"]["round"]), file)
+    return file
+
+
+@st.composite
+def results(draw: st.DrawFn, rounds: int | None = None) -> dict[str, Any]:
+    """What a run may measure."""
+    share, count = st.floats(0, 1), rounds or draw(st.integers(1, 4))
+    both = st.fixed_dictionaries({"best": share, "last": share})
+    some = draw(st.fixed_dictionaries({}, optional=dict.fromkeys(("global_validation", "local_before", "local_after"), both)))
+    series = ("loss", "validation", "test", *(name for name in ("local_before", "local_after") if name in some))
+    kind = st.sampled_from(["model", "prototypes for client 1", "prototypes for client 12", "training"])
+    sent = st.fixed_dictionaries(
+        {"client": st.integers(0, 2), "direction": st.just("up"), "kind": kind, "bytes": st.integers(0, 2**40)}
+    )
+    return {
+        **{"accuracy": draw(both), "validation": draw(both), **some},
+        "best_round": draw(st.one_of(st.integers(1, count), st.lists(st.integers(1, count), min_size=2, max_size=2))),
+        "clients": [{"nodes": 3, "accuracy": each} for each in draw(st.lists(both, max_size=2))],
+        "curve": {
+            "round": list(range(1, count + 1)),
+            **{name: draw(st.lists(share, min_size=count, max_size=count)) for name in series},
+        },
+        "communication": draw(st.lists(sent, max_size=4)),
+    }
+
+
+RESULT: dict[str, Any] = {
+    **{name: {"best": 0.1 + 0.2, "last": 1 / 3} for name in ("accuracy", "validation", "local_before")},
+    "best_round": 2,
+    "clients": [],
+    "curve": {"round": [1, 2], "loss": [1.5, 0.1], "validation": [0.5, 0.75], "test": [0.25, 0.5], "local_before": [0.0, 0.1]},
+    "communication": [
+        {"client": 0, "direction": "up", "kind": "model", "messages": 1, "bytes": 8},
+        {"client": 1, "direction": "down", "kind": "prototypes of client 0", "messages": 1, "bytes": 3},
+        {"client": 0, "direction": "up", "kind": "prototypes of client 11", "messages": 1, "bytes": 4},
+    ],
+}
+
+
+def test_a_row_says_which_run_it_is_and_what_it_measured():
+    config = validate(RAW)
+    run = plan.Run("quick,dropout=0.25", "tiny,labelled=0.1,partition=dirichlet", 3, "feddep,prototypes=7", 4)
+    row = runs.row("k", "quick", keys.specification(config, run), RESULT, PROVENANCE)
+    assert list(row) == list(runs.COLUMNS)
+    expected = {
+        **{"key": "k", "setting": "quick", "dataset": "tiny", "data_options": "labelled=0.1", "partition": "dirichlet"},
+        **{"clients": 3, "method": "feddep", "parameters": "prototypes=7", "seed": 4, "rounds": 2, "best_round": "2"},
+        **{"test": 0.1 + 0.2, "test_last": 1 / 3, "local_before": 0.1 + 0.2, "local_after": None, "client_accuracies": None},
+        **{"bytes": 15, "bytes_by_kind": '{"model": 8, "prototypes": 7}', "seconds": 1.25, "seconds_before": '{"pretrain": 0.5}'},
+        "data": "f" * 16,
+    }
+    assert {name: row[name] for name in expected} == expected
+    assert set(row["training"].split()) >= {"dropout=0.25", "rounds=2"}
+    alone = runs.described("quick", keys.specification(config, plan.Run("quick", "tiny", None, "global", 4)))
+    assert (alone["partition"], alone["clients"], alone["parameters"]) == (None, None, None)
+
+
+@settings(max_examples=10)
+@given(st.lists(results(), min_size=len(PLANNED), max_size=len(PLANNED)), st.data())
+def test_what_is_written_is_read_from_the_cache_and_from_the_tables(measured: list[dict[str, Any]], data: st.DataObject):
+    with tempfile.TemporaryDirectory() as folder:
+        config = config_in(Path(folder))
+        files = [write(config, run, result) for run, result in zip(PLANNED, measured, strict=True)]
+        asked = data.draw(st.permutations(PLANNED))
+        rows, curves = runs.load(config, asked), runs.load_curves(config, asked)
+        by_run = dict(zip(PLANNED, measured, strict=True))
+        assert rows["test"].tolist() == [by_run[run]["accuracy"]["best"] for run in asked]
+        assert rows["method"].tolist() == [run.method for run in asked]
+        assert curves["loss"].tolist() == [value for run in asked for value in by_run[run]["curve"]["loss"]]
+
+        # Published in two parts, in any order, the tables have the same.
+        first = data.draw(st.lists(st.sampled_from(PLANNED), unique=True))
+        assert runs.publish(config, first) == len(first)
+        for run in first:
+            runs.cached(config, keys.run_key(config, run)).unlink()
+        assert runs.load(config, asked).equals(rows)
+        assert runs.publish(config, PLANNED) == len(PLANNED) - len(first)
+        assert runs.publish(config, PLANNED) == 0
+        for file in files:
+            file.unlink(missing_ok=True)
+        assert runs.missing(config, PLANNED) == {}
+        assert runs.load(config, asked).equals(rows)
+        assert runs.load_curves(config, asked).equals(curves)
+        assert {file.name for file in (Path(folder) / "runs").iterdir()} == {
+            f"{protocol}{end}" for protocol in ("quick", "slow") for end in (".csv", ".curves.parquet")
+        }
+
+
+@contextmanager
+def published(folder: Path) -> Iterator[tuple[Config, Path]]:
+    config = config_in(folder)
+    for run in QUICK:
+        write(config, run, RESULT)
+    runs.publish(config, QUICK)
+    yield config, folder / "runs"
+
+
+def test_the_tables_are_left_out_if_the_configuration_says_so(tmp_path: Path):
+    with published(tmp_path) as (config, _):
+        assert runs.missing(config, QUICK) == {}
+        again = config_in(tmp_path, use=False)
+        assert list(runs.missing(again, QUICK)) == QUICK
+        write(again, QUICK[1], {**RESULT, "accuracy": {"best": 0.0, "last": 0.0}})
+        assert runs.load(again, QUICK)["test"].tolist() == [0.1 + 0.2, 0.0, 0.1 + 0.2]
+        assert runs.load(config, QUICK)["test"].tolist() == [0.1 + 0.2] * 3
+
+
+def test_runs_of_one_key_have_a_row_each(tmp_path: Path):
+    with published(tmp_path) as (config, _):
+        same = [QUICK[0], plan.Run("same", "tiny", None, "global", 0)]
+        assert runs.load(config, same)["setting"].tolist() == ["quick", "same"]
+
+
+def test_publishing_replaces_a_row_of_the_same_key(tmp_path: Path):
+    with published(tmp_path) as (config, folder):
+        before = runs.load(config, QUICK)
+        rows = runs.read_table(folder / "quick.csv").head(1).assign(test=0.5)
+        curves = runs.read_curves(folder / "quick.curves.parquet", rows["key"]).head(1)
+        runs.merge(folder, "quick", rows, curves)
+        assert sorted(runs.load(config, QUICK)["test"]) == sorted([0.5, *before["test"][1:]])
+        assert len(runs.load_curves(config, QUICK)) == 1 + 2 * 2
+
+
+def damage(file: Path, how: str) -> None:
+    content = file.read_bytes()
+    file.write_bytes({"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how])
+
+
+@pytest.mark.parametrize("how", ["cut", "other", "empty"])
+@pytest.mark.parametrize("name", ["quick.csv", "quick.curves.parquet"])
+def test_a_damaged_table_is_an_error_that_names_it(name: str, how: str, tmp_path: Path):
+    with published(tmp_path) as (config, folder):
+        damage(folder / name, how)
+        with pytest.raises(DataError) as caught:
+            runs.load(config, QUICK), runs.load_curves(config, QUICK)
+        assert name in str(caught.value) or "has not been trained" in str(caught.value)
+
+
+def test_a_file_that_is_missing_or_not_of_the_run_is_an_error_that_names_it(tmp_path: Path):
+    config = config_in(tmp_path)
+    file = write(config, QUICK[0], RESULT)
+    for content in (file.read_text()[:-9], json.dumps({"row": {"key": "0" * 16}}), "{}", None):
+        file.unlink() if content is None else file.write_text(content)
+        for read in (runs.load, runs.load_curves, runs.publish):
+            with pytest.raises(DataError) as caught:
+                read(config, QUICK[:1])
+            assert file.name in str(caught.value)
+    with published(tmp_path) as (config, folder):
+        (folder / "quick.csv").unlink()
+        with pytest.raises(DataError) as caught:
+            runs.missing(config, QUICK)
+        assert "quick.csv" in str(caught.value)
+
+
+def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyPatch):
+    """No key has changed since they were trained; and a table has what a training writes."""
+    monkeypatch.chdir(ROOT)
+    config = load("config/default.yaml")
+    planned = plan.all_runs(config)
+    assert list(runs.missing(config, planned)) == []
+    rows = pd.concat([runs.read_table(file) for file in runs.tables(Path("results/runs"))])
+    assert rows["key"].is_unique
+    assert rows.query("test < 0 or test > 1 or rounds < 1 or seconds <= 0").empty

@@ -1,0 +1,195 @@
+"""The stages of the workflow: each writes what it says, and reads nothing that the configuration does not ask for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from feddep.config.loading import Config, merged, validate
+from feddep.experiment import data_tables, keys, runs, stages, verification
+from feddep.experiment.plan import Run
+from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
+from feddep.utils.errors import DataError, FeddepError
+from feddep.utils.storage import read_arrays
+from graphs import npz_arrays, random_graph
+
+RAW: dict[str, Any] = {
+    "device": "cpu",
+    "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}, "cora": {}},
+    "clients": [2],
+    "seeds": [0],
+    "partition": {"delta": 5},
+    "settings": {"quick": {"rounds": 2, "hidden_channels": 8}},
+    "methods": {"feddep": {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}},
+    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["feddep"]}],
+}
+FEDDEP = Run("quick", "mini", 2, "feddep", 0)
+
+
+class Made:
+    """A folder in which every stage of one run has been done."""
+
+    def __init__(self, folder: Path) -> None:
+        self.config = config = validate({**RAW, "output": str(folder), "records": {"directory": str(folder / "runs")}})
+        self.files = {
+            name: folder / f"{name}.safetensors"
+            for name in ("graph", "split", "partition", "pretrain", "prototypes", "generator")
+        }
+        self.facts = {name: str(folder / f"{name}.json") for name in ("graph", "partition")}
+        graph = self.files["graph"]
+        assert FEDDEP.partition is not None
+        stages.prepare(config, "mini", None, graph, Path(self.facts["graph"]))
+        stages.split(config, "mini", 0, graph, self.files["split"])
+        stages.partition(config, FEDDEP.partition, graph, self.files["partition"], Path(self.facts["partition"]))
+        for stage in ("pretrain", "prototypes", "generator"):
+            stages.step(config, FEDDEP, stage, self.files, self.files[stage])
+        self.trained, self.model = runs.cached(config, keys.run_key(config, FEDDEP)), folder / "model.safetensors"
+        stages.train(config, FEDDEP, self.files, self.trained, self.model)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return Made(tmp_path_factory.mktemp("made"))
+
+
+def test_each_stage_writes_what_it_says(made: Made):
+    graph = Graph.load(made.files["graph"], keys.graph_key(made.config, "mini"))
+    facts = json.loads(Path(made.facts["graph"]).read_text())
+    assert (graph.num_nodes, facts["name"], facts["source"], facts["nodes"]) == (60, "mini", "synthetic", 60)
+    assert facts["fingerprint"] == graph.fingerprint
+    split = Split.load(made.files["split"], keys.split_key(made.config, "mini", 0))
+    assert [len(split.train), len(split.val), len(split.test)] == [36, 12, 12]
+    partition = Partition.load(made.files["partition"], keys.partition_key(made.config, FEDDEP.partition))
+    assert partition.num_clients == 2
+    assert json.loads(Path(made.facts["partition"]).read_text())["clients"] == 2
+    content = json.loads(made.trained.read_text())
+    assert content["row"]["key"] == keys.run_key(made.config, FEDDEP)
+    assert content["row"]["data"] == graph.fingerprint[:16]
+    assert set(json.loads(content["row"]["seconds_before"])) == {"pretrain", "prototypes", "generator"}
+    assert {sent["kind"] for sent in content["communication"]} >= {"prototypes", "model"}
+    assert sum(sent["bytes"] for sent in content["communication"]) == content["row"]["bytes"]
+    assert len(content["curve"]["round"]) == len(content["curve"]["seconds"]) == 2
+    weights = read_arrays(made.model, keys.run_key(made.config, FEDDEP))
+    assert all(np.isfinite(each).all() for each in weights.values())
+
+
+def test_a_run_with_its_steps_at_hand_is_the_run_that_computes_them(made: Made, tmp_path: Path):
+    data = {name: made.files[name] for name in ("graph", "split", "partition")}
+    stages.train(made.config, FEDDEP, data, tmp_path / "run.json", tmp_path / "model.safetensors")
+    ours, theirs = (json.loads(file.read_text()) for file in (tmp_path / "run.json", made.trained))
+    for name in ("test", "test_last", "validation", "bytes", "bytes_by_kind", "best_round"):
+        assert ours["row"][name] == theirs["row"][name]
+    assert ours["curve"]["loss"] == theirs["curve"]["loss"]
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "graph": {"datasets": {"mini": {"synthetic": {"signal": 0.4}}}},
+    "split": {"split": {"train": 0.5, "val": 0.3}},
+    "partition": {"partition": {"delta": 6}},
+    "pretrain": {"methods": {"feddep": {"pretraining_epochs": 2}}},
+    "generator": {"methods": {"feddep": {"generator_epochs": 2}}},
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_file_of_another_configuration_is_an_error_that_names_it(name: str, made: Made):
+    with pytest.raises(DataError) as caught:
+        stages.read_task(validate(merged(RAW, OTHERS[name])), FEDDEP, made.files)
+    assert f"{name}.safetensors" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("how", ["missing", "cut", "garbage"])
+def test_a_file_that_is_missing_or_damaged_is_an_error_that_names_it(name: str, how: str, made: Made, tmp_path: Path):
+    file = tmp_path / f"{name}.safetensors"
+    content = made.files[name].read_bytes()
+    if how != "missing":
+        file.write_bytes(content[: len(content) // 2] if how == "cut" else b"garbage")
+        if (beside := made.files[name].with_suffix(".json")).is_file():
+            file.with_suffix(".json").write_bytes(beside.read_bytes())
+    with pytest.raises(DataError) as caught:
+        stages.read_task(made.config, FEDDEP, {**made.files, name: file})
+    assert file.name in str(caught.value)
+
+
+def test_a_stage_that_fails_writes_nothing(made: Made, tmp_path: Path):
+    few = validate(merged(RAW, {"datasets": {"mini": {"synthetic": {"nodes": 8}}}}))  # too few for six communities
+    with pytest.raises(FeddepError):
+        stages.prepare(few, "mini", None, tmp_path / "graph.safetensors", tmp_path / "graph.json")
+    with pytest.raises(DataError):
+        stages.train(made.config, FEDDEP, {**made.files, "split": tmp_path / "none"}, tmp_path / "run.json", tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_public_graph_must_be_the_one_of_the_registry(made: Made, tmp_path: Path):
+    file = tmp_path / "cora.safetensors"
+    random_graph(20, 30).save(file, keys.graph_key(made.config, "cora"))
+    with pytest.raises(DataError) as caught:
+        stages.load_graph(made.config, "cora", file)
+    assert file.name in str(caught.value)
+
+
+def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
+    graph = random_graph(20, 30)
+    np.savez(tmp_path / "mine.npz", **npz_arrays(graph))
+    config = validate({**RAW, "datasets": {"mini": {}, "mine": {"path": str(tmp_path / "mine.npz")}} | RAW["datasets"]})
+    stages.prepare(config, "mine", None, tmp_path / "graph.safetensors", tmp_path / "graph.json")
+    assert stages.load_graph(config, "mine", tmp_path / "graph.safetensors").fingerprint == graph.fingerprint
+    assert verification.fetch_graph(config, "mine,labelled=0.5", tmp_path).fingerprint == graph.fingerprint
+
+
+# --- tables of statistics ---
+
+
+@pytest.mark.parametrize("kind", ["graphs", "partitions"])
+def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_path: Path):
+    config = Config({**made.config, "records": {"directory": str(tmp_path), "use": True}})
+    files = {"0123456789012345": made.facts[kind.removesuffix("s")]}  # a key without a letter
+    written = json.loads(Path(files["0123456789012345"]).read_text())
+    assert data_tables.missing(config, kind, files) == files
+    (before,) = data_tables.load(config, kind, files)
+    assert data_tables.publish(config, kind, files) == 1
+    assert data_tables.publish(config, kind, files) == 0
+    gone = dict.fromkeys(files, f"{tmp_path}/none.json")
+    assert data_tables.missing(config, kind, gone) == {}
+    (after,) = data_tables.load(config, kind, gone)
+    assert {name: after[name] for name in before} == before
+    assert {
+        name: json.loads(value) if isinstance(written[name], list | dict) else value for name, value in before.items()
+    } == written
+
+    assert data_tables.publish(config, kind, {"a" * 16: files["0123456789012345"]}) == 1
+    assert len(pd.read_csv(tmp_path / f"{kind}.csv")) == 2
+    unused = Config({**config, "records": {"directory": str(tmp_path), "use": False}})
+    assert data_tables.missing(unused, kind, gone) == gone
+    with pytest.raises(DataError) as caught:
+        data_tables.load(unused, kind, gone)
+    assert "none.json" in str(caught.value)
+    for content in ("", "a,b\n1,2\n"):
+        (tmp_path / f"{kind}.csv").write_text(content)
+        with pytest.raises(DataError) as caught:
+            data_tables.load(config, kind, files)
+        assert f"{kind}.csv" in str(caught.value)
+
+
+# --- verification ---
+
+
+def test_a_falsified_row_or_curve_is_found(made: Made, tmp_path: Path):
+    result = verification.retrain(made.config, FEDDEP, tmp_path)
+    row, curves = runs.load(made.config, [FEDDEP]).iloc[0], runs.load_curves(made.config, [FEDDEP])
+    assert verification.differences(row, curves, result) == {}
+    for name in verification.MEASURED:
+        changed = row.copy()
+        changed[name] += 4
+        assert verification.differences(changed, curves, result) == {name: pytest.approx(4)}
+    for name in ("loss", "validation", "test"):
+        off = curves.copy()
+        off.loc[1, name] += 1e-9
+        assert verification.differences(row, off, result) == {f"curve of {name}": pytest.approx(1e-9, rel=1e-6)}
+    assert set(verification.differences(row, curves.head(1), result).values()) == {np.inf}

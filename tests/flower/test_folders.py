@@ -1,0 +1,50 @@
+"""A participant's folder holds what is its own, and nothing else."""
+
+import shutil
+
+import numpy as np
+import pytest
+from flower_tasks import cut, small_task
+
+from feddep.flower import FederationError, folders
+from feddep.flower.folders import Federation, client_folder, read_part, server_folder
+from feddep.utils.errors import DataError
+
+
+def test_each_client_gets_its_subgraph(tmp_path):
+    task = small_task()
+    federation = cut(task, tmp_path)
+    assert Federation.load(server_folder(tmp_path)) == federation
+    for number, (graph, split) in enumerate(task.subgraphs()):
+        folder = client_folder(tmp_path, number)
+        own_graph, own_split = read_part(folder, Federation.load(folder), number)
+        assert own_graph.fingerprint == graph.fingerprint
+        assert all(np.array_equal(getattr(own_split, part), getattr(split, part)) for part in ("train", "val", "test"))
+
+
+def test_the_server_gets_no_data(tmp_path):
+    task = small_task()
+    federation = cut(task, tmp_path)
+    assert [path.name for path in server_folder(tmp_path).iterdir()] == ["federation.json"]
+    server = federation.protocol()
+    assert server.task.graph.num_nodes == 0
+    assert server.task.setting == task.setting
+    for name, tensor in task.new_model().state_dict().items():
+        assert tensor.equal(server.new_model().state_dict()[name])
+
+
+def test_the_folder_of_another_client_or_federation_is_refused(tmp_path):
+    federation = cut(small_task(), tmp_path)
+    shutil.copy(client_folder(tmp_path, 0) / "graph.safetensors", client_folder(tmp_path, 1) / "graph.safetensors")
+    with pytest.raises(DataError):
+        read_part(client_folder(tmp_path, 1), federation, 1)
+    other = cut(small_task(), tmp_path / "other")
+    with pytest.raises(DataError):
+        read_part(client_folder(tmp_path, 2), other, 2)
+
+
+@pytest.mark.parametrize("method", [{"name": "fedgnn"}, {"name": "feddep", "encoder": "common"}])
+def test_what_processes_cannot_train_is_refused(tmp_path, method):
+    with pytest.raises(FederationError):
+        folders.cut(small_task(), method, tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,75 @@
+"""The commands, and a SuperLink and SuperNodes as processes: few, as each takes seconds to start."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flower_tasks import cut, small_task
+
+from feddep import api
+from feddep.flower import FederationError
+from feddep.flower.__main__ import compared, main
+from feddep.flower.processes import APP, LocalFederation
+from feddep.utils.files import read_arrays, read_json, write_arrays
+
+CUT = ["cut", "fedavg", "--graph", "mine", "--clients", "2", "--set", "rounds=1", "--set", "hidden_channels=8", "--simulate"]
+
+
+@pytest.fixture(scope="module")
+def participants(tmp_path_factory):
+    """What ``cut`` has written, with the simulation beside it."""
+    folder = tmp_path_factory.mktemp("participants")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "load_graph", lambda path: small_task().graph)
+        assert main([*CUT, "--output", str(folder)]) == 0
+    return folder
+
+
+@pytest.mark.slow
+def test_processes_give_the_numbers_of_the_simulation(participants, tmp_path, capsys):
+    assert main(["train", str(participants), "--output", str(tmp_path / "federated.json")]) == 0, capsys.readouterr().err
+    outcome, simulation = read_json(tmp_path / "federated.json"), read_json(participants / "simulation/outcome.json")
+    assert simulation == {name: outcome[name] for name in simulation}
+    ours, theirs = (read_arrays(participants / name / "weights.safetensors") for name in ("server", "simulation"))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+    for row in outcome["wire"]:
+        each = ("client", "direction")
+        counted = sum(part["bytes"] for part in outcome["communication"] if all(part[key] == row[key] for key in each))
+        assert counted < row["bytes"] < counted + 100_000  # what TLS, HTTP and Flower add
+    assert (participants / "client1/superlink.pem").read_bytes() == (participants / "server/superlink.pem").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    app = tmp_path / "app" / "pyproject.toml"
+    app.parent.mkdir()
+    app.write_text((APP / "pyproject.toml").read_text().replace("feddep.flower.client_app", "faulty_client_app"))
+    cut(small_task(rounds=1), tmp_path)
+    with LocalFederation(tmp_path, tls=False) as local, pytest.raises(FederationError, match="client 1 "):
+        local.run(app=app.parent)
+    assert not (tmp_path / "server/outcome.json").exists()
+
+
+@pytest.mark.parametrize("wrong", [{"loss": [0.5]}, {"validation": [0.5]}, {"best_round": 9}, {"communication": []}, {}])
+def test_what_differs_from_the_simulation_is_an_error(participants, wrong):
+    """Other weights, where nothing else is wrong: but not where they are masked."""
+    simulation = participants / "simulation"
+    weights = {name: array + (0 if wrong else 1e-7) for name, array in read_arrays(simulation / "weights.safetensors").items()}
+    write_arrays(participants / "server" / "weights.safetensors", weights)
+    outcome = read_json(simulation / "outcome.json") | wrong
+    with pytest.raises(FederationError):
+        compared(participants, outcome, masked=False)
+    assert compared(participants, outcome, masked=True)
+
+
+@pytest.mark.parametrize("command", ["cut", "train"])
+def test_help_has_an_example(command, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    assert f"python -m feddep.flower {command} " in capsys.readouterr().out
+
+
+def test_a_folder_without_a_federation_is_one_sentence(tmp_path, capsys):
+    assert main(["train", str(tmp_path)]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1

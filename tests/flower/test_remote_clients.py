@@ -1,0 +1,134 @@
+"""The server's side of a federation: the numbers of the simulation, and SuperNodes that are not there, fail or lie."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+from flower_tasks import cut, simulated, small_task, train
+
+from feddep.flower import FederationError
+from feddep.flower.feddep_protocol import PROTOTYPES
+from feddep.flower.messages import pack, unpack
+from feddep.flower.secure_aggregation import MASKED
+from feddep.graph.partition import louvain
+from feddep.methods.fedsage.cross_client import gradients_for, request_of
+from feddep.utils.files import read_arrays
+
+
+def changed(client, number, kind, make):
+    """A change of what one client sends in one round."""
+
+    def change(which, when, content):
+        if (which, when) != (client, number):
+            return content
+        answer, facts = unpack(content)
+        if kind == "facts":
+            return pack(answer, make(facts))
+        return pack({**answer, kind: make(answer[kind])}, facts)
+
+    return change
+
+
+def each_tensor(make):
+    return lambda payload: {name: make(tensor) for name, tensor in payload.items()}
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("method", ["fedavg", "feddep", "fedsage_plus"])
+def test_the_numbers_are_those_of_the_simulation(tmp_path, monkeypatch, method, named):
+    task = small_task(method)
+    cut(task, tmp_path)
+    result, _ = train(tmp_path, monkeypatch, named=named)
+    ours, expected = result.histories[0], simulated(task)
+    theirs = expected.histories[0]
+    assert (ours.loss, ours.validation, ours.best_round) == (theirs.loss, theirs.validation, theirs.best_round)
+    assert all(ours.best_weights[name].equal(tensor) for name, tensor in theirs.best_weights.items())
+    assert result.communication == expected.communication
+
+
+def test_a_single_client_asks_nobody(tmp_path, monkeypatch):
+    task = small_task("fedsage_plus")
+    task = dataclasses.replace(task, partition=louvain(task.graph, 1, 0))
+    cut(task, tmp_path)
+    result, grid = train(tmp_path, monkeypatch)
+    assert result.histories[0].loss == simulated(task).histories[0].loss
+    assert grid.received == {(0, number): {"model"} for number in range(3)}
+
+
+WRONG = {
+    "NaN": ("model", each_tensor(lambda t: t * math.nan)),
+    "infinity": ("training", each_tensor(lambda t: t / 0)),
+    "shape": ("model", each_tensor(lambda t: t[:-1])),
+    "integers": ("model", each_tensor(lambda t: t.long())),
+    "nothing": ("model", lambda _: {}),
+    "more": ("model", lambda payload: {**payload, "features": torch.ones(1)}),
+    "wider": ("model", each_tensor(lambda t: t.double() + 1e300)),
+    "narrower": ("model", each_tensor(lambda t: t.half())),
+    "negative": ("training", each_tensor(lambda t: -t)),
+    "masks of another shape": (MASKED, each_tensor(lambda t: t[:-1])),
+    "masks that are none": (MASKED, each_tensor(lambda t: t.float())),
+    "another client": ("facts", lambda facts: {**facts, "client": 2}),
+    "no such client": ("facts", lambda facts: {**facts, "client": 9}),
+    "another round": ("facts", lambda facts: {**facts, "round": 0}),
+    "no facts": ("facts", lambda _: {}),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_stops_the_run_and_reaches_no_weight(tmp_path, monkeypatch, wrong):
+    cut(small_task(), tmp_path, secure=WRONG[wrong][0] == MASKED)
+    with pytest.raises(FederationError, match="client 1 "):
+        train(tmp_path, monkeypatch, changed(1, 1, *WRONG[wrong]))
+    kept = read_arrays(tmp_path / "server" / "round.safetensors")
+    expected = simulated(small_task(rounds=1)).histories[0].best_weights
+    assert all(np.allclose(kept[name], tensor, rtol=0, atol=1e-6) for name, tensor in expected.items())
+
+
+@pytest.mark.parametrize(
+    ("method", "exchange", "kind", "make"),
+    [
+        ("feddep", -1, PROTOTYPES, each_tensor(lambda t: t[:, 1:])),
+        ("fedsage_plus", -4, request_of(1), each_tensor(lambda t: t * math.nan)),
+        ("fedsage_plus", -1, gradients_for(0), each_tensor(lambda t: t.double())),
+    ],
+)
+def test_what_is_wrong_in_an_exchange_stops_the_run(tmp_path, monkeypatch, method, exchange, kind, make):
+    cut(small_task(method), tmp_path)
+    with pytest.raises(FederationError, match="client 1 "):
+        train(tmp_path, monkeypatch, changed(1, exchange, kind, make))
+    assert not (tmp_path / "server" / "round.safetensors").exists()
+
+
+@pytest.mark.parametrize("absence", ["silent", "away"])
+def test_a_client_that_is_missing_stops_the_run(tmp_path, monkeypatch, absence):
+    cut(small_task(), tmp_path)
+    with pytest.raises(FederationError):
+        train(tmp_path, monkeypatch, **{absence: [1]})
+
+
+def test_a_client_of_another_federation_says_so(tmp_path, monkeypatch):
+    cut(small_task(), tmp_path)
+    cut(small_task(), tmp_path / "other")
+    (tmp_path / "other/client2/federation.json").rename(tmp_path / "client2/federation.json")
+    with pytest.raises(FederationError, match="client 2 failed"):
+        train(tmp_path, monkeypatch)
+
+
+def test_what_clients_exchange_reaches_its_receivers_alone(tmp_path, monkeypatch):
+    for method in ("feddep", "fedsage_plus"):
+        cut(small_task(method), tmp_path / method)
+    _, grid = train(tmp_path / "feddep", monkeypatch)
+    assert [grid.received[1, number] for number in (-1, 0, 1)] == [set(), {"model", "prototypes/0", "prototypes/2"}, {"model"}]
+    reports = {"training", "validation"}
+    sent = [grid.sent[1, number] for number in (-1, 0, 1, 2)]
+    assert sent == [{PROTOTYPES}, {"model", "training"}, {"model", *reports}, {"validation"}]
+    _, grid = train(tmp_path / "fedsage_plus", monkeypatch)
+    requests, gradients = {f"{request_of(0)}/0", f"{request_of(2)}/2"}, {gradients_for(1)}
+    messages = [grid.received[1, number] for number in range(-4, 2)]
+    assert messages == [set(), requests, gradients, requests, {"model", *gradients}, {"model"}]
+
+
+def test_clients_of_fedsage_sample_as_many_nodes_as_they_have(tmp_path):
+    assert cut(small_task("fedsage_plus"), tmp_path).sizes == [65, 65, 66]
