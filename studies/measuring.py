@@ -146,7 +146,5 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 def text(kind: str, **values: Any) -> str:
     """The text of a study's page, filled in."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / kind)
-    environment = jinja2.Environment(
-        loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, keep_trailing_newline=True, autoescape=False
-    )
+    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, autoescape=False)
     return environment.get_template("page.md.jinja").render(values)

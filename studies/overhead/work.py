@@ -119,7 +119,8 @@ def _dgen(
             "both must be above 0 where the cost of learning from other clients is to be measured"
         )
     # What is searched for and found has the same shape in every update, and with it the distances the same cost.
-    operations = fmean(counted.operations) + operations_of_distances(*counted.calls[-1], counted.last, parameters)
+    points, slots = counted.calls[-1]
+    operations = fmean(counted.operations) + operations_of_distances(points, slots, counted.last, parameters)
     generated = fmean(float(chosen.sum()) / len(chosen) for _, chosen in counted.calls)
     return Work(len(impaired.kept), len(counted.calls), parameters.max_generated, generated, operations, counter.total)
 
@@ -167,9 +168,7 @@ def neighgen(task: Task, how: NeighGenParameters, results: Results) -> list[Work
     ]
 
 
-def _neighgen(
-    task: Task, how: NeighGenParameters, number: int, client: Part, others: Mapping[int, cross_client.Peer]
-) -> Work:
+def _neighgen(task: Task, how: NeighGenParameters, number: int, client: Part, others: Mapping[int, cross_client.Peer]) -> Work:
     impaired = impair_client(task, how, number, client)
     trainer = NeighGenTrainer(task, how, number, client, impaired, new_neighgen(task, how, f"client{number}"))
     network = trainer.neighgen.generator

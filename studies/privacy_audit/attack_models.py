@@ -69,9 +69,7 @@ def attack_each(
     attacked = features if attacked is None else attacked
     numbers = np.unique(group)
     if len(numbers) < LEAST_CLIENTS:
-        raise ConfigError(
-            f"there are {len(numbers)} clients; an attack that learns on others needs at least {LEAST_CLIENTS} (key clients)"
-        )
+        raise ConfigError(f"there are {len(numbers)} clients; an attack that learns on others needs at least {LEAST_CLIENTS}")
     scores, models = np.empty(len(positive)), {}
     for number in numbers.tolist():
         target = group == number

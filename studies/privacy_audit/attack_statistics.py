@@ -12,7 +12,7 @@ response, but for a term in δ.
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -50,9 +50,8 @@ def tpr_at_fpr(scores: np.ndarray, positive: np.ndarray) -> float:
     return float((scores[positive] > threshold).mean())
 
 
-@dataclass(frozen=True)
-class Interval:
-    """An estimate ``value`` with its 95 % confidence interval, ``low`` to ``high``."""
+class Interval(NamedTuple):
+    """An estimate with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -72,30 +71,16 @@ def bootstrap_samples(positive: np.ndarray, times: int, rng: np.random.Generator
 def bootstrap_groups(group: np.ndarray, times: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Positions of bootstrap samples of whole groups, such as all pairs of a client, which are no independent observations.
 
-    Args:
-        group: the group of each observation, shape (N,).
-        times: number of samples.
-        rng: source of randomness.
+    ``group`` is the group of each observation, shape (N,).
     """
     members = [np.flatnonzero(group == number) for number in np.unique(group)]
     return [np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))]) for _ in range(times)]
 
 
 def interval(
-    metric: Metric,
-    scores: np.ndarray,
-    positive: np.ndarray,
-    samples: Iterable[np.ndarray],
-    baseline: np.ndarray | None = None,
+    metric: Metric, scores: np.ndarray, positive: np.ndarray, samples: Iterable[np.ndarray], baseline: np.ndarray | None = None
 ) -> Interval:
-    """A metric with its percentile bootstrap interval.
-
-    Args:
-        metric: the metric.
-        scores, positive: its arguments.
-        samples: those of :func:`bootstrap_samples` or :func:`bootstrap_groups`.
-        baseline: other scores, whose metric on the same sample is subtracted.
-    """
+    """A metric with its percentile bootstrap interval from samples; that of other scores, ``baseline``, may be subtracted."""
 
     def value(at: np.ndarray) -> float:
         subtracted = 0.0 if baseline is None else metric(baseline[at], positive[at])
@@ -114,8 +99,7 @@ def clopper_pearson(successes: int | np.ndarray, trials: int, confidence: float)
     return low, high
 
 
-@dataclass(frozen=True)
-class ThresholdTest:
+class ThresholdTest(NamedTuple):
     """S: the statistic is above (``above``) or not above ``threshold``; P is with the edge (``with_edge``), or without."""
 
     threshold: float
@@ -139,10 +123,7 @@ def epsilon_lower_bound(present: np.ndarray, absent: np.ndarray, delta: float) -
         ConfigError: if there are fewer than :data:`LEAST_RUNS` runs of either kind.
     """
     if min(len(present), len(absent)) < LEAST_RUNS:
-        raise ConfigError(
-            f"ε is bounded from {len(present)} runs with and {len(absent)} without an edge; "
-            f"at least {LEAST_RUNS} of each are needed"
-        )
+        raise ConfigError(f"ε is bounded from {len(present)} and {len(absent)} runs; at least {LEAST_RUNS} of each are needed")
     test = choose_test(present[::2], absent[::2], delta)
     return evaluate_test(test, present[1::2], absent[1::2], delta)
 

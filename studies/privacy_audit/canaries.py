@@ -5,17 +5,16 @@ is no training node, and has one feature that no other node has, so that the wor
 same in all runs; what is drawn in training differs from run to run, and is the same in both worlds.  Each kind of message gives
 a statistic, from which :func:`epsilon_lower_bound` bounds ε.
 
-DP-SGD is audited by many canaries in one run, see :mod:`.one_run`: in one update of 368 thousand noised weights,
-a single canary shows next to nothing even where nothing is promised.
+DP-SGD is audited by many canaries in one run, see :mod:`.one_run`: in one update of 368 thousand noised weights, a single canary
+shows next to nothing even where nothing is promised.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from scipy.optimize import linear_sum_assignment
 
@@ -36,6 +35,7 @@ from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
 from studies.privacy_audit import one_run
 from studies.privacy_audit.attack_statistics import epsilon_lower_bound
+from studies.privacy_audit.inserting import with_nodes
 from studies.privacy_audit.updates import convolutions, train_locally
 
 DELTA = 1e-5
@@ -56,30 +56,25 @@ Model = Callable[[Task], Any]
 """From a world to a model with its initial weights, the same in both worlds."""
 
 
-def measure(task: Task, parameters: Any, repetitions: int | None = None) -> list[Row]:
+def measure(task: Task, parameters: WithoutNFDPParameters, repetitions: int | None = None) -> list[Row]:
     """Audit all canaries.
 
     Args:
         task: the run.
-        parameters: those of FedDEP w/o NFDP, which are FedDEP's and those of the noise.
+        parameters: FedDEP's and those of the noise.
         repetitions: runs of each world; by default each canary has its own number.
 
     Returns:
         Rows of releases, what is released; degree, number of neighbours of u without the canary; runs of each world, half of
         them evaluated; the claimed guarantee (promised_epsilon, promised_delta, and promise, its source); and the result of
         :func:`evaluate_test`.  Then those of :func:`.one_run.measure`.
-
-    Raises:
-        ConfigError: if the parameters are another method's, or its classifier has no convolutions.
     """
-    if not isinstance(parameters, WithoutNFDPParameters):
-        raise ConfigError("canaries need the parameters of FedDEP and those of its noise; use --method feddep_wo_nfdp")
     fanout, updates = task.setting.fanout, repetitions or UPDATES
     rows = [sampling_row(degree, fanout, task.seed, repetitions or SAMPLINGS) for degree in dict.fromkeys((15, fanout))]
     steps = run_steps(task, parameters, registry.find("feddep_wo_nfdp").steps(parameters))
     best, worst = (insert_canary(task, degree) for degree in DEGREES)
     mended = steps["generator"].of_clients("mended")[best.client]
-    table = MendedTable(best.features, torch.cat([mended, torch.zeros_like(mended[:1])]))
+    table = MendedTable(best.worlds[0].graph.features, torch.cat([mended, torch.zeros_like(mended[:1])]))
     feddep: Model = partial(mending.new_classifier, parameters=parameters)
     return [
         *rows,
@@ -99,8 +94,7 @@ def _row(releases: str, degree: int, worlds: Sequence[np.ndarray], epsilon: floa
     return {"releases": releases, "degree": degree, "runs": len(present), **claimed, **bound}
 
 
-@dataclass(frozen=True, eq=False)
-class Canary:
+class Canary(NamedTuple):
     """A client with a canary.
 
     Attributes:
@@ -116,11 +110,6 @@ class Canary:
     target: int
     node: int
     degree: int
-
-    @property
-    def features(self) -> sp.csr_matrix:
-        """Features of all nodes, the same in both worlds."""
-        return self.worlds[0].graph.features
 
 
 def insert_canary(task: Task, degree: int) -> Canary:
@@ -139,12 +128,8 @@ def insert_canary(task: Task, degree: int) -> Canary:
         raise ConfigError("no client has a training node to plant a canary beside")
     _, _, client, u = min(candidates)
     graph, split = parts[client]
-    norms = np.sqrt(np.asarray(graph.features.multiply(graph.features).sum(axis=1)).ravel())
-    own = sp.csr_matrix(np.array([[np.median(norms)]], dtype=np.float32))
-    features = sp.csr_matrix(sp.block_diag([graph.features, own]), dtype=np.float32)
-    labels = np.append(graph.labels, graph.labels[u])
-    edges, v = graph.edges(), graph.num_nodes
-    worlds = [Graph.from_edges(joined, features, labels, graph.num_classes) for joined in (np.vstack([edges, [[u, v]]]), edges)]
+    v = graph.num_nodes
+    worlds = [with_nodes(graph, np.array([[u, v]])[:edges], np.zeros(1, dtype=int), graph.labels[[u]]) for edges in (1, 0)]
     present, absent = (replace(task, graph=world, split=split, partition=None, step_results={}) for world in worlds)
     return Canary(client, (present, absent), u, v, int(graph.degrees[u]))
 

@@ -9,9 +9,8 @@ crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a 
 * ``reconstruction``: features from prototypes.
 """
 
-from collections.abc import Sequence
-
 from feddep.config.sentences import checked
+from feddep.methods.feddep import WithoutNFDPParameters
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters, Positive
 from studies.measuring import Case, Tables
@@ -22,21 +21,17 @@ from studies.privacy_audit.claims import claimed
 class Options(Parameters):
     """What the study says beside its runs."""
 
-    canaries: Sequence[str] = ()
-    """methods whose mechanisms are audited by canaries"""
-    properties: Sequence[str] = ()
-    """methods whose parameters the inference of properties takes"""
-    reconstruction: Sequence[str] = ()
-    """methods from whose prototypes features are reconstructed"""
     repetitions: Positive | None = None
     """runs with, and without, each canary; `null`: of each canary its own number"""
 
 
 def measure(case: Case) -> Tables:
-    """Attack a run in every way that the study asks for.
+    """Attack a run.
 
     Returns:
         The rows of each part by its name; to those of ``membership`` are added rounds, and promise, the claimed guarantee.
+        Canaries and properties take the parameters of FedDEP and those of its noise, so they are parts of FedDEP w/o NFDP alone,
+        and reconstruction of FedDEP.
 
     Raises:
         ConfigError: if there is nothing to attack, or too little.
@@ -45,13 +40,13 @@ def measure(case: Case) -> Tables:
     if task.partition is None:
         raise ConfigError(f"an audit is of clients, and the method {method.name} has none")
     options = checked(Options, case.options, ("studies", "privacy_audit", "options"))
-    attacked = membership.measure(method, task, parameters)
-    rounds, claims = task.setting.rounds, [claimed(task, method.name, parameters, row["leaves"]) for row in attacked]
-    tables = {"membership": [{"rounds": rounds, **row, "promise": claim} for row, claim in zip(attacked, claims, strict=True)]}
-    if method.name in options.canaries:
+    rows = membership.measure(method, task, parameters)
+    claims = [claimed(task, method.name, parameters, row["leaves"]) for row in rows]
+    of = {"rounds": task.setting.rounds}
+    tables = {"membership": [{**of, **row, "promise": claim} for row, claim in zip(rows, claims, strict=True)]}
+    if isinstance(parameters, WithoutNFDPParameters):
         tables["canaries"] = canaries.measure(task, parameters, options.repetitions)
-    if method.name in options.properties:
         tables["properties"] = properties.measure(task, parameters)
-    if method.name in options.reconstruction:
+    if method.name == "feddep":
         tables["reconstruction"] = reconstruction.measure(task, parameters)
     return tables

@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -35,6 +34,7 @@ from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
 from studies.privacy_audit.attack_statistics import one_run_bound
+from studies.privacy_audit.inserting import with_nodes
 from studies.privacy_audit.updates import train_locally
 
 RUNS, CANARIES = 20, 100
@@ -68,7 +68,7 @@ def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canari
     if privacy.sigma == 0:
         raise ConfigError("sigma is 0; a training without noise promises nothing that an audit could refute")
     part = min((part for part in task.subgraphs() if len(part[1].train)), key=lambda part: len(part[1].train))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for factor in NOISES:
         noise = replace(privacy, sigma=factor * privacy.sigma)
         found = [
@@ -82,16 +82,16 @@ def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canari
             one_run_bound(*simulated(noise.sigma, rate, steps, len(scores), rng), delta)["low"] for _ in range(SIMULATIONS)
         ]
         bound = one_run_bound(scores, joined, delta)
-        promise: dict[str, Any] = {
-            "promised_epsilon": epsilon,
-            "promised_delta": delta,
-            "promise": "accountant, edge level, 1 root",
-        }
         of: dict[str, Any] = {
             "releases": f"DP-SGD, σ = {noise.sigma:g}, every step",
             "degree": 0,
             "runs": runs,
             "sigma": noise.sigma,
+        }
+        promise: dict[str, Any] = {
+            "promised_epsilon": epsilon,
+            "promised_delta": delta,
+            "promise": "accountant, edge level, 1 root",
         }
         rows.append({**of, "steps": steps, **promise, **bound, "attainable": float(np.mean(attained))})
     return rows
@@ -149,17 +149,10 @@ def train_watched(task: Task, part: tuple[Graph, Split], privacy: Privacy, canar
     rng = seeding.generator(task.seed, "audit", "one run", run)
     roots = graph.num_nodes + np.arange(canaries)
     pairs = np.column_stack([roots, roots + canaries])
-    norms = np.sqrt(np.asarray(graph.features.multiply(graph.features).sum(axis=1)).ravel())
-    own = sp.eye_array(canaries, dtype=np.float32) * np.float32(np.median(norms))
-    features = sp.block_array([[graph.features, None], [sp.csr_array((canaries, graph.num_features)), None], [None, own]])
-    labels = np.concatenate([graph.labels, np.tile(rng.integers(graph.num_classes, size=canaries), 2)])
+    labels = np.tile(rng.integers(graph.num_classes, size=canaries), 2)
     joined = rng.random(canaries) < 0.5
-    real, with_all = (
-        Graph.from_edges(
-            np.vstack([graph.edges(), pairs[some]]), sp.csr_matrix(features, dtype=np.float32), labels, graph.num_classes
-        )
-        for some in (joined, np.full(canaries, True))
-    )
+    features = np.concatenate([np.full(canaries, -1), np.arange(canaries)])
+    real, with_all = (with_nodes(graph, some, features, labels) for some in (pairs[joined], pairs))
     world = replace(task, graph=real, partition=None, step_results={})
     seed = seeding.derive_seed(task.seed, "canary", "one run", run)
     train = np.concatenate([split.train, roots])

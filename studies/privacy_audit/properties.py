@@ -21,7 +21,6 @@ from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.learner import Learner
 from feddep.training.task import Part, Task
 from feddep.utils import seeding
-from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
 from studies.privacy_audit.attack_models import fit_model, select_model
 from studies.privacy_audit.attack_statistics import auc, bootstrap_samples, interval
@@ -43,24 +42,17 @@ PROPERTIES: dict[str, Callable[[Graph], float]] = {
 """What is inferred: whether it is above the median of the shadow clients."""
 
 
-def measure(task: Task, parameters: Any, clients: int = CLIENTS) -> list[dict[str, Any]]:
+def measure(task: Task, parameters: WithoutNFDPParameters, clients: int = CLIENTS) -> list[dict[str, Any]]:
     """Infer every property from every kind of message.
 
     Args:
         task: the run; its graph is divided anew.
-        parameters: those of FedDEP w/o NFDP, which are FedDEP's and those of the noise.
+        parameters: FedDEP's and those of the noise.
         clients: number of clients made, half of which are attacked.
 
     Returns:
         Rows of property, leaves, clients (attacked), AUC with its interval (0.5 is guessing), and model.
-
-    Raises:
-        ConfigError: if the parameters are another method's, or there are too few clients.
     """
-    if not isinstance(parameters, WithoutNFDPParameters):
-        raise ConfigError("properties need the parameters of FedDEP and those of its noise; use --method feddep_wo_nfdp")
-    if clients < 16:
-        raise ConfigError(f"{clients} clients are too few to learn from one half and attack the other; at least 16 are needed")
     parts, attacked = divide(task, clients)
     private = partial(PrivateLearner, privacy=Privacy(parameters.sigma, parameters.clip))
     messages = {
@@ -101,8 +93,6 @@ def infer(features: np.ndarray, positive: np.ndarray, attacked: np.ndarray, seed
 
     ``features`` are those of each client's message, shape (clients, k); ``positive`` is the property, shape (clients,).
     """
-    if positive[attacked].all() or not positive[attacked].any():
-        raise ConfigError("all attacked clients have the same property; more clients are needed")
     shadow = features[~attacked], positive[~attacked]
     model = select_model(*shadow, np.arange(len(shadow[0])) % 3, seed)
     scores = fit_model(model, *shadow, seed)(features[attacked])

@@ -35,7 +35,7 @@ PENALTIES = (1e-1, 1.0, 1e1, 1e2, 1e3, 1e4, 1e6)
 KNOWLEDGE = ("shadow encoders", "the client's encoder", "common encoder")
 
 
-def measure(task: Task, parameters: Any) -> list[dict[str, Any]]:
+def measure(task: Task, parameters: FedDEPParameters) -> list[dict[str, Any]]:
     """Attack every client's prototypes.
 
     Returns:
@@ -43,13 +43,11 @@ def measure(task: Task, parameters: Any) -> list[dict[str, Any]]:
         :func:`evaluate`.
 
     Raises:
-        ConfigError: if there are fewer than three clients, or the method has no prototypes.
+        ConfigError: if there are fewer than three clients.
     """
-    if not isinstance(parameters, FedDEPParameters):
-        raise ConfigError("features are reconstructed from prototypes; use --method feddep")
     graphs = [graph for graph, _ in task.subgraphs()]
     if len(graphs) < LEAST_CLIENTS:
-        raise ConfigError(f"there are {len(graphs)} clients; at least {LEAST_CLIENTS} are needed (key clients)")
+        raise ConfigError(f"there are {len(graphs)} clients; at least {LEAST_CLIENTS} are needed")
     encoders, pretrained = train_encoders(task, parameters)
     own = pretrained.of_clients("embeddings")
     common = embed(task, parameters.replace(encoder="federated")).of_clients("embeddings")

@@ -14,7 +14,8 @@ none of the neighbours that DGen was trained to generate for them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,7 +37,8 @@ _ITERATIONS = 100
 """At most so many alternations lead from a start to a minimum; each lowers the loss, and a few are enough."""
 
 
-class Prediction(NamedTuple):
+@dataclass(frozen=True)
+class Prediction:
     """A prediction of the t_v of an impaired subgraph's nodes, shape (n, d_z), and of their n_v, shape (n,)."""
 
     embeddings: Tensor

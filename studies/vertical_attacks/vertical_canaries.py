@@ -36,6 +36,7 @@ from feddep.methods.vesper.split_training import ALL, TEST, TRAINING, VALIDATION
 from feddep.training.task import Task
 from feddep.utils import seeding
 from studies.privacy_audit.attack_statistics import auc, one_run_bound
+from studies.privacy_audit.inserting import with_nodes
 
 CANARIES = 500
 """Number m of canaries."""
@@ -92,14 +93,10 @@ def with_canaries(task: Task, parameters: Any, canaries: int) -> tuple[Task, np.
     joined = rng.random(canaries) < 0.5
     graph, split = task.graph, task.split
     pairs, further, kinds = _canary_nodes(canaries, _further(parameters))
-    norms = np.sqrt(np.asarray(graph.features.multiply(graph.features).sum(axis=1)).ravel())
-    own = sp.csr_array((np.full(len(kinds), np.median(norms)), (np.arange(len(kinds)), kinds)))  # a feature for each kind of node
-    labels = np.concatenate([graph.labels, rng.integers(graph.num_classes, size=len(kinds))])
-    edges = np.vstack([graph.edges(), graph.num_nodes + np.vstack([pairs[joined], further])])
-    features = sp.csr_matrix(sp.block_diag([graph.features, own]), dtype=np.float32)
+    labels = rng.integers(graph.num_classes, size=len(kinds))
+    world = with_nodes(graph, graph.num_nodes + np.vstack([pairs[joined], further]), kinds, labels)
     ends = graph.num_nodes + pairs.T.ravel()
     split = Split(np.concatenate([split.train, ends]), split.val, np.concatenate([split.test, ends]))
-    world = Graph.from_edges(edges, features, labels, graph.num_classes)
     return replace(task, name=f"{task.name}: canaries", graph=world, split=split), joined
 
 

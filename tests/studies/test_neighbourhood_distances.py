@@ -9,8 +9,8 @@ import torch
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.halo import missing_neighbours
 from feddep.graph.partition import Partition
-from studies.neighbourhoods.measure import neighbourhood_distances, predicted_neighbours
 from feddep.methods.method import StepResult, by_client
+from studies.neighbourhoods.measure import neighbourhood_distances, predicted_neighbours
 
 GRAPH = planted_partition(160, 4, 8, 32, 6.0, 1.0, 8, 0.8, 0)
 
