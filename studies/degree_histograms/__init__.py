@@ -1,0 +1,1 @@
+"""How many nodes have which degree, with differential privacy for edges."""

@@ -1,0 +1,1 @@
+"""Labels that clients hold, and that trained models predict."""

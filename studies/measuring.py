@@ -1,0 +1,150 @@
+"""What studies with code of their own share: each run is measured into a file of the cache, and a page is made of all of them.
+
+Such a study is a package of this folder, named as its kind, with
+
+* ``measure.py``: ``measure(case)`` measures a run and returns tables of rows by name;
+* ``page.py``: ``page(tables)`` makes from the tables of all runs the contents of files by name;
+* ``page.md.jinja``: the text of the page;
+* ``rules.smk``: what of a run is read, and which files the page has.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from feddep.config import variants
+from feddep.config.loading import Config
+from feddep.experiment import keys, stages
+from feddep.experiment.plan import Run
+from feddep.methods.method import Method, StepResult
+from feddep.reporting import drawing
+from feddep.training.task import Task
+from feddep.utils.csv_files import write_csv
+from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.storage import read_arrays, read_json, write_text
+
+Tables = dict[str, list[dict[str, Any]]]
+"""Rows of tables, by the name of the table."""
+DIGITS = 6
+"""Significant digits of numbers that are kept of a run, where a study does not say otherwise in its own ``DIGITS``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A run to be measured.
+
+    Attributes:
+        run: the run.
+        task: its data and setting, with the results of its steps.
+        method: its method.
+        parameters: the method's parameters.
+        weights: weights of the trained models by name, at the best round.
+        options: what else the study says.
+    """
+
+    run: Run
+    task: Task
+    method: Method
+    parameters: Any
+    weights: Mapping[str, Tensor] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def step(self, stage: str) -> StepResult:
+        """The result of a step.
+
+        Raises:
+            ConfigError: if the method has no such step.
+        """
+        if stage not in self.task.step_results:
+            raise ConfigError(f"the method {self.method.name} has no step {stage}, so there is nothing to measure")
+        result: StepResult = self.task.step_results[stage]
+        return result
+
+
+def measure_run(config: Config, study: str, run: Run, files: Mapping[str, Any], output: Path) -> None:
+    """Measure a run of a study, and write its tables as JSON.
+
+    Args:
+        config: the configuration.
+        study: name of the study.
+        run: the run.
+        files: graph, split, partition, the results of steps by stage, and ``model``, the weights, as far as they are read.
+        output: where to.
+    """
+    task, _ = stages.read_task(config, run, files)
+    method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
+    arrays = read_arrays(files["model"], keys.run_key(config, run)) if "model" in files else {}
+    weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    options = config["studies"][study]
+    case = Case(run, task, method, parameters, weights, options["options"])
+    write_text(output, json.dumps(tables_of(options["kind"], case), indent=1) + "\n")
+
+
+def tables_of(kind: str, case: Case) -> Tables:
+    """The tables of a run: each row with the columns of its run, numbers rounded."""
+    module, of_run = import_module(f"studies.{kind}.measure"), asdict(case.run)
+    digits = getattr(module, "DIGITS", DIGITS)
+
+    def rounded(value: Any) -> Any:
+        return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+    tables: Tables = module.measure(case)
+    return {
+        name: [{**of_run, **{key: rounded(value) for key, value in row.items()}} for row in rows] for name, rows in tables.items()
+    }
+
+
+def write_page(kind: str, files: Iterable[Path], folder: Path) -> None:
+    """Write the page of a study from the tables of its runs.
+
+    Raises:
+        DataError: if there is no run.
+    """
+    for name, content in page_of(kind, map(read_json, files)).items():
+        path = folder / name
+        if isinstance(content, Figure):
+            write_text(path.with_suffix(".svg"), drawing.svg(content))
+            path.with_suffix(".png").write_bytes(drawing.png(content))
+        elif isinstance(content, pd.DataFrame):
+            write_csv(path, content)
+        else:
+            write_text(path, content)
+
+
+def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
+    """The files of a page by name: a text, a table, or a figure, which has no suffix.
+
+    Raises:
+        DataError: if there is no run.
+    """
+    tables: Tables = {}
+    for of_run in measured:
+        for name, rows in of_run.items():
+            tables.setdefault(name, []).extend(rows)
+    if not tables:
+        raise DataError(f"the study {kind} has no runs; there is nothing to show")
+    contents: dict[str, Any] = import_module(f"studies.{kind}.page").page({name: frame(rows) for name, rows in tables.items()})
+    return contents
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows as a table; NaN for None, but NA for the number of clients."""
+    known = [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
+    return pd.DataFrame(known).astype({"clients": "Int64"})
+
+
+def text(kind: str, **values: Any) -> str:
+    """The text of a study's page, filled in."""
+    loader = jinja2.FileSystemLoader(Path(__file__).parent / kind)
+    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, autoescape=False)
+    return environment.get_template("page.md.jinja").render(values)

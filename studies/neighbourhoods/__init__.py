@@ -1,0 +1,1 @@
+"""Neighbourhoods that NeighGen mends beside the true ones."""

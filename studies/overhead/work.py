@@ -1,0 +1,197 @@
+"""Training generators as a run's steps do, while counting what learning from other clients takes.
+
+The cross-client part of an update is what FedDEP's term β^n of L^n_i and its counterpart in FedSage+ ask for: finding, for each
+generated neighbour, the nearest that every other client has, the distances to what was found, and their gradient.  It is
+counted wherever it is carried out, at the client itself or at the others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from feddep.federation.boundary import Boundary, Payload
+from feddep.graph.impairing import Impaired
+from feddep.methods.feddep import FedDEPParameters, GeneratorParameters, mending, without_prototypes
+from feddep.methods.feddep.generation import Generated, Search, Targets, generator_loss
+from feddep.methods.fedsage import NeighGenParameters, cross_client
+from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, new_neighgen
+from feddep.methods.method import StepResult
+from feddep.methods.shared.impairing_clients import impair_client
+from feddep.training.task import Part, Task
+from feddep.utils.errors import ConfigError
+from studies.overhead.flops import FlopCounter
+
+Results = Mapping[str, StepResult]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What training one client's generator takes.
+
+    Attributes:
+        nodes: number of nodes that an update generates neighbours for.
+        updates: number of updates.
+        sought: number of neighbours of a node that the nearest are looked up for, in the mean over nodes and updates.
+        generated: number of them that count, as so many have been generated, likewise.
+        operations: floating-point operations of an update's cross-client part, in the mean over updates.
+        all_operations: those of the whole training, and of mending the subgraph with its result.
+        weights: number |θ| of weights that are sent along, where others generate with the client's own generator.
+    """
+
+    nodes: int
+    updates: int
+    sought: float
+    generated: float
+    operations: float
+    all_operations: int
+    weights: int = 0
+
+
+class Counted:
+    """A function whose floating-point operations are counted.
+
+    Attributes:
+        operations: operations of each call.
+        calls: arguments of each call.
+        last: what the last call has returned.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.operations: list[int] = []
+        self.calls: list[tuple[Any, ...]] = []
+        self.last: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function."""
+        with FlopCounter() as counter:
+            self.last = self._function(*args)
+        self.operations.append(counter.total)
+        self.calls.append(args)
+        return self.last
+
+
+def dgen_with_prototypes(task: Task, parameters: FedDEPParameters, results: Results) -> list[Work]:
+    """As :func:`feddep.methods.feddep.mending.generate` trains: each client searches the prototypes that the others have shared.
+
+    Raises:
+        ConfigError: if the parameters leave nothing to count.
+    """
+    shared, targets = (results["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
+    work = []
+    for i, client in enumerate(task.subgraphs()):
+        impaired = impair_client(task, parameters, i, client)
+        work.append(_dgen(task, parameters, i, client, impaired, targets[i], mending.nearest_of_others(shared, i)))
+    return work
+
+
+def dgen_without_prototypes(task: Task, parameters: FedDEPParameters, results: Results) -> list[Work]:
+    """As :func:`feddep.methods.feddep.without_prototypes.generate` trains: each client asks all others, who search their nodes.
+
+    Raises:
+        ConfigError: if the parameters leave nothing to count.
+    """
+    embeddings, work = results["pretrain"].of_clients("embeddings"), []
+    for i, client in enumerate(task.subgraphs()):
+        impaired = impair_client(task, parameters, i, client)
+        shape = (len(impaired.kept), parameters.max_generated, parameters.embedding)
+        question, answer = without_prototypes.generated(i), without_prototypes.gradients(i)
+        boundary = Boundary({question: {"embeddings": shape}, answer: {"gradients": shape}})
+        search = without_prototypes.remote_nearest(boundary, i, embeddings)
+        work.append(_dgen(task, parameters, i, client, impaired, embeddings[i], search))
+    return work
+
+
+def _dgen(
+    task: Task, parameters: FedDEPParameters, number: int, client: Part, impaired: Impaired, targets: Tensor, search: Search
+) -> Work:
+    """Train a client's DGen and mend its subgraph; the arguments are those of :func:`feddep.methods.feddep.mending.mend`."""
+    counted = Counted(search)
+    with FlopCounter() as counter:
+        mending.mend(task, parameters, number, client, impaired, targets, counted)
+    if not counted.calls:
+        raise ConfigError(
+            f"generator_epochs is {parameters.generator_epochs} and cross_weight is {parameters.cross_weight:g}; "
+            "both must be above 0 where the cost of learning from other clients is to be measured"
+        )
+    # What is searched for and found has the same shape in every update, and with it the distances the same cost.
+    points, slots = counted.calls[-1]
+    operations = fmean(counted.operations) + operations_of_distances(points, slots, counted.last, parameters)
+    generated = fmean(float(chosen.sum()) / len(chosen) for _, chosen in counted.calls)
+    return Work(len(impaired.kept), len(counted.calls), parameters.max_generated, generated, operations, counter.total)
+
+
+def operations_of_distances(points: Tensor, chosen: Tensor, found: Sequence[Targets | Tensor], how: GeneratorParameters) -> int:
+    """Operations of the cross-client term of the loss, the search aside, and of its gradient in what was generated.
+
+    The loss is computed with and without the term; the difference is what the term costs.
+
+    Args:
+        points: generated embeddings, shape (n, S, d_z).
+        chosen: which of them count, shape (n, S).
+        found: what is nearest to each, shape (n, S, d_z), of each of M − 1 others.
+        how: weights and scale.
+    """
+
+    def operations(cross_weight: float) -> int:
+        embeddings = points.detach().clone().requires_grad_()
+        count = chosen.sum(dim=1).to(points.dtype).requires_grad_()
+        nobody = torch.zeros(0, 2, dtype=torch.int64, device=points.device)
+        generated = Generated(count, embeddings, chosen)
+        weighted = how.replace(intra_weight=0.0, cross_weight=cross_weight)
+        with torch.enable_grad(), FlopCounter() as counter:
+            loss, _ = generator_loss(generated, chosen.sum(dim=1), nobody, embeddings, lambda *_: found, weighted)
+            loss.backward()
+        return counter.total
+
+    return operations(how.cross_weight) - operations(0.0)
+
+
+def neighgen(task: Task, how: NeighGenParameters, results: Results) -> list[Work]:
+    """As :func:`feddep.methods.fedsage.cross_client.generate` trains: others generate with a client's own NeighGen.
+
+    Raises:
+        ConfigError: if the parameters leave nothing to count.
+    """
+    if not how.generator_federated_epochs:
+        raise ConfigError(
+            "generator_federated_epochs is 0; it must be above 0 where the cost of learning from others is to be measured"
+        )
+    clients = task.subgraphs()
+    peers = {i: cross_client.Peer(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
+    return [
+        _neighgen(task, how, i, client, {j: other for j, other in peers.items() if j != i}) for i, client in enumerate(clients)
+    ]
+
+
+def _neighgen(task: Task, how: NeighGenParameters, number: int, client: Part, others: Mapping[int, cross_client.Peer]) -> Work:
+    impaired = impair_client(task, how, number, client)
+    trainer = NeighGenTrainer(task, how, number, client, impaired, new_neighgen(task, how, f"client{number}"))
+    network = trainer.neighgen.generator
+    boundary = Boundary(cross_client.messages(task, how, [trainer.batch] * (number + 1)))
+    exchange = Counted(lambda request: cross_client.ask_others(boundary, number, others, request))
+    generated: list[float] = []
+    aside = 0  # operations that only the counting causes
+
+    def ask(request: Mapping[str, Tensor]) -> Payload:
+        nonlocal aside
+        gradients: Payload = exchange(request)
+        with torch.no_grad(), FlopCounter() as counter:
+            wanted = network.number(request["embeddings"]).relu().round().clamp(max=network.slots)
+            generated.append(float(wanted.mean()))
+        aside += counter.total
+        return gradients
+
+    with FlopCounter() as counter:
+        for _ in range(how.generator_local_epochs):
+            trainer.step()
+        for _ in range(how.generator_federated_epochs):
+            trainer.step(ask)
+        trainer.mend()
+    mean, size = fmean(generated), sum(weight.numel() for weight in network.parameters())
+    operations, updates = fmean(exchange.operations), how.generator_federated_epochs
+    return Work(trainer.batch, updates, mean, mean, operations, counter.total - aside, size)

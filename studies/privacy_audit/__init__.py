@@ -1,0 +1,1 @@
+"""Attacks on what leaves clients: edges, properties, features, and lower bounds on ε."""

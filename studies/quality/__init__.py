@@ -1,0 +1,1 @@
+"""What FedDEP's generators generate beside guesses that need no training."""

@@ -1,0 +1,111 @@
+"""The page: two tables a dataset, of nodes and of edges, a line a method; and a figure of both over the budget."""
+
+import math
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from feddep.config import variants
+from feddep.reporting import drawing
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import in_paper_order, records
+from feddep.reporting.labels import dataset_title, method_title
+from studies import measuring
+from studies.vertical_attacks.vertical_canaries import CANARIES, DELTA, PROMISES
+
+PLACE = ["setting", "dataset"]
+ATTACKS = {
+    "membership_auc": "node, shadow model",
+    "entropy_auc": "node, entropy",
+    "edge_auc": "edge, canaries",
+}
+"""The attacks by the column of their AUC."""
+_MEASURED = (*ATTACKS, "accuracy_inside", "accuracy_outside", "low")
+"""What is averaged over seeds."""
+_PROMISES = tuple(f"promised_{name}" for name in PROMISES)
+
+
+def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """The table, the text and the figure."""
+    summary = summarise(tables["vertical_attacks"])
+    facts = {"canaries": CANARIES, "delta": DELTA, "promises": PROMISES}
+    text = measuring.text("vertical_attacks", tables=md.sections(summary, _block), **facts)
+    return {"table.csv": summary, "page.md": text, "figure": figure(summary)}
+
+
+def summarise(measured: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds, one row a setting, dataset and method.
+
+    Returns:
+        setting, dataset, method, budget (∞ without one), theta (0 without noise), seeds; mean and std of the AUC of each
+        attack, and of accuracy_inside, accuracy_outside and low, the bound on ε; most, the largest bound that could have been
+        found; promised_certified and promised_rdp, the mean, ∞ where nothing is promised.
+    """
+    missing = {"budget": math.inf, "theta": 0.0, **dict.fromkeys(_PROMISES, math.inf)}
+    known = measured.assign(**{column: measured[column].astype(float).fillna(value) for column, value in missing.items()})
+    groups = known.groupby([*PLACE, "method"], sort=False)
+    averaged = {f"{name}_{part}": (name, part) for name in _MEASURED for part in ("mean", "std")}
+    fixed = {name: (name, "mean") for name in ("theta", "most", *_PROMISES)}
+    summary = groups.agg(budget=("budget", "first"), seeds=("seed", "size"), **averaged, **fixed).reset_index()
+    return in_paper_order(summary, [*PLACE, "method"])
+
+
+def _block(block: pd.DataFrame) -> str:
+    nodes, edges = [], []
+    for line in records(block):
+        of = [method_title(line["method"]), _epsilon(line["budget"]), f"{line['theta']:.4g}"]
+        found = {name: md.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) for name in _MEASURED}
+        nodes.append([*of, *(found[name] for name in _MEASURED if name not in ("edge_auc", "low"))])
+        promises = [_epsilon(line[name]) for name in _PROMISES]
+        edges.append([*of, found["edge_auc"], found["low"], f"{line['most']:.2f}", *promises])
+    head = ["", "budget", "θ"]
+    of_nodes = md.table([*head, "AUC, shadow", "AUC, entropy", "accuracy inside", "accuracy outside"], nodes)
+    promised = [f"promised, {name}" for name in PROMISES]
+    of_edges = md.table([*head, "AUC", "ε at least", "most", *promised], edges)
+    return f"Nodes:\n\n{of_nodes}\nEdges:\n\n{of_edges}"
+
+
+def _epsilon(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.4g}"
+
+
+def figure(summary: pd.DataFrame) -> Figure:
+    """AUC over the budget, ∞ last, with standard deviations: a panel a place, a colour a method, a dash an attack."""
+    lines = [{**line, "line": _without_budget(line["method"])} for line in records(summary)]
+    names = list(dict.fromkeys(line["line"] for line in lines))
+    budgets = sorted({line["budget"] for line in lines})
+    places = list(dict.fromkeys((line["setting"], line["dataset"]) for line in lines))
+    several = len({setting for setting, _ in places}) > 1
+    curves = [(name, attack) for name in names for attack in ATTACKS]
+    looks = {attack: {"linestyle": drawing.DASHES[k], "marker": drawing.MARKERS[k]} for k, attack in enumerate(ATTACKS)}
+    with drawing.style():
+        drawn, axes = drawing.tiles(len(places), 2, lambda rows, columns: (0.8 + 3.8 * columns, 1.6 + 2.8 * rows))
+        for ax, (setting, dataset) in zip(axes.flat, places, strict=False):
+            ax.axhline(0.5, color=drawing.INK, linewidth=0.8, zorder=1)
+            here = [line for line in lines if (line["setting"], line["dataset"]) == (setting, dataset)]
+            for k, (name, attack) in enumerate(curves):
+                points = sorted((line for line in here if line["line"] == name), key=lambda line: line["budget"])
+                offset = 0.6 * ((k + 0.5) / len(curves) - 0.5)
+                at = [budgets.index(line["budget"]) + offset for line in points]
+                means = [line[f"{attack}_mean"] for line in points]
+                spread = [line[f"{attack}_std"] or 0.0 for line in points]
+                shade = drawing.colour(names.index(name))
+                ax.errorbar(at, means, spread, color=shade, linewidth=1.1, elinewidth=0.8, markersize=4, **looks[attack])
+            of_setting = f", setting {setting}" if several else ""
+            ax.set_title(f"{dataset_title(dataset)}{of_setting}", loc="left")
+            ax.set_xticks(range(len(budgets)), [_epsilon(budget) for budget in budgets])
+            ax.set_xlim(-0.5, len(budgets) - 0.5)
+            ax.set_xlabel("privacy budget ε")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("AUC of the attack")
+        shades = [drawing.sample(method_title(name), color=drawing.colour(k)) for k, name in enumerate(names)]
+        dashes = [drawing.sample(title, color=drawing.INK, **looks[attack]) for attack, title in ATTACKS.items()]
+        drawing.head(drawn, "Attacks on vertical training", [*shades, *dashes], columns=2)
+    return drawn
+
+
+def _without_budget(spelled: str) -> str:
+    """The name of a method without the option that is on the axis."""
+    name, changes = variants.read(spelled)
+    return variants.format_name(name, {key: value for key, value in changes.items() if key != "epsilon"})

@@ -1,0 +1,226 @@
+"""AUC, TPR at 1 % FPR, bootstrap intervals, Clopper–Pearson intervals, lower bounds on ε."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from feddep.utils.errors import ConfigError
+from studies.privacy_audit import attack_statistics
+from studies.privacy_audit.attack_statistics import ThresholdTest, clopper_pearson, epsilon_lower_bound, evaluate_test
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [  # Newcombe (1998), Table I, method 5; and the closed forms for none and all
+        (81, 263, 0.2527, 0.3676),
+        (15, 148, 0.0578, 0.1617),
+        (0, 20, 0.0000, 0.1684),
+        (1, 29, 0.0009, 0.1776),
+        (29, 29, 0.8806, 1.0000),
+    ],
+)
+def test_published_intervals(successes, trials, low, high):
+    assert clopper_pearson(successes, trials, 0.95) == pytest.approx((low, high), abs=6e-5)
+
+
+@given(st.integers(1, 30), st.floats(0.01, 0.99))
+def test_intervals_cover_any_probability(trials, p):
+    counts = np.arange(trials + 1)
+    low, high = clopper_pearson(counts, trials, 0.9)
+    assert binom.pmf(counts, trials, p)[(low <= p) & (p <= high)].sum() >= 0.9 - 1e-9
+
+
+def responses(epsilon: float, runs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Randomised response: the truth with probability e^ε / (1 + e^ε)."""
+    true = math.exp(epsilon) / (1 + math.exp(epsilon))
+    return (rng.random(runs) < true).astype(float), (rng.random(runs) >= true).astype(float)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
+def test_randomised_response_is_bounded_from_below_and_closely(epsilon):
+    rng = np.random.default_rng(7)
+    found = [epsilon_lower_bound(*responses(epsilon, 20_000, rng), 0.0) for _ in range(40)]
+    wrong = sum(bound["low"] > epsilon for bound in found)
+    assert wrong <= 4  # 2.5 % of 40, and room for chance
+    assert np.mean([bound["low"] for bound in found]) > epsilon - 0.15
+    assert all(bound["low"] <= max(bound["value"], 0) <= max(bound["high"], 0) for bound in found)
+
+
+def test_gaussian_noise_stays_below_its_epsilon():
+    """The pair N(0, 1), N(1, 1) is (ε, δ)-private exactly for δ = Φ(1/2 − ε) − e^ε Φ(−1/2 − ε)."""
+    rng, epsilon = np.random.default_rng(3), 1.0
+    delta = _phi(0.5 - epsilon) - math.exp(epsilon) * _phi(-0.5 - epsilon)
+    found = epsilon_lower_bound(rng.normal(size=40_000) + 1, rng.normal(size=40_000), delta)
+    assert 0.6 < found["low"] < epsilon
+
+
+def _phi(x: float) -> float:
+    return (1 + math.erf(x / math.sqrt(2))) / 2
+
+
+def test_a_certain_tell_is_bounded_by_the_number_of_runs_alone():
+    few, many = (epsilon_lower_bound(np.ones(n), np.zeros(n), 1e-5) for n in (50, 5000))
+    assert few["value"] == many["value"] == many["high"] == math.inf
+    assert few["low"] == pytest.approx(math.log((0.0125 ** (1 / 25) - 1e-5) / (1 - 0.0125 ** (1 / 25))))
+    assert many["low"] > few["low"] + 4
+    assert 0.99 < many["least_delta"] < 1
+
+
+def test_the_rare_absence_of_something_tells_too():
+    """With the edge the statistic is never 0, without it is in one run of five: that is the only tell."""
+    rng = np.random.default_rng(0)
+    found = epsilon_lower_bound(1 + rng.random(4000), np.where(rng.random(4000) < 0.2, 0, 1 + rng.random(4000)), 0.0)
+    assert found["low"] > 3
+    assert found["likely"] == pytest.approx(0.2, abs=0.03)
+
+
+def test_nothing_to_tell():
+    assert epsilon_lower_bound(np.zeros(100), np.zeros(100), 0.0)["low"] == 0
+
+
+def test_a_test_is_judged_on_runs_that_it_was_not_chosen_on():
+    """The first half tells the worlds apart, the second does not: no bound must come out."""
+    present, absent = np.zeros(200), np.zeros(200)
+    present[::2] = 1
+    assert epsilon_lower_bound(present, absent, 0.0)["low"] == 0
+    assert evaluate_test(ThresholdTest(0.5, True, True), present[::2], absent[::2], 0.0)["low"] > 2
+
+
+def test_impossible_input_is_named():
+    with pytest.raises(ConfigError):
+        epsilon_lower_bound(np.zeros(3), np.zeros(9), 0.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=30))
+def test_auc_counts_the_pairs_that_are_in_order(given_):
+    values, positive = np.array([v for v, _ in given_], dtype=float), np.array([p for _, p in given_])
+    if positive.all() or not positive.any():
+        return
+    wins = [(a > b) + (a == b) / 2 for a in values[positive] for b in values[~positive]]
+    assert attack_statistics.auc(values, positive) == pytest.approx(np.mean(wins))
+
+
+def test_tpr_at_fpr_allows_one_false_alarm_in_a_hundred():
+    positive = np.arange(1100) >= 1000
+    values = np.where(positive, 5.0, 0.0)
+    values[:10] = 9  # ten of a thousand negatives: exactly 1 %
+    assert attack_statistics.tpr_at_fpr(values, positive) == 1
+    values[10] = 9  # one more: now the threshold has to be where no positive passes
+    assert attack_statistics.tpr_at_fpr(values, positive) == 0
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    positive = np.arange(200) < 100
+    covered = 0
+    for _ in range(100):
+        values = rng.normal(size=200) + positive  # AUC Φ(1/√2) = 0.7602
+        found = attack_statistics.interval(
+            attack_statistics.auc, values, positive, attack_statistics.bootstrap_samples(positive, 200, rng)
+        )
+        covered += found.low <= 0.7602 <= found.high
+        assert found.low <= found.value <= found.high
+    assert covered >= 88
+
+
+def test_no_gain_over_oneself():
+    rng = np.random.default_rng(1)
+    positive = np.arange(100) < 50
+    values = rng.normal(size=100) + positive
+    samples = attack_statistics.bootstrap_samples(positive, 50, rng)
+    found = attack_statistics.interval(attack_statistics.auc, values, positive, samples, values)
+    assert (found.value, found.low, found.high) == (0, 0, 0)
+    samples = attack_statistics.bootstrap_samples(positive, 50, rng)
+    assert attack_statistics.interval(attack_statistics.auc, values + 3 * positive, positive, samples, values).low > 0
+
+
+def test_whole_groups_are_drawn():
+    group = np.array([0, 0, 1, 1, 1, 2])
+    samples = attack_statistics.bootstrap_groups(group, 200, np.random.default_rng(0))
+    for sample in samples:
+        drawn = np.bincount(group[sample], minlength=3) / [2, 3, 1]
+        assert (drawn == drawn.astype(int)).all()
+        assert drawn.sum() == 3
+        assert sorted(sample) == sorted(np.concatenate([np.tile(np.flatnonzero(group == k), int(drawn[k])) for k in range(3)]))
+    assert len({tuple(sorted(sample)) for sample in samples}) == 10  # multisets of three out of three
+
+
+def test_pairs_of_one_client_are_not_independent():
+    """Each of eight clients has an AUC of its own: an interval over pairs is far too narrow for the next client."""
+    rng = np.random.default_rng(0)
+    group, positive = np.repeat(np.arange(8), 200), np.tile(np.arange(200) < 100, 8)
+    values = rng.normal(size=1600) + positive * rng.normal(0.5, 0.5, size=8)[group]
+    widths = []
+    for samples in (attack_statistics.bootstrap_samples(positive, 200, rng), attack_statistics.bootstrap_groups(group, 200, rng)):
+        found = attack_statistics.interval(attack_statistics.auc, values, positive, samples)
+        widths.append(found.high - found.low)
+    assert widths[1] > 2 * widths[0]
+
+
+def slow_p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+    """The theorem as it is written."""
+    chance = math.exp(epsilon) / (1 + math.exp(epsilon))
+    f = [sum(math.comb(r, k) * chance**k * (1 - chance) ** (r - k) for k in range(max(w, 0), r + 1)) for w in range(-m, r + 1)]
+    return min(1.0, f[v + m] + 2 * m * delta * max((f[v - i + m] - f[v + m]) / i for i in range(1, m + 1)))
+
+
+@given(st.integers(1, 12), st.data())
+def test_the_p_value_is_that_of_the_theorem(m, data):
+    r = data.draw(st.integers(1, m))
+    v = data.draw(st.integers(0, r))
+    epsilon, delta = data.draw(st.floats(0, 4)), data.draw(st.sampled_from([0.0, 1e-5, 0.01, 0.3]))
+    found = attack_statistics.one_run_p_value(m, r, v, epsilon, delta)
+    assert found == pytest.approx(slow_p_value(m, r, v, epsilon, delta), abs=1e-12)
+
+
+def told(epsilon: float, delta: float, canaries: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Each coin by itself: certain with probability δ, else by randomised response, as a score of ±2 or ±1."""
+    coins = rng.random(canaries) < 0.5
+    certain = rng.random(canaries) < delta
+    right = certain | (rng.random(canaries) < math.exp(epsilon) / (1 + math.exp(epsilon)))
+    return np.where(coins == right, 1.0, -1.0) * (1 + certain), coins
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1e-4)])
+def test_one_run_bounds_randomised_response_from_below_and_closely(epsilon, delta):
+    rng = np.random.default_rng(11)
+    found = [attack_statistics.one_run_bound(*told(epsilon, delta, 2000, rng), delta)["low"] for _ in range(30)]
+    assert sum(low > epsilon for low in found) <= 5  # 5 % of 30, and room for chance
+    assert np.mean(found) > epsilon - 0.3
+
+
+def test_the_level_of_one_run_is_kept_where_it_is_tight():
+    """All coins guessed, one number of guesses: the p-value of randomised response itself is below 5 % in no more runs."""
+    rng, wrong = np.random.default_rng(3), 0
+    for _ in range(400):
+        scores, coins = told(1.0, 0.0, 200, rng)
+        correct = int(((scores > 0) == coins).sum())
+        wrong += attack_statistics.one_run_p_value(200, 200, correct, 1.0, 0.0) < 0.05
+    assert 4 <= wrong <= 34  # of 20
+
+
+def test_one_run_of_gaussian_noise_stays_below_its_epsilon():
+    rng, epsilon = np.random.default_rng(3), 1.0
+    delta = _phi(0.5 - epsilon) - math.exp(epsilon) * _phi(-0.5 - epsilon)
+    coins = rng.random(20_000) < 0.5
+    found = attack_statistics.one_run_bound(rng.normal(size=20_000) + coins, coins, delta)
+    assert found["low"] < epsilon
+    exact = attack_statistics.one_run_bound(rng.normal(size=20_000) + coins, coins, 1e-6)
+    assert 0.9 < exact["low"] < 5.4  # ε for δ = 1e-6
+    assert exact["low"] < exact["most"]
+
+
+def test_one_run_says_nothing_of_nothing_and_no_more_than_canaries_can():
+    rng = np.random.default_rng(0)
+    coins = rng.random(500) < 0.5
+    assert attack_statistics.one_run_bound(np.zeros(500), coins, 1e-5)["low"] == 0
+    found = attack_statistics.one_run_bound(np.where(coins, 1.0, 0.0), coins, 0.0)
+    low, most = (0.0125 ** (1 / guesses) for guesses in (150, 500))  # a quarter of the error; not all of 500 are there by halves
+    assert found["low"] >= math.log(low / (1 - low)) - 1e-3
+    assert found["most"] == pytest.approx(math.log(most / (1 - most)), abs=1e-3)
+    with pytest.raises(ConfigError):
+        attack_statistics.one_run_bound(np.zeros(1), np.array([True]), 0.0)

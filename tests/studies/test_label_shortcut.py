@@ -1,0 +1,97 @@
+"""Labels read off prototypes and by classifiers: by hand, as the run's own classifier reads them, and as averages on the page."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small import case_of, of_run, page, small_task
+
+from feddep.experiment.plan import Run
+from feddep.training.task import RunResult
+from feddep.utils.errors import ConfigError
+from studies.label_shortcut.measure import halves, meanings, nearest
+from studies.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
+from studies.measuring import Case, tables_of
+
+FEW = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 2, "hidden_from": "all", "count_bias": 1.0}
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[Case, RunResult, dict[tuple[str, str, str], dict[str, Any]]]:
+    """A run, what came out of it, and what is measured."""
+    case = case_of("feddep", small_task(), **FEW)
+    outcome = case.method.run(case.task, case.parameters)
+    (rows,) = tables_of("label_shortcut", dataclasses.replace(case, weights=outcome.weights())).values()
+    return case, outcome, {(row["reader"], row["input"], row["nodes"]): row for row in rows}
+
+
+def test_every_node_is_read_once_by_each(measured):
+    case, _, rows = measured
+    sizes = {part: len(getattr(case.task.split, part)) for part in ("train", "val", "test")}
+    for (reader, source, part), row in rows.items():
+        if (reader, source) != ("prototype", "generated"):
+            assert row["count"] == sizes[part]
+        assert 0 <= row["correct"] <= row["count"]
+    readers = [("prototype", "embedding"), ("prototype", "generated")]
+    readers += [("classifier", source) for source in ("generated", "zero", "permuted")]
+    expected = {(*each, part) for each in readers for part in sizes} | {("halves", each, "train") for each in ("seen", "unseen")}
+    assert set(rows) == expected
+
+
+def test_the_classifier_is_that_of_the_best_round(measured):
+    """On what was generated, the validation accuracy is that by which the round was chosen."""
+    _, outcome, rows = measured
+    row = rows["classifier", "generated", "val"]
+    assert row["correct"] / row["count"] == pytest.approx(max(outcome.histories[0].validation))
+    assert rows["classifier", "zero", "val"] != row or rows["classifier", "permuted", "val"] != row
+
+
+def test_generated_neighbours_of_clients_that_generate(measured):
+    case, _, rows = measured
+    mended = case.step("generator").of_clients("mended")
+    parts = zip(mended, case.task.subgraphs(), strict=True)
+    filled = sum(int(z.any(dim=1)[torch.from_numpy(split.train)].sum()) for z, (_, split) in parts)
+    assert rows["prototype", "generated", "train"]["count"] == filled
+
+
+def test_halves_share_no_training_node():
+    task = small_task()
+    (first, second), (third, fourth) = halves(task)
+    assert sorted([*first.split.train, *second.split.train]) == task.split.train.tolist()
+    assert (third, fourth) == (second, first)
+    assert first.split.val.tolist() == task.split.val.tolist()
+    assert not first.step_results
+
+
+def test_a_prototype_stands_for_the_majority_of_its_training_nodes():
+    prototypes = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    points = torch.tensor([[1.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0], [0.5, 0.5], [1.0, 9.0]])
+    cluster = nearest(points, prototypes)
+    assert cluster.tolist() == [0, 0, 1, 1, 0, 2]
+    labels = np.array([2, 2, 1, 0, 0, 1])
+    assert meanings(cluster, labels, np.array([0, 1, 3, 4]), 3).tolist() == [2, 0, -1]
+
+
+def test_it_needs_prototypes():
+    with pytest.raises(ConfigError):
+        tables_of("label_shortcut", case_of("fedavg", small_task()))
+
+
+def test_the_page():
+    """Two seeds: F gets 8 and 6 of ten right; nothing is generated for validation nodes."""
+    columns = [*_PROTOTYPE.values(), *_CLASSIFIER.values()]
+    rows = [
+        {**of_run(Run("quick", "cora", 3, "feddep", seed)), "reader": reader, "input": source, "nodes": part}
+        | {"correct": 0 if source == "zero" else 8 - 2 * seed, "count": 0 if (reader, source, part) == columns[6] else 10}
+        for seed in (0, 1)
+        for reader, source, part in columns
+    ]
+    made = page("label_shortcut", label_shortcut=rows)
+    summary = made["table.csv"]
+    assert len(summary) == len(columns)
+    assert summary["seeds"].eq(2).all()
+    assert summary["accuracy_mean"].isna().sum() == 1
+    assert made["page.md"].count("0.7000 ± 0.1414") == len(columns) - 3
+    assert made["page.md"].count("0.0000 ± 0.0000") == 2
