@@ -178,15 +178,17 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     Raises:
         DataError: if one has not been trained, or a file is damaged.
     """
-    by_key = {keys.run_key(config, run): run for run in runs}
+    # Runs that are spelled differently may be one and the same, such as one on the whole graph beside several partitions.
+    planned = [keys.run_key(config, run) for run in runs]
+    by_key = dict.fromkeys(planned)
     absent = set(missing(config, runs).values())
     frames = [table[table["key"].isin(by_key)] for table in map(read_table, tables(Path(config["records"]["directory"])))]
     frames = [table[~table["key"].isin(absent)] for table in frames]
     trained = [_read_cached(config, key)["row"] for key in by_key if key in absent]
     found = pd.concat([*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True)
-    ordered = found.set_index("key", drop=False).loc[list(by_key)].reset_index(drop=True)
+    ordered = found.set_index("key", drop=False).loc[planned].reset_index(drop=True)
     for part in ("setting", "dataset", "method"):
-        ordered[part] = [getattr(run, part) for run in by_key.values()]
+        ordered[part] = [getattr(run, part) for run in runs]
     return ordered
 
 

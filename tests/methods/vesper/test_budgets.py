@@ -13,7 +13,7 @@ from feddep.methods.vesper import split_training
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
 from feddep.privacy import vesper_accounting
 from feddep.privacy.vesper_accounting import LibraryBound
-from feddep.reporting.vesper_budgets import budget, training_nodes
+from feddep.methods.vesper.budgets import budget, training_nodes
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
