@@ -10,10 +10,10 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.graph.split import random_split
 from feddep.methods import registry
 from feddep.methods.vesper import split_training
+from feddep.methods.vesper.budgets import budget, training_nodes
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
 from feddep.privacy import vesper_accounting
 from feddep.privacy.vesper_accounting import LibraryBound
-from feddep.reporting.vesper_budgets import budget, training_nodes
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
