@@ -62,10 +62,10 @@ def test_a_parameter_that_not_all_methods_have_says_so():
 
 def test_the_examples_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIG.parent)
-    examples = re.findall("```yaml\n(.*?)```", PAGE, re.DOTALL)
-    configs = [validate(merged(read("default.yaml"), yaml.safe_load(example))) for example in examples]
-    assert len(plan.all_runs(configs[0])) == 2 * 2 * 3  # as the page says
-    assert len(plan.study_runs(configs[1], "depth")) == (1 + 5) * 3 * 3
+    experiment, study = map(yaml.safe_load, re.findall("```yaml\n(.*?)```", PAGE, re.DOTALL))
+    assert len(plan.all_runs(validate(merged(read("default.yaml"), experiment)))) == 2 * 2 * 3  # as the page says
+    config = validate({**read("default.yaml"), "studies": [{"name": "depth", **study}]})
+    assert len(plan.study_runs(config, "depth")) == (1 + 5) * 3 * 3
 
 
 def test_the_schema_accepts_what_is_shipped():
