@@ -39,9 +39,7 @@ def test_profiles_agree_on_what_they_share():
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 def test_slurm_gives_the_numbers_of_this_machine(tmp_path: Path):
     workspace = Workspace(tmp_path, ON_SLURM)
-    workspace.configure(
-        memory={"data": 300, "training": 700}, tables=[{**CONFIG["tables"][0], "methods": ["global", "fedavg"]}]
-    )
+    workspace.configure(memory={"data": 300, "training": 700}, tables=[{**CONFIG["tables"][0], "methods": ["global", "fedavg"]}])
     printed = workspace.run(*(word for option, values in OPTIONS.items() for word in (option, *values)))
     for method, run in workspace.runs.items():
         found = verification.retrain(workspace.config, run, tmp_path)
