@@ -17,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke federation all retrain publish check test trials lint docs clean
+.PHONY: help env demo smoke federation all retrain publish check test lint docs clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,9 +58,6 @@ check: lint ## check style and types, run the unit tests: a few minutes
 
 test: lint ## check style and types, run every test
 	@$(PYTEST)
-
-trials: lint ## try all that docs/reliability.md says was tried: an hour or two
-	@FEDDEP_TRIALS=full $(PYTEST) --timeout 7200 tests/reliability
 
 lint: env ## check style and types
 	@$(BIN)/ruff check .
