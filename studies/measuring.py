@@ -31,7 +31,7 @@ from feddep.reporting import drawing
 from feddep.training.task import Task
 from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import ConfigError, DataError
-from feddep.utils.storage import read_arrays, read_json, write_text
+from feddep.utils.files import read_arrays, read_json, write_text
 
 Tables = dict[str, list[dict[str, Any]]]
 """Rows of tables, by the name of the table."""

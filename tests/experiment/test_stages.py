@@ -15,7 +15,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.utils.errors import DataError, FeddepError
-from feddep.utils.storage import read_arrays
+from feddep.utils.files import read_arrays
 from graphs import npz_arrays, random_graph
 
 RAW: dict[str, Any] = {

@@ -18,7 +18,7 @@ def logits_at_best(result, task, graph):
     return Evaluator(graph, aggregation=model.aggregation).logits(model).argmax(dim=1).numpy()
 
 
-@pytest.mark.parametrize("encoder", ["sage", "closed", "gcn"])
+@pytest.mark.parametrize("encoder", ["sage", "sage_selfloop", "gcn"])
 def test_owners_see_their_own_subgraphs_only(encoder: str):
     task = task_of("fedavg")
     task = dataclasses.replace(task, setting=task.setting.replace(encoder=encoder))

@@ -5,11 +5,11 @@ import math
 import pandas as pd
 import pytest
 from fabricated import Results
+from feddep.stages import write_agreement
 
 from feddep.config.loading import validate
 from feddep.experiment import plan
 from feddep.reporting import agreement, published
-from feddep.stages import write_agreement
 
 
 def test_every_published_accuracy_is_there(results: Results) -> None:

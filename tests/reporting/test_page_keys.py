@@ -3,9 +3,10 @@
 from copy import deepcopy
 from typing import Any
 
+from feddep.utils.checksum_lists import find_mismatch
+
 from feddep.config.loading import load, validate
 from feddep.reporting import page_keys
-from feddep.utils.checksum_lists import find_mismatch
 from workspace import CONFIG as MINI
 from workspace import REPOSITORY
 

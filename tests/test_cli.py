@@ -1,0 +1,103 @@
+"""The command line: light to start, helpful, and short when something is wrong."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from feddep import api, cli
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.methods import registry
+
+COMMANDS = ["run", "compare", "datasets", "methods", "privacy", "verify", "workflow"]
+QUICK = ["--clients", "3", "--seeds", "2", "--set", "rounds=2", "--set", "hidden_channels=8", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def graph_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    graph = api.synthetic_graph(nodes=160, communities=12)
+    file = tmp_path_factory.mktemp("graph") / "graph.npz"
+    np.savez(file, edge_index=graph.edges().T, x=graph.features.toarray(), y=graph.labels)
+    assert api.load_graph(file).fingerprint == graph.fingerprint
+    return file
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as caught:
+        cli.main([command, "--help"])
+    assert caught.value.code == 0
+    assert f"feddep {command}" in capsys.readouterr().out.partition("example:")[2]
+
+
+def test_the_commands_are_those_of_users(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ") and line[4] != " "]
+    assert [each for each in listed if each != "COMMAND"] == COMMANDS
+
+
+def test_help_needs_no_pytorch():
+    code = "import sys; from feddep.cli import main\ntry: main(['--help'])\nexcept SystemExit: assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_run_writes_a_row_a_seed(graph_file: Path, tmp_path: Path):
+    assert cli.main(["run", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(tmp_path / "runs.csv")]) == 0
+    found = pd.read_csv(tmp_path / "runs.csv")
+    assert found["seed"].tolist() == [0, 1]
+    expected = api.compare(["fedavg"], str(graph_file), 3, 2, setting={"rounds": 2, "hidden_channels": 8}, device="cpu")
+    for column in ("test", "local_before", "local_after", "validation", "bytes"):
+        assert found[column].tolist() == expected[column].tolist()
+
+
+def test_compare_pairs_methods_by_seed(graph_file: Path, tmp_path: Path):
+    plugin = Path(__file__).parents[1] / "docs" / "examples" / "fedpub_like.py"
+    folder = tmp_path / "made"
+    assert cli.main(["compare", "fedavg", "local", str(plugin), "--graph", str(graph_file), *QUICK, "--output", str(folder)]) == 0
+    runs, found = pd.read_csv(folder / "runs.csv"), pd.read_csv(folder / "differences.csv")
+    assert list(runs["method"].unique()) == ["fedavg", "local", "fedpub_like"]
+    wide = runs.pivot(index="seed", columns="method", values="test")
+    assert found["method"].tolist() == ["local", "fedpub_like"]
+    np.testing.assert_allclose(
+        found["mean_difference"], [(wide[name] - wide["fedavg"]).mean() for name in found["method"]], atol=1e-6
+    )
+    assert (folder / "page.md").is_file()
+    assert (folder / "figure.svg").is_file()
+
+
+def test_lists(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["datasets"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(REGISTRY)
+    assert cli.main(["methods"]) == 0
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} >= set(registry.built_in())
+    assert cli.main(["methods", "feddep"]) == 0
+    assert "prototypes = 15" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run", "fedavgg", "--graph", "cora"], "fedavgg"),
+        (["run", "fedavg", "--graph", "nowhere.npz"], "nowhere.npz"),
+        (["compare", "nowhere.py", "--graph", "cora"], "nowhere.py"),
+        (["methods", "nothing"], "nothing"),
+        (["verify", "--config", "nowhere.yaml"], "nowhere.yaml"),
+    ],
+)
+def test_an_error_is_one_sentence(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]):
+    assert cli.main(arguments) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"feddep {arguments[0]}: ")
+    assert named in line
+
+
+def test_the_workflow_can_be_copied(tmp_path: Path):
+    assert cli.main(["workflow", str(tmp_path / "bench")]) == 0
+    assert (tmp_path / "bench" / "workflow" / "Snakefile").is_file()
+    assert (tmp_path / "bench" / "config" / "default.yaml").is_file()
+    assert (tmp_path / "bench" / "studies" / "depth.yaml").is_file()
+    assert cli.main(["workflow", str(tmp_path / "bench")]) == 1
