@@ -55,3 +55,11 @@ def test_dependencies_point_down():
 def test_a_module_name_occurs_once():
     names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_nothing_knows_a_study_with_code():
+    studies = [path.parent.name for path in (ROOT / "studies").glob("*/rules.smk")]
+    assert "quality" in studies
+    engine = [*MODULES, ROOT / "workflow" / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    named = {path.name: name for path in engine for name in studies if re.search(rf"studies[./]{name}\b", path.read_text())}
+    assert named == {}

@@ -35,7 +35,7 @@ def test_the_site_is_built_strictly(tmp_path: Path):
     assert done.returncode == 0, done.stdout
     page = (tmp_path / "site" / "reproduction.html").read_text()
     links = re.findall(r'(?:href|src)="(repository/[^"#]+)', page)
-    assert "repository/results/tables/quality.html" in links
+    assert "repository/results/quality/page.html" in links
     assert "repository/results/studies/readings/figure.png" in links
     assert [link for link in links if not (tmp_path / "site" / link).is_file()] == []
 
@@ -86,7 +86,7 @@ def test_anchors_are_those_of_github(site_links: ModuleType, heading: str, ancho
 
 
 def test_links_are_resolved_as_github_does(site_links: ModuleType):
-    assert site_links.target("docs/privacy.md", "../results/tables/audit.md") == "results/tables/audit.md"
+    assert site_links.target("docs/privacy.md", "../results/privacy_audit/page.md") == "results/privacy_audit/page.md"
     assert site_links.target("config/README.md", "../results/records") == "results/README.md"
     assert site_links.uri("docs/api.md") == "api.md"
-    assert site_links.uri("results/tables/audit.md") == "repository/results/tables/audit.md"
+    assert site_links.uri("results/privacy_audit/page.md") == "repository/results/privacy_audit/page.md"

@@ -46,8 +46,10 @@ NOISES = (1.0, 1 / 4, 1 / 20)
 SIMULATIONS = 20
 """Simulated audits of canaries that attain the guarantee."""
 
+Row = dict[str, Any]
 
-def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canaries: int = CANARIES) -> list[dict[str, Any]]:
+
+def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canaries: int = CANARIES) -> list[Row]:
     """Audit DP-SGD with each noise of :data:`NOISES`, in the client with the fewest training nodes.
 
     Args:
@@ -68,7 +70,7 @@ def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canari
     if privacy.sigma == 0:
         raise ConfigError("sigma is 0; a training without noise promises nothing that an audit could refute")
     part = min((part for part in task.subgraphs() if len(part[1].train)), key=lambda part: len(part[1].train))
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for factor in NOISES:
         noise = replace(privacy, sigma=factor * privacy.sigma)
         found = [
@@ -82,13 +84,13 @@ def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canari
             one_run_bound(*simulated(noise.sigma, rate, steps, len(scores), rng), delta)["low"] for _ in range(SIMULATIONS)
         ]
         bound = one_run_bound(scores, joined, delta)
-        of: dict[str, Any] = {
+        of: Row = {
             "releases": f"DP-SGD, σ = {noise.sigma:g}, every step",
             "degree": 0,
             "runs": runs,
             "sigma": noise.sigma,
         }
-        promise: dict[str, Any] = {
+        promise: Row = {
             "promised_epsilon": epsilon,
             "promised_delta": delta,
             "promise": "accountant, edge level, 1 root",

@@ -3,8 +3,7 @@
 import pytest
 import scipy.sparse as sp
 import torch
-from torch.nn.functional import cross_entropy, smooth_l1_loss
-from torch.utils.flop_counter import FlopCounterMode
+from torch.nn.functional import smooth_l1_loss
 
 from feddep.nn.sparse import SparseMatrix
 from studies.overhead.flops import FlopCounter
@@ -54,28 +53,3 @@ def test_a_step_of_an_optimiser(name, cost):
     with FlopCounter() as counter:
         optimizer.step()
     assert counter.total in (cost * 20, cost * 20 + 1)  # Adam counts its steps in floating point
-
-
-def test_matrix_products_are_those_that_pytorch_counts():
-    torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
-    x, y = torch.rand(5, 6), torch.randint(3, (5,))
-    with FlopCounterMode(display=False) as theirs:
-        cross_entropy(network(x), y).backward()
-    with FlopCounter() as ours:
-        cross_entropy(network(x), y).backward()
-    assert 0 < ours.total - theirs.get_total_flops() < 12 * 5 * (8 + 3) + 100  # what is left works element by element
-
-
-def test_only_what_runs_inside_counts_also_where_counters_are_nested():
-    with FlopCounter() as outer:
-        A @ B
-        with FlopCounter() as inner:
-            A + V
-    A * V
-    assert (outer.total, inner.total) == (120 + 12, 12)
-
-
-def test_an_operation_that_is_not_known_is_an_error():
-    with pytest.raises(NotImplementedError), FlopCounter():
-        torch.fft.fft(A)

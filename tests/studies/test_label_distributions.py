@@ -5,14 +5,13 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
-from small import case_of, measured, of_run, page, small_task
+from small import case_of, measured, of_run, small_task
 
 from feddep.experiment.plan import Run
 from feddep.graph.partition import Partition
-from feddep.utils.errors import ConfigError
 from graphs import random_graph
 from studies.label_distributions.measure import _by_model, held, predicted
-from studies.label_distributions.page import figure, summarise
+from studies.label_distributions.page import summarise
 from studies.measuring import frame
 
 CLIENTS = 3
@@ -45,13 +44,6 @@ def test_predictions_are_those_of_the_best_round(name, models):
     assert nodes == {"true": len(task.split.test), "predicted": models * len(task.split.test), **of_clients}
 
 
-def test_a_classifier_that_reads_more_is_refused():
-    few = {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1, "generator_epochs": 1}
-    case = case_of("feddep", small_task(), **few)
-    with pytest.raises(ConfigError):
-        predicted(case.task, case.method.run(case.task, case.parameters).weights())
-
-
 @pytest.fixture
 def counts() -> pd.DataFrame:
     """Three methods, two seeds."""
@@ -76,20 +68,3 @@ def test_distances_by_hand(counts):
     assert summary["mean"].tolist() == pytest.approx([0.0, (0.5 + 0.25) / 2, 0.4, 0.1])
     assert summary["seeds"].tolist() == [2, 2, 2, 2]  # two methods tell what clients hold, and it counts once
     assert summary["std"].tolist() == pytest.approx([0, 0, 0, 0])
-
-
-def test_the_figure_shows_the_first_seed(counts):
-    drawn = figure(counts)
-    left, right = drawn.axes
-    assert left.get_title(loc="left") == "Cora, M=2: held"
-    assert [label.get_text() for label in left.get_yticklabels()] == ["all nodes", "client 1", "client 2"]
-    names = ["test nodes", "Global", "Local, client 1", "Local, client 2", "FedAvg"]
-    assert [label.get_text() for label in right.get_yticklabels()] == names
-    first_class = [bar.get_width() for bar in right.patches[::2]]
-    assert first_class == pytest.approx([0.5, 0.5, 0.9, 0.1, 0.6])
-
-
-def test_the_page(counts):
-    made = page("label_distributions", label_distributions=counts.to_dict("records"))
-    assert "0.4000 ± 0.0000" in made["page.md"]
-    assert len(made["table.csv"]) == 4

@@ -6,13 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small import case_of, of_run, page, small_task
+from small import case_of, small_task
 
-from feddep.experiment.plan import Run
 from feddep.training.task import RunResult
-from feddep.utils.errors import ConfigError
 from studies.label_shortcut.measure import halves, meanings, nearest
-from studies.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
 from studies.measuring import Case, tables_of
 
 FEW = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 2, "hidden_from": "all", "count_bias": 1.0}
@@ -48,14 +45,6 @@ def test_the_classifier_is_that_of_the_best_round(measured):
     assert rows["classifier", "zero", "val"] != row or rows["classifier", "permuted", "val"] != row
 
 
-def test_generated_neighbours_of_clients_that_generate(measured):
-    case, _, rows = measured
-    mended = case.step("generator").of_clients("mended")
-    parts = zip(mended, case.task.subgraphs(), strict=True)
-    filled = sum(int(z.any(dim=1)[torch.from_numpy(split.train)].sum()) for z, (_, split) in parts)
-    assert rows["prototype", "generated", "train"]["count"] == filled
-
-
 def test_halves_share_no_training_node():
     task = small_task()
     (first, second), (third, fourth) = halves(task)
@@ -72,26 +61,3 @@ def test_a_prototype_stands_for_the_majority_of_its_training_nodes():
     assert cluster.tolist() == [0, 0, 1, 1, 0, 2]
     labels = np.array([2, 2, 1, 0, 0, 1])
     assert meanings(cluster, labels, np.array([0, 1, 3, 4]), 3).tolist() == [2, 0, -1]
-
-
-def test_it_needs_prototypes():
-    with pytest.raises(ConfigError):
-        tables_of("label_shortcut", case_of("fedavg", small_task()))
-
-
-def test_the_page():
-    """Two seeds: F gets 8 and 6 of ten right; nothing is generated for validation nodes."""
-    columns = [*_PROTOTYPE.values(), *_CLASSIFIER.values()]
-    rows = [
-        {**of_run(Run("quick", "cora", 3, "feddep", seed)), "reader": reader, "input": source, "nodes": part}
-        | {"correct": 0 if source == "zero" else 8 - 2 * seed, "count": 0 if (reader, source, part) == columns[6] else 10}
-        for seed in (0, 1)
-        for reader, source, part in columns
-    ]
-    made = page("label_shortcut", label_shortcut=rows)
-    summary = made["table.csv"]
-    assert len(summary) == len(columns)
-    assert summary["seeds"].eq(2).all()
-    assert summary["accuracy_mean"].isna().sum() == 1
-    assert made["page.md"].count("0.7000 ± 0.1414") == len(columns) - 3
-    assert made["page.md"].count("0.0000 ± 0.0000") == 2

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from small import case_of, small_task
+from small import case_of, of_run, page, small_task
 
-from feddep.experiment.plan import has_code
+from feddep.experiment.plan import Run
 from feddep.utils.errors import ConfigError, DataError
+from studies.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
 from studies.measuring import page_of, tables_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -93,9 +94,34 @@ def test_nothing_of_it_is_made_unasked(tmp_path: Path):
     assert not {*RUNS, "measure"} & set(re.findall(r"^rule (\w+):", snakemake(tmp_path, "--dry-run"), re.MULTILINE))
 
 
-def test_every_study_that_measures_has_code(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(REPOSITORY)
-    assert all(map(has_code, RUNS))
+@pytest.mark.parametrize("name", ["quality", "label_shortcut", "vertical_attacks"])
+def test_a_page_has_means_over_seeds(name: str):
+    """Two seeds whose numbers differ by 0.2 in what is averaged."""
+    columns = {
+        "quality": {"client": 0, "hidden": "anew", "generated": 0.5, "count_error": 1.0, "filled": 0.5, "count_correlation": 0.5}
+        | {"explained_filled": 0.7, "explained_empty": None},
+        "label_shortcut": {"count": 10},
+        "vertical_attacks": {"budget": None, "theta": None, "entropy_auc": 0.6, "edge_auc": 0.7, "low": 3.5, "most": 4.5}
+        | {"promised_certified": None, "promised_rdp": None, "accuracy_inside": 0.9, "accuracy_outside": 0.8},
+    }[name]
+    kinds = {
+        "quality": [{"guess": each} for each in ("DGen", "zero", "mean prototype", "own prototype", "least loss")],
+        "label_shortcut": [
+            dict(zip(("reader", "input", "nodes"), each, strict=True)) for each in (*_PROTOTYPE.values(), *_CLASSIFIER.values())
+        ],
+        "vertical_attacks": [{}],
+    }[name]
+    quantity = {"quality": "explained", "label_shortcut": "correct", "vertical_attacks": "membership_auc"}[name]
+    rows = [
+        {**of_run(Run("quick", "cora", 3, "feddep", seed)), **columns, **kind}
+        | {quantity: 6 + 2 * seed if name == "label_shortcut" else 0.6 + 0.2 * seed}
+        for seed in (0, 1)
+        for kind in kinds
+    ]
+    made = page(name, **{name: rows})
+    assert len(made["table.csv"]) == len(kinds)
+    assert made["table.csv"]["seeds"].eq(2).all()
+    assert "0.7000 ± 0.1414" in made["page.md"]
 
 
 def test_numbers_have_six_digits():

@@ -7,14 +7,12 @@ import pytest
 import torch
 from small import case_of, page, small_task
 
-from feddep.methods import registry
 from feddep.methods.feddep import GeneratorParameters, mending
 from feddep.methods.feddep.generation import nearest_in
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from studies.measuring import tables_of
-from studies.overhead.measure import BYTES, SCHEMES
+from studies.overhead.measure import SCHEMES
 from studies.overhead.work import Counted, operations_of_distances
 
 COMPARED = tuple(SCHEMES)
@@ -140,43 +138,7 @@ def test_the_papers_formulas_by_hand():
     assert number(ours, "bytes_total", column="paper_value") == 4 * m * c * d
 
 
-def test_what_prototypes_cost_grows_with_their_number_and_not_with_its_square():
-    spent = [number(measured("feddep", prototypes=count)[1], "operations") for count in (4, 8, 12)]
-    assert spent[2] - spent[1] == pytest.approx(spent[1] - spent[0])
-    assert spent[1] > spent[0]
-
-
-def test_what_is_spent_does_not_depend_on_what_is_generated():
-    kept, dropped = (measured("feddep_wo_proto", bernoulli_rate=rate, **GENERATING)[1] for rate in (1.0, 0.0))
-    assert number(kept, "generated") > number(dropped, "generated") == 0
-    for quantity in ("sought", "operations", "bytes_epoch", "bytes_total"):
-        assert number(kept, quantity) == number(dropped, quantity)
-
-
 GENERATING = {"generator_optimizer": "adam", "generator_learning_rate": 0.02, "generator_epochs": 20}
-
-
-@pytest.mark.parametrize("name", COMPARED)
-def test_a_mean_is_one_over_all_nodes_and_a_part_is_less_than_the_whole(name):
-    task, lines = measured(name)
-    nodes = nodes_of(name, task)
-    for quantity in ("sought", "operations", "all_operations"):
-        each = [number(lines, quantity, client) for client in range(3)]
-        mean = sum(size * value for size, value in zip(nodes, each, strict=True)) / sum(nodes)
-        assert number(lines, quantity) == pytest.approx(mean)
-    for client in ("all", 0, 1, 2):
-        assert 0 < number(lines, "operations", client) < number(lines, "all_operations", client)
-
-
-@pytest.mark.parametrize("change", [{"generator_epochs": 0}, {"cross_weight": 0.0}])
-def test_where_nothing_is_learned_from_others_there_is_nothing_to_measure(change):
-    with pytest.raises(ConfigError):
-        measured("feddep", **change)
-
-
-def test_neighgen_needs_federated_epochs():
-    with pytest.raises(ConfigError):
-        measured("fedsage_plus", generator_federated_epochs=0)
 
 
 def test_the_page_has_formulas_remarks_and_clients():
@@ -189,13 +151,3 @@ def test_the_page_has_formulas_remarks_and_clients():
     assert text.count("| FedDEP, prototypes=2 |") == 2  # in both tables
     header = made["table.csv"].splitlines()[0]
     assert header.startswith("dataset,clients,setting,seed,method,client,quantity,of,measured,paper,paper_value,ours")
-
-
-def test_a_method_without_an_entry_is_refused():
-    with pytest.raises(ConfigError):
-        tables_of("overhead", case_of("fedavg", small_task()))
-
-
-def test_every_scheme_is_a_method():
-    assert set(COMPARED) <= set(registry.methods())
-    assert torch.float32.itemsize == BYTES

@@ -4,12 +4,10 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from small import case_of, measured, of_run, page, small_task
+from small import case_of, small_task
 
-from feddep.experiment.plan import Run
 from feddep.graph.impairing import Impaired, impair
 from feddep.methods.feddep import FedDEPParameters, mending
 from feddep.methods.feddep.dgen import Generated
@@ -17,10 +15,8 @@ from feddep.methods.feddep.generation import generator_loss, nearest_in
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.utils import seeding
 from graphs import random_graph
-from studies.measuring import frame
 from studies.quality import measure as quality
-from studies.quality.measure import Prediction, compare, correlation, least_loss, true_means, unseen
-from studies.quality.page import summarise
+from studies.quality.measure import Prediction, compare, least_loss, true_means, unseen
 
 FEW: dict[str, Any] = {
     "prototypes": 4,
@@ -67,22 +63,6 @@ def test_errors_by_hand():
     assert np.isnan(rows["b"]["count_correlation"])
 
 
-def test_nodes_with_and_without_a_prediction_apart():
-    impaired, targets = impaired_by_hand()
-    half = Prediction(torch.tensor([[1.0, 2.5], [0.0, 0.0], [9.0, 9.0]]), torch.zeros(3))
-    usual = Prediction(torch.tensor([[0.5, 3.0]]).expand(3, 2), torch.ones(3))
-    judged = np.array([True, True, True])
-    row = compare({"half": half, "mean prototype": usual}, impaired, targets, judged)[0]
-    assert row["filled"] == 0.5
-    assert row["explained_filled"] == pytest.approx(1 - 0.25 / 1.25)
-    assert row["explained_empty"] == pytest.approx(1 - 16 / 1.25)
-    assert row["explained"] == pytest.approx(1 - 16.25 / 2.5)
-    row = compare({"half": half, "mean prototype": usual}, impaired, targets, np.array([True, False, True]))[0]
-    assert row["nodes"] == 1
-    assert row["explained"] == row["explained_filled"] == pytest.approx(1 - 0.25 / 1.25)
-    assert np.isnan(row["explained_empty"])
-
-
 def test_no_pair_that_is_judged_was_trained_on():
     task = small_task()
     graph, split = task.subgraphs()[0]
@@ -97,12 +77,6 @@ def test_no_pair_that_is_judged_was_trained_on():
     assert not pairs(anew, judged) & learnt
     assert all({(int(anew.kept[v]), int(u)) for w, u in anew.pairs if w == v} & learnt for v in np.flatnonzero(~judged))
     assert not unseen(trained, trained)[trained.missing > 0].any()
-
-
-def test_a_correlation_by_hand():
-    assert correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([2, 4, 6])) == pytest.approx(1)
-    assert correlation(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 0, 1])) == pytest.approx(0)
-    assert np.isnan(correlation(torch.ones(3), torch.tensor([1, 0, 1])))
 
 
 @pytest.mark.parametrize(("intra", "cross"), [(1.0, 1.0), (1.0, 0.3), (0.5, 2.0), (1.0, 0.0), (0.0, 1.0)])
@@ -133,17 +107,6 @@ def test_the_least_loss_is_what_trying_every_choice_of_targets_finds(intra: floa
     assert not found[2].any()
 
 
-def test_numbers_by_degree():
-    """Of a node's neighbours as many are hidden as remain, where half of the nodes are hidden."""
-    task = small_task()
-    graph, split = task.subgraphs()[0]
-    impaired = impair(graph, split, 0.25, "all", seeding.generator(0, "hidden"))
-    targets = torch.ones(graph.num_nodes, 6)
-    guesses = quality.predict(mending.new_dgen(task, PARAMETERS, 0).eval(), impaired, targets, 1.0, task, "client0")
-    expected = impaired.graph.degrees * len(impaired.hidden) / len(impaired.kept)
-    assert guesses["own prototype"].count.numpy() == pytest.approx(expected)
-
-
 def test_it_is_the_generator_of_the_run():
     """The DGen that is measured mends the subgraph as the run's own did."""
     case = case_of("feddep", small_task(), **FEW, generator_optimizer="adam")
@@ -160,53 +123,4 @@ def test_it_is_the_generator_of_the_run():
     torch.testing.assert_close(measured["DGen"].count, count)
 
 
-def test_a_row_for_each_client_choice_and_prediction():
-    case = case_of("feddep", small_task(), **FEW, generator_optimizer="adam")
-    rows = measured("quality", case)
-    assert len(rows) == 3 * 2 * 5
-    assert set(rows["hidden"]) == set(quality.HIDDEN)
-    assert rows.loc[rows["guess"] == "mean prototype", "explained"].eq(0).all()
-    assert rows.equals(measured("quality", case))
-
-
 GUESSES = ("DGen", "zero", "mean prototype", "own prototype", "least loss")
-
-
-def rows_of(run: Run) -> list[dict[str, Any]]:
-    """What a run has measured: DGen explains 0.2 with seed 0 and 0.4 with seed 1, nothing else does; client 0 gets nothing."""
-    explained = {0: 0.1 + 0.2 * run.seed, 1: 0.3 + 0.2 * run.seed}
-    return [
-        {**of_run(run), "client": client, "hidden": hidden, "guess": guess, "explained": share if guess == "DGen" else 0.0}
-        | {"generated": 0.25 * client, "count_error": 1.0 + client, "filled": 0.5 * client, "count_correlation": 0.5}
-        | {"explained_filled": 0.7 if client else None, "explained_empty": -0.5}
-        for client, share in explained.items()
-        for hidden in quality.HIDDEN
-        for guess in GUESSES
-    ]
-
-
-@pytest.fixture
-def table() -> pd.DataFrame:
-    """Two variants of FedDEP with two seeds each."""
-    runs = [Run("quick", "cora", 2, f"feddep,prototypes={count}", seed) for count in (3, 4) for seed in (0, 1)]
-    return frame([row for run in runs for row in rows_of(run)])
-
-
-def test_means_over_clients_then_over_seeds(table):
-    summary = summarise(table)
-    assert len(summary) == 2 * 2 * len(GUESSES)
-    assert set(summary["method"]) == {"feddep,prototypes=3", "feddep,prototypes=4"}
-    row = summary[(summary["guess"] == "DGen") & (summary["hidden"] == "anew")].iloc[0]
-    assert row["seeds"] == 2
-    assert row["explained_mean"] == pytest.approx(0.3)  # 0.2 with seed 0, 0.4 with seed 1
-    assert row["explained_std"] == pytest.approx(0.2 / 2**0.5)
-    assert row["generated"] == pytest.approx(0.125)
-    assert row["silent"] == pytest.approx(0.5)  # client 0 of two generates nothing
-    assert row["count_error"] == pytest.approx(1.5)
-    assert row["explained_filled"] == pytest.approx(0.7)  # of client 1 alone, as client 0 generates nothing
-
-
-def test_the_page(table):
-    made = page("quality", quality=table.to_dict("records"))
-    assert made["page.md"].count("0.3000 ± 0.1414") == 2
-    assert len(made["table.csv"]) == 20

@@ -6,11 +6,10 @@ import torch
 from sklearn.linear_model import Ridge
 from small import task_of
 
-from feddep.methods import registry
-from feddep.methods.feddep import FedDEPParameters, WithoutNFDPParameters
+from feddep.methods.feddep import FedDEPParameters
 from feddep.methods.feddep.prototypes import Prototypes
 from feddep.utils.errors import ConfigError
-from studies.privacy_audit import attack_models, properties, reconstruction
+from studies.privacy_audit import properties, reconstruction
 
 
 def test_a_perfect_reconstruction_and_a_guess():
@@ -70,18 +69,6 @@ def test_more_prototypes_say_more_to_who_has_the_encoder(monkeypatch):
     assert all(row["error_low"] <= row["error"] <= row["error_high"] for row in summary)
     with pytest.raises(ConfigError):
         reconstruction.measure(task_of(2), parameters)
-    with pytest.raises(ConfigError):
-        reconstruction.measure(task, registry.find("fedavg").parameters())
-
-
-def test_clients_that_are_attacked_share_no_node_with_the_attackers_own():
-    made, attacked = properties.divide(task_of(), 20)
-    halves: dict[bool, set[bytes]] = {True: set(), False: set()}
-    for (graph, _), whose in zip(made, attacked, strict=True):
-        halves[bool(whose)] |= {row.tobytes() for row in np.hstack([graph.features.toarray(), graph.labels[:, None]])}
-    repeated = len(halves[True] & halves[False])  # nodes may happen to have the same features
-    assert repeated < 0.1 * len(halves[True])
-    assert attacked.sum() == 10
 
 
 def test_a_property_that_shows_is_found_and_one_that_does_not_is_not():
@@ -91,24 +78,3 @@ def test_a_property_that_shows_is_found_and_one_that_does_not_is_not():
     assert properties.infer(np.column_stack([noise, 9 * positive]), positive, attacked, 0)["auc"] > 0.99
     found = properties.infer(noise, positive, attacked, 0)
     assert found["auc_low"] < 0.5 < found["auc_high"]
-
-
-def test_what_is_looked_at_of_prototypes_depends_on_neither_order_nor_axes():
-    rng = np.random.default_rng(0)
-    prototypes = rng.normal(size=(5, 8))
-    turned = rng.permutation(prototypes) @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    first, second = properties.invariants(prototypes), properties.invariants(turned)
-    assert np.allclose(first[:-1], second[:-1])
-
-
-@pytest.mark.slow
-def test_properties_of_a_small_graph(monkeypatch):
-    monkeypatch.setattr(attack_models, "MODELS", {"logistic": attack_models.MODELS["logistic"]})
-    parameters = WithoutNFDPParameters(embedding=8, pretraining_epochs=1, prototypes=3)
-    rows = properties.measure(task_of(), parameters, 24)
-    assert len(rows) == 9
-    assert all(row["clients"] == 12 and row["auc_low"] <= row["auc"] <= row["auc_high"] for row in rows)
-    with pytest.raises(ConfigError):
-        properties.measure(task_of(), parameters, 15)
-    with pytest.raises(ConfigError):
-        properties.measure(task_of(), FedDEPParameters())
