@@ -13,8 +13,8 @@ ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": 
 """Columns of :func:`feddep.api.compare`, and how a table calls them."""
 _NOTES = """\
 Accuracies of the test nodes at the round best on validation nodes, mean ± sample standard deviation over seeds: on the global
-graph, and locally, each node classified by its owner, before and after the local steps of a round.  Differences are of global accuracy,
-paired by seed, with 95 % t-intervals; p after Holm's correction.
+graph, and locally, each node classified by its owner, before and after the local steps of a round.  Differences are of global
+accuracy, paired by seed, with 95 % t-intervals; p after Holm's correction.
 """
 
 

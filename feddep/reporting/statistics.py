@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 REFERENCE = "fedavg"
-BOUND = "halo"
+BOUND = "fedavg_oracle"
 """FedAvg whose clients know their true neighbours across the borders, an oracle."""
 SIGNIFICANT = 0.05
 MIN_SEEDS = 3
