@@ -12,8 +12,7 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.graph.split import PARTS
 from feddep.methods import registry, vesper
 from feddep.methods.vesper import PerturbedParameters, VerticalParameters
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, delta_of, noise_scale, public_facts
-from feddep.methods.vesper.noise_budget import accounted_epsilon
+from feddep.methods.vesper.noise_budget import AGGREGATIONS, accounted_epsilon, delta_of, noise_scale, public_facts
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
 from feddep.training.config import TrainingConfig
