@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,16 +49,3 @@ def test_dependencies_point_down():
         if own is not None:
             upward += [f"{module} imports {name}" for name in imports(path) if (layer(name) or 0) > own]
     assert upward == []
-
-
-def test_a_module_name_occurs_once():
-    names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
-    assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_nothing_knows_a_study_with_code():
-    studies = [path.parent.name for path in (ROOT / "studies").glob("*/rules.smk")]
-    assert "quality" in studies
-    engine = [*MODULES, ROOT / "workflow" / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
-    named = {path.name: name for path in engine for name in studies if re.search(rf"studies[./]{name}\b", path.read_text())}
-    assert named == {}
