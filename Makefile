@@ -17,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke federation all retrain publish check test trials lint docs clean
+.PHONY: help env demo smoke federation all retrain publish check test lint docs clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +35,9 @@ $(READY): requirements.lock pyproject.toml
 
 demo: env ## train three methods on Cora with 5 clients and show the table beside the papers'
 	@$(SNAKEMAKE) --configfile config/demo.yaml
-	@$(BIN)/python -m feddep report --config config/default.yaml --config config/demo.yaml --output results/demo/report --print
+	@$(SNAKEMAKE) --configfile config/demo.yaml --quiet all -- results/demo/main/page.html
+	@sed '/^## Differences/,$$d' results/demo/main/page.md
+	@echo "More is in results/demo/main/page.html"
 
 smoke: env ## run the whole DAG on two tiny synthetic graphs
 	@$(SNAKEMAKE) --configfile config/smoke.yaml
@@ -44,13 +46,13 @@ federation: env ## train Cora by FedAvg with a process for each of 3 clients, on
 	@$(BIN)/python -m feddep.flower cut fedavg --graph cora --clients 3 --set rounds=3 --simulate --output results/federation
 	@$(BIN)/python -m feddep.flower train results/federation --output results/federation/federated.json
 
-all: env ## make every table, figure and the report; runs with a published record are not trained again
+all: env ## make every table and figure; runs that are in the table of runs are not trained again
 	@$(SNAKEMAKE) --configfile $(CONFIG)
 
 retrain: env ## train every run of the benchmark anew, in results/retrained
 	@$(SNAKEMAKE) --configfile $(CONFIG) --config output=results/retrained 'records={use: false}'
 
-publish: env ## copy the finished results to the records that git keeps
+publish: env ## merge the runs that were trained here into the tables that git keeps
 	@$(SNAKEMAKE) publish --configfile $(CONFIG)
 
 check: lint ## check style and types, run the unit tests: a few minutes
@@ -58,9 +60,6 @@ check: lint ## check style and types, run the unit tests: a few minutes
 
 test: lint ## check style and types, run every test
 	@$(PYTEST)
-
-trials: lint ## try all that docs/reliability.md says was tried: an hour or two
-	@FEDDEP_TRIALS=full $(PYTEST) --timeout 7200 tests/reliability
 
 lint: env ## check style and types
 	@$(BIN)/ruff check .

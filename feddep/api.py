@@ -160,7 +160,7 @@ def load_dataset(name: str, cache: str | Path | None = None, mirror: str | Path 
         DataError: if no source has its files.
     """
     folder = Path(cache) if cache is not None else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
-    return cached.load(name, folder.expanduser(), mirror or os.environ.get("FEDDEP_DATA_MIRROR"))
+    return cached.load(name, folder.expanduser(), mirror)
 
 
 def synthetic_graph(**options: Any) -> Graph:

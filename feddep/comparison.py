@@ -6,15 +6,15 @@ import pandas as pd
 
 from feddep.reporting import drawing, statistics
 from feddep.reporting import markdown as md
-from feddep.reporting.figures import write
+from feddep.reporting.files import write
 from feddep.reporting.labels import method_title
 
 ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": "local, after"}
 """Columns of :func:`feddep.api.compare`, and how a table calls them."""
 _NOTES = """\
-Accuracies of the test nodes at the round best on validation nodes, mean ± sample standard deviation over seeds: on the global graph,
-and locally, each node classified by its owner, before and after the local steps of a round.  Differences are of global accuracy,
-paired by seed, with 95 % t-intervals; p after Holm's correction.
+Accuracies of the test nodes at the round best on validation nodes, mean ± sample standard deviation over seeds: on the global
+graph, and locally, each node classified by its owner, before and after the local steps of a round.  Differences are of global
+accuracy, paired by seed, with 95 % t-intervals; p after Holm's correction.
 """
 
 
@@ -45,7 +45,7 @@ def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
     """Write ``runs.csv``, ``differences.csv``, ``page.md`` and the figure to a folder; returns the page."""
     found = paired(runs)
     lines = [
-        [method_title(row.method), f"{row.mean_difference:+.4f}", f"[{row.low:+.4f}, {row.high:+.4f}]", f"{row.p_holm:.3f}"]
+        [method_title(str(row.method)), f"{row.mean_difference:+.4f}", f"[{row.low:+.4f}, {row.high:+.4f}]", f"{row.p_holm:.3f}"]
         for row in found.itertuples()
     ]
     differences = md.table([f"less {method_title(runs['method'].iloc[0])}", "mean", "95 %", "p"], lines)

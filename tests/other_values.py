@@ -19,7 +19,7 @@ def another(model: type[BaseModel], name: str) -> Any:
     schema = _schema(model)["properties"][name]
     default = model.model_fields[name].get_default(call_default_factory=True)
     for rule in schema.get("anyOf", [schema]):
-        tried = {"boolean": [True, False], "integer": NUMBERS, "number": NUMBERS}.get(rule.get("type"), [])
+        tried = {"boolean": [True, False], "integer": NUMBERS, "number": NUMBERS, "string": ["gcn"]}.get(rule.get("type"), [])
         for value in [*rule.get("enum", []), *tried]:
             try:
                 if value != default and getattr(model(**{name: value}), name) == value:

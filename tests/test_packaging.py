@@ -24,7 +24,6 @@ CONDA_NAMES = {
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
 }
-OPTIONAL = {"cryptography", "flwr"}  # imported only by federations of processes
 PEERS = {"openfgl", "torch-sparse"}  # what a benchmark measures beside us, where it is installed
 IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
@@ -39,10 +38,11 @@ def lock(part: str) -> dict[str, str]:
 
 
 def project() -> dict[str, Requirement]:
-    """The requirements of the project and of its development, by name."""
+    """The requirements of the project and of all its extras, by name."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    requirements = map(Requirement, [*table["dependencies"], *table["optional-dependencies"]["dev"]])
-    return {canonicalize_name(requirement.name): requirement for requirement in requirements}
+    extras = [each for extra in table["optional-dependencies"].values() for each in extra]
+    requirements = {canonicalize_name(each.name): each for each in map(Requirement, [*table["dependencies"], *extras])}
+    return {name: each for name, each in requirements.items() if name != table["name"]}
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -94,9 +94,9 @@ def test_the_environment_is_the_lock():
     assert wrong == {}
 
 
-@pytest.mark.parametrize("folder", ["feddep", "tests", "benchmarks"])
+@pytest.mark.parametrize("folder", ["feddep", "workflow", "tests", "benchmarks"])
 def test_every_import_is_a_direct_dependency(folder: str):
-    local = {path.stem for path in ROOT.glob("tests/**/*.py")} | {"feddep", "benchmarks", "golden"}
+    local = {path.stem for path in ROOT.glob("tests/**/*.py")} | {"feddep", "benchmarks", "golden", "studies"}
     found = set()
     for path in (ROOT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -105,7 +105,7 @@ def test_every_import_is_a_direct_dependency(folder: str):
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
     outside = {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in found - local - sys.stdlib_module_names}
-    assert outside - set(lock("direct")) <= (OPTIONAL if folder != "benchmarks" else PEERS)
+    assert outside - set(lock("direct")) <= (PEERS if folder == "benchmarks" else set())
 
 
 def test_dockerfile_is_for_the_python_and_the_lock_and_an_ordinary_user():
@@ -138,7 +138,7 @@ def test_dockerfile_copies_what_git_keeps():
         files = [path for path in kept if path == source or path.startswith(f"{source}/")]
         assert files, source
         assert [path for path in files if not sent(path)] == []
-    assert not any(map(sent, ["results/runs/a/metrics.json", "tests/conftest.py", ".venv/bin/python", "docs/api.md"]))
+    assert not any(map(sent, ["results/.cache/runs/a.json", "tests/conftest.py", ".venv/bin/python", "docs/api.md"]))
 
 
 @pytest.mark.dag
@@ -152,4 +152,4 @@ def test_what_dockerfile_copies_is_all_that_the_workflow_needs(tmp_path: Path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^classify +22$", done.stdout, re.MULTILINE)
+    assert re.search(r"^train +22$", done.stdout, re.MULTILINE)

@@ -36,7 +36,7 @@ def test_the_site_is_built_strictly(tmp_path: Path):
     page = (tmp_path / "site" / "reproduction.html").read_text()
     links = re.findall(r'(?:href|src)="(repository/[^"#]+)', page)
     assert "repository/results/quality/page.html" in links
-    assert "repository/results/studies/readings/figure.png" in links
+    assert "repository/results/readings/figure.png" in links
     assert [link for link in links if not (tmp_path / "site" / link).is_file()] == []
 
 
@@ -68,7 +68,7 @@ def test_the_readme_is_short_and_begins_with_what_there_is_to_do():
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) < 90
     first = "\n".join(lines[:16])
-    assert "](results/studies/tuned/figure.png)" in first
+    assert "](results/tuned/figure.png)" in first
     assert "make demo" in first
     assert "make test" in first
 
@@ -87,6 +87,6 @@ def test_anchors_are_those_of_github(site_links: ModuleType, heading: str, ancho
 
 def test_links_are_resolved_as_github_does(site_links: ModuleType):
     assert site_links.target("docs/privacy.md", "../results/privacy_audit/page.md") == "results/privacy_audit/page.md"
-    assert site_links.target("config/README.md", "../results/records") == "results/README.md"
+    assert site_links.target("config/README.md", "../results/runs") == "results/README.md"
     assert site_links.uri("docs/api.md") == "api.md"
     assert site_links.uri("results/privacy_audit/page.md") == "repository/results/privacy_audit/page.md"

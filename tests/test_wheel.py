@@ -11,22 +11,19 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SOURCE = ("feddep", "workflow", "config", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+SOURCE = ("feddep", "workflow", "config", "studies", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 PROGRAM = """
 import sys
 from feddep import api
-from feddep.config.loading import load
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.reporting import published
 
 assert api.__file__.startswith(sys.argv[1]), api.__file__
-config = load("copy/config/config.yaml", "copy/config/demo.yaml")
-assert len(published.accuracy()) and "cora" in REGISTRY
+assert "cora" in REGISTRY
 graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
 result = api.run(
     "fedavg", graph, api.split(graph), api.partition(graph, 2, delta=5), setting={"rounds": 1, "hidden_channels": 8}, device="cpu"
 )
-print(len(config["seeds"]), result.accuracy["best"])
+print(result.accuracy["best"])
 """
 
 pytestmark = pytest.mark.slow
@@ -60,27 +57,22 @@ def run(installed: Path, folder: Path, *arguments: str) -> str:
 
 
 def test_every_file_of_the_package_is_in_the_wheel(installed: Path):
-    for name in ("feddep", "workflow", "config"):
+    for name in ("feddep", "workflow", "config", "studies"):
         target = installed / "feddep" if name == "feddep" else installed / "feddep" / "project" / name
         files = [path for path in (REPOSITORY / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-        assert len(files) > 4
+        assert len(files) > 3
         for path in files:
             assert (target / path.relative_to(REPOSITORY / name)).read_bytes() == path.read_bytes(), path
 
 
 def test_an_installed_package_does_its_work(installed: Path, tmp_path: Path):
     assert "verify" in run(installed, tmp_path, "-m", "feddep", "--help")
-    assert (
-        run(installed, tmp_path, "-m", "feddep", "workflow", "--output", "copy")
-        == "run the benchmark there: cd copy && snakemake\n"
-    )
-    printed = run(installed, tmp_path, "-c", PROGRAM, str(installed))
-    assert re.fullmatch(r"3 0\.\d+\n", printed)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy"]
+    assert re.fullmatch(r"0\.\d+\n", run(installed, tmp_path, "-c", PROGRAM, str(installed)))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.dag
 def test_the_workflow_of_an_installed_package_runs(installed: Path, tmp_path: Path):
-    run(installed, tmp_path, "-m", "feddep", "workflow", "--output", "copy")
+    run(installed, tmp_path, "-m", "feddep", "workflow", "copy")
     plan = ["-m", "snakemake", "--dry-run", "--configfile", "config/smoke.yaml"]
-    assert "classify" in run(installed, tmp_path / "copy", *plan)
+    assert re.search(r"^train +\d+$", run(installed, tmp_path / "copy", *plan), re.MULTILINE)

@@ -42,7 +42,8 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
     Args:
         name: a dataset of the registry.
         directory: where the files go.
-        mirror: a folder or http(s) URL of raw files, tried first.
+        mirror: a folder or http(s) URL of raw files, tried first; by default that of the environment variable
+            ``FEDDEP_DATA_MIRROR``, where it is set.
 
     Raises:
         ConfigError: if the registry has no such dataset.
@@ -52,7 +53,7 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
     if (directory / MANIFEST).is_file() and not all(unverified(release, directory) for release in dataset.releases):
         return
     failures: list[str] = []
-    for source in sources(dataset, mirror):
+    for source in sources(dataset, mirror or os.environ.get("FEDDEP_DATA_MIRROR")):
         if failures:
             print(f"{name}: {failures[-1]}; trying {source.label}", file=sys.stderr)
         try:

@@ -33,7 +33,7 @@ def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str,
     absent = missing(config, kind, files)
     known: dict[str, Any] = {}
     if len(absent) < len(files):
-        known = _read_table(_table(config, kind)).to_dict("index")
+        known = {str(key): row for key, row in _read_table(_table(config, kind)).to_dict("index").items()}
     return [_read(Path(file)) if key in absent else dict(known[key]) for key, file in files.items()]
 
 

@@ -65,7 +65,7 @@ def job(snakemake: Any) -> Iterator[Config]:
 
 def download(config: Config, dataset: str, folder: Path) -> None:
     """Fetch and verify the raw files of a public dataset."""
-    fetch(dataset, folder, config["data"]["mirror"] or os.environ.get("FEDDEP_DATA_MIRROR"))
+    fetch(dataset, folder, config["data"]["mirror"])
 
 
 def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts: Path) -> None:

@@ -1,6 +1,7 @@
 """Rows of a data frame: as plain dictionaries, and in the papers' order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import pandas as pd
@@ -16,21 +17,33 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): None if _unknown(value) else value for key, value in row.items()} for row in table.to_dict("records")]
 
 
-def in_paper_order(summary: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """The rows sorted, settings as they come, datasets, methods and numbers of clients in the papers' order; index anew.
+def _unknown(value: Any) -> bool:
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+def ordered(values: Iterable[Any]) -> list[Any]:
+    """Distinct values but unknown ones: numbers ascending, and with anything else among them as they come."""
+    found = list(dict.fromkeys(value for value in values if not _unknown(value)))
+    return sorted(found) if all(isinstance(value, Real) for value in found) else found
+
+
+def in_paper_order(table: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
+    """The rows sorted, datasets and methods in the papers' order, settings as they come; index anew.
 
     Args:
-        summary: the table; rows without a method come before those with one, rows of the whole graph before those of clients.
+        table: the table; rows without a value, such as those of the whole graph, come before those with one.
         by: which columns to sort by, the first first; rows that are equal in them stay as they are.
     """
-    ranks = {
-        "setting": lambda column: column.map(list(dict.fromkeys(column)).index),
-        "dataset": lambda column: column.map(sort_datasets(column).index),
-        "method": lambda column: column.map({name: k for k, name in enumerate(sort_methods(column.dropna()))}).fillna(-1),
-        "clients": lambda column: column.fillna(0),
+    orders: dict[str, Callable[[Iterable[Any]], Iterable[Any]]] = {
+        "setting": dict.fromkeys,
+        "dataset": sort_datasets,
+        "method": sort_methods,
     }
-    order = pd.DataFrame({name: ranks[name](summary[name]) for name in by})
-    return summary.loc[order.sort_values(list(by), kind="stable").index].reset_index(drop=True)
+    ranks = pd.DataFrame(index=table.index)
+    for name in by:
+        places = {value: k for k, value in enumerate(orders.get(name, ordered)(table[name].dropna()))}
+        ranks[name] = [-1 if _unknown(value) else places[value] for value in table[name]]
+    return table.loc[ranks.sort_values(list(by), kind="stable").index].reset_index(drop=True)
 
 
 def of_place(table: pd.DataFrame, setting: str, dataset: str) -> pd.DataFrame:
@@ -47,7 +60,3 @@ def beside_clients(table: pd.DataFrame, clients: int | None) -> pd.DataFrame:
 def client_numbers(table: pd.DataFrame) -> list[int | None]:
     """The numbers of clients in a table, ascending; a None alone where all is of the whole graph."""
     return [*sorted(int(number) for number in table["clients"].dropna().unique())] or [None]
-
-
-def _unknown(value: Any) -> bool:
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))

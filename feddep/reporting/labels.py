@@ -3,24 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
+import pandas as pd
+
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import registry
 
 DATASETS = ("cora", "citeseer", "pubmed", "msacademic")
 METHODS = (
-    "global",
-    "local",
-    "locsage_plus",
-    "fedavg",
-    "fedgnn",
-    "fedgraph",
-    "fedgsl",
-    "fedsage_plus",
-    "feddep_wo_dgen",
-    "feddep_wo_proto",
-    "feddep_wo_nfdp",
-    "feddep",
+    *("global", "local", "locsage_plus", "fedavg", "fedgnn", "fedgraph", "fedgsl", "fedsage_plus"),
+    *("feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep"),
 )
 
 
@@ -50,6 +42,16 @@ def method_title(spelled: str) -> str:
     return _with_changes(spelled, registry.find(variants.base(spelled)).title)
 
 
+def is_oracle(spelled: str) -> bool:
+    """Whether a method knows what no client can know."""
+    return registry.ORACLE in registry.find(variants.base(spelled)).assumes
+
+
+def assumptions(spelled: str) -> str:
+    """What a method assumes beyond FedAvg, joined by semicolons."""
+    return "; ".join(registry.find(variants.base(spelled)).assumes)
+
+
 def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
     """Of each name what tells it from the others: without the changes that all variants of its entry share."""
     changes = {name: variants.read(name)[1].items() for name in spelled}
@@ -72,3 +74,13 @@ def _with_changes(spelled: str, title: str) -> str:
 def place_title(dataset: str, clients: int | None) -> str:
     """``Cora, M=5``, or the dataset alone where the method sees the whole graph."""
     return dataset_title(dataset) + ("" if clients is None else f", M={clients}")
+
+
+def places(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """Settings and datasets of a table, in the order of its rows."""
+    return list(dict.fromkeys(zip(table["setting"], table["dataset"], strict=True)))
+
+
+def panel_title(table: pd.DataFrame, setting: str, dataset: str) -> str:
+    """The dataset, and the setting if the table has several."""
+    return dataset_title(dataset) + ("" if table["setting"].nunique() == 1 else f", {setting}")

@@ -1,11 +1,32 @@
-"""Markdown that reads well raw, too: pipe tables, sections, and numbers as they are written everywhere."""
+"""The one renderer of tables, Markdown that reads well raw, too, and of the same cells as LaTeX; and how numbers are written."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from feddep.reporting.labels import dataset_title
+from feddep.config import variants
+from feddep.reporting.frames import records
+from feddep.reporting.labels import dataset_title, method_title
+
+UNDERTRAINED = "‡"
+"""What follows a number of runs most of which are undertrained."""
+STAR = "\\*"
+"""What follows a significant difference."""
+_DIFFERENCES = ("mean_difference", "gain")
+_HEADINGS = {
+    **{"clients": "M", "mean": "accuracy", "last_mean": "last round", "mean_difference": "difference", "p_holm": "p, Holm"},
+    **{"paper_feddep_mean": "FedDEP paper", "paper_fedsage_mean": "FedSage paper", "local_before_mean": "local", "theta": "θ"},
+    **{
+        "epsilon": "ε",
+        "delta": "δ",
+        "exact_delta": "exact δ",
+        "guarantee": "ε proven",
+        "paper_epsilon": "ε by the paper's account",
+    },
+}
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -16,14 +37,87 @@ def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in padded)
 
 
-def sections(rows: pd.DataFrame, body: Callable[[pd.DataFrame], str]) -> str:
+def shown(rows: pd.DataFrame, columns: Iterable[str], by: Sequence[str] = ("setting", "dataset"), level: int = 2) -> str:
+    """The columns of a table, as :func:`cell` writes them, with a section for each value of ``by``.
+
+    Args:
+        rows: the table.
+        columns: those to show; one without any value is left out.
+        by: columns that sections are named by.
+        level: level of their headings.
+    """
+    columns = [column for column in columns if column in rows and rows[column].notna().any()]
+    header = [_HEADINGS.get(column, column.removesuffix("_mean").replace("_", " ")) for column in columns]
+    parts = []
+    for key, block in rows.groupby(list(by), sort=False, dropna=False) if by else [((), rows)]:
+        told = [(name, each) for name, each in zip(by, key, strict=True) if name == "dataset" or rows[name].nunique() > 1]
+        names = [_named(name, each) for name, each in told]
+        body = table(header, [[cell(row, column) for column in columns] for row in records(block)])
+        parts.append(f"{'#' * level} {', '.join(names)}\n\n{body}" if names else body)
+    return "\n".join(parts)
+
+
+def _named(column: str, value: Any) -> str:
+    return dataset_title(value) if column == "dataset" else f"{column.capitalize()} {value}"
+
+
+def cell(row: Mapping[str, Any], column: str) -> str:
+    """A number as people read it: with its deviation or interval and marks, which are further columns of its row.
+
+    An accuracy, such as ``oracle_mean``, has ``oracle_std``, or of a difference ``gap_mean`` its interval ``gap_low`` to
+    ``gap_high``; it is bold where it is ``chosen``, and has a † where it is ``above_mlp``.  A difference has a star where p_holm
+    is below 0.05.  Both have a mark where most of the runs are undertrained.
+    """
+    value, prefix = row[column], column.removesuffix("mean")
+    if value is None:
+        return ""
+    if column == "dataset" or column in ("method", "reference"):
+        return dataset_title(value) if column == "dataset" else method_title(value)
+    if column in _DIFFERENCES:
+        return interval(value, row["low"], row["high"]) + star(row.get("p_holm")) + mark(row.get("undertrained"))
+    if column.endswith("_mean") and f"{prefix}low" in row:
+        return interval(value, row[f"{prefix}low"], row[f"{prefix}high"]) + mark(row.get(f"{prefix}undertrained"))
+    if column.endswith("mean"):
+        text = (printed if column.startswith(("paper_", "published_")) else plus_minus)(value, row.get(f"{prefix}std"))
+        if column == "mean":
+            text = (f"**{text}**" if row.get("chosen") else text) + (" †" if row.get("above_mlp") else "")
+        return text + mark(row.get(f"{prefix}undertrained"))
+    return str(value) if isinstance(value, bool | int | str) else number(value)
+
+
+Cells = Mapping[tuple[tuple[str, ...], str], str]
+"""The cells of a table by line, which is the texts of its first columns, and column."""
+
+
+def grid(cells: Cells, columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Header and lines of a table whose lines stand in the order in which they come."""
+    found = list(dict.fromkeys(line for line, _ in cells))
+    head = [""] * len(found[0]) if found else []
+    return [*head, *columns], [[*line, *(cells.get((line, column), "") for column in columns)] for line in found]
+
+
+def sections(rows: pd.DataFrame, body: Any, level: int = 2) -> str:
     """A heading and a body for each setting and dataset, in the order of the rows; settings are named if there are several."""
-    several = rows["setting"].nunique() > 1
     parts = []
     for (setting, dataset), block in rows.groupby(["setting", "dataset"], sort=False):
-        of_setting = f", setting {setting}" if several else ""
-        parts.append(f"## {dataset_title(str(dataset))}{of_setting}\n\n{body(block)}")
+        of_setting = f", setting {setting}" if rows["setting"].nunique() > 1 else ""
+        parts.append(f"{'#' * level} {dataset_title(str(dataset))}{of_setting}\n\n{body(block)}")
     return "\n".join(parts)
+
+
+def line_name(row: Mapping[str, Any], options: Iterable[str]) -> str:
+    """The method with the options that a row has: ``FedDEP, prototypes=3``."""
+    known = [f"{option}={value(row[option])}" for option in options if row[option] is not None]
+    return ", ".join([method_title(row["method"]), *known])
+
+
+def in_common(short: Mapping[str, str]) -> str:
+    """A line a method whose variants all have changes that a table leaves out; ``short`` are names as the table has them."""
+    common = {}
+    for spelled, told in short.items():
+        (name, changes), (_, different) = variants.read(spelled), variants.read(told)
+        common[name] = ", ".join(f"`{key}={value(each)}`" for key, each in changes.items() if key not in different)
+    return "".join(f"{method_title(name)}: {changes}.\n\n" for name, changes in common.items() if changes)
 
 
 def value(option: Any) -> str:
@@ -33,25 +127,67 @@ def value(option: Any) -> str:
     return option if isinstance(option, str) else f"{option:g}"
 
 
-def values(line: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
-    """What a row has in some columns, as :func:`value` writes it."""
-    return [value(line[column]) for column in columns]
-
-
-def number(quantity: float | None, form: str) -> str:
+def number(quantity: float | None, form: str = ".4g") -> str:
     """A number in a format, empty where there is none."""
-    return "" if quantity is None else format(quantity, form)
+    if quantity is None:
+        return ""
+    return "∞" if math.isinf(quantity) else format(quantity, form)
 
 
 def plus_minus(mean: float | None, std: float | None) -> str:
     """``0.8650 ± 0.0040``, the mean alone, or nothing."""
-    if mean is None or std is None:
-        return number(mean, ".4f")
-    return f"{mean:.4f} ± {std:.4f}"
+    return number(mean, ".4f") + ("" if mean is None or std is None else f" ± {std:.4f}")
+
+
+def printed(mean: float, std: float | None) -> str:
+    """A paper's number, whose standard deviation has no more digits than the paper gives."""
+    return plus_minus(mean, std).removesuffix("0" if std is not None else "")
 
 
 def interval(mean: float | None, low: float | None, high: float | None) -> str:
     """``+0.0120 [+0.0010, +0.0230]``, the mean alone, or nothing."""
-    if mean is None or low is None:
-        return number(mean, "+.4f")
-    return f"{mean:+.4f} [{low:+.4f}, {high:+.4f}]"
+    return number(mean, "+.4f") + ("" if mean is None or low is None else f" [{low:+.4f}, {high:+.4f}]")
+
+
+def mostly(share: float | None) -> bool:
+    """Whether a share of undertrained runs, None where there are no runs, is more than a half."""
+    return share is not None and share > 0.5
+
+
+def mark(share: float | None) -> str:
+    """What follows a number of runs of which this share is undertrained: a mark, or nothing."""
+    return f" {UNDERTRAINED}" if mostly(share) else ""
+
+
+def explained(text: str) -> str:
+    """A page's text, followed by what the mark means if it has it."""
+    note = f"`{UNDERTRAINED}`: most of these runs are undertrained: their best round is among the last 5 % of their rounds."
+    return f"{text.rstrip()}\n\n{note}\n" if UNDERTRAINED in text else text
+
+
+def star(p: float | None) -> str:
+    """What follows a difference with this p: a star where it is significant."""
+    return f" {STAR}" if p is not None and p < 0.05 else ""
+
+
+def latex(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A ``tabular`` of the same cells; it needs the package booktabs."""
+    rows = [" & ".join(map(_latex_cell, row)) + r" \\" for row in (header, *lines)]
+    body = [rf"\begin{{tabular}}{{{'l' * len(header)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"]
+    return "\n".join([*body, r"\end{tabular}"]) + "\n"
+
+
+_SIGNS = {
+    "±": r"$\pm$",
+    UNDERTRAINED: r"$^\ddagger$",
+    "−": "$-$",
+    STAR: "$^*$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+
+
+def _latex_cell(text: str) -> str:
+    """A cell's Markdown as LaTeX that prints the same."""
+    text = re.sub(r"\\\*|[&%$#_{}~^±‡−]", lambda found: _SIGNS.get(found[0], f"\\{found[0]}"), text)
+    return re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text)

@@ -1,23 +1,23 @@
-"""The guarantees of all clients of the benchmark, as CSV and as Markdown."""
+"""The guarantees of all clients of the benchmark: a table, and a page of what is worst over the clients."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from feddep.privacy.accountant import Guarantee
-from feddep.privacy.formatting import format_delta, format_number
+from feddep.privacy.formatting import format_delta
+from feddep.reporting import markdown as md
 from feddep.reporting.client_guarantees import DELTA, ClientGuarantee, weakness
-from feddep.reporting.labels import dataset_title, method_title
-from feddep.reporting.markdown import table
 from feddep.training.config import TrainingConfig
 
 _HEAD = f"""\
 # What neighbour sampling and DP-SGD guarantee
 
 For every dataset and number of clients, the partition and split of seed {{seed}}; what is worst over the clients. Each client by
-itself is in `privacy.csv`. docs/privacy.md says what the numbers mean, and what they leave out.
+itself is in `table.csv`. docs/privacy.md says what the numbers mean, and what they leave out.
 
 - *Vacuous* are a δ near 1, whatever the ε, and an ε far above 10: what is sent may then be e^ε times as likely with an edge as
   without.
@@ -84,15 +84,12 @@ def frame(cases: Iterable[Case], seed: int) -> pd.DataFrame:
         for found in case.guarantees:
             facts = {name: value for name, value in vars(found).items() if name not in ("one", "all")}
             rows.append({**where, **facts, **_columns(found.one, "_one"), **_columns(found.all, "")})
-    columns = ["client", "degree", "roots", "times"]
-    return pd.DataFrame(rows).astype(dict.fromkeys(columns, "Int64"))
+    return pd.DataFrame(rows).astype(dict.fromkeys(["client", "degree", "roots", "times"], "Int64"))
 
 
 def _columns(guarantee: Guarantee | None, suffix: str) -> dict[str, float]:
-    names = [f"{name}{suffix}" for name in ("epsilon", "delta", "log10_rest")]
-    if guarantee is None:
-        return dict.fromkeys(names, math.nan)
-    return dict(zip(names, (guarantee.epsilon, guarantee.delta, guarantee.log_rest / math.log(10)), strict=True))
+    found = (math.nan,) * 3 if guarantee is None else (guarantee.epsilon, guarantee.delta, guarantee.log_rest / math.log(10))
+    return {f"{name}{suffix}": value for name, value in zip(("epsilon", "delta", "log10_rest"), found, strict=True)}
 
 
 def markdown(cases: Sequence[Case], seed: int) -> str:
@@ -103,64 +100,57 @@ def markdown(cases: Sequence[Case], seed: int) -> str:
         setting = here[0].setting
         epochs = setting.rounds * setting.local_epochs
         heading = f"setting {name}: d = {setting.fanout}, L = {setting.layers}, N = {epochs}, B = {setting.batch_size}"
-        parts += [f"## Neighbour sampling, {heading}\n", _SAMPLING, _sampling(here)]
-        if any(found.mechanism == "dpsgd" for case in here for found in case.guarantees):
-            parts += [f"## DP-SGD, {heading}\n", _NOISE, _noise(here)]
+        for title, notes, found in (("Neighbour sampling", _SAMPLING, _sampling(here)), ("DP-SGD", _NOISE, _noise(here))):
+            parts += [f"## {title}, {heading}\n", notes, md.shown(pd.DataFrame(found), found[0], [])] if found else []
     return "\n".join(parts)
 
 
-def _sampling(cases: Sequence[Case]) -> str:
-    nodes = ("worst node", "median node")
-    columns = ["theorem: ε", "δ", "all: ε", "δ", "exact: δ", "all: δ"]
-    header = ["dataset", "M", *(column for node in nodes for column in (f"{node}: D", *columns))]
-    lines = []
+def _sampling(cases: Sequence[Case]) -> list[dict[str, Any]]:
+    rows = []
     for case in cases:
-        line = [dataset_title(case.dataset), str(case.clients)]
-        for node in nodes:
+        for node in ("worst node", "median node"):
             published, exact = (_select(case.guarantees, node, accounting) for accounting in ("published", "exact"))
             theirs, ours = max(zip(published, exact, strict=True), key=lambda pair: (weakness(pair[1]), weakness(pair[0])))
-            line += [str(theirs.degree), *_pair(theirs.one), *_pair(theirs.all), _pair(ours.one)[1], _pair(ours.all)[1]]
-        lines.append(line)
-    return table(header, lines)
+            row = {"dataset": case.dataset, "clients": case.clients, "node": node, "D": theirs.degree}
+            row |= {"theorem: ε": _epsilon(theirs.one), "theorem: δ": _delta(theirs.one)}
+            row |= {"theorem, all: ε": _epsilon(theirs.all), "theorem, all: δ": _delta(theirs.all)}
+            rows.append(row | {"exact: δ": _delta(ours.one), "exact, all: δ": _delta(ours.all)})
+    return rows
 
 
-def _noise(cases: Sequence[Case]) -> str:
-    of_level = ["one, RDP", "PLD", "all, RDP", "PLD"]
-    header = ["dataset", "M", "method", "σ", "q", "T", "k"]
-    for level in ("example", "edge"):
-        header += [f"{level}: {of_level[0]}", *of_level[1:]]
-    header += ["simple: all, PLD", "edge, as a method"]
-    levels = (("example", ""), ("edge", "trees"))
-    columns = [(*level, times, by) for level in levels for times in ("one", "all") for by in ("rdp", "pld")]
-    columns.append(("edge", "simple", "all", "pld"))
-    lines = []
+def _epsilon(guarantee: Guarantee | None) -> str:
+    return "none" if guarantee is None else md.number(guarantee.epsilon)
+
+
+def _delta(guarantee: Guarantee | None) -> str:
+    return "none" if guarantee is None else format_delta(guarantee)
+
+
+def _noise(cases: Sequence[Case]) -> list[dict[str, Any]]:
+    of_level = [(times, by) for times in ("one", "all") for by in ("rdp", "pld")]
+    levels = [(*level, *each) for level in (("example", ""), ("edge", "trees")) for each in of_level]
+    rows = []
     for case in cases:
         noisy = [found for found in case.guarantees if found.mechanism == "dpsgd"]
         for method in dict.fromkeys(found.method for found in noisy):
             own = [found for found in noisy if found.method == method]
-            line = [dataset_title(case.dataset), str(case.clients), method_title(method), f"{own[0].sigma:g}"]
-            line += [_span([found.rate for found in own], ".3g"), _span([found.times for found in own], "d")]
-            line.append(_span([found.roots for found in own], "d"))
-            for level, bound, times, accounting in columns:
-                line.append(_largest(getattr(found, times) for found in _select(own, level, accounting, bound)))
-            lines.append([*line, format_number(math.inf)])  # inputs and messages depend on edges without noise
-    return table(header, lines)
+            row = {"dataset": case.dataset, "clients": case.clients, "method": method, "σ": own[0].sigma}
+            row |= {"q": _span(found.rate for found in own), "T": _span(found.times for found in own)}
+            row["k"] = _span(found.roots for found in own)
+            for level, bound, times, by in [*levels, ("edge", "simple", "all", "pld")]:
+                found = [getattr(each, times) for each in _select(own, level, by, bound)]
+                most = max(each.epsilon for each in found if each is not None)
+                row[f"{level}{', simple' if bound == 'simple' else ''}, {times}: {by.upper()}"] = most
+            rows.append(row | {"edge, as a method": math.inf})  # inputs and messages depend on edges without noise
+    return rows
 
 
 def _select(guarantees: Iterable[ClientGuarantee], hidden: str, accounting: str, bound: str = "") -> list[ClientGuarantee]:
     return [each for each in guarantees if (each.hidden, each.accounting, each.bound) == (hidden, accounting, bound)]
 
 
-def _largest(guarantees: Iterable[Guarantee | None]) -> str:
-    return format_number(max(guarantee.epsilon for guarantee in guarantees if guarantee is not None))
-
-
-def _span(values: Iterable[float | None], form: str) -> str:
+def _span(values: Iterable[float | None]) -> str:
     """``20 – 30``, over the clients."""
     known = [value for value in values if value is not None]
-    low, high = format(min(known), form), format(max(known), form)
+    low, high = md.number(min(known)), md.number(max(known))
     return low if low == high else f"{low} – {high}"
-
-
-def _pair(guarantee: Guarantee | None) -> list[str]:
-    return ["none", "none"] if guarantee is None else [format_number(guarantee.epsilon), format_delta(guarantee)]

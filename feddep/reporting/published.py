@@ -1,9 +1,20 @@
-"""The numbers that the papers print, shipped with the package (``published/README.md`` says where each stands)."""
+"""The numbers that the papers print, shipped with the package (``published/README.md`` says where each stands).
 
+``clients`` is NA where a method sees the whole graph; accuracies are in [0, 1].
+"""
+
+from dataclasses import replace
 from importlib import resources
+from typing import Any
 
 import pandas as pd
 
+from feddep.config import variants
+from feddep.config.loading import Config, variations
+from feddep.experiment import plan
+
+OURS = "ours"
+"""How tables call this project's numbers where a paper's stand beside them."""
 PAPERS = {"feddep": "FedDEP paper", "fedsage": "FedSage paper"}
 """The papers whose numbers stand beside ours, and how tables call them."""
 VESPER = "VESPER paper"
@@ -16,25 +27,19 @@ def _read(name: str) -> pd.DataFrame:
 
 
 def accuracy(table: str = "table2") -> pd.DataFrame:
-    """Test accuracies of one published table, in [0, 1].
+    """Test accuracies of one published table: paper, dataset, clients, method, mean, std.
 
     Args:
         table: ``table2`` is the main table of both papers, ``appendix_table2`` that of FedSage's shared NeighGen.
-
-    Returns:
-        Columns paper, dataset, clients (NA where the method sees the whole graph), method, mean, std.
     """
     numbers = _read("accuracy.csv")
     return numbers[numbers["table"] == table].drop(columns="table").reset_index(drop=True)
 
 
 def every_accuracy() -> pd.DataFrame:
-    """All test accuracies of FedDEP's and FedSage's tables, in [0, 1], each with the run that it is of.
-
-    Returns:
-        Columns paper, table (``table2``, ``table3``, ``appendix_table2`` …), dataset, clients (NA where the method sees the
-        whole graph), setting and method, as variants name them (:mod:`feddep.config.variants`), mean, std.  A paper's
-        training is the setting of its name.
+    """All test accuracies of FedDEP's and FedSage's tables, each with the run that it is of: paper, table, dataset, clients,
+    setting and method, as variants name them (:mod:`feddep.config.variants`), mean, std.  A paper's training is the setting of
+    its name.
     """
     numbers = _read("accuracy.csv")
     table, _, change = (numbers["table"].str.partition(":")[part] for part in range(3))
@@ -44,25 +49,38 @@ def every_accuracy() -> pd.DataFrame:
     return numbers.assign(table=table, setting=setting, method=method)[columns]
 
 
-def renamed(numbers: pd.DataFrame, paper: str) -> pd.DataFrame:
-    """A paper's numbers under the names that tables have them under: ``paper_feddep_mean`` and ``paper_feddep_std``."""
-    names = {statistic: f"paper_{paper}_{statistic}" for statistic in ("mean", "std")}
-    return numbers.drop(columns="paper", errors="ignore").rename(columns=names)
+def runs_like(config: Config, numbers: pd.DataFrame) -> list[list[plan.Run]]:
+    """For each number of :func:`every_accuracy` the planned runs that are like it, one a seed; none where there are none."""
+    planned = set(plan.all_runs(config))
+    like = [_like(config, dict(row)) for _, row in numbers.iterrows()]
+    return [[run for seed in config["seeds"] if one and (run := replace(one, seed=seed)) in planned] for one in like]
+
+
+def _like(config: Config, row: dict[str, Any]) -> plan.Run | None:
+    """A run that a published number is of, as the plan spells it; None where the configuration lacks an entry."""
+    if variants.base(row["setting"]) not in config["settings"] or row["dataset"] not in config["datasets"]:
+        return None
+    spelled = {}
+    for part in ("setting", "method"):
+        name, changes = variants.read(row[part])
+        (spelled[part],) = variations(config, f"{part}s", {name: changes})
+    clients = None if pd.isna(row["clients"]) else int(row["clients"])
+    return plan.Run(dataset=row["dataset"], clients=clients, seed=0, **spelled)
+
+
+def planned_runs(config: Config) -> list[plan.Run]:
+    """The runs of a configuration whose accuracy a paper prints, each once."""
+    return list(dict.fromkeys(run for found in runs_like(config, every_accuracy()) for run in found))
 
 
 def sweep(option: str, part: str) -> pd.DataFrame:
-    """Test accuracies that a paper prints over the values of an option.
+    """What papers print of a sweep over an option of a ``method`` or ``setting``; no row where no paper has one.
 
     FedDEP's Table 3 is over its C, ``prototypes``; FedSage's Tables 3 and 4 of Appendix D.3 are over ``batch_size`` and
     ``local_epochs`` of the classifier's training.
 
-    Args:
-        option: name of the option.
-        part: whose option it is, ``method`` or ``setting``.
-
     Returns:
-        Columns paper, dataset, clients, method, value (NA for a method that has no such option), mean, std.  No row where
-        no paper has such a table.
+        Columns paper, dataset, clients, method, value (NA for a method that has no such option), mean, std.
     """
     numbers = _read("accuracy.csv")
     if (option, part) == ("prototypes", "method"):
@@ -75,50 +93,42 @@ def sweep(option: str, part: str) -> pd.DataFrame:
     return numbers[["paper", "dataset", "clients", "method", "value", "mean", "std"]].reset_index(drop=True)
 
 
-def feature_distances() -> pd.DataFrame:
-    """How far neighbourhoods are from the true ones, with NeighGen and without (FedSage, Appendix D.1, Table 1).
+def beside(ours: pd.DataFrame, theirs: pd.DataFrame, on: list[str], papers: list[str]) -> pd.DataFrame:
+    """A table with two more columns for each of the papers, such as ``paper_feddep_mean``; NaN where it has no such number."""
+    for paper in papers:
+        numbers = theirs.loc[theirs["paper"] == paper, [*on, "mean", "std"]]
+        ours = ours.merge(numbers.rename(columns={name: f"paper_{paper}_{name}" for name in ("mean", "std")}), how="left", on=on)
+    return ours
 
-    Returns:
-        Columns clients, dataset, neighbourhood (``local`` or ``mended``), mean, std (over nodes).
+
+def feature_distances() -> pd.DataFrame:
+    """How far neighbourhoods are from the true ones (FedSage, Appendix D.1, Table 1): clients, dataset, neighbourhood (``local``
+    or ``mended``), mean, std (over nodes).
     """
     return _read("neighgen_feature_distance.csv").drop(columns=["paper", "table"])
 
 
 def partitions() -> pd.DataFrame:
-    """Statistics of the papers' partitions; edges are undirected.
-
-    Returns:
-        Columns paper, dataset, nodes, edges, features, classes, clients, mean_client_nodes, mean_client_edges, missing_edges.
-    """
+    """Statistics of the papers' graphs and partitions, as the columns of the file; edges are undirected."""
     return _read("partitions.csv")
 
 
 def edge_ldp() -> pd.DataFrame:
-    """The pairs of ε and σ that FedDEP's Figure 5 compares at.
-
-    Returns:
-        Columns dataset, clients, sampling_size_d, min_degree_D, epsilon (of one sampling), dpsgd_sigma.
-    """
+    """The pairs of ε, of one sampling, and σ that FedDEP's Figure 5 compares at, as the columns of the file."""
     return _read("edge_ldp.csv").drop(columns=["paper", "figure"])
 
 
 def vesper() -> pd.DataFrame:
-    """Test accuracies of VESPER's Table 3, in [0, 1]; of its Finance graph they are areas under the ROC curve.
-
-    Returns:
-        Columns dataset, method, decoder (``concat`` or ``gru``; NA where the paper names none), epsilon (∞ without privacy),
-        mean, std.
+    """Accuracies of VESPER's Table 3, of its Finance graph areas under the ROC curve: dataset, method, decoder (``concat`` or
+    ``gru``; NA where the paper names none), epsilon (∞ without privacy), mean, std.
     """
     numbers = _read("vesper.csv")
     names = numbers["method"].str.extract(r"^(?P<method>.+?)(?:_(?P<decoder>concat|gru))?$")
     without_noise = names["method"].isin(["mlp", "gin", "gcn"])
-    return pd.DataFrame(
-        {
-            "dataset": numbers["dataset"].str.replace("-", "_"),
-            "method": names["method"].mask(without_noise, "vertical_" + names["method"]),
-            "decoder": names["decoder"],
-            "epsilon": numbers["epsilon"].astype(float),
-            "mean": numbers["mean_percent"] / 100,
-            "std": numbers["std"] / 100,
-        }
+    return names.assign(
+        dataset=numbers["dataset"].str.replace("-", "_"),
+        method=names["method"].mask(without_noise, "vertical_" + names["method"]),
+        epsilon=numbers["epsilon"].astype(float),
+        mean=numbers["mean_percent"] / 100,
+        std=numbers["std"] / 100,
     )

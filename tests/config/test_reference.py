@@ -13,7 +13,7 @@ from feddep.config import loading, reference
 from feddep.config.loading import merged, validate
 from feddep.config.models import Configuration
 from feddep.experiment import plan
-from feddep.methods import plugins
+from feddep.methods import registry
 from feddep.utils.errors import ConfigError
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -48,7 +48,7 @@ def test_every_key_and_every_parameter_has_a_meaning():
     meanings = {row[0].strip("`"): row[-1] for row in rows}
     for name in Configuration.model_fields:
         assert meanings[name]
-    for name, method in plugins.built_in().items():
+    for name, method in registry.built_in().items():
         assert f"| `{name}` |" in tables["methods"]
         assert all(f"| `{field}` |" in tables["parameters"] for field in method.parameters.model_fields)
         assert all(field.description for field in method.parameters.model_fields.values())
@@ -62,17 +62,17 @@ def test_a_parameter_that_not_all_methods_have_says_so():
 
 def test_the_examples_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIG.parent)
-    examples = re.findall("```yaml\n(.*?)```", PAGE, re.DOTALL)
-    configs = [validate(merged(read("default.yaml"), yaml.safe_load(example))) for example in examples]
-    assert len(plan.all_runs(configs[0])) == 2 * 2 * 3  # as the page says
-    assert len(plan.study_runs(configs[1], "depth")) == (1 + 5) * 3 * 3
+    experiment, study = map(yaml.safe_load, re.findall("```yaml\n(.*?)```", PAGE, re.DOTALL))
+    assert len(plan.all_runs(validate(merged(read("default.yaml"), experiment)))) == 2 * 2 * 3  # as the page says
+    config = validate({**read("default.yaml"), "studies": [{"name": "depth", **study}]})
+    assert len(plan.study_runs(config, "depth")) == (1 + 5) * 3 * 3
 
 
 def test_the_schema_accepts_what_is_shipped():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     for file in CONFIG.glob("*.yaml"):
         jsonschema.validate(read(file.name), SCHEMA)
-    defined = {method.parameters.__name__: method.parameters for method in plugins.built_in().values()}
+    defined = {method.parameters.__name__: method.parameters for method in registry.built_in().values()}
     for name, model in defined.items():
         assert set(SCHEMA["$defs"][name]["properties"]) == set(model.model_fields)
 

@@ -162,6 +162,18 @@ def test_publishing_replaces_a_row_of_the_same_key(tmp_path: Path):
         assert len(runs.load_curves(config, QUICK)) == 1 + 2 * 2
 
 
+def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
+    config = config_in(tmp_path)
+    assert runs.estimate(config, QUICK) == (0, 3)
+    for run, seconds in zip(QUICK, (1.0, 2.0, 4.0), strict=True):
+        provenance = {**PROVENANCE, "seconds": seconds}
+        file = runs.cached(config, keys.run_key(config, run))
+        runs.write_cached(config, run, RESULT, provenance, [0.1, 0.1], file)
+    runs.publish(config, QUICK)
+    asked = [plan.Run("slow", "tiny,labelled=0.1", 9, name, 0) for name in ("fedavg,x=1", "fedavg", "global", "feddep")]
+    assert runs.estimate(config, asked) == (3 + 3 + 1, 1)
+
+
 def damage(file: Path, how: str) -> None:
     content = file.read_bytes()
     file.write_bytes({"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how])

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from feddep.config.loading import Config, merged, validate
-from feddep.experiment import data_tables, keys, runs, stages, verification
+from feddep.experiment import data_tables, keys, plan, runs, stages, verification
 from feddep.experiment.plan import Run
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
-from feddep.utils.errors import DataError, FeddepError
+from feddep.utils.errors import ConfigError, DataError, FeddepError
 from feddep.utils.files import read_arrays
 from graphs import npz_arrays, random_graph
 
@@ -178,6 +178,42 @@ def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_
 
 
 # --- verification ---
+
+
+def test_recorded_runs_that_fit_are_drawn(made: Made):
+    """Three are planned, of which two are recorded, one of them quick."""
+    config = validate({**RAW, "seeds": [0, 1, 2], "records": {"directory": str(made.config["output"]) + "/some"}})
+    planned = plan.runs(config)
+    content = json.loads(made.trained.read_text())
+    recorded = [{**content["row"], "key": keys.run_key(config, run), "seconds": 10.0 * run.seed} for run in planned[:2]]
+    rows = runs.typed(pd.DataFrame(recorded, columns=list(runs.COLUMNS)))
+    runs.merge(Path(config["records"]["directory"]), "quick", rows, runs.load_curves(made.config, [FEDDEP]))
+
+    def drawn(asked: dict[str, Any], most: float | None = None, number: int = 1) -> list[set[int]]:
+        return [{run.seed for run in verification.draw(config, None, asked, most, number, seed)} for seed in range(20)]
+
+    assert drawn({}) == drawn({})
+    assert set.union(*drawn({})) == {0, 1}
+    assert drawn({}, number=5) == [{0, 1}] * 20
+    assert drawn({"clients": 2}, most=5) == [{0}] * 20
+    for asked, study in (({"method": "fedavg"}, None), ({"seed": 2}, None), ({}, "none")):
+        with pytest.raises(ConfigError):
+            verification.draw(config, study, asked, None, 1, 0)
+
+
+def test_a_run_comes_back_or_not(made: Made, tmp_path: Path):
+    def verify(tolerance: float, **changes: Any) -> list[str]:
+        rows = runs.load(made.config, [FEDDEP]).assign(**changes)
+        directory = tmp_path / f"{tolerance} {changes}"
+        runs.merge(directory, "quick", rows, runs.load_curves(made.config, [FEDDEP]))
+        config = Config({**made.config, "records": {"directory": str(directory), "use": True}})
+        return list(verification.verify(config, [FEDDEP], tmp_path, tolerance))
+
+    row = runs.load(made.config, [FEDDEP]).iloc[0]
+    assert len(verify(0)) == len(verify(0.01, test=row["test"] + 0.001)) == 1
+    for tolerance, changes in ((0.0001, {"test": row["test"] + 0.001}), (0.01, {"bytes": row["bytes"] - 4})):
+        with pytest.raises(DataError):
+            verify(tolerance, **changes)
 
 
 def test_a_falsified_row_or_curve_is_found(made: Made, tmp_path: Path):

@@ -48,7 +48,7 @@ def reached(before: dict[str, StepJob], reading: Any) -> set[str]:
 
 
 def test_stages_in_their_order_read_the_files_of_those_that_they_need():
-    assert {"feddep", "fedsage_plus", "embedding_oracle"} <= set(WITH_STEPS)
+    assert {"feddep", "fedsage_plus", "feddep_oracle"} <= set(WITH_STEPS)
     assert not {"fedavg", "local", "fedprox"} & set(WITH_STEPS)
     found = jobs("feddep", dataset="cora,labelled=0.1")
     assert list(found) == ["pretrain", "prototypes", "generator"]

@@ -15,12 +15,12 @@ from workspace import CONFIG, REPOSITORY, SNAKEFILE, Workspace
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
 MAKE = [sys.executable, str(REPOSITORY / "workflow" / "run.py"), *SNAKEFILE]
 """What the targets of make call."""
-ROUNDS = 400
+ROUNDS = 1000
 
 
 def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> None:
-    """Until the first round is done."""
-    while not any(f"1/{ROUNDS}" in log.read_text() for log in workspace.cache.glob("logs/train/*.log")):
+    """Until the progress bar is there."""
+    while not any(f"0/{ROUNDS}" in log.read_text() for log in workspace.cache.glob("logs/train/*.log")):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.02)
 

@@ -1,143 +1,114 @@
-"""Results of runs that never were, written as the DAG writes them, with numbers that are easy to compute with."""
+"""Runs that never were, with numbers that are easy to compute with."""
 
+import json
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from feddep.config.loading import MEASURED, Config, validate
-from feddep.experiment import keys, plan
-from feddep.utils.files import write_json, write_result
+import pandas as pd
 
-ROUNDS = 4
-BEST_ROUND = 3
-CLIENT_OFFSETS = (-0.1, 0.1)
-"""Accuracy of the clients' own models, from their mean: in turn below and above."""
+from feddep.config.loading import Config, validate
+from feddep.experiment import keys, plan, runs
+from feddep.experiment.plan import Run
+from feddep.reporting.load import Study, assemble
 
-# Test accuracy of each method at the best round, seeds 0, 1, 2.
-BEST = {"global": (0.88, 0.89, 0.90), "local": (0.50, 0.52, 0.51), "fedavg": (0.85, 0.86, 0.87)}
-LAST_BELOW_BEST = 0.02
-VALIDATION_ABOVE_BEST = 0.01
-MEGABYTE = 10**6
-
-
-@dataclass
-class Results:
-    """A configuration and what its runs would have left behind."""
-
-    root: Path
-    datasets: dict[str, Any] = field(default_factory=lambda: {"cora": {"features": "raw"}})
-    clients: tuple[int, ...] = (5, 10)
-    seeds: tuple[int, ...] = (0, 1, 2)
-    methods: tuple[str, ...] = ("global", "local", "fedavg")
-    settings: tuple[str, ...] = ("feddep",)
-
-    @property
-    def raw(self) -> dict[str, Any]:
-        """The configuration as a file would have it."""
-        return {
-            "output": str(self.root / "results"),
-            "records": {"directory": str(self.root / "records"), "use": True},
-            "datasets": self.datasets,
-            "clients": list(self.clients),
-            "seeds": list(self.seeds),
-            "settings": {name: {"rounds": ROUNDS} for name in self.settings},
-            "methods": {name: {} for name in self.methods},
-            "tables": [{"setting": name} for name in self.settings],
-        }
-
-    @property
-    def config(self) -> Config:
-        """The configuration, with all defaults."""
-        return validate(self.raw)
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What of the configuration a provenance of the main tables tells."""
-        return {key: value for key, value in self.config.items() if key not in ("studies", "audit", *MEASURED)}
-
-    def runs(self) -> Iterator[plan.Run]:
-        """Every run of the configuration."""
-        yield from plan.runs(self.config)
-
-    def metrics_path(self, run: plan.Run) -> Path:
-        """Where the DAG writes a run's metrics."""
-        return Path(self.config["output"], "runs", run.path, "metrics.json")
-
-    def write(self) -> "Results":
-        """Write the configuration, every run, and the statistics of graphs and partitions."""
-        config = self.config
-        write_json(self.root / "config.json", self.raw)
-        for run in self.runs():
-            write_result(self.metrics_path(run), self.metrics(run))
-        output = Path(config["output"])
-        for dataset in self.datasets:
-            graph = {"nodes": 2708, "edges": 5278, "features": 1433, "classes": 7}
-            content = {"key": keys.graph_key(config, dataset), "statistics": {"name": dataset, **graph}}
-            write_result(output / "graphs" / f"{dataset}.json", content)
-        for spec in plan.partitions(config):
-            content = {"key": keys.partition_key(config, spec), "statistics": self.partition(spec)}
-            write_result(output / "partitions" / f"{spec.path}.json", content)
-        return self
-
-    def metrics(self, run: plan.Run) -> dict[str, Any]:
-        """A run's metrics: seed k gets the k-th of :data:`BEST`."""
-        best = BEST[run.method][run.seed]
-        own = [best + CLIENT_OFFSETS[client % 2] for client in range(run.clients or 0)] if run.method == "local" else []
-        climb = [best - 0.3, best - 0.1, best, best - LAST_BELOW_BEST]
-        communication = [
-            {"client": client, "direction": direction, "kind": "model", "messages": ROUNDS, "bytes": ROUNDS * MEGABYTE}
-            for client in range(run.clients or 0)
-            for direction in ("down", "up")
-            if run.method == "fedavg"
-        ]
-        return {
-            "key": keys.run_key(self.config, run),
-            "result": {
-                "specification": keys.specification(self.config, run),
-                "accuracy": {"best": best, "last": best - LAST_BELOW_BEST},
-                "validation": {"best": best + VALIDATION_ABOVE_BEST, "last": best},
-                "best_round": [2 + 2 * (client % 2) for client in range(len(own))] or BEST_ROUND,
-                "clients": [
-                    {"client": k, "nodes": 500, "train": 300, "accuracy": {"best": value, "last": value}}
-                    for k, value in enumerate(own)
-                ],
-                "curve": {
-                    "round": list(range(1, ROUNDS + 1)),
-                    "loss": [2.0, 1.0, 0.5, 0.25],
-                    "validation": [value + VALIDATION_ABOVE_BEST for value in climb],
-                    "test": climb,
-                },
-                "communication": communication,
-            },
-            "provenance": {
-                "git": {"commit": "c0ffee", "dirty": False},
-                "packages": {"numpy": "2.0.0", "torch": "2.4.0" if run.seed else "2.5.0"},
-                "device": "cpu",
-                "time": f"2025-01-0{1 + run.seed}T12:00:00+00:00",
-                "seconds": 1.5,
-                "data_fingerprint": "f1" * 32,
-            },
-        }
-
-    def partition(self, spec: plan.PartitionSpec) -> dict[str, Any]:
-        """Statistics of a partition: 100 missing edges a client, and 10 more with each seed."""
-        missing = 100 * spec.clients + 10 * spec.seed
-        return {
-            "dataset": spec.dataset,
-            "clients": spec.clients,
-            "seed": spec.seed,
-            "mean_client_nodes": 2708 / spec.clients,
-            "mean_client_edges": (5278 - missing) / spec.clients,
-            "missing_edges": missing,
-            "communities": 40,
-            "modularity": 0.8,
-            "cut_nodes": 3 * spec.seed,
-        }
+RAW: dict[str, Any] = {
+    "datasets": {"cora": {}, "citeseer": {}},
+    "clients": [5, 10],
+    "seeds": [0, 1, 2],
+    "settings": {"feddep": {"rounds": 4}},
+    "methods": {"global": {}, "fedavg": {}, "feddep": {}},
+    "studies": [{"name": "made_up", "kind": "sweep", "title": "A study", "runs": [{}]}],
+}
+T_95_TWO_DEGREES = 4.302652729911275
+"""97.5 % quantile of Student's t with two degrees of freedom, as printed in every table."""
+Finished = tuple[Run, dict[str, Any]]
 
 
-def sample_std(*values: float) -> float:
-    """The standard deviation with n − 1 in the denominator, spelt out."""
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+def two_sided_p(t: float) -> float:
+    """p of a two-sided t-test with two degrees of freedom, which has a closed form."""
+    return 1 - abs(t) / math.sqrt(t * t + 2)
+
+
+def finished(
+    method: str,
+    seed: int,
+    best: float,
+    *,
+    dataset: str = "cora",
+    clients: int | None = 5,
+    setting: str = "feddep",
+    rounds: int = 4,
+    best_round: int | list[int] | None = None,
+    accuracies: list[float] | None = None,
+    before: Mapping[str, float] | None = None,
+    **measured: Any,
+) -> Finished:
+    """A run and its row; without a best round it is best at its last but one, and 0.02 worse at the last."""
+    run = Run(setting, dataset, clients, method, seed)
+    sent = {"model": 1000 * (clients or 0)}
+    row = {
+        **{"key": run.path, "setting": setting, "dataset": dataset, "clients": clients, "method": method, "seed": seed},
+        **{"test": best, "test_last": best - 0.02, "validation": 0.5, "rounds": rounds, "bytes": sum(sent.values())},
+        **{"best_round": json.dumps(best_round or rounds - 1), "client_accuracies": accuracies and json.dumps(accuracies)},
+        **{"bytes_by_kind": json.dumps(sent), "seconds": 2.0, "seconds_before": json.dumps(before or {})},
+        **{"data": "f1f1", "commit": "c0ffee", "machine": "a computer", "time": f"2026-01-0{1 + seed % 9}T12:00:00+00:00"},
+        **measured,
+    }
+    return run, row
+
+
+def table(found: Iterable[Finished]) -> pd.DataFrame:
+    """The runs as the table of runs has them."""
+    return runs.typed(pd.DataFrame([row for _, row in found], columns=list(runs.COLUMNS)))
+
+
+def study(*found: Finished, raw: dict[str, Any] = RAW, **options: Any) -> Study:
+    """The study of these runs, in this order; ``options`` are those of its entry in the configuration."""
+    config = validate({**raw, "studies": [{**RAW["studies"][0], **options}]})
+    return assemble(config, "made_up", [run for run, _ in found], table(found))
+
+
+def row(of: pd.DataFrame, /, **where: Any) -> dict[str, Any]:
+    """The one row that has these values."""
+    for column, value in where.items():
+        of = of[of[column].isna() if value is None else of[column] == value]
+    (found,) = of.to_dict("records")
+    return found
+
+
+def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
+    """A configuration whose runs are all in tables of runs: seed k and place n have accuracy 0.7 + 0.01 k + 0.001 n."""
+    config = validate({**raw, "output": str(root / "results"), "records": {"directory": str(root / "runs")}})
+    rows, curves = [], []
+    for number, run in enumerate(plan.all_runs(config)):
+        rounds = keys.specification(config, run)["setting"]["rounds"]
+        best = 0.7 + 0.01 * run.seed + 0.001 * (7 * number % 13)
+        given = {"dataset": run.dataset, "clients": run.clients, "setting": run.setting, "rounds": rounds, "validation": best}
+        _, made = finished(run.method, run.seed, best, **given, **measured)
+        rows.append({**made, "key": keys.run_key(config, run)})
+        climb = {"round": range(1, rounds + 1), "loss": 1.0, "validation": best, "test": best, "seconds": range(1, rounds + 1)}
+        curves.append(pd.DataFrame({"key": rows[-1]["key"], **climb}).reindex(columns=["key", *runs.CURVES]))
+    fabricated = runs.typed(pd.DataFrame(rows, columns=list(runs.COLUMNS)).drop_duplicates("key"))
+    runs.merge(root / "runs", "feddep", fabricated, pd.concat(curves).drop_duplicates(["key", "round"]).astype({"key": "string"}))
+    graphs = {name: {"nodes": 100, "edges": 400, "features": 10, "classes": 2} for name in plan.datasets(config)}
+    rows = [{"key": keys.graph_key(config, name), "name": name, **facts} for name, facts in graphs.items()]
+    pd.DataFrame(rows).to_csv(root / "runs" / "graphs.csv", index=False)
+    rows = [{"key": keys.partition_key(config, spec), **_partition(spec)} for spec in plan.partitions(config)]
+    pd.DataFrame(rows).to_csv(root / "runs" / "partitions.csv", index=False)
+    return config
+
+
+def _partition(spec: plan.PartitionSpec) -> dict[str, Any]:
+    """Ten missing edges a client, and one more with each seed."""
+    missing = 10 * spec.clients + spec.seed
+    means = {"mean_client_nodes": 100 / spec.clients, "mean_client_edges": (400 - missing) / spec.clients}
+    return {
+        "dataset": spec.dataset,
+        "clients": spec.clients,
+        "seed": spec.seed,
+        **means,
+        "missing_edges": missing,
+        "cut_nodes": 0,
+    }

@@ -1,129 +1,416 @@
-"""What all studies share: the table of their runs, the stage, the key, and that every kind keeps the interface."""
+"""Each kind of study: its numbers by hand, and that it makes its files."""
 
-import dataclasses
-import json
-import re
-import subprocess
-import sys
-from io import BytesIO, StringIO
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from fabricated_studies import RAW, finished, study
+from fabricated import RAW, T_95_TWO_DEGREES, Finished, finished, publish, row, study, two_sided_p
 from PIL import Image
 
-from feddep.__main__ import main
-from feddep.config.loading import validate
-from feddep.experiment import keys, plan, records
-from feddep.methods import registry
-from feddep.reporting import studies, study_data
-from feddep.reporting.comparisons import paired
-from feddep.reporting.study_data import assemble, load, summarise, without
-from feddep.utils.errors import ConfigError
-from feddep.utils.files import read_json, write_json, write_result
-from feddep.utils.parameters import Parameters
+from feddep.privacy.accountant import one_sampling
+from feddep.reporting import files, studies
+from feddep.reporting.load import Study
+from feddep.reporting.studies import curves, grid, headroom, paired, privacy, recovery, sweep, tradeoff, tuned
+from feddep.utils.errors import ConfigError, DataError
 
-FILES = {"table.csv", "table.md", "figure.svg", "figure.png", "provenance.json", "study.sha256"}
+# --- sweep ---
 
 
-@pytest.mark.parametrize("kind", studies.available())
-def test_every_kind_keeps_the_interface(kind: str) -> None:
-    module = studies.load("a", kind)
-    assert isinstance(module.SHOWS, str)
-    assert all(callable(getattr(module, name)) for name in ("tables", "markdown", "figure"))
+def over_c() -> Study:
+    """C = 3 and 15 at M = 5: validation favours 3, test accuracy 15; and FedAvg, which has no prototypes."""
+    runs = [finished("fedavg", seed, 0.80, validation=0.99) for seed in range(2)]
+    for seed in range(2):
+        runs.append(finished("feddep,prototypes=3", seed, 0.81 + 0.02 * seed, validation=0.90))
+        runs.append(finished("feddep,prototypes=15", seed, 0.89, validation=0.85))
+    return study(*runs)
 
 
-def test_the_kinds_that_there_are() -> None:
-    assert studies.available() == ["curves", "grid", "headroom", "paired", "privacy", "recovery", "sweep", "tradeoff", "tuned"]
+def test_a_sweep_chooses_on_validation_and_stands_beside_the_papers() -> None:
+    table = sweep.tables(over_c())["table"]
+    three = row(table, prototypes=3)
+    assert [three["mean"], three["std"], three["last_mean"]] == pytest.approx([0.82, 0.02 / 2**0.5, 0.80])
+    assert table.loc[table["chosen"], "prototypes"].tolist() == [3]
+    assert table["paper_feddep_mean"].tolist() == [0.8555, 0.8670, 0.8883]  # FedDEP, Table 3: FedAvg, C = 3, C = 15
 
 
-def test_options_that_differ_are_columns() -> None:
-    made = study(
-        finished("fedavg", 0, 0.8),
-        finished("feddep,prototypes=3,clustering=dec", 0, 0.8, dataset="cora,labelled=0.1"),
-        finished("feddep,prototypes=15,clustering=dec", 0, 0.8, dataset="cora", setting="feddep,rounds=9", rounds=9),
-        finished("feddep,clustering=dec", 0, 0.8, dataset="cora"),
-    )
-    assert made.options == {"rounds": "setting", "labelled": "dataset", "prototypes": "method"}
-    # The entry has no number of prototypes, as its default is that of the classes.
-    assert made.runs["prototypes"].tolist() == [None, 3, 15, "null"]
-    assert made.runs["labelled"].tolist() == ["null", 0.1, "null", "null"]
-    assert made.runs["rounds"].tolist() == [4, 4, 9, 4]
-    assert made.values("rounds") == [4, 9]
-    assert made.values("prototypes") == [3, 15, "null"]  # as they come
-    assert made.points["method"].tolist() == ["fedavg", *["feddep,clustering=dec"] * 3]
-    assert set(made.points["dataset"]) == {"cora"}
-    assert set(made.points["setting"]) == {"feddep"}
+def test_a_sweep_chooses_for_each_dataset_and_number_of_clients() -> None:
+    """A share of labels is given, a setting's option is chosen, the first of equals."""
+    places = [("cora", 5, "feddep", 0.7), ("cora", 5, "feddep,fanout=1", 0.7), ("cora", 10, "feddep", 0.7)]
+    places += [("cora", 10, "feddep,fanout=1", 0.8), ("cora,labelled=0.1", 5, "feddep", 0.5)]
+    places += [("cora,labelled=0.1", 5, "feddep,fanout=1", 0.6)]
+    runs = [finished("fedavg", 0, 0.8, dataset=data, clients=m, setting=setting, validation=v) for data, m, setting, v in places]
+    table = sweep.tables(study(*runs))["table"]
+    chosen = table.loc[table["chosen"], ["labelled", "clients", "fanout"]]
+    assert chosen.values.tolist() == [["null", 5, 1], ["null", 10, 1], [0.1, 5, 1]]
 
 
-def test_options_of_the_same_name_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A method's option may be called like a setting's, or like a measurement."""
-    found = registry.methods()
-
-    class Options(Parameters):
-        layers: int = 1
-        bytes: int = 0
-
-    monkeypatch.setattr(registry, "find", lambda name: dataclasses.replace(found[name], parameters=Options))
-    made = study(
-        finished("fedavg,layers=3", 0, 0.8, setting="feddep,layers=1"),
-        finished("fedavg,bytes=7", 0, 0.8, setting="feddep"),
-    )
-    assert made.options == {"setting.layers": "setting", "method.layers": "method", "method.bytes": "method"}
-    assert made.runs[list(made.options)].values.tolist() == [[1, 3, 0], [2, 1, 7]]
-    assert made.runs["bytes"].tolist() == [5000, 5000]
+def test_only_a_papers_own_sweep_stands_beside_it() -> None:
+    settings = ["feddep,batch_size=1", "feddep,batch_size=16", "feddep,batch_size=8"]
+    raw = {**RAW, "datasets": {"pubmed": {}, "cora": {}}}
+    runs = [finished("fedavg", 0, 0.8, dataset="pubmed", setting=setting) for setting in settings]
+    found = sweep.tables(study(*runs, finished("fedavg", 0, 0.8, setting=settings[1]), raw=raw))["table"]
+    theirs = found.set_index(["dataset", "batch_size"])["paper_fedsage_mean"]  # FedSage, Appendix D.3, Table 3
+    assert (theirs["pubmed", 1], theirs["pubmed", 16], theirs.isna().sum()) == (0.8682, 0.8733, 2)
+    shared = [finished(name, 0, 0.8, clients=3) for name in ("fedavg", "fedsage_plus_shared", "fedsage_plus")]
+    found = sweep.tables(study(*shared))["table"].set_index("method")["paper_fedsage_mean"]  # Appendix D.2, Table 2
+    assert found.to_dict() == {"fedavg": 0.8656, "fedsage_plus_shared": 0.8619, "fedsage_plus": 0.8686}
+    other = sweep.tables(study(*(finished(f"feddep,depth={depth}", 0, 0.8) for depth in (1, 3))))["table"]
+    assert not [column for column in other if column.startswith("paper_")]
 
 
-def test_a_name_without_an_option() -> None:
-    assert without("feddep,depth=1,prototypes=3", ["depth"]) == "feddep,prototypes=3"
+def test_a_sweep_shows_local_accuracy_where_all_runs_measured_it() -> None:
+    runs = [finished("fedavg", seed, 0.8, local_before=0.6 + 0.1 * seed) for seed in range(2)]
+    assert sweep.tables(study(*runs))["table"]["local_before_mean"].tolist() == pytest.approx([0.65])
+    assert "local_before_mean" not in sweep.tables(study(*runs, finished("fedavg", 2, 0.8)))["table"]
 
 
-def test_a_parameter_may_have_a_value_for_each_dataset() -> None:
-    config = validate({**RAW, "methods": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}})
-    runs = [finished(name, 0, 0.8, dataset=data) for name in ("feddep", "feddep,embedding=16") for data in ("cora", "citeseer")]
-    assert assemble(config, "made_up", runs).runs["embedding"].tolist() == [128, 64, 16, 16]
+# --- grid ---
+
+PLACES = [("cora", 5), ("cora", 10), ("citeseer", None)]
+# Validation accuracy at each place: CiteSeer is easy. The means over interpretations are 0.50, 0.60, 0.90.
+SCORES = {
+    "feddep": (0.49, 0.58, 0.90),
+    "feddep,depth=1": (0.52, 0.61, 0.91),
+    "feddep,prototypes=3": (0.48, 0.60, 0.88),
+    "feddep,prototypes=3,depth=1": (0.51, 0.61, 0.91),
+}
 
 
-def test_summary_over_seeds() -> None:
-    runs = [finished("fedavg", seed, 0.80 + 0.01 * seed, seconds=seed, seconds_before={"a": 1.0, "b": 0.5}) for seed in range(3)]
-    runs += [finished(f"feddep,prototypes={c}", 0, 0.9, clients=m) for c in (7, 3) for m in (10, 5)]
-    table = summarise(study(*runs, finished("global", 0, 0.95, clients=None, dataset="citeseer")))
-    assert table["dataset"].tolist() == ["cora"] * 5 + ["citeseer"]
-    assert table["method"].tolist() == ["fedavg", *["feddep"] * 4, "global"]
-    assert table["clients"].tolist() == [5, 5, 10, 5, 10, pd.NA]
-    assert table["prototypes"].tolist()[1:5] == [3, 3, 7, 7]
-    first = table.iloc[0]
-    assert (first["seeds"], first["bytes"]) == (3, 5000)
-    assert first[["mean", "std", "last_mean", "last_std"]].tolist() == pytest.approx([0.81, 0.01, 0.79, 0.01])
-    assert first[["validation_mean", "seconds", "seconds_before"]].tolist() == pytest.approx([0.5, 1.0, 1.5])
+def interpretations(best: float = 0.5, scores: dict[str, tuple[float, ...]] = SCORES, **options: Any) -> Study:
+    runs = [
+        finished(name, 0, best * score, dataset=dataset, clients=clients, validation=score)
+        for name, of in scores.items()
+        for (dataset, clients), score in zip(PLACES, of, strict=False)
+    ]
+    return study(*runs, **options)
 
 
-def test_pairs_share_setting_dataset_clients_and_seed() -> None:
-    ours = study(*(finished("feddep", seed, 0.9, clients=m) for seed in (0, 1) for m in (5, 10))).runs
-    theirs = study(finished("fedavg", 0, 0.8), finished("fedavg", 1, 0.7, dataset="citeseer"), finished("fedavg", 2, 0.7)).runs
-    assert paired(ours, theirs).to_dict("list") == {
-        "setting": ["feddep"],
-        "dataset": ["cora"],
-        "clients": [5],
-        "seed": [0],
-        "difference": [pytest.approx(0.1)],
-        "undertrained": [0.0],
+@pytest.mark.parametrize("best", [0.5, -0.7])
+def test_a_grid_ranks_by_validation_alone(best: float) -> None:
+    tables = grid.tables(interpretations(best))
+    table, effects = tables["table"], tables["main_effects"]
+    # Differences from the cells' means: (-1, -2, 0), (2, 1, 1), (-2, 0, -2), (1, 1, 1) hundredths.
+    assert table["method"].tolist() == ["feddep,depth=1", "feddep,prototypes=3,depth=1", "feddep", "feddep,prototypes=3"]
+    assert table["difference"].tolist() == pytest.approx([0.04 / 3, 0.01, -0.01, -0.04 / 3])
+    assert table["se"].tolist() == pytest.approx([0.01 / 3, 0.0, 0.01 / math.sqrt(3), 0.02 / 3])
+    assert table["rank"].tolist() == [1, 2, 3, 4]
+    assert table.iloc[0][["cora_m5", "cora_m10", "citeseer_centralised"]].tolist() == pytest.approx([0.52, 0.61, 0.91])
+    assert effects[["option", "value", "interpretations", "cells"]].values.tolist() == [
+        *(["depth", 1, 2, 3], ["depth", 2, 2, 3], ["prototypes", "null", 2, 3], ["prototypes", 3, 2, 3])
+    ]
+    # Depth 1 in each cell: (2 + 1) / 2, (1 + 1) / 2, (1 + 1) / 2 hundredths; C = null: 1/2, -1/2, 1/2.
+    assert effects["difference"].tolist() == pytest.approx([0.07 / 6, -0.07 / 6, 0.01 / 6, -0.01 / 6])
+    assert effects["se"].tolist() == pytest.approx([0.01 / 6, 0.01 / 6, 0.01 / 3, 0.01 / 3])
+
+
+def test_only_cells_that_all_interpretations_have_count() -> None:
+    table = grid.tables(interpretations(scores={"feddep": (0.5, 0.5, 0.99), "feddep,depth=1": (0.6, 0.7)}))["table"]
+    assert table["method"].tolist() == ["feddep,depth=1", "feddep"]
+    assert table["cells"].tolist() == [2, 2]
+    assert table["difference"].tolist() == pytest.approx([0.075, -0.075])
+    with pytest.raises(DataError):
+        grid.tables(study(finished("feddep", 0, 0.5), finished("feddep,depth=1", 1, 0.5)))
+    with pytest.raises(DataError):  # no run has measured it
+        grid.tables(interpretations(score="global_validation"))
+
+
+def test_a_value_that_differs_by_dataset() -> None:
+    raw = {**RAW, "methods": {"feddep": {"embedding": {"cora": 8, "citeseer": 4}}}}
+    tables = grid.tables(interpretations(scores={"feddep": (0.5, 0.5, 0.6), "feddep,embedding=2": (0.5, 0.5, 0.5)}, raw=raw))
+    assert tables["table"]["embedding"].tolist() == ["8/4", 2]
+    assert tables["main_effects"]["value"].tolist() == ["8/4", 2]
+
+
+# --- paired ---
+
+
+def test_paired_places_and_pooled_cells() -> None:
+    """Three cells, whose mean differences are 1, 2 and 3 hundredths."""
+    runs = []
+    for k, (dataset, m) in enumerate([("cora", 5), ("cora", 10), ("citeseer", 5)]):
+        for seed, noise in enumerate((-0.01, 0.0, 0.01)):
+            runs.append(finished("fedavg", seed, 0.5, dataset=dataset, clients=m))
+            runs.append(finished("feddep", seed, 0.51 + 0.01 * k + noise, dataset=dataset, clients=m))
+    table = paired.tables(study(*runs))["table"]
+    assert list(table.columns) == paired.COLUMNS
+    assert table[["method", "reference", "cells"]].values.tolist() == [["feddep", "fedavg", n] for n in (1, 1, 1, 3)]
+    assert table["mean_difference"].tolist() == pytest.approx([0.01, 0.02, 0.03, 0.02])
+    half, p = T_95_TWO_DEGREES * 0.01 / math.sqrt(3), [two_sided_p(math.sqrt(3) * k) for k in (1, 2, 3, 2)]
+    assert table["p"].tolist() == pytest.approx(p)
+    assert [table["low"].iloc[-1], table["high"].iloc[-1]] == pytest.approx([0.02 - half, 0.02 + half])
+    assert table["p_holm"].iloc[2] == pytest.approx(4 * p[2])  # the smallest of all four
+    assert table["p_wilcoxon"].tolist() == pytest.approx([1.0, 0.5, 0.25, 0.25]) or table["p_wilcoxon"].iloc[3] == 0.25
+    assert table["seeds"].fillna(0).tolist() == [3, 3, 3, 0]
+    assert not table["significant"].any()
+
+
+def test_the_baseline_is_what_comes_first_and_something_must_pair() -> None:
+    table = paired.tables(study(*(finished(name, 0, 0.5) for name in ("feddep,depth=1", "fedavg", "feddep"))))["table"]
+    assert set(table["reference"]) == {"feddep,depth=1"}
+    assert table["method"].tolist() == ["fedavg", "feddep"]
+    assert table[["p", "significant"]].isna().all(axis=None)
+    with pytest.raises(DataError):
+        paired.tables(study(finished("fedavg", 0, 0.5), finished("feddep", 1, 0.5)))
+
+
+# --- headroom ---
+
+R = 10
+
+
+def ingredients(clients: int = 5, own_rounds: int = R) -> dict[str, list[Finished]]:
+    """Three seeds of each; all but Global's accuracies are the same for each seed. Global: 0.89, 0.90, 0.91."""
+
+    def of(name: str, accuracy: float, rounds: int, m: int | None = clients, spread: float = 0.0) -> list[Finished]:
+        setting = "feddep" if rounds == own_rounds else f"feddep,rounds={rounds}"
+        given: dict[str, Any] = {"clients": m, "setting": setting, "rounds": rounds}
+        return [finished(name, seed, accuracy + spread * (seed - 1), **given) for seed in range(3)]
+
+    return {
+        "global": of("global", 0.90, R, None, 0.01),
+        "global_fewer": of("global", 0.87, R // clients, None),
+        "oracle": of(headroom.BOUND, 0.86, R),
+        "fedavg": of("fedavg", 0.80, R),
+        "fedavg_longer": of("fedavg", 0.85, R * clients),
+        "feddep": of("feddep", 0.82, R),
     }
-    whole = study(finished("global", 0, 1.0, clients=None)).runs
-    assert paired(whole, ours)["clients"].tolist() == [5, 10]
-    assert paired(ours, whole)["difference"].tolist() == pytest.approx([-0.1, -0.1])
 
 
-def test_size_counts_runs_and_seeds() -> None:
-    assert study(finished("fedavg", 0, 0.8), finished("fedavg", 2, 0.8)).size() == "2 runs, 2 seeds (0, 2)"
-    mixed = study(*(finished("fedavg", seed, 0.8, dataset=name) for name in ("cora", "pubmed") for seed in (0, 2)))
-    assert mixed.size() == "4 runs, 2 seeds (0, 2)"
-    fewer = study(*mixed.finished, finished("fedavg", 1, 0.8, dataset="citeseer"))
-    assert fewer.size() == "5 runs, 2 seeds (0, 2) on Cora and PubMed, 1 seed (1) on CiteSeer"
+def flat(parts: dict[str, list[Finished]]) -> list[Finished]:
+    return [run for runs in parts.values() for run in runs]
 
+
+@pytest.mark.parametrize("own_rounds", [R, R + 1])  # without runs of the setting's rounds those of most methods count
+def test_every_difference_of_a_headroom(own_rounds: int) -> None:
+    (found,) = headroom.tables(study(*flat(ingredients(own_rounds=own_rounds))))["table"].to_dict("records")
+    assert (found["setting"], found["dataset"], found["clients"], found["rounds"]) == ("feddep", "cora", 5, R)
+    assert [found[f"{name}_mean"] for name in headroom.INGREDIENTS] == pytest.approx([0.90, 0.87, 0.86, 0.80, 0.85, 0.82])
+    assert [found[f"{name}_mean"] for name in headroom.DIFFERENCES] == pytest.approx([0.10, 0.06, 0.04, 0.05, 0.03, 0.02])
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
+    assert [found["gap_low"], found["gap_high"], found["gap_seeds"]] == pytest.approx([0.10 - half, 0.10 + half, 3])
+    assert math.isnan(found["neighbours_low"])  # all its differences are equal
+
+
+@pytest.mark.parametrize("missing", headroom.INGREDIENTS)
+def test_what_a_headroom_lacks_leaves_its_columns_empty(missing: str) -> None:
+    parts = ingredients()
+    del parts[missing]
+    (found,) = headroom.tables(study(*flat(parts)))["table"].to_dict("records")
+    assert {name for name in headroom.INGREDIENTS if math.isnan(found[f"{name}_mean"])} == {missing}
+    for name, (more, less, _) in headroom.DIFFERENCES.items():
+        assert math.isnan(found[f"{name}_mean"]) == (missing in (more, less))
+
+
+def test_cells_of_a_headroom_have_ingredients_of_their_own() -> None:
+    """With M = 3, R / M is no whole number: 3 rounds are the nearest.  Of several variants of FedDEP the first counts."""
+    three = ingredients(3)
+    three["global_fewer"].append(finished("global", 0, 0.1, clients=None, setting="feddep,rounds=4", rounds=4))
+    del three["global"]  # the same as with five clients
+    variant = [finished("feddep,depth=1", seed, 0.1, rounds=R) for seed in range(3)]
+    table = headroom.tables(study(*flat(ingredients()), *flat(three), *variant))["table"]
+    assert table["clients"].tolist() == [3, 5]
+    for name, mean in (("global_fewer", 0.87), ("fedavg_longer", 0.85), ("feddep", 0.82)):
+        assert table[f"{name}_mean"].tolist() == pytest.approx([mean, mean])
+    with pytest.raises(DataError):
+        headroom.tables(study(finished("global", 0, 0.9, clients=None)))
+
+
+# --- recovery ---
+
+OTHER = "feddep,encoder=gcn"
+
+
+def seeds(
+    method: str, best: float, *, spread: float = 0.0, score: float = 0.5, local: float = 0.5, **where: Any
+) -> list[Finished]:
+    """Three seeds, whose accuracies are ``spread`` apart; local ones are 0.1 less than global ones."""
+    values = [best + spread * (seed - 1) for seed in range(3)]
+    measured = [{"local_before": value - 0.1, "global_validation": score, "validation": local} for value in values]
+    return [finished(method, seed, value, **where, **measured[seed]) for seed, value in enumerate(values)]
+
+
+def cell(**where: Any) -> list[Finished]:
+    """Headroom 0.06, of which FedDEP wins a half back and FedGCN loses 0.03."""
+    runs = [*seeds("fedavg", 0.80, **where), *seeds(recovery.BOUND, 0.86, spread=0.01, **where)]
+    return [*runs, *seeds("feddep", 0.83, spread=0.001, **where), *seeds("fedgcn", 0.77, spread=0.001, **where)]
+
+
+def test_headroom_gain_and_share_of_a_recovery() -> None:
+    tables = recovery.tables(study(*cell()))
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
+    for evaluation, less in (("global", 0.0), ("local", 0.1)):
+        found = row(tables["cells"], evaluation=evaluation)
+        assert [found[f"headroom_{part}"] for part in ("mean", "low", "high")] == pytest.approx([0.06, 0.06 - half, 0.06 + half])
+        assert [found["fedavg_mean"], found["oracle_mean"], found["oracle_std"]] == pytest.approx([0.8 - less, 0.86 - less, 0.01])
+        feddep = row(tables["table"], evaluation=evaluation, method="feddep")
+        assert [feddep["mean"], feddep["gain"], feddep["share"]] == pytest.approx([0.83 - less, 0.03, 0.5])
+        assert feddep["p_holm"] == pytest.approx(4 * feddep["p"])  # four equal tests, two methods and two evaluations
+        assert row(tables["table"], evaluation=evaluation, method="fedgcn")["share"] == pytest.approx(-0.5)
+
+
+def test_the_summary_of_a_recovery_is_over_cells_with_headroom() -> None:
+    little = [*seeds("fedavg", 0.80, clients=10), *seeds(recovery.BOUND, 0.819, clients=10)]
+    more = [*seeds("fedavg", 0.80, clients=3), *seeds(recovery.BOUND, 0.90, clients=3)]
+    more += seeds("feddep", 0.81, spread=0.001, clients=3)
+    tables = recovery.tables(study(*cell(), *little, *seeds("feddep", 0.7, spread=0.001, clients=10), *more))
+    assert math.isnan(row(tables["table"], evaluation="local", method="feddep", clients=10)["share"])
+    feddep, fedgcn = (row(tables["summary"], evaluation="local", method=name) for name in ("feddep", "fedgcn"))
+    assert (feddep["cells"], feddep["significant"], fedgcn["cells"], fedgcn["significant"]) == (2, 2, 1, 0)
+    assert [feddep[f"{which}_share"] for which in ("mean", "least", "largest")] == pytest.approx([0.3, 0.1, 0.5])
+    assert [feddep["largest_loss"], fedgcn["largest_loss"]] == pytest.approx([-0.1, -0.03])
+
+
+def test_validation_nodes_choose_the_setting_of_each_evaluation() -> None:
+    runs = [*seeds("fedavg", 0.80, score=0.7, local=0.6), *seeds(recovery.BOUND, 0.86)]
+    runs += [*seeds("fedavg", 0.75, setting=OTHER, score=0.6, local=0.7), *seeds("feddep", 0.81, setting=OTHER)]
+    tables = recovery.tables(study(*runs))
+    found = tables["cells"].set_index("evaluation")
+    assert found["fedavg_setting"].to_dict() == {"global": "feddep", "local": OTHER}
+    assert found["headroom_mean"].tolist() == pytest.approx([0.06, 0.11])
+    assert row(tables["table"], evaluation="global")["gain"] == pytest.approx(0.01)  # paired with the other encoder
+
+
+def test_the_whole_graph_stands_beside_every_number_of_clients() -> None:
+    whole = [finished("global", seed, 0.9, clients=None) for seed in range(3)]  # without accuracies of owners
+    table = recovery.tables(study(*cell(clients=3), *cell(clients=10), *whole))["table"]
+    gains = table[table["method"] == "global"]
+    assert gains["clients"].tolist() == [3, 10, 3, 10]
+    assert gains["gain"].tolist() == pytest.approx([0.1, 0.1, 0.2, 0.2])
+
+
+@pytest.mark.parametrize("lacking", ["fedavg", recovery.BOUND, "local_before", "global_validation"])
+def test_what_a_recovery_needs(lacking: str) -> None:
+    runs = [one for one in cell() if one[0].method != lacking]
+    runs[4][1].pop(lacking, None)
+    with pytest.raises(DataError):
+        recovery.tables(study(*runs))
+
+
+# --- tuned ---
+
+SLOW, FAST = "feddep,learning_rate=0.03", "feddep,learning_rate=0.3"
+TRIALS = [
+    finished("fedavg", 9, 0.9, setting=SLOW, validation=0.6),
+    finished("fedavg", 9, 0.1, setting=FAST, validation=0.7),
+    finished("feddep,depth=1", 9, 0.9, setting=SLOW, validation=0.8),
+    finished("feddep,depth=2", 9, 0.1, setting=SLOW, validation=0.5),
+    finished("global", 9, 0.6, setting=FAST, clients=None, validation=0.6),
+    finished("global", 9, 0.6, setting=SLOW, clients=None, validation=0.1),
+]
+
+
+def finals(spelled: str = "feddep,depth=1", setting: str = SLOW) -> list[Finished]:
+    runs = [finished("global", seed, 0.6, setting=FAST, clients=None) for seed in range(3)]
+    for seed, gain in enumerate((0.02, 0.04, 0.03)):
+        runs.append(finished("fedavg", seed, 0.5, setting=FAST, best_round=4))
+        runs.append(finished(spelled, seed, 0.5 + gain, setting=setting))
+    return runs
+
+
+def tuned_study(*runs: Finished) -> Study:
+    return study(*runs, kind="tuned", search_seeds=[9])
+
+
+def test_tuned_methods_have_what_validation_nodes_choose() -> None:
+    tables = tuned.tables(tuned_study(*TRIALS, *finals()))
+    fedavg, feddep = (row(tables["choices"], method=name) for name in ("fedavg", "feddep"))
+    assert (fedavg["trials"], fedavg["chosen_setting"]) == (2, FAST)
+    assert (feddep["chosen_setting"], feddep["chosen_method"]) == (SLOW, "feddep,depth=1")
+    assert [feddep["validation"], feddep["median_validation"]] == pytest.approx([0.8, 0.65])
+    assert tables["table"]["method"].tolist() == ["global", "fedavg", "feddep"]
+    found = row(tables["table"], method="feddep")
+    assert [found["seeds"], found["mean"], found["mean_difference"]] == pytest.approx([3, 0.53, 0.03])
+    assert row(tables["table"], method="global")["mean_difference"] == pytest.approx(0.1)
+    assert tables["table"]["undertrained_runs"].tolist() == [0, 1, 0]
+    assert tables["table"]["undertrained"].tolist() == [1, 1, 1]  # the greater of both rows'
+    assert tables["table"]["clients"].tolist() == [5, 5, 5]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [*TRIALS[1:], *finals()],  # unequal numbers of trials
+        [*TRIALS, *finals("feddep,depth=2")],  # not what was chosen
+        [*TRIALS, *finals(setting=FAST)],
+        [*TRIALS, *finals(), finished("fedgcn", 0, 0.5)],  # no trial
+    ],
+)
+def test_tuned_runs_are_of_what_was_chosen(runs: list[Finished]) -> None:
+    with pytest.raises(DataError):
+        tuned.tables(tuned_study(*runs))
+
+
+# --- privacy and tradeoff ---
+
+
+def test_the_published_pairs_are_those_of_figure_5() -> None:
+    runs = [
+        finished(name, seed, 0.8, clients=m)
+        for m, sigma in ((3, 4.2), (5, 2.1), (10, 0.4), (20, 1.0))
+        for name in ("feddep", f"feddep_wo_nfdp,sigma={sigma}")
+        for seed in range(2)
+    ]
+    table = privacy.tables(study(*runs))["table"]
+    assert table["seeds"].tolist() == [2] * 8
+    for clients, degree, epsilon, sigma in ((3, 15, 0.4, 4.2), (5, 10, 0.6, 2.1), (10, 3, 1.4, 0.4)):
+        here = table[table["clients"] == clients]
+        assert here["epsilon"].round(1).tolist() == [epsilon] * 2
+        assert here["delta"].tolist() == pytest.approx([one_sampling(degree, 5).delta] * 2)
+        assert here[["degree_D", "paper_sigma", "samplings"]].drop_duplicates().values.tolist() == [[degree, sigma, 8]]
+        assert here["noise_sigma"].dropna().tolist() == [sigma]
+    assert table.loc[table["clients"] == 3, "exact_delta"].tolist() == pytest.approx([1 / 3] * 2)
+    # Two hops in each of four rounds.
+    assert table.loc[table["clients"] == 3, "exact_log10_rest"].tolist() == pytest.approx([8 * math.log10(2 / 3)] * 2)
+    assert table.loc[table["clients"] == 20, "epsilon"].isna().all()
+    with pytest.raises(DataError):
+        privacy.tables(study(finished("global", 0, 0.9, clients=None), finished("fedavg", 0, 0.8, clients=20)))
+
+
+def vertical(method: str, best: float, seed: int = 0, **more: Any) -> Finished:
+    """A run on the whole graph; noise is by an account that is quick to compute."""
+    method += ",accountant=holds,delta=1e-09" if "epsilon" in method else ""
+    return finished(method, seed, best, clients=None, **more)
+
+
+def test_a_tradeoff_is_over_the_budget() -> None:
+    """GAP is better on test nodes, VESPER on validation nodes."""
+    runs = []
+    for seed in range(2):
+        at: dict[str, Any] = {"seed": seed}
+        runs += [vertical("vesper_gcn,min_degree=5,epsilon=4.0", 0.73, validation=0.80, **at)]
+        runs += [
+            vertical("gap,epsilon=16.0", 0.79, validation=0.6, **at),
+            vertical("gap,epsilon=4.0", 0.74, validation=0.7, **at),
+        ]
+        runs += [vertical("vertical_gin", 0.9, **at), vertical("vertical_mlp", 0.70 + 0.05 * seed, **at)]
+    table = tradeoff.tables(study(*runs))["table"]
+    assert [name.partition(",")[0] for name in table["method"]] == ["vertical_mlp", "vertical_gin", "gap", "gap", "vesper_gcn"]
+    assert table["epsilon"].fillna(0).tolist() == [0, 0, 4, 16, 4]
+    assert table["mean"].tolist() == pytest.approx([0.725, 0.9, 0.74, 0.79, 0.73])
+    # Alone in its column there is nothing to choose; else validation decides.
+    assert table["chosen"].tolist() == [False, False, False, False, True]
+    # Above 0.725 + 0.035 is GAP at 16 alone, and what has no noise has no mark.
+    assert table["above_mlp"].tolist() == [False, False, False, True, False]
+    assert table["guarantee"].tolist()[2:] == [math.inf] * 3  # neighbours are sampled
+    assert table["theta"].isna().tolist() == [True, True, False, False, False]
+    assert table["theta"][2] > table["theta"][3] > 0
+
+
+def test_a_tradeoff_over_the_noise_scale_and_mistakes() -> None:
+    runs = [vertical(f"{name},theta={theta},delta=1e-06", 0.8) for name in ("gap", "vesper_gin") for theta in (0.0, 0.5, 2.0)]
+    table = tradeoff.tables(study(*runs, vertical("vertical_gin", 0.9)))["table"]
+    assert table["epsilon"].isna().all()
+    assert table["theta"].fillna(-1).tolist() == [-1, 0, 0.5, 2, 0, 0.5, 2]
+    assert table["chosen"].tolist() == [False, False, True, True, False, False, False]
+    for mixed in ([vertical("gap,epsilon=4.0", 0.8), vertical("gap,theta=0.5", 0.8)], [vertical("global", 0.8)]):
+        with pytest.raises(ConfigError):
+            tradeoff.tables(study(*mixed))
+
+
+# --- files ---
 
 FEW: dict[str, Any] = {"datasets": {"cora": {}}, "clients": [5]}
 BLOCKS: dict[str, list[dict[str, Any]]] = {
@@ -132,106 +419,41 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     "grid": [{**FEW, "methods": {"feddep": {"prototypes": [3, 5]}}}],
     "paired": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
     "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
-    "recovery": [{**FEW, "methods": {"fedavg": {}, "halo": {}, "feddep": {}}}],
+    "recovery": [{**FEW, "methods": {"fedavg": {}, recovery.BOUND: {}, "feddep": {}}}],
     "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "methods": {"fedavg": {}}}],
     "tradeoff": [{**FEW, "methods": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "accountant": "holds"}}}],
+    "tuned": [{**FEW, "methods": {"fedavg": {}, "feddep": {}}}],
 }
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A configuration with a study of each kind, and all their runs."""
-    root = tmp_path_factory.mktemp("studies")
-    kinds = [{"name": kind, "kind": kind, "runs": blocks} for kind, blocks in BLOCKS.items()]
-    raw = {**RAW, "output": str(root / "results"), "studies": kinds}
-    config = validate(raw)
-    write_json(root / "config.json", raw)
-    runs = list(dict.fromkeys(run for kind in BLOCKS for run in plan.study_runs(config, kind)))
-    for number, run in enumerate(runs):
-        rounds = keys.specification(config, run)["setting"]["rounds"]
-        best = 0.7 + 0.001 * (7 * number % 13)
-        given = {"dataset": run.dataset, "clients": run.clients, "setting": run.setting, "rounds": rounds, "validation": best}
-        given |= {"own": best, "global_validation": best}
-        history = [0.5 * (number + 1) for number in range(rounds)]
-        one = finished(run.method, run.seed, best, **given, seconds_by_round=history, device="cpu")
-        result = {**one.result, "specification": keys.specification(config, run)}
-        content = {"key": keys.run_key(config, run), "result": result, "provenance": one.provenance}
-        write_result(records.of_run(config, run).result, content)
-    return root
-
-
-def call(root: Path, study: str, folder: str, config: str = "config.json") -> tuple[int, Path]:
-    output = root / folder
-    return main(["study", "--config", str(root / config), "--study", study, "--output", str(output)]), output
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", BLOCKS)
-def test_the_stage_writes_every_kind_the_same_twice(root: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", studies.available())
+def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) -> None:
+    options = {"search_seeds": [0]} if kind == "tuned" else {}
+    raw = {**RAW, "studies": [{"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}]}
+    config = publish(tmp_path, raw, local_before=0.5, global_validation=0.5)
     contents = []
     for folder in ("once", "again"):
-        status, output = call(root, kind, f"{kind}/{folder}")
-        assert status == 0
-        contents.append({path.name: path.read_bytes() for path in output.iterdir()})
+        files.write(tmp_path / folder, studies.contents(config, "one"))
+        contents.append({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()})
     assert contents[0] == contents[1]
-    assert set(contents[0]) == FILES
-
-    text = contents[0]["table.csv"].decode()
-    assert "\r" not in text
-    assert len(pd.read_csv(StringIO(text))) > 0
-    assert max(len(digits) for digits in re.findall(r"0\.0*(\d+)", text)) <= 6
-    page = contents[0]["table.md"].decode()
-    assert page.startswith(f"# {kind}\n")
-    assert "3 seeds (0, 1, 2)" in page
-    assert not re.search(r"\b(nan|None|NA)\b", page)
-    config = validate(read_json(root / "config.json"))
-    assert json.loads(contents[0]["provenance.json"])["runs"] == len(plan.study_runs(config, kind))
-    with Image.open(BytesIO(contents[0]["figure.png"])) as image:
+    tables = [f"{name}.csv" for name in ("table", *studies.FURTHER_TABLES.get(kind, ()))]
+    assert set(contents[0]) == {*tables, "page.md", "figure.svg", "figure.png"}
+    assert all(len(pd.read_csv(tmp_path / "once" / name)) > 0 for name in tables)
+    page = contents[0]["page.md"].decode()
+    assert page.startswith("# One\n")
+    assert not any(f" {word} " in page for word in ("nan", "None", "NA", "<NA>"))
+    with Image.open(tmp_path / "once" / "figure.png") as image:
         assert np.asarray(image.convert("L")).std() > 5  # something is drawn
 
 
-def test_further_tables_are_written_alone(root: Path) -> None:
-    config = validate(read_json(root / "config.json"))
-    for kind in BLOCKS:
-        made = study_data.load(config, kind)
-        further = [name for name in studies.load(kind, kind).tables(made) if name != "table"]
-        assert further == list(studies.FURTHER_TABLES.get(kind, ()))
-        for name in further:
-            assert list(studies.contents(config, kind, name)) == [f"{name}.csv"]
-    with pytest.raises(ConfigError, match="--table is rounds; the study grid has table, main_effects"):
-        studies.contents(config, "grid", "rounds")
+def test_an_unknown_kind_is_an_error() -> None:
+    with pytest.raises(ConfigError):
+        studies.kind("swep")
 
 
-def test_one_seed_has_no_standard_deviation(root: Path) -> None:
-    given = read_json(root / "config.json")
-    assert "standard deviation over the seeds" in studies.contents(validate(given), "sweep")["table.md"]
-    assert "standard deviation" not in studies.contents(validate({**given, "seeds": [0]}), "sweep")["table.md"]
-
-
-def test_a_missing_run_or_study_is_one_sentence(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_json(root / "elsewhere.json", {**read_json(root / "config.json"), "output": str(root / "elsewhere")})
-    status, output = call(root, "paired", "none", "elsewhere.json")
-    assert status == 1
-    assert capsys.readouterr().err.startswith("feddep study: the run feddep/cora/m5/fedavg/seed0 has not finished")
-    assert call(root, "unknown", "none")[0] == 1
-    assert "studies.unknown is not in the configuration; there are curves, grid" in capsys.readouterr().err
-    assert not output.exists()
-
-
-def test_an_unknown_kind_is_one_sentence() -> None:
-    with pytest.raises(
-        ConfigError,
-        match=r"studies\.mine\.kind is swep, .* known are curves, .*, paired, privacy, recovery, sweep, tradeoff, tuned$",
-    ):
-        studies.module_name("mine", "swep")
-    with pytest.raises(ConfigError, match=r"studies\.yours is not in the configuration; there are made_up"):
-        load(validate(RAW), "yours")
-
-
-def test_planning_and_naming_the_stage_are_cheap() -> None:
-    code = (
-        "import sys, feddep.config.loading, feddep.reporting.studies as studies, feddep.stages.write_study\n"
-        "studies.module_name('a', 'sweep')\n"
-        "print([name for name in ('torch', 'pandas', 'matplotlib', 'scipy') if name in sys.modules])"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+def test_curves_have_a_row_a_round(tmp_path: Path) -> None:
+    raw = {**RAW, "studies": [{"name": "one", "kind": "curves", "runs": [FEW]}]}
+    found = studies.contents(publish(tmp_path, raw, seconds=3.0), "one")
+    assert found["table.csv"]["total_seconds"].tolist() == [3.0] * 3
+    assert len(found["rounds.csv"]) == 3 * 4
+    assert list(curves.MEASURED) == ["test", "loss", "seconds"]

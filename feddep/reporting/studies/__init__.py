@@ -1,14 +1,8 @@
 """Studies beside the main table, such as a sweep over one option: the kinds that there are, one module a kind.
 
-A kind is a module ``feddep/reporting/studies/KIND.py`` with
-
-* ``SHOWS``: what its table shows and how to read it, Markdown;
-* ``tables(study)``: its tables by file name, the main one called ``table``;
-* ``markdown(study, tables)``: these tables for people to read, below the heading;
-* ``figure(study, tables)``: its figure.
-
-``study`` is a :class:`feddep.reporting.study_data.Study`: the finished runs, one row a run, with a column for every option
-that differs between them.  Nothing else needs to know of a kind.
+A kind is a module ``feddep/reporting/studies/KIND.py`` with ``SHOWS``, what its table shows and how to read it, Markdown;
+``tables(study)``, its tables by file name, the main one called ``table``; ``markdown(study, tables)``, these for people to read;
+and ``figure(study, tables)``.  ``study`` is a :class:`feddep.reporting.load.Study`.  Nothing else needs to know of a kind.
 """
 
 import importlib
@@ -28,64 +22,37 @@ FURTHER_TABLES = {
     "tuned": ("choices",),
 }
 """Tables that a kind has beside ``table``."""
-_SPREAD = ", mean ± sample standard deviation over the seeds"
-"""What ``SHOWS`` says of accuracies; a single seed has no standard deviation."""
 
 
 def available() -> list[str]:
     """The names of all kinds, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def module_name(study: str, kind: str) -> str:
-    """The module that makes a study of this kind; it is not imported.
-
-    Raises:
-        ConfigError: if there is no such kind; it names the study whose kind it is.
-    """
-    if kind not in available():
-        raise ConfigError(f"studies.{study}.kind is {kind}, which is not a known kind; known are {', '.join(available())}")
-    return f"{__name__}.{kind}"
-
-
-def load(study: str, kind: str) -> ModuleType:
-    """The module that makes a study of this kind.
+def kind(name: str) -> ModuleType:
+    """The module that makes studies of a kind.
 
     Raises:
         ConfigError: if there is no such kind.
     """
-    return importlib.import_module(module_name(study, kind))
+    if name not in available():
+        raise ConfigError(f"a study's kind is {name}; known are {', '.join(available())}")
+    return importlib.import_module(f"{__name__}.{name}")
 
 
-def contents(config: "Config", name: str, table: str | None = None) -> dict[str, Any]:
-    """What is made of a study, by file name, for :func:`feddep.reporting.files.write`.
-
-    Args:
-        config: the configuration.
-        name: the study's name there.
-        table: a further table, to be made alone; without it the main table, its page, the figure and the provenance.
+def contents(config: "Config", name: str) -> dict[str, Any]:
+    """Tables, page and figure of a study, by file name, for :func:`feddep.reporting.files.write`.
 
     Raises:
-        ConfigError: if there is no such study, kind or table.
-        DataError: if a run has not finished, its file is damaged, or it was made from something else than is asked for now.
+        ConfigError: if there is no such study.
+        DataError: if a run has not been trained, or a file is damaged.
     """
-    from feddep.reporting import provenance_summary, study_data, undertrained
+    from feddep.reporting import load, markdown
 
-    study = study_data.load(config, name)
-    kind = load(name, config["studies"][name]["kind"])
-    tables = kind.tables(study)
-    if (table or "table") not in tables:
-        raise ConfigError(f"--table is {table}; the study {name} has {', '.join(tables)}")
-    if table:
-        return {f"{table}.csv": tables[table]}
-    shows = kind.SHOWS.strip()
-    if study.runs["seed"].nunique() == 1:
-        shows = shows.replace(_SPREAD, "")
-    body = kind.markdown(study, tables)
-    parts = [f"# {study.title}", shows, f"{study.size()}.", undertrained.note(body), body]
-    return {
-        "table.csv": tables["table"],
-        "table.md": "\n\n".join(part for part in parts if part),
-        "figure": kind.figure(study, tables),
-        "provenance.json": provenance_summary.summarise(config, study.finished, name),
-    }
+    study = load.load(config, name)
+    module = kind(study.entry["kind"])
+    tables = module.tables(study)
+    body = markdown.explained(module.markdown(study, tables))
+    parts = [f"# {study.title}", module.SHOWS, f"![{study.title}](figure.png)", body, load.provenance(study.recorded)]
+    page = "\n\n".join(part.strip() for part in parts) + "\n"
+    return {**{f"{each}.csv": table for each, table in tables.items()}, "page.md": page, "figure": module.figure(study, tables)}

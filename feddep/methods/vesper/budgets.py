@@ -1,0 +1,149 @@
+"""Noise and guarantees of a run of VESPER or a baseline of its paper, from what the run was made with and public sizes."""
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.graph.split import PARTS
+from feddep.methods import registry, vesper
+from feddep.methods.vesper import PerturbedParameters, VerticalParameters
+from feddep.methods.vesper.noise_budget import AGGREGATIONS, accounted_epsilon, delta_of, noise_scale, public_facts
+from feddep.privacy.vesper_accounting import accountant_named, noise_for
+from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
+from feddep.training.config import TrainingConfig
+from feddep.utils.errors import ConfigError
+
+METHODS = tuple(each.name for each in vesper.METHODS)
+"""The methods of VESPER's paper, in the order of its tables."""
+PAPER = "rdp"
+"""The account that the paper says it ran."""
+_ROUNDING = 1e-9  # as in feddep.graph.split
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What noise a run has, and what is proven of it; NaN where there is nothing to say.
+
+    Attributes:
+        epsilon: the budget ε that noise was computed from.
+        delta: δ of all ε here.
+        theta: the noise scale θ that was used; 0 where a method that could have noise has none.
+        guarantee: ε of an edge by the account ``certified``; ∞ where no finite one is proven.
+        paper_epsilon: ε by the account ``rdp``, which is the paper's, whether or not it holds.
+    """
+
+    epsilon: float = math.nan
+    delta: float = math.nan
+    theta: float = math.nan
+    guarantee: float = math.nan
+    paper_epsilon: float = math.nan
+
+
+def training_nodes(n: int, shares: Mapping[str, float], labelled: float | None = None) -> int:
+    """Number of training nodes N_T, as :func:`feddep.graph.split.random_split` and ``Split.labelled`` leave them.
+
+    Args:
+        n: number of nodes of the graph.
+        shares: shares of ``train``, ``val`` and ``test``.
+        labelled: share of the nodes of all three sets whose label may be trained on; None keeps all training nodes.
+    """
+    ends = np.floor(n * (np.cumsum([shares[part] for part in PARTS]) + _ROUNDING)).astype(int)
+    return int(ends[0]) if labelled is None else round(labelled * int(ends[-1]))
+
+
+def budget(specification: Mapping[str, Any]) -> Budget:
+    """Noise and guarantees of a run.
+
+    Args:
+        specification: of the run, as its result has it (:func:`feddep.experiment.keys.specification`).
+
+    Raises:
+        ConfigError: if the method is none of VESPER's paper, or δ is to be computed from the edges of a synthetic graph.
+        PrivacyError: if no noise keeps the budget.
+        KeyError: if the specification lacks a part.
+    """
+    method, parameters = registry.configured(specification["method"])
+    if not isinstance(parameters, VerticalParameters):
+        raise ConfigError(f"the method {method.name} is none of VESPER's paper; a trade-off is of: {', '.join(METHODS)}")
+    if not isinstance(parameters, PerturbedParameters):
+        return Budget()
+    if parameters.epsilon is None and parameters.theta == 0:
+        return Budget(theta=0.0, guarantee=math.inf, paper_epsilon=math.inf)
+    dataset, setting = specification["dataset"], TrainingConfig(**specification["setting"])
+    n, edges = _sizes(dataset, parameters.delta)
+    nodes = training_nodes(n, specification["split"], dataset.get("labelled"))
+    return _budget(nodes, edges, setting, parameters, AGGREGATIONS[method.name])
+
+
+def _sizes(dataset: Mapping[str, Any], delta: float | None) -> tuple[int, int]:
+    """Numbers of nodes and edges of a graph; of a synthetic one 0 edges, which nobody has counted."""
+    if (synthetic := dataset.get("synthetic")) is None:
+        graph = REGISTRY[dataset["name"]]
+        return graph.nodes, graph.edges
+    if delta is None:
+        name = dataset["name"]
+        raise ConfigError(f"delta is null, which stands for 1/(|E| + 1), but {name} is synthetic and |E| not known; set delta")
+    return synthetic["nodes"], 0
+
+
+@functools.cache
+def _budget(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> Budget:
+    """The same from public sizes; kept, as seeds and much that differs between runs change nothing."""
+    delta = delta_of(parameters, edges)
+    epsilon, theta = parameters.epsilon, noise_for_run(nodes, edges, setting, parameters, aggregation)
+
+    def spent(accountant: str) -> float | None:
+        return accounted_epsilon(nodes, setting, parameters, aggregation, accountant, theta, delta)
+
+    # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change any number of VFGNN's rows;
+    # and the paper's theorem is of a release in every step.
+    guarantee, paper = spent("certified"), None if parameters.release == "one_shot" else spent(PAPER)
+    known = math.nan if epsilon is None else epsilon
+    return Budget(known, delta, theta, math.inf if guarantee is None else guarantee, math.nan if paper is None else paper)
+
+
+def noise_for_run(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> float:
+    """What :func:`feddep.methods.vesper.noise_budget.noise_scale` finds, faster for many budgets by the paper's account."""
+    if parameters.epsilon is None or parameters.accountant != PAPER:
+        return noise_scale(nodes, edges, setting, parameters, aggregation)
+    search = _Shared(public_facts(nodes, setting, parameters, aggregation), parameters.epsilon)
+    return noise_for(search, parameters.epsilon, delta_of(parameters, edges), edges)
+
+
+class _Shared:
+    """The paper's accountant, for a search for a budget's noise, which remembers what it evaluated in other searches.
+
+    Its ε falls as noise grows, and methods differ for it only in the unit of noise, √Σ S_l².  A search has to know of each
+    noise whether it keeps the budget, and that often follows from what is remembered: an ε that is given in its place lies on the
+    same side.
+
+    Args:
+        facts: the training.
+        budget: the ε that is searched for.
+    """
+
+    def __init__(self, facts: VerticalTraining, budget: float) -> None:
+        self._accountant, self._budget = accountant_named(PAPER, facts), budget
+        self._unit = math.hypot(*published_sensitivities(facts))
+        self._shared = replace(facts, aggregation="gin", least_degree=None, correction=Correction())
+
+    def epsilon(self, noise: float, delta: float) -> float:
+        """ε, or one on the same side of the budget."""
+        relative, known = noise / self._unit, _evaluated(self._shared, delta)
+        kept = [epsilon for less, epsilon in known.items() if less <= relative and epsilon <= self._budget]
+        missed = [epsilon for more, epsilon in known.items() if more >= relative and epsilon > self._budget]
+        if kept or missed:
+            return min([*kept, *missed])
+        known[relative] = self._accountant.epsilon(noise, delta)
+        return known[relative]
+
+
+@functools.cache
+def _evaluated(facts: VerticalTraining, delta: float) -> dict[float, float]:
+    """What ε was found to be, by noise over its unit; filled as it is evaluated."""
+    return {}

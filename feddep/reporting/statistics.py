@@ -1,0 +1,132 @@
+"""Statistics over seeds: means, and differences from a reference, paired by seed.  All tables take them from here."""
+
+import math
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+from scipy.special import gammaln
+
+REFERENCE = "fedavg"
+BOUND = "fedavg_oracle"
+"""FedAvg whose clients know their true neighbours across the borders, an oracle."""
+SIGNIFICANT = 0.05
+MIN_SEEDS = 3
+"""Fewer pairs leave at most one degree of freedom, and a test that says nothing."""
+PLACE = ["setting", "dataset", "clients"]
+LOCAL = ("local_before", "local_after")
+MEANS = ("validation", *LOCAL, "best_round", "undertrained", "bytes", "seconds", "seconds_before")
+"""What a summary has the mean over seeds of, beside test accuracy."""
+
+
+def summarise(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Summarise runs (:func:`feddep.reporting.load.tidy`) over seeds, one row for each value of the keys, in their order.
+
+    Returns:
+        The keys; seeds; mean, std: test accuracy at the round best on validation, and its sample standard deviation; last_mean,
+        last_std: the same after the last round; of each of :data:`MEANS` the mean, such as validation_mean, but undertrained,
+        bytes and seconds under their own names; of local accuracies also the deviation, and NaN where a seed has none;
+        client_std: sample standard deviation over all clients' own models and seeds; trained_rounds, the most of any run.
+    """
+    groups = runs.groupby(keys, sort=False, dropna=False)
+    summary = groups.agg(
+        seeds=("seed", "size"),
+        mean=("test", "mean"),
+        std=("test", "std"),
+        last_mean=("test_last", "mean"),
+        last_std=("test_last", "std"),
+        **{f"{name}_mean": (name, "mean") for name in MEANS},
+        **{f"{name}_std": (name, "std") for name in LOCAL},
+        client_std=("client_accuracies", lambda lists: pd.Series(lists.sum(), dtype=float).std()),
+        trained_rounds=("trained_rounds", "max"),
+    )
+    for name in LOCAL:
+        columns = [f"{name}_mean", f"{name}_std"]
+        summary[columns] = summary[columns].where(groups[name].count() == summary["seeds"])
+    own_name = {f"{name}_mean": name for name in ("undertrained", "bytes", "seconds", "seconds_before")}
+    return summary.rename(columns=own_name).reset_index().assign(bytes=lambda table: table["bytes"].round().astype("int64"))
+
+
+def pairs(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Test accuracy of methods less that of another, wherever both have a run of the same setting, dataset, clients and seed.
+
+    Both runs of a pair share everything that the seed decides: split, partition and initial weights.  A method that sees the
+    whole graph is paired with the other at each number of clients.
+
+    Returns:
+        setting, dataset, clients, method, seed, difference, and undertrained: which share of the pair is.
+    """
+    columns = [*PLACE, "seed", "test", "undertrained"]
+    both = runs[["method", *columns]].merge(reference[columns], on=["setting", "dataset", "seed"], suffixes=("", "_of"))
+    here, there = both["clients"], both["clients_of"]
+    both = both[here.isna() | there.isna() | (here == there).fillna(False)]
+    return both[["setting", "dataset", "method", "seed"]].assign(
+        clients=both["clients"].fillna(both["clients_of"]),
+        difference=both["test"] - both["test_of"],
+        undertrained=both[["undertrained", "undertrained_of"]].mean(axis="columns"),
+    )
+
+
+def compare(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+    """Differences of methods from a reference, paired by seed: a row a method, setting, dataset and number of clients.
+
+    Returns:
+        method and :data:`PLACE`; differences, their array; what :func:`interval` gives of them; p_holm, after Holm's correction
+        over all rows; undertrained, the share of the runs of both.
+    """
+    keys = ["method", *PLACE]
+    rows = [
+        {**dict(zip(keys, cast(tuple, key), strict=True)), "differences": found["difference"].to_numpy(), **difference(found)}
+        for key, found in pairs(runs, reference).groupby(keys, sort=False, dropna=False)
+    ]
+    table = pd.DataFrame(rows, columns=[*keys, "differences", *difference(pairs(runs[:0], reference))])
+    return table.assign(p_holm=holm(table["p"])).astype({"clients": "Int64"})
+
+
+def difference(found: pd.DataFrame) -> dict[str, float]:
+    """:func:`interval` of the differences of :func:`pairs`, and undertrained, the share of these runs that are."""
+    return {**interval(found["difference"]), "undertrained": float(found["undertrained"].mean())}
+
+
+def interval(differences: Any) -> dict[str, float]:
+    """Mean and 95 % t-interval of paired differences, with the paired t-test and effect sizes.
+
+    Seeds redraw the split and the partition of one and the same graph: the differences are not fully independent, and the
+    intervals are somewhat too narrow for a statement about other graphs.
+
+    Returns:
+        seeds, their number; mean_difference; std_difference, the sample standard deviation; low and high, the ends of the
+        interval; p, two-sided; d_z, the mean over the sample standard deviation (Cohen 1988), and g_z, the same without its
+        bias, d_z Γ(ν/2) / (Γ((ν − 1)/2) √(ν/2)) for ν = seeds − 1 (Hedges 1981).  From low on all are NaN with fewer than
+        :data:`MIN_SEEDS`, or if all differences are equal.
+    """
+    values = np.asarray(differences, dtype=float)
+    n = len(values)
+    spread = float(np.std(values, ddof=1)) if n > 1 else math.nan
+    found = {"seeds": n, "mean_difference": float(values.mean()) if n else math.nan, "std_difference": spread}
+    if n < MIN_SEEDS or spread < 1e-12:
+        return found | dict.fromkeys(("low", "high", "p", "d_z", "g_z"), math.nan)
+    test = stats.ttest_1samp(values, 0.0)
+    low, high = test.confidence_interval(0.95)
+    d_z, half = found["mean_difference"] / spread, (n - 1) / 2
+    g_z = d_z * math.exp(gammaln(half) - gammaln(half - 0.5)) / math.sqrt(half)
+    return found | {"low": float(low), "high": float(high), "p": float(test.pvalue), "d_z": d_z, "g_z": g_z}
+
+
+def wilcoxon(differences: Any) -> float:
+    """p of Wilcoxon's signed-rank test, two-sided; NaN where :func:`interval` has no test."""
+    values = np.asarray(differences, dtype=float)
+    return math.nan if len(values) < MIN_SEEDS or np.ptp(values) < 1e-12 else float(stats.wilcoxon(values).pvalue)
+
+
+def holm(p: Any) -> np.ndarray:
+    """Holm's step-down adjusted p-values; NaN entries are no tests and stay NaN.
+
+    The k-th smallest of m p-values becomes max over j ≤ k of min(1, (m − j + 1) p_(j)).
+    """
+    p = np.asarray(p, dtype=float)
+    adjusted, tests = np.full(len(p), np.nan), np.flatnonzero(~np.isnan(p))
+    order = tests[np.argsort(p[tests], kind="stable")]
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(order), 0, -1) * p[order]))
+    return adjusted

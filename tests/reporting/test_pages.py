@@ -1,0 +1,90 @@
+"""Tables as Markdown, LaTeX and HTML, and figures as files."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from fabricated import finished, study
+
+from feddep.reporting import drawing, figures, html, main, main_page
+from feddep.reporting import markdown as md
+from feddep.reporting.studies import sweep
+from feddep.utils.errors import DataError
+
+PAGE = """\
+FedDEP: `scale=authors`.
+
+| method | prototypes | M   | accuracy            | FedDEP paper   |
+| ------ | ---------- | --- | ------------------- | -------------- |
+| FedAvg |            | 5   | 0.8000 ‡            | 0.8555 ± 0.014 |
+| FedDEP | 3          | 5   | **0.8100 ± 0.0141** | 0.8670 ± 0.005 |
+| FedDEP | 15         | 5   | 0.8900              | 0.8883 ± 0.011 |
+"""
+
+
+def test_the_page_of_a_sweep() -> None:
+    runs = [finished("fedavg", 0, 0.8, best_round=4), finished("feddep,scale=authors,prototypes=15", 0, 0.89, validation=0.4)]
+    runs += [finished("feddep,scale=authors,prototypes=3", seed, 0.80 + 0.02 * seed) for seed in range(2)]
+    made = study(*runs)
+    assert sweep.markdown(made, sweep.tables(made)).replace("## Cora\n\n", "") == PAGE
+
+
+def test_cells_show_deviations_intervals_and_marks() -> None:
+    row = {"mean": 0.8, "std": 0.01, "undertrained": 0.6, "chosen": True, "above_mlp": True}
+    assert md.cell(row, "mean") == "**0.8000 ± 0.0100** † ‡"
+    gap = {"gap_mean": 0.1, "gap_low": -0.1, "gap_high": 0.3, "gap_undertrained": 0.5}
+    assert md.cell(gap, "gap_mean") == "+0.1000 [-0.1000, +0.3000]"
+    difference = {"mean_difference": -0.1, "low": None, "high": None, "p_holm": 0.01, "undertrained": None}
+    assert md.cell(difference, "mean_difference") == "-0.1000 \\*"
+    assert [md.cell({"x": value}, "x") for value in (None, 1234567, 0.000123456, float("inf"), "a")] == [
+        "",
+        "1234567",
+        "0.0001235",
+        "∞",
+        "a",
+    ]
+    assert md.cell({"dataset": "cora,labelled=0.1"}, "dataset") == "Cora, labelled=0.1"
+
+
+def test_latex_prints_the_same_cells() -> None:
+    text = md.latex(["", "a_b"], [["100 %", "**0.8000 ± 0.0100** \\* ‡"]])
+    assert r"100 \% & \textbf{0.8000 $\pm$ 0.0100} $^*$ $^\ddagger$ \\" in text
+    assert r" & a\_b \\" in text
+    accuracy = main.accuracy(study(finished("fedavg", 0, 0.8), finished("global", 0, 0.9, clients=None)).runs)
+    found = main_page.latex(accuracy, pd.DataFrame(columns=["setting", "p_holm", "method", "dataset", "clients"]))
+    assert found.count(r"\begin{tabular}") == found.count(r"\end{tabular}") == 2
+    assert "FedAvg & ours & 0.8000" in found
+
+
+def test_a_page_is_one_html_file(tmp_path: Path) -> None:
+    with drawing.style():
+        figure, _ = drawing.panels(1, 1, (1.0, 1.0))
+    (tmp_path / "figure.svg").write_text(drawing.svg(figure))
+    (tmp_path / "figure.png").write_bytes(drawing.png(figure))
+    page = tmp_path / "page.md"
+    page.write_text("# A title\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n![one](figure.svg)\n![two](figure.png)\n")
+    text = html.render(page)
+    assert text.count("src=") == text.count('src="data:image/') == 2
+    assert "<td>1</td>" in text
+    assert "<title>A title</title>" in text
+    assert not re.search(r"<script|https?://", text)
+    page.write_text("![gone](gone.png)")
+    with pytest.raises(DataError):
+        html.render(page)
+
+
+def test_equal_figures_are_equal_files() -> None:
+    rows = [
+        {"x": x, "mean": 0.5, "std": None, "name": name} for x, names in ((1, "ab"), (2, "ab"), (None, "c")) for name in names
+    ]
+    points = {
+        "one": {"a": {"mean": 0.1, "low": 0.0, "high": 0.2, "significant": False}},
+        "two": {"b": {"mean": -9.0, "undertrained": 1.0}},
+    }
+    for make in (
+        lambda: figures.lines("$ lines", {"panel": rows}, lambda row: row["x"], lambda row: row["name"], labels=("x", "y")),
+        lambda: figures.forests("forest", {"panel": points}, "difference", far=1.0),
+    ):
+        assert drawing.svg(make()) == drawing.svg(make())
+        assert drawing.png(make()) == drawing.png(make())

@@ -1,0 +1,84 @@
+"""The pages for users from their first block to their last: what they write is written, and what they run is run."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from feddep.config.loading import load, merged, read, validate
+from feddep.experiment import keys, plan
+from feddep.methods import plugins, registry
+from workspace import REPOSITORY
+
+PAGES_ARE_MADE = "rule main:" in "".join(file.read_text() for file in (REPOSITORY / "workflow" / "rules").glob("*.smk"))
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The language and the text of each block of code."""
+    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def planned(experiment: str) -> list[plan.Run]:
+    """The runs of an experiment, each with a key."""
+    config = validate(merged(read(REPOSITORY / "config" / "default.yaml"), yaml.safe_load(experiment)))
+    runs = plan.all_runs(config)
+    assert len({keys.run_key(config, run) for run in runs}) == len(runs)
+    return runs
+
+
+def test_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    kinds, (made, experiment, _, session) = zip(*blocks("own-data.md"), strict=True)
+    assert kinds == ("python", "yaml", "sh", "python")
+    names: dict[str, Any] = {}
+    exec(made, names)
+    assert [(run.dataset, run.method) for run in planned(experiment)] == [("people", "global"), ("people", "fedavg")]
+    exec(session, names)  # ends with an assertion
+    assert (names["graph"].num_nodes, names["graph"].num_features, names["graph"].num_classes) == (150, 8, 3)
+
+
+def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "ADDED", {})  # the plugin is not known to other tests
+    monkeypatch.setattr(plugins, "_LOADED", {})
+    monkeypatch.chdir(tmp_path)
+    method, experiment, _, session, encoder, _ = (text for _, text in blocks("own-method.md"))
+    Path(f"{yaml.safe_load(experiment)['plugins'][0]}").write_text(method)
+    assert len(planned(experiment)) == 2 * 2
+    assert planned(experiment)[-1].method in session
+    planned(yaml.safe_dump(merged(yaml.safe_load(experiment), yaml.safe_load(encoder))))
+    names: dict[str, Any] = {}
+    exec(session, names)
+    assert 0 <= names["result"].accuracy["best"] <= 1
+    assert len(names["result"].clients) == 4  # a model a client
+
+
+@pytest.mark.dag
+@pytest.mark.slow
+@pytest.mark.skipif(not PAGES_ARE_MADE, reason="the workflow makes no pages")
+def test_the_tutorial(tmp_path: Path):
+    for name in ("feddep", "workflow", "config", "studies"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
+    said = []
+    for kind, text in blocks("tutorial.md"):
+        if named := re.match(r"# (\S+\.(?:py|yaml))\n", text):
+            (tmp_path / named[1]).write_text(text)
+            continue
+        command = {"sh": ["bash", "-euc"], "python": [sys.executable, "-c"]}[kind]
+        done = subprocess.run([*command, text], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        said.append(done.stdout)
+    config = load(tmp_path / "config" / "default.yaml", tmp_path / "mine.yaml")
+    rows = pd.read_csv(tmp_path / config["records"]["directory"] / "quick.csv")
+    assert sorted(rows["method"]) == ["fedavg", "sparsified", "sparsified", "sparsified"]
+    test = rows.loc[rows["parameters"] == "kept=0.8", "test"].item()
+    assert f"{test:.3f}" in said[-1]  # the same number in Python

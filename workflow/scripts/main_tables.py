@@ -1,0 +1,9 @@
+"""The main tables: every number beside the published one, comparisons, ranks, costs and partitions, with figures and a page."""
+
+from pathlib import Path
+
+from feddep.experiment import stages
+from feddep.reporting import files, main
+
+with stages.job(snakemake) as config:
+    files.write(Path(snakemake.output[0]).parent, main.contents(config, snakemake.params.facts))

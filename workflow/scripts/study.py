@@ -1,0 +1,9 @@
+"""The tables, page and figure of a study."""
+
+from pathlib import Path
+
+from feddep.experiment import stages
+from feddep.reporting import files, studies
+
+with stages.job(snakemake) as config:
+    files.write(Path(snakemake.output[0]).parent, studies.contents(config, snakemake.wildcards.study))
