@@ -1,12 +1,7 @@
 """What studies that measure runs share: how a run is measured, and names for what pages are made of."""
 
-# Of each kind, what of a run it reads beside its data: stages of steps, and ``model`` for the trained weights.
-READ = {}
-
-
-def studies_of(kind):
-    """The names of the studies of a kind."""
-    return [name for name, study in config["studies"].items() if study["kind"] == kind]
+# Of each kind, what of a run it reads beside its data (stages of steps, and ``model`` for the trained weights), and its page's files.
+MEASURED = {}
 
 
 def measured(study):
@@ -18,14 +13,14 @@ def measured(study):
 
 def read_of(wildcards):
     """What a run is measured from."""
-    run, read = RUNS[wildcards.key], READ[config["studies"][wildcards.study]["kind"]]
+    run, read = RUNS[wildcards.key], MEASURED[config["studies"][wildcards.study]["kind"]]["reads"]
     files = {**task_files(run), **step_files(run, read)}
     return {**files, "model": run_files(run)["model"]} if "model" in read else files
 
 
 rule measure:
     """One run, measured by the code of a study."""
-    message: "Measure {wildcards.study} of {params.run[method]} on {params.run[dataset]}, seed {params.run[seed]}"
+    message: "Measure {wildcards.study} of {params.run.method} on {params.run.dataset}, seed {params.run.seed}"
     input: unpack(read_of)
     output: f"{CACHE}/{{study}}/{{key}}.json"
     log: f"{CACHE}/logs/{{study}}/{{key}}.log"
@@ -33,7 +28,7 @@ rule measure:
     wildcard_constraints:
         study="|".join(name for name, study in config["studies"].items() if plan.has_code(study["kind"])),
     params:
-        run=lambda wildcards: asdict(RUNS[wildcards.key]),
+        run=lambda wildcards: RUNS[wildcards.key],
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],

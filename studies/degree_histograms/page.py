@@ -12,8 +12,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title
 from studies import measuring
-from studies.degree_histograms.measure import EPSILON, NOISE
-from studies.degree_histograms.private_histogram import LARGEST_DEGREE, SENSITIVITY
+from studies.degree_histograms.measure import EPSILON, LARGEST_DEGREE, NOISE, SENSITIVITY
 
 RANGES = ((0, 1), (0, 3), (0, 5), (0, 10), (10, None), (20, None), (50, None))
 """Degrees that the table counts together, from the first to below the second: none, below candidates for D_min, and candidates

@@ -60,10 +60,8 @@ Value = Callable[[Terms], float]
 class Cost(NamedTuple):
     """What Table 1 has in one row and column: a number of operations, or of numbers that cross borders.
 
-    Attributes:
-        paper, paper_value: the paper's formula and its value for one client.
-        ours, ours_value: the same of the leading term of what the implementation does.
-        by_node: whether it is the cost of one node, or of a client with all its nodes.
+    Beside the paper's formula stands the leading term of what the implementation does, each with its value for one client;
+    ``by_node``: it is the cost of one node, not of a client with all its nodes.
     """
 
     paper: str
@@ -77,11 +75,9 @@ class Scheme(NamedTuple):
     """A row of Table 1.
 
     Attributes:
-        train: trains the generators of a run as its step ``generator`` does, from the results of the steps before it, and
-            returns the work of each client.
+        train: trains a run's generators as its step ``generator`` does; returns the work of each client.
         operations: of one update.
-        epoch: numbers that cross borders in one epoch, in which each generator is updated once.
-        total: numbers that cross borders from the beginning to the end of the training.
+        epoch, total: numbers that cross borders in an epoch, in which each generator is updated once, and in the whole training.
         before: stages before ``generator`` whose messages serve nothing else.
     """
 

@@ -4,11 +4,10 @@ import sys
 from pathlib import Path
 
 from feddep.experiment import stages
-from feddep.experiment.plan import Run
 
 sys.path.insert(0, "")  # the working folder, where studies/ is
 from studies import measuring
 
 with stages.job(snakemake) as config:
-    run, output = Run(**snakemake.params.run), Path(snakemake.output[0])
-    measuring.measure_run(config, snakemake.wildcards.study, run, dict(snakemake.input), output)
+    study, run, output = snakemake.wildcards.study, snakemake.params.run, Path(snakemake.output[0])
+    measuring.measure_run(config, study, run, dict(snakemake.input), output)

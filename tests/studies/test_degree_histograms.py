@@ -12,9 +12,8 @@ from small import case_of, measured, of_run, page, small_task
 from feddep.experiment.plan import Run
 from feddep.graph.graph import Graph
 from graphs import random_graph
-from studies.degree_histograms.measure import NOISE
+from studies.degree_histograms.measure import NOISE, SENSITIVITY, degree_histogram, private_degree_histogram
 from studies.degree_histograms.page import figure, first_draws, shares
-from studies.degree_histograms.private_histogram import SENSITIVITY, degree_histogram, private_degree_histogram
 from studies.measuring import frame
 
 
