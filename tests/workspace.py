@@ -19,6 +19,7 @@ from feddep.experiment import plan, runs
 REPOSITORY = Path(__file__).resolve().parents[1]
 SNAKEFILE = ["--snakefile", str(REPOSITORY / "workflow" / "Snakefile")]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", *SNAKEFILE]
+COMPUTING = ("download", "prepare", "split", "partition", "step", "train")
 CONFIG: dict[str, Any] = {
     "output": "out",
     "records": {"directory": "runs", "use": True},
@@ -99,9 +100,9 @@ class Workspace:
         return printed
 
     def jobs(self, *arguments: str, **changes: Any) -> Mapping[str, int]:
-        """How many jobs of each rule would run with some keys of the configuration changed, beside ``all``."""
+        """How many jobs that compute would run, by rule, with some keys of the configuration changed; pages are left out."""
         self.configure(**changes)
         printed = self.run("--dry-run", *arguments)
         _, found, table = printed.partition("Job stats:")
         assert found or "Nothing to be done" in printed, printed
-        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M) if rule not in ("all", "total")}
+        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M) if rule in COMPUTING}

@@ -15,7 +15,7 @@ from workspace import CONFIG, REPOSITORY, SNAKEFILE, Workspace
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
 MAKE = [sys.executable, str(REPOSITORY / "workflow" / "run.py"), *SNAKEFILE]
 """What the targets of make call."""
-ROUNDS = 1000
+ROUNDS = 600
 
 
 def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> None:
