@@ -93,6 +93,7 @@ def test_the_limits_of_slack():
     one = one_sampling(15, 5)
     assert compose(one, 1, 0.0) == one
     assert compose(one, 100, 0.0).epsilon == 100 * one.epsilon
+    assert compose(Guarantee(0.0, -0.1), 100, 1e-5).epsilon == 0
     whole = compose(one, 100, 1.0)
     assert whole.delta == 1
     assert whole.epsilon == pytest.approx(100 * one.epsilon * math.tanh(one.epsilon / 2))

@@ -161,6 +161,7 @@ def test_the_ends_of_the_ranges(level):
     assert level(0.0, 0.5, 1, 1e-5) == NO_GUARANTEE
     assert level(0.0, 0.0, 100, 1e-5) == NOTHING_SPENT  # nobody is ever sampled
     assert simple_bound(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
+    assert [len(binomial_changes(roots, 0.1)) for roots in (0, 1, 7)] == [1, 2, 8]
     assert level(2.0, 0.5, 3.0, 1e-5) == level(2.0, 0.5, np.int64(3), 1e-5) == level(2.0, 0.5, 3, 1e-5)
     tiny = level(2.0, 0.1, 10, 1e-300)
     assert tiny.pld == math.inf
