@@ -147,8 +147,6 @@ def _changes(graph: Graph, lengths: np.ndarray, edges: np.ndarray, hops: int, fa
 
 def _positions(ordered: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Where each of ``values`` is in an ascending array; −1 where it is not."""
-    if not len(ordered):
-        return np.full(len(values), -1)
     found = np.searchsorted(ordered, values).clip(max=len(ordered) - 1)
     return np.where(ordered[found] == values, found, -1)
 

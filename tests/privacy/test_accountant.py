@@ -93,6 +93,7 @@ def test_the_limits_of_slack():
     one = one_sampling(15, 5)
     assert compose(one, 1, 0.0) == one
     assert compose(one, 100, 0.0).epsilon == 100 * one.epsilon
+    assert compose(Guarantee(0.0, -0.1), 100, 1e-5).epsilon == 0
     whole = compose(one, 100, 1.0)
     assert whole.delta == 1
     assert whole.epsilon == pytest.approx(100 * one.epsilon * math.tanh(one.epsilon / 2))
@@ -151,7 +152,8 @@ def test_what_is_out_of_range_is_refused():
             published_guarantee(degree, SamplingParameters(5))
     for budget in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(PrivacyError):
-            least_noise(lambda noise: 1 / noise, budget, 1.0, 10.0, 1.1)
+            least_noise(lambda noise: 0.0, budget, 1.0, 10.0, 1.1)
+    assert least_noise(lambda noise: 1 / noise, 0.1, 1.0, 10.0, 1.1) == 10  # the most is just enough
     for delta, edges in ((0.0, None), (1.0, None), (math.nan, None), (1e-3, 1000)):
         with pytest.raises(PrivacyError):
             require_delta(delta, edges)

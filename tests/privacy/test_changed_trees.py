@@ -142,6 +142,12 @@ def test_what_every_tree_shows_is_the_simple_bound():
         assert law == pytest.approx(binom.pmf(np.arange(roots + 1), roots, rate), abs=1e-15)
 
 
+def test_sums_from_an_end_on_are_merged():
+    law, rates = np.append(enumerated(np.array([0.1, 0.5, 0.7])), 0), sp.csr_array([[0.1, 0.5, 0.7]])
+    for end in (1, 2, 3, 4):
+        assert _poisson_binomial(rates, end)[0] == pytest.approx([*law[:end], law[end:].sum()])
+
+
 def test_what_is_as_good_as_impossible_counts_as_all():
     rates = sp.csr_array(np.full((1, 2000), 1e-3))
     end = _practical_maximum(2.0)

@@ -233,8 +233,6 @@ def test_the_noise_on_an_update_has_the_stated_deviation():
     clean = privatise(update, 2.0, 0.0, torch.Generator().manual_seed(0))
     noise = flat([sent[name] - clean[name] for name in update]) / 3.0
     assert kstest(noise.numpy(), "norm").pvalue > 1e-4
-    again = privatise(update, 2.0, 1.5, torch.Generator().manual_seed(0))
-    assert all(torch.equal(sent[name], again[name]) for name in update)
 
 
 def test_an_update_without_a_norm_is_refused():

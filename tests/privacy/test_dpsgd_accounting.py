@@ -118,6 +118,14 @@ def test_one_step_bounds_any_gradients_of_norm_one(step, gradients, epsilon):
     assert found <= delta_of(losses, epsilon) * (1 + 1e-3) + 1e-5
 
 
+def test_a_coarse_grid_has_the_profile_where_it_is_given():
+    losses = 0.5 * np.arange(-3, 4)
+    deltas = norm.cdf(0.5 - losses) - np.exp(losses) * norm.cdf(-0.5 - losses)  # of unit Gaussians one apart
+    found = _LossDistribution.from_profile(0.5, deltas)
+    assert found.masses.sum() + found.infinite == pytest.approx(1)
+    assert [delta_of(found, loss) for loss in losses] == pytest.approx(deltas)
+
+
 def test_a_negative_mass_is_left_out():
     deltas = np.array([0.9, 0.6, 0.59, 0.1, 0.05])  # falls by little, then by much: no δ of any pair does
     losses = _LossDistribution.from_profile(0.5, deltas)
@@ -153,6 +161,7 @@ def test_the_ends_of_the_ranges(level):
     assert level(0.0, 0.5, 1, 1e-5) == NO_GUARANTEE
     assert level(0.0, 0.0, 100, 1e-5) == NOTHING_SPENT  # nobody is ever sampled
     assert simple_bound(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
+    assert [len(binomial_changes(roots, 0.1)) for roots in (0, 1, 7)] == [1, 2, 8]
     assert level(2.0, 0.5, 3.0, 1e-5) == level(2.0, 0.5, np.int64(3), 1e-5) == level(2.0, 0.5, 3, 1e-5)
     tiny = level(2.0, 0.1, 10, 1e-300)
     assert tiny.pld == math.inf

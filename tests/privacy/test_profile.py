@@ -99,7 +99,7 @@ def test_the_counterexample_of_fan_out_five():
     assert repeats[5] > math.exp(one_sampling(5, 5).epsilon) * repeats[6] + one_sampling(5, 5).delta
 
 
-@pytest.mark.parametrize("wrong", [(-1, 2), (2, 0), (2, 2, 0)])
-def test_counts_out_of_range_are_refused(wrong):
-    with pytest.raises(PrivacyError):
-        exact_guarantee(*wrong)
+def test_counts_out_of_range_are_refused():
+    for wrong in ((-1, 2), (2, 0), (2, 2, 0)):
+        with pytest.raises(PrivacyError):
+            exact_guarantee(*wrong)

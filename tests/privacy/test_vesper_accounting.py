@@ -151,7 +151,6 @@ def bounded_pair(nodes: int, degree: int, seed: int) -> tuple[np.ndarray, np.nda
                 return one.astype(float), other.astype(float)
 
 
-@pytest.mark.slow
 def test_simulated_transcripts_keep_the_guarantee():
     """Two layers with noise before the weights, weights that learn from what was released, public batches, two bounded graphs.
 

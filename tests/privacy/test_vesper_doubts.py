@@ -61,9 +61,7 @@ def most_changed(fanout: int, among_roots: bool) -> tuple[float, int]:
 
 def test_the_message_flow_graph_loses_other_edges_too():
     """With every neighbour sampled, what lies behind the edge is lost with it; a root's own row loses no more than the edge."""
-    square, rows = most_changed(fanout=5, among_roots=False)
-    assert square > 2
-    assert rows > 2
+    assert min(most_changed(fanout=5, among_roots=False)) > 2
     assert most_changed(fanout=5, among_roots=True) == (2, 2)
 
 
