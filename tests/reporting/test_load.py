@@ -1,6 +1,5 @@
 """The long table of a study: columns for what differs, and which runs are undertrained."""
 
-import dataclasses
 import math
 from pathlib import Path
 
@@ -10,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.config.loading import validate
-from feddep.methods import registry
 from feddep.reporting import load
-from feddep.utils.errors import ConfigError, DataError
-from feddep.utils.parameters import Parameters
+from feddep.utils.errors import DataError
 
 
 def test_options_that_differ_are_columns() -> None:
@@ -34,31 +31,10 @@ def test_options_that_differ_are_columns() -> None:
     assert made.columns("setting", "dataset") == ["rounds", "labelled"]
 
 
-def test_options_of_the_same_name_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A method's option may be called like a setting's, or like a measurement."""
-    found = registry.methods()
-
-    class Options(Parameters):
-        layers: int = 1
-        bytes: int = 0
-
-    monkeypatch.setattr(registry, "find", lambda name: dataclasses.replace(found[name], parameters=Options))
-    made = study(
-        finished("fedavg,layers=3", 0, 0.8, setting="feddep,layers=1"), finished("fedavg,bytes=7", 0, 0.8, setting="feddep")
-    )
-    assert made.options == {"setting.layers": "setting", "method.layers": "method", "method.bytes": "method"}
-    assert made.runs[list(made.options)].values.tolist() == [[1, 3, 0], [2, 1, 7]]
-    assert made.runs["bytes"].tolist() == [5000, 5000]
-
-
 def test_a_parameter_may_have_a_value_for_each_dataset() -> None:
     raw = {**RAW, "methods": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}}
     runs = [finished(name, 0, 0.8, dataset=data) for name in ("feddep", "feddep,embedding=16") for data in ("cora", "citeseer")]
     assert study(*runs, raw=raw).runs["embedding"].tolist() == [128, 64, 16, 16]
-
-
-def test_a_name_without_an_option() -> None:
-    assert load.without("feddep,depth=1,prototypes=3", ["depth"]) == "feddep,prototypes=3"
 
 
 def test_rows_of_a_summary_stand_in_the_papers_order() -> None:
@@ -104,7 +80,5 @@ def test_runs_of_tables_in_the_order_of_the_plan(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError):
-        load.load(validate(RAW), "another")
     with pytest.raises(DataError):
         load.load(validate({**RAW, "output": str(tmp_path), "records": {"directory": str(tmp_path / "none")}}), "made_up")

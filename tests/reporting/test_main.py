@@ -5,14 +5,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from fabricated import RAW, finished, publish, row, study, table
+from fabricated import RAW, finished, publish, row, table
 
 from feddep.config.loading import Config, validate
 from feddep.experiment import plan
-from feddep.reporting import files, load, main, published, ranks, reproduction
+from feddep.reporting import files, load, main, published, ranks, reproduction, statistics
 
 BEST = {"global": (0.88, 0.89, 0.90), "local": (0.50, 0.52, 0.51), "fedavg": (0.85, 0.86, 0.87)}
 
@@ -100,7 +99,7 @@ def test_ranks_of_demsars_example() -> None:
 def test_ranks_have_one_value_a_dataset() -> None:
     names = ["fedavg", "feddep"]
     parts = [summary([[0.8, 0.9]], names), summary([[0.8, 0.5]], names, 10), summary([[0.99]], ["global"], None)]
-    parts += [summary([[0.99]], ["halo"]), summary([[0.1]], ["fedavg"], 5)]  # an oracle; a cell that not all have
+    parts += [summary([[0.99]], [statistics.BOUND]), summary([[0.1]], ["fedavg"], 5)]  # an oracle; a cell that not all have
     found = ranks.table(pd.concat(parts, ignore_index=True))
     assert found[["method", "average_rank", "cells_rank", "cells"]].values.tolist() == [
         ["fedavg", 1, 1.5, 2],
@@ -160,10 +159,10 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 def test_the_folder_of_the_main_tables(config: Config, tmp_path: Path) -> None:
     files.write(tmp_path, main.contents(config))
     tables = [f"{name}.csv" for name in ("accuracy", "comparisons", "costs", "effects", "partitions", "ranks", "reproduction")]
-    figures = [
+    drawn = [
         f"{name}.{form}" for name in ("partitions", "accuracy_feddep", "curves_feddep", "ranks_feddep") for form in ("png", "svg")
     ]
-    assert {path.name for path in tmp_path.iterdir()} == {*tables, *figures, "page.md", "accuracy.tex"}
+    assert {path.name for path in tmp_path.iterdir()} == {*tables, *drawn, "page.md", "accuracy.tex"}
     assert len(pd.read_csv(tmp_path / "reproduction.csv")) == len(published.every_accuracy())
     assert list(pd.read_csv(tmp_path / "comparisons.csv").columns) == main.COMPARISONS
     assert list(pd.read_csv(tmp_path / "effects.csv").columns) == main.EFFECTS
@@ -189,10 +188,3 @@ def test_ours_is_of_the_papers_setting(config: Config) -> None:
     assert line["combined_std"] == pytest.approx(math.hypot(line["std"], 0.014))
     assert line["difference"] == pytest.approx(line["mean"] - 0.8555)
     assert found.loc[found["seeds"] == 0, ["mean", "difference", "agrees"]].isna().all(axis=None)
-
-
-def test_missing_runs_leave_no_spread() -> None:
-    one = main.accuracy(load.tidy(table([finished("fedavg", 1, 0.86)]))).iloc[0]
-    assert (one["seeds"], one["mean"]) == (1, 0.86)
-    assert np.isnan([one["std"], one["last_std"]]).all()
-    assert study(finished("fedavg", 1, 0.86)).summary()["std"].isna().all()

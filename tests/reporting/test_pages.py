@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from fabricated import finished, study
 
-from feddep.reporting import drawing, figures, html, main, main_page
+from feddep.reporting import drawing, html, main, main_page
 from feddep.reporting import markdown as md
 from feddep.reporting.studies import sweep
 from feddep.utils.errors import DataError
@@ -72,19 +72,3 @@ def test_a_page_is_one_html_file(tmp_path: Path) -> None:
     page.write_text("![gone](gone.png)")
     with pytest.raises(DataError):
         html.render(page)
-
-
-def test_equal_figures_are_equal_files() -> None:
-    rows = [
-        {"x": x, "mean": 0.5, "std": None, "name": name} for x, names in ((1, "ab"), (2, "ab"), (None, "c")) for name in names
-    ]
-    points = {
-        "one": {"a": {"mean": 0.1, "low": 0.0, "high": 0.2, "significant": False}},
-        "two": {"b": {"mean": -9.0, "undertrained": 1.0}},
-    }
-    for make in (
-        lambda: figures.lines("$ lines", {"panel": rows}, lambda row: row["x"], lambda row: row["name"], labels=("x", "y")),
-        lambda: figures.forests("forest", {"panel": points}, "difference", far=1.0),
-    ):
-        assert drawing.svg(make()) == drawing.svg(make())
-        assert drawing.png(make()) == drawing.png(make())

@@ -16,8 +16,6 @@ from feddep.reporting.load import Study
 from feddep.reporting.studies import curves, grid, headroom, paired, privacy, recovery, sweep, tradeoff, tuned
 from feddep.utils.errors import ConfigError, DataError
 
-# --- sweep ---
-
 
 def over_c() -> Study:
     """C = 3 and 15 at M = 5: validation favours 3, test accuracy 15; and FedAvg, which has no prototypes."""
@@ -60,14 +58,6 @@ def test_only_a_papers_own_sweep_stands_beside_it() -> None:
     other = sweep.tables(study(*(finished(f"feddep,depth={depth}", 0, 0.8) for depth in (1, 3))))["table"]
     assert not [column for column in other if column.startswith("paper_")]
 
-
-def test_a_sweep_shows_local_accuracy_where_all_runs_measured_it() -> None:
-    runs = [finished("fedavg", seed, 0.8, local_before=0.6 + 0.1 * seed) for seed in range(2)]
-    assert sweep.tables(study(*runs))["table"]["local_before_mean"].tolist() == pytest.approx([0.65])
-    assert "local_before_mean" not in sweep.tables(study(*runs, finished("fedavg", 2, 0.8)))["table"]
-
-
-# --- grid ---
 
 PLACES = [("cora", 5), ("cora", 10), ("citeseer", None)]
 # Validation accuracy at each place: CiteSeer is easy. The means over interpretations are 0.50, 0.60, 0.90.
@@ -117,16 +107,6 @@ def test_only_cells_that_all_interpretations_have_count() -> None:
         grid.tables(interpretations(score="global_validation"))
 
 
-def test_a_value_that_differs_by_dataset() -> None:
-    raw = {**RAW, "methods": {"feddep": {"embedding": {"cora": 8, "citeseer": 4}}}}
-    tables = grid.tables(interpretations(scores={"feddep": (0.5, 0.5, 0.6), "feddep,embedding=2": (0.5, 0.5, 0.5)}, raw=raw))
-    assert tables["table"]["embedding"].tolist() == ["8/4", 2]
-    assert tables["main_effects"]["value"].tolist() == ["8/4", 2]
-
-
-# --- paired ---
-
-
 def test_paired_places_and_pooled_cells() -> None:
     """Three cells, whose mean differences are 1, 2 and 3 hundredths."""
     runs = []
@@ -155,8 +135,6 @@ def test_the_baseline_is_what_comes_first_and_something_must_pair() -> None:
     with pytest.raises(DataError):
         paired.tables(study(finished("fedavg", 0, 0.5), finished("feddep", 1, 0.5)))
 
-
-# --- headroom ---
 
 R = 10
 
@@ -218,8 +196,6 @@ def test_cells_of_a_headroom_have_ingredients_of_their_own() -> None:
         headroom.tables(study(finished("global", 0, 0.9, clients=None)))
 
 
-# --- recovery ---
-
 OTHER = "feddep,encoder=gcn"
 
 
@@ -273,24 +249,6 @@ def test_validation_nodes_choose_the_setting_of_each_evaluation() -> None:
     assert row(tables["table"], evaluation="global")["gain"] == pytest.approx(0.01)  # paired with the other encoder
 
 
-def test_the_whole_graph_stands_beside_every_number_of_clients() -> None:
-    whole = [finished("global", seed, 0.9, clients=None) for seed in range(3)]  # without accuracies of owners
-    table = recovery.tables(study(*cell(clients=3), *cell(clients=10), *whole))["table"]
-    gains = table[table["method"] == "global"]
-    assert gains["clients"].tolist() == [3, 10, 3, 10]
-    assert gains["gain"].tolist() == pytest.approx([0.1, 0.1, 0.2, 0.2])
-
-
-@pytest.mark.parametrize("lacking", ["fedavg", recovery.BOUND, "local_before", "global_validation"])
-def test_what_a_recovery_needs(lacking: str) -> None:
-    runs = [one for one in cell() if one[0].method != lacking]
-    runs[4][1].pop(lacking, None)
-    with pytest.raises(DataError):
-        recovery.tables(study(*runs))
-
-
-# --- tuned ---
-
 SLOW, FAST = "feddep,learning_rate=0.03", "feddep,learning_rate=0.3"
 TRIALS = [
     finished("fedavg", 9, 0.9, setting=SLOW, validation=0.6),
@@ -341,9 +299,6 @@ def test_tuned_methods_have_what_validation_nodes_choose() -> None:
 def test_tuned_runs_are_of_what_was_chosen(runs: list[Finished]) -> None:
     with pytest.raises(DataError):
         tuned.tables(tuned_study(*runs))
-
-
-# --- privacy and tradeoff ---
 
 
 def test_the_published_pairs_are_those_of_figure_5() -> None:
@@ -410,8 +365,6 @@ def test_a_tradeoff_over_the_noise_scale_and_mistakes() -> None:
             tradeoff.tables(study(*mixed))
 
 
-# --- files ---
-
 FEW: dict[str, Any] = {"datasets": {"cora": {}}, "clients": [5]}
 BLOCKS: dict[str, list[dict[str, Any]]] = {
     "sweep": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"global": {}, "fedavg": {}}}],
@@ -444,11 +397,6 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
     assert not any(f" {word} " in page for word in ("nan", "None", "NA", "<NA>"))
     with Image.open(tmp_path / "once" / "figure.png") as image:
         assert np.asarray(image.convert("L")).std() > 5  # something is drawn
-
-
-def test_an_unknown_kind_is_an_error() -> None:
-    with pytest.raises(ConfigError):
-        studies.kind("swep")
 
 
 def test_curves_have_a_row_a_round(tmp_path: Path) -> None:

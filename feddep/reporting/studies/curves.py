@@ -39,10 +39,11 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A row of panels a setting, dataset and number of clients; a line a method."""
     history, drawn = tables["rounds"], []
-    for setting, dataset in places(tables["table"]):
+    for setting, dataset in places(history):
         of = of_place(history, setting, dataset)
         for m in client_numbers(of):
             title = place_title(dataset, m) + ("" if history["setting"].nunique() == 1 else f"\nsetting {setting}")
             # A method that sees the whole graph stands beside the others at each number of clients.
-            drawn += [(title, beside_clients(of, m), quantity, label) for quantity, label in MEASURED.items()]
+            shown = beside_clients(of, m)
+            drawn += [("" if k else title, shown, quantity, label) for k, (quantity, label) in enumerate(MEASURED.items())]
     return figures.histories(study.title, drawn, len(MEASURED))

@@ -146,24 +146,23 @@ def _place(row: dict[str, Any]) -> str:
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """For each evaluation a map of the headroom, in percentage points, and below it of the share that each method recovers."""
-    cells, table = (
-        tables["cells"].assign(method="headroom, points", points=100 * tables["cells"]["headroom_mean"]),
-        tables["table"],
-    )
-    names, longest = sort_methods(table["method"]), max(len(_place(row)) for row in records(cells))
-    size = (max(6.0, 3 + 0.15 * len(cells)), 0.6 + 2 * (0.9 + 0.065 * longest + 0.19 * (1 + len(names))))
+    cells, table = tables["cells"].assign(method=BOUND), tables["table"].dropna(subset="share")
+    maps = []
+    for evaluation, title in EVALUATIONS.items():
+        headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(index=lambda _: "headroom")
+        share = _map(table[table["evaluation"] == evaluation], "share").reindex(columns=headroom.columns)
+        highest = max(100 * LEAST_HEADROOM, float(np.nanmax(headroom.to_numpy(), initial=0.0)))
+        maps.append((title, headroom, "Blues", (0.0, highest), "z.1f"))
+        maps += [("share", share, "RdBu", (-1.0, 1.0), "z.2f")] if len(share) else []
+    rows, wide = [len(values) for _, values, *_ in maps], max(values.shape[1] for _, values, *_ in maps)
+    longest = max(map(len, maps[0][1].columns))
+    size = (max(6.0, 3 + 0.3 * wide), 0.6 + 0.19 * sum(rows) + len(maps) * (0.4 + 0.065 * longest))
     with drawing.style():
-        drawn, axes = drawing.panels(4, 1, size, height_ratios=[1, max(1, len(names))] * 2)
-        for (above, below), (evaluation, title) in zip(axes.reshape(2, 2), EVALUATIONS.items(), strict=True):
-            found = ((cells, "points"), (table, "share"))
-            headroom, share = (_map(of[of["evaluation"] == evaluation], column) for of, column in found)
-            share = share.reindex(index=names, columns=headroom.columns).rename(index=method_title)
-            highest = max(float(np.nanmax(headroom.to_numpy(), initial=0.0)), 100 * LEAST_HEADROOM)
-            figures.heat_map(above, headroom, "Blues", (0.0, highest), "z.1f")
-            figures.heat_map(below, share, "RdBu", (-1.0, 1.0), "z.2f")
-            above.set_xticks([])
-            above.set_title(title, loc="left")
-        drawing.head(drawn, f"{study.title}: headroom, and share of it recovered")
+        drawn, axes = drawing.panels(len(maps), 1, size, height_ratios=rows)
+        for ax, (title, *shown) in zip(axes[:, 0], maps, strict=True):
+            figures.heat_map(ax, *shown)
+            ax.set_title(title, loc="left")
+        drawing.head(drawn, f"{study.title}: headroom in percentage points, and share of it recovered")
     return drawn
 
 
@@ -171,4 +170,5 @@ def _map(table: pd.DataFrame, of: str) -> pd.DataFrame:
     """A row a method, a column a cell."""
     places = [_place(row) for row in records(table)]
     found = table.assign(place=places).pivot_table(of, "method", "place", aggfunc="first", dropna=False)
-    return found.reindex(columns=list(dict.fromkeys(places))).astype(float)
+    found = found.reindex(index=sort_methods(table["method"]), columns=list(dict.fromkeys(places))).astype(float)
+    return found.rename(index=method_title)
