@@ -147,7 +147,7 @@ def _place(row: dict[str, Any]) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """For each evaluation a map of the headroom, in percentage points, and below it of the share that each method recovers."""
     cells, table = tables["cells"].assign(method=BOUND), tables["table"].dropna(subset="share")
-    maps = []
+    maps: list[tuple[Any, ...]] = []
     for evaluation, title in EVALUATIONS.items():
         headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(index=lambda _: "headroom")
         share = _map(table[table["evaluation"] == evaluation], "share").reindex(columns=headroom.columns)
