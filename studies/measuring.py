@@ -19,7 +19,6 @@ from typing import Any
 import jinja2
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from feddep.config import variants
@@ -27,11 +26,9 @@ from feddep.config.loading import Config
 from feddep.experiment import keys, stages
 from feddep.experiment.plan import Run
 from feddep.methods.method import Method, StepResult
-from feddep.reporting import drawing
 from feddep.training.task import Task
-from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import ConfigError, DataError
-from feddep.utils.files import read_arrays, read_json, write_text
+from feddep.utils.files import read_arrays, write_text
 
 Tables = dict[str, list[dict[str, Any]]]
 """Rows of tables, by the name of the table."""
@@ -102,23 +99,6 @@ def tables_of(kind: str, case: Case) -> Tables:
     return {
         name: [{**of_run, **{key: rounded(value) for key, value in row.items()}} for row in rows] for name, rows in tables.items()
     }
-
-
-def write_page(kind: str, files: Iterable[Path], folder: Path) -> None:
-    """Write the page of a study from the tables of its runs.
-
-    Raises:
-        DataError: if there is no run.
-    """
-    for name, content in page_of(kind, map(read_json, files)).items():
-        path = folder / name
-        if isinstance(content, Figure):
-            write_text(path.with_suffix(".svg"), drawing.svg(content))
-            path.with_suffix(".png").write_bytes(drawing.png(content))
-        elif isinstance(content, pd.DataFrame):
-            write_csv(path, content)
-        else:
-            write_text(path, content)
 
 
 def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:

@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 
 from feddep.experiment import stages
+from feddep.reporting import files
+from feddep.utils.files import read_json
 
 sys.path.insert(0, "")  # the working folder, where studies/ is
 from studies import measuring
 
 with stages.job(snakemake) as config:
     kind = config["studies"][snakemake.rule]["kind"]
-    measuring.write_page(kind, map(Path, snakemake.input), Path(snakemake.output[0]).parent)
+    files.write(Path(snakemake.output[0]).parent, measuring.page_of(kind, map(read_json, snakemake.input)))
