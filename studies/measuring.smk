@@ -26,7 +26,7 @@ rule measure:
     log: f"{CACHE}/logs/{{study}}/{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/{{study}}/{{key}}.tsv"
     wildcard_constraints:
-        study="|".join(name for name, study in config["studies"].items() if plan.has_code(study["kind"])),
+        study="|".join(name for name, study in config["studies"].items() if plan.has_code(study["kind"])) or "none",
     params:
         run=lambda wildcards: RUNS[wildcards.key],
     threads: config["threads"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from feddep.config import variants
@@ -60,11 +61,13 @@ class PartitionSpec:
     seed: int
 
 
+@cache
 def runs(config: Config) -> list[Run]:
     """Every run of the main tables, in the order of their keys; a whole-graph method runs once, not once for each M."""
     return _runs_of(config, [{"settings": {setting: {}}} for setting in main_tables(config)])
 
 
+@cache
 def study_runs(config: Config, study: str) -> list[Run]:
     """Every run of a study, each once, in the order of its keys."""
     return _runs_of(config, config["studies"][study]["runs"])

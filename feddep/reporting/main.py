@@ -115,7 +115,8 @@ def statistics_of_partitions(config: Config, files: Mapping[str, str]) -> pd.Dat
     graph_keys = {keys.graph_key(config, name): name for name in names}
     graphs = pd.DataFrame(data_tables.load(config, "graphs", {key: files.get(key, "") for key in graph_keys}))
     partition_keys = [keys.partition_key(config, spec) for spec in specs]
-    found = pd.DataFrame(data_tables.load(config, "partitions", {key: files.get(key, "") for key in partition_keys}))
+    rows = data_tables.load(config, "partitions", {key: files.get(key, "") for key in partition_keys})
+    found = pd.DataFrame(rows, columns=["clients", "seed", *PARTITION, "cut_nodes"])  # also where no method is partitioned
     found["dataset"], graphs["dataset"] = [spec.dataset for spec in specs], list(graph_keys.values())
     columns = ["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"]
     return in_paper_order(found.merge(graphs[["dataset", *GRAPH]], on="dataset"), ["dataset", "clients", "seed"])[columns]

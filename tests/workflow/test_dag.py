@@ -91,9 +91,13 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
     assert (copy.folder / "runs" / "partitions.csv").is_file()
 
     # A fresh clone has the tables and nothing else.
+    page = (copy.folder / "out" / "main" / "accuracy.csv").read_bytes()
     shutil.rmtree(copy.folder / "out")
     shutil.rmtree(copy.folder / ".snakemake")
-    assert copy.jobs() == {}
+    copy.run()
+    assert not copy.cache.joinpath("graphs").exists()
+    assert (copy.folder / "out" / "main" / "accuracy.csv").read_bytes() == page
+    assert "Nothing to be done" in copy.run("--dry-run")
     assert runs.load(copy.config, every).equals(before)
     assert runs.load_curves(copy.config, every).equals(curves)
     assert copy.jobs(records={"use": False}) == EVERYTHING
@@ -142,7 +146,7 @@ def test_a_graph_of_ones_own(tmp_path: Path):
     table = [{"setting": "quick", "datasets": ["mine"], "methods": ["global"]}]
     changes = {"datasets": {"mine": {"path": "my graph; touch pwned.npz"}}, "tables": table}
     workspace.configure(**changes)
-    workspace.run()
+    workspace.run("--until", "train")
     assert workspace.runs.keys() == {"global"}
     assert not (tmp_path / "pwned").exists()
     facts = json.loads(next((workspace.cache / "graphs").glob("mine-*.json")).read_text())
@@ -164,7 +168,7 @@ def test_a_method_of_ones_own(copy: Workspace):
     table = [{**CONFIG["tables"][0], "methods": ["global", "fedavg", "feddep", "echo"]}]
     changes = {"plugins": ["echo.py"], "tables": table, "methods": {"echo": {"share": 0.25}}}
     assert copy.jobs(**changes) == {"train": 1}
-    copy.run()
+    copy.run("--until", "train")
     (found,) = [
         content["row"] for content in map(_read, (copy.cache / "runs").glob("*.json")) if content["row"]["method"] == "echo"
     ]

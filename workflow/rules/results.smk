@@ -72,4 +72,6 @@ localrules:
 rule studies:
     """All studies."""
     message: "All studies are made: see {OUTPUT}"
-    input: expand(rules.study.output, study=STUDIES),
+    input:
+        expand(rules.study.output, study=STUDIES),
+        results_of(run for study in STUDIES for run in plan.study_runs(config, study)),
