@@ -14,12 +14,12 @@ from feddep.graph.split import Split
 from feddep.privacy import accountant
 from feddep.privacy.accountant import Guarantee, PrivacyError
 from feddep.privacy.changed_trees import most_roots, most_roots_of_node
+from feddep.privacy.client_guarantees import ClientGuarantee, client_trees, dpsgd_guarantees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import SIGMAS, Epsilons, binomial_changes, one_and_all_steps, poisson_sampling
 from feddep.privacy.formatting import format_delta, format_number
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, NOISES, noise_for
 from feddep.privacy.vesper_sensitivity import AGGREGATIONS, BOUNDINGS, WEIGHTS, Correction, VerticalTraining
-from feddep.reporting.client_guarantees import ClientGuarantee, client_trees, dpsgd_guarantees, sampling_guarantees
 
 Rows = list[dict[str, Any]]
 

@@ -11,12 +11,11 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.privacy.accountant import SamplingParameters, amplified_epsilon_as_printed, published_guarantee
 from feddep.privacy.changed_trees import most_roots, most_roots_of_node
+from feddep.privacy.client_guarantees import client_trees, dpsgd_guarantees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import binomial_changes, one_and_all_steps
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
-from feddep.reporting.client_guarantees import client_guarantees
-from feddep.training.config import TrainingConfig
 from graphs import random_graph
 
 SAMPLING = "sampling --degree 15 --fanout 5 --layers 2 --epochs 50 --rate 0.5 --slack 1e-5"
@@ -70,8 +69,9 @@ def test_the_clients_of_a_graph(tmp_path, capsys):
     lists = table(f"sampling {files} --fanout 2 --layers 2 --epochs 6 --slack 1e-5", tmp_path, capsys)
     terms = f"--split {tmp_path}/split.safetensors --layers 2 --fanout 2 --batch-size 8 --epochs 6"
     noised = table(f"dpsgd {files} {terms} --sigma 3", tmp_path, capsys)
-    setting = TrainingConfig(batch_size=8, fanout=2, rounds=3, local_epochs=2)
-    expected = list(client_guarantees(graph, partition, split, setting, {"": 3.0}))
+    trees = client_trees(graph, partition, split, 2, 2)
+    expected = list(sampling_guarantees(graph, partition, SamplingParameters(2, 2, 6, slack=1e-5)))
+    expected += dpsgd_guarantees(trees, 8, 6, {"": 3.0}, 1e-5)
     found = pd.concat([lists, noised])
     assert found["client"].tolist() == [each.client for each in expected]
     for column, part in (("one: ε", "one"), ("all: ε", "all")):

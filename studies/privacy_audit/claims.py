@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from feddep.privacy.accountant import Guarantee
-from feddep.reporting.client_guarantees import client_guarantees
 from feddep.training.task import Task
+from studies.client_privacy.measure import client_guarantees
 from studies.privacy_audit.membership import PLACEBO
 
 CLAIMS: Mapping[tuple[str, str], str] = {
@@ -32,9 +32,8 @@ def claimed(task: Task, method: str, parameters: Any, leaves: str) -> str:
     """
     if leaves != "model updates":
         return CLAIMS.get((method, leaves), NO_CLAIM)
-    assert task.partition is not None
     noises = {method: parameters.sigma} if hasattr(parameters, "sigma") else {}
-    lines = list(client_guarantees(task.graph, task.partition, task.split, task.setting, noises))
+    lines = list(client_guarantees(task, noises))
     if noises:
         of_edges = [line for line in lines if (line.method, line.hidden) == (method, "edge")]
         least: dict[int | None, float] = {}

@@ -28,6 +28,7 @@ RUNS: dict[str, list[dict[str, Any]]] = {
     "vertical_attacks": [{"methods": {"vertical_gin": {}, "vesper_gin": {"theta": [0.0, 0.5]}}}],
     "overhead": [{"methods": {"fedsage_plus": {}, "feddep_wo_proto": {}, "feddep": {}}}],
     "privacy_audit": [{"methods": {"local": {}, "fedavg": {}}}],
+    "client_privacy": [{"methods": {"fedgnn": {}}}],
 }
 CONFIG: dict[str, Any] = {
     "output": "out",
@@ -67,6 +68,7 @@ def snakemake(folder: Path, *arguments: str) -> str:
         ("label_distributions", {**DATA, "partition": 1, "train": 2, "measure": 2}),
         ("degree_histograms", {**DATA, "measure": 1}),
         ("vertical_attacks", {**DATA, "measure": 3}),
+        ("client_privacy", {**DATA, "partition": 1, "measure": 1}),
     ],
 )
 def test_a_study_needs_what_it_reads(study: str, expected: dict[str, int], tmp_path: Path):

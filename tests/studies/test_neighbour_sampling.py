@@ -13,7 +13,13 @@ from feddep.privacy.accountant import Guarantee, PrivacyError, amplify, one_samp
 from feddep.privacy.profile import exact_guarantee
 from graphs import random_graph, star
 from sampling_laws import Law, divergence, enumerated_delta, multisets
-from studies.privacy.neighbour_sampling import at_border, expected_samplings, lemma_b1_fails, one_sided_losses, selected_delta
+from studies.client_privacy.neighbour_sampling import (
+    at_border,
+    expected_samplings,
+    lemma_b1_fails,
+    one_sided_losses,
+    selected_delta,
+)
 
 FANOUTS = range(1, 6)
 

@@ -28,9 +28,9 @@ sampling of d neighbours hides of an edge.
   that refutes the published δ (docs/privacy.md).
 - Every method that draws its mini-batches' neighbours has this guarantee, FedAvg no less than FedDEP.
 - *noise sigma*: of a method that is trained by DP-SGD besides. The paper sets *paper sigma* beside its ε without saying how one
-  follows from the other. What DP-SGD guarantees is in results/privacy/page.md. As methods they have no finite ε for edges: what
-  they feed to the noised training, or share beside it, depends on edges without noise. Their clipping norm was chosen on private
-  validation nodes.
+  follows from the other. What DP-SGD guarantees is in results/client_privacy/page.md. As methods they have no finite ε for
+  edges: what they feed to the noised training, or share beside it, depends on edges without noise. Their clipping norm was chosen
+  on private validation nodes.
 """
 COLUMNS = ["fanout_d", "degree_D", "bernoulli_r", "samplings", "epsilon", "delta", "exact_delta", "exact_log10_rest"]
 COLUMNS += ["noise_sigma", "paper_sigma"]

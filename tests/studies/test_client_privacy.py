@@ -7,23 +7,21 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small import case_of, page, task_of
 
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
-from feddep.privacy.accountant import Guarantee, SamplingParameters, compose, one_sampling, published_guarantee
+from feddep.privacy.accountant import SamplingParameters, compose, one_sampling, published_guarantee
 from feddep.privacy.changed_trees import most_changed, tree_changes
+from feddep.privacy.client_guarantees import client_trees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level, example_level
-from feddep.reporting.client_guarantees import (
-    DELTA,
-    ClientGuarantee,
-    client_guarantees,
-    client_trees,
-    sampling_guarantees,
-    weakness,
-)
 from feddep.training.config import TrainingConfig
+from feddep.training.task import Task
 from graphs import graphs, random_graph, star
 from sampling_laws import enumerated_delta, multisets, roots_of_edges
+from studies.client_privacy.measure import DELTA, client_guarantees
+from studies.client_privacy.page import weakest
+from studies.measuring import frame, tables_of
 
 SETTING = TrainingConfig(batch_size=8, fanout=2, rounds=3, local_epochs=2, hidden_channels=4)
 
@@ -32,7 +30,7 @@ def test_every_line_of_a_client():
     graph = random_graph(60, 140)
     partition = Partition(np.arange(60) % 2, 2)
     split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))
-    lines = list(client_guarantees(graph, partition, split, SETTING, {"mine": 3.0}))
+    lines = list(client_guarantees(Task("small", graph, split, partition, SETTING, 0), {"mine": 3.0}))
     assert len(lines) == 2 * (4 + 6)
     for client in range(2):
         own = graph.subgraph(partition.nodes(client))
@@ -107,7 +105,8 @@ def test_the_trees_of_clients_are_those_of_their_own_graphs(graph, layers, fanou
 
 def test_a_client_without_edges_or_training_nodes():
     split = Split(np.array([0]), np.array([1]), np.array([2, 3]))
-    lines = list(client_guarantees(star(3), Partition(np.array([0, 1, 1, 1]), 2), split, SETTING, {"mine": 3.0}))
+    task = Task("small", star(3), split, Partition(np.array([0, 1, 1, 1]), 2), SETTING, 0)
+    lines = list(client_guarantees(task, {"mine": 3.0}))
     noised = {(each.client, each.hidden): each for each in lines if each.mechanism == "dpsgd"}
     assert noised[0, "edge"].all.epsilon == 0 < noised[0, "example"].all.epsilon
     assert noised[1, "edge"].all.epsilon == noised[1, "example"].all.epsilon == noised[1, "example"].times == 0
@@ -115,14 +114,32 @@ def test_a_client_without_edges_or_training_nodes():
 
 
 def test_what_promises_nothing_is_worst():
-    def line(one: Guarantee | None, all_: Guarantee | None) -> ClientGuarantee:
-        return ClientGuarantee(0, "sampling", "worst node", "published", one, all_, 1)
-
-    ranked = [
-        line(Guarantee(1.0, -0.1), Guarantee(1.0, -0.1)),
-        line(Guarantee(1.0, -0.1), Guarantee(2.0, -0.1)),
-        line(Guarantee(0.5, -0.2), Guarantee(0.5, -0.2)),
-        line(Guarantee(0.0, -np.inf), Guarantee(0.0, -np.inf)),
-        line(None, None),
+    """From the best to the worst client: by the exact δ, by the published one, by ε, and without any ε."""
+    place = {"setting": "quick", "dataset": "tiny", "clients": 5, "hidden": "worst node"}
+    exact = [-1.0, -2.0, -2.0, -2.0, -2.0]
+    published = [(-9.0, 9.0, -9.0), (-0.1, 1.0, -0.1), (-0.1, 2.0, -0.1), (-np.inf, 0.0, -np.inf), (None, None, None)]
+    names = ("log10_rest_one", "epsilon", "log10_rest")
+    rows = [
+        {**place, "client": client, "accounting": accounting, **dict(zip(names, cells, strict=True))}
+        for client in range(5)
+        for accounting, cells in (("published", published[client]), ("exact", (exact[client], 0.0, exact[client])))
     ]
-    assert all(weakness(better) < weakness(worse) for better, worse in itertools.pairwise(ranked))
+    for last in range(5):
+        for known in (rows[: 2 * last + 2], rows[2 * last + 1 :: -1]):
+            (found,) = weakest(frame(known))["client"]
+            assert found == last
+
+
+def test_the_page_shows_sampling_once_and_noise_of_each_method():
+    made = {name: tables_of("client_privacy", case_of(name, task_of(), steps=False)) for name in ("fedavg", "fedgnn")}
+    assert {row["mechanism"] for row in made["fedavg"]["guarantees"]} == {"sampling"}
+    rows = [row for tables in made.values() for row in tables["guarantees"]]
+    rows += [{**row, "method": "feddep_wo_nfdp"} for row in rows if row["method"] == "fedgnn"]
+    settings = [row for tables in made.values() for row in tables["settings"]]
+    files = page("client_privacy", guarantees=rows, settings=settings)
+    table = files["table.csv"]
+    assert table.groupby("method").size().to_dict() == {"": 3 * 4, "fedgnn": 3 * 6, "feddep_wo_nfdp": 3 * 6}
+    noised = table[(table["method"] == "fedgnn") & (table["hidden"] == "example") & (table["accounting"] == "pld")]
+    (line,) = [line for line in files["page.md"].splitlines() if "| FedGNN " in line]
+    assert f"{noised['epsilon'].max():.4g}" in [cell.strip() for cell in line.split("|")]
+    assert files["page.md"].count("| median node |") == 1

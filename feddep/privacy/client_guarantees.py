@@ -1,4 +1,4 @@
-"""All guarantees of a benchmark's clients in one form: of neighbour sampling, published and exact, and of DP-SGD.
+"""The guarantees of the clients of a divided graph in one form: of neighbour sampling, published and exact, and of DP-SGD.
 
 Sampling is about who sees the drawn neighbours, DP-SGD about who sees all weights that a client sends.  The ε of DP-SGD for edges
 are per instance, as they are read off the private graph, and of the training with its inputs given (docs/privacy.md).
@@ -19,10 +19,6 @@ from feddep.privacy.accountant import Guarantee, SamplingParameters, published_g
 from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd_accounting import binomial_changes, one_and_all_steps, poisson_sampling
 from feddep.privacy.profile import exact_at_node
-from feddep.training.config import TrainingConfig
-
-DELTA = 1e-5
-"""δ of DP-SGD, and the slack δ' of the composition theorem: below one over the number of edges of every client of the papers."""
 
 
 @dataclass(frozen=True)
@@ -62,27 +58,8 @@ class ClientGuarantee:
     rate: float | None = None
 
 
-def client_guarantees(
-    graph: Graph, partition: Partition, split: Split, setting: TrainingConfig, noises: Mapping[str, float]
-) -> Iterator[ClientGuarantee]:
-    """All guarantees of each client.
-
-    Args:
-        graph: the global graph.
-        partition: which client holds which node.
-        split: whose training nodes count.
-        setting: how classifiers are trained.
-        noises: σ of each method that trains by DP-SGD.
-    """
-    epochs = setting.rounds * setting.local_epochs
-    yield from sampling_guarantees(graph, partition, SamplingParameters(setting.fanout, setting.layers, epochs, slack=DELTA))
-    if noises:
-        trees = client_trees(graph, partition, split, setting.layers, setting.fanout)
-        yield from dpsgd_guarantees(trees, setting.batch_size, epochs, noises)
-
-
 def dpsgd_guarantees(
-    clients: Iterable["ClientTrees"], batch_size: int, epochs: int, noises: Mapping[str, float], delta: float = DELTA
+    clients: Iterable["ClientTrees"], batch_size: int, epochs: int, noises: Mapping[str, float], delta: float
 ) -> Iterator[ClientGuarantee]:
     """What DP-SGD with the noise σ of each method guarantees each client: for an example, and for an edge by both bounds."""
     for client in clients:
@@ -167,10 +144,3 @@ def client_trees(graph: Graph, partition: Partition | None, split: Split, layers
         changes = [tree_changes(part, roots, layers, fanout, stand_ins) for stand_ins in lists]
         found.append(ClientTrees(client, sp.csr_array(sp.vstack(changes, format="csr"))))
     return found
-
-
-def weakness(row: ClientGuarantee) -> tuple[bool, float, float, float]:
-    """Sort key, weakest guarantee last: those without ε last, else by δ of one, then by ε and δ of all."""
-    if row.one is None or row.all is None:
-        return True, 0.0, 0.0, 0.0
-    return False, -row.one.log_rest, row.all.epsilon, -row.all.log_rest

@@ -1,0 +1,1 @@
+"""What neighbour sampling and DP-SGD guarantee every client of the benchmark."""
