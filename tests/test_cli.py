@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from feddep import api, cli
 from feddep.datasets.public_graphs import REGISTRY
@@ -19,8 +20,8 @@ QUICK = ["--clients", "3", "--seeds", "2", "--set", "rounds=2", "--set", "hidden
 @pytest.fixture(scope="module")
 def graph_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     graph = api.synthetic_graph(nodes=160, communities=12)
-    file = tmp_path_factory.mktemp("graph") / "graph.npz"
-    np.savez(file, edge_index=graph.edges().T, x=graph.features.toarray(), y=graph.labels)
+    file = tmp_path_factory.mktemp("graph") / "graph.pt"
+    torch.save(api.to_pyg(graph), file)
     assert api.load_graph(file).fingerprint == graph.fingerprint
     return file
 

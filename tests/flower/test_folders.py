@@ -43,7 +43,7 @@ def test_the_folder_of_another_client_or_federation_is_refused(tmp_path):
         read_part(client_folder(tmp_path, 2), other, 2)
 
 
-@pytest.mark.parametrize("method", [{"name": "fedgnn"}, {"name": "feddep", "encoder": "common"}])
+@pytest.mark.parametrize("method", [{"name": "fedgnn"}, {"name": "feddep", "encoder": "federated"}])
 def test_what_processes_cannot_train_is_refused(tmp_path, method):
     with pytest.raises(FederationError):
         folders.cut(small_task(), method, tmp_path)

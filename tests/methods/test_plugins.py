@@ -9,16 +9,18 @@ import pytest
 
 from feddep import api
 from feddep.config.loading import validate
-from feddep.experiment import keys, plan, step_jobs
+from feddep.experiment import keys, plan, steps
 from feddep.methods import plugins, registry
 from feddep.utils.errors import ConfigError
 
 RAW: dict[str, Any] = {
     "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},
+    "tables": [{"setting": "quick", "methods": ["fedavg", "mine"]}],
     **{"clients": [2], "seeds": [0], "settings": {"quick": {"rounds": 1, "hidden_channels": 8}}},
     "partition": {"delta": 5},
     "methods": {"fedavg": {}, "mine": {}},
 }
+ALONE = [{"setting": "quick", "methods": ["fedavg"]}]
 MINE = """
 from feddep.methods.basic import NoParameters, fedavg
 from feddep.methods.method import ANY_ENCODER, Method
@@ -91,21 +93,21 @@ def test_the_content_of_the_file_is_in_the_key_and_its_place_is_not() -> None:
     assert changed != first
     assert keys.run_key(using(MINE), RUN) == first
     fedavg = plan.Run("quick", "mini", 2, "fedavg", 0)
-    assert keys.run_key(config, fedavg) == keys.run_key(validate({**RAW, "methods": {"fedavg": {}}}), fedavg)
+    assert keys.run_key(config, fedavg) == keys.run_key(validate({**RAW, "methods": {}, "tables": ALONE}), fedavg)
 
 
 def test_a_step_of_the_benchmark_is_shared_and_one_of_the_plugin_is_not() -> None:
-    pretraining, own = step_jobs.step_jobs(using(WITH_STEPS), RUN)
-    shared, *_ = step_jobs.step_jobs(using(WITH_STEPS), plan.Run("quick", "mini", 2, "feddep", 0))
+    pretraining, own = steps.step_jobs(using(WITH_STEPS), RUN)
+    shared, *_ = steps.step_jobs(using(WITH_STEPS), plan.Run("quick", "mini", 2, "feddep", 0))
     assert pretraining.key == shared.key
-    again, changed = step_jobs.step_jobs(using(f"{WITH_STEPS}#"), RUN)
+    again, changed = steps.step_jobs(using(f"{WITH_STEPS}#"), RUN)
     assert again.key == pretraining.key
     assert changed.key != own.key
 
 
 def test_an_encoder_of_a_file() -> None:
     name = {"encoder": "plugins.wide.Wide"}
-    settings = {"settings": {"quick": {"rounds": 1, "hidden_channels": 8, **name}}, "methods": {"fedavg": {}}}
+    settings = {"settings": {"quick": {"rounds": 1, "hidden_channels": 8, **name}}, "methods": {}, "tables": ALONE}
     fedavg = plan.Run("quick", "mini", 2, "fedavg", 0)
     first = keys.run_key(using(ENCODER, "wide.py", **settings), fedavg)
     result = run("fedavg", **name)

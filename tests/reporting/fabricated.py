@@ -18,7 +18,8 @@ RAW: dict[str, Any] = {
     "clients": [5, 10],
     "seeds": [0, 1, 2],
     "settings": {"feddep": {"rounds": 4}},
-    "methods": {"global": {}, "fedavg": {}, "feddep": {}},
+    "methods": {"feddep": {"prototypes": None}},
+    "tables": [{"setting": "feddep", "datasets": ["cora", "citeseer"], "methods": ["global", "fedavg", "feddep"]}],
     "studies": [{"name": "made_up", "kind": "sweep", "title": "A study", "runs": [{}]}],
 }
 T_95_TWO_DEGREES = 4.302652729911275

@@ -23,7 +23,7 @@ SHARES = {"train": 0.6, "val": 0.2, "test": 0.2}
 SETTING = {"rounds": 3, "batch_size": 16, "hidden_channels": 8}
 TINY = {"name": "tiny", "labelled": None, "synthetic": {"nodes": 121}}
 CORA = {"name": "cora", "labelled": None, "synthetic": None}
-BOUNDED = {"bounding": "both", "accountant": "corrected", "epsilon": 8.0}
+BOUNDED = {"bounding": "both", "accountant": "certified", "epsilon": 8.0}
 
 
 def specification(name: str, dataset: dict[str, Any] = CORA, **options: Any) -> dict[str, Any]:
@@ -44,10 +44,10 @@ def test_the_number_of_training_nodes_is_that_of_the_split(n: int, shares: tuple
     ("name", "options"),
     [
         ("vesper_gin", {"theta": 0.7}),
-        ("vfgnn", {"accountant": "holds", "epsilon": 4.0}),
-        ("gap", {"accountant": "holds", "epsilon": 8.0, "degree": 5}),
-        ("vesper_gin", {**BOUNDED, "weights": "stopped"}),
-        ("vesper_gcn", {**BOUNDED, "weights": "dpsgd", "degree_ratio": 2.0, "batches": "shuffled"}),
+        ("vfgnn", {"accountant": "no_amplification", "epsilon": 4.0}),
+        ("gap", {"accountant": "no_amplification", "epsilon": 8.0, "degree": 5}),
+        ("vesper_gin", {**BOUNDED, "weights": "detached"}),
+        ("vesper_gcn", {**BOUNDED, "weights": "dpsgd", "degree_ratio": 2.0}),
     ],
 )
 def test_the_noise_is_what_a_run_uses(
@@ -70,7 +70,7 @@ def test_a_search_uses_what_others_evaluated(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(LibraryBound, "epsilon", lambda *arguments: evaluated.append(1) or evaluate(*arguments))
     counts = []
     for name in ("vesper_gin", "vesper_gcn"):
-        specified = specification(name, accountant="library", epsilon=5.0, degree=7)
+        specified = specification(name, accountant="rdp", epsilon=5.0, degree=7)
         _, parameters = registry.configured(specified["method"])
         evaluated.clear()
         found = budget(specified)
@@ -83,8 +83,8 @@ def test_a_search_uses_what_others_evaluated(monkeypatch: pytest.MonkeyPatch) ->
     assert counts[1] <= 5
 
 
-def test_a_budget_of_the_corrected_account_is_a_guarantee() -> None:
-    for name, options in [("vesper_gin", {"weights": "stopped"}), ("vfgnn", {"weights": "frozen"}), ("gap", {})]:
+def test_a_budget_of_the_certified_account_is_a_guarantee() -> None:
+    for name, options in [("vesper_gin", {"weights": "detached"}), ("vfgnn", {"weights": "frozen"}), ("gap", {})]:
         found = budget(specification(name, **BOUNDED, **options))
         assert found.guarantee == pytest.approx(8.0, rel=1e-3)
         assert found.guarantee <= found.epsilon == 8.0
@@ -108,7 +108,7 @@ def test_what_is_not_proven_is_infinite(name: str, options: dict[str, Any]) -> N
 
 
 def test_what_does_not_apply_is_left_out() -> None:
-    once = budget(specification("gap", release="once", bounding="none", theta=5.0))
+    once = budget(specification("gap", release="one_shot", bounding="none", theta=5.0))
     assert math.isnan(once.paper_epsilon)
     assert 0 < once.guarantee < math.inf
     least = budget(specification("vesper_gcn", min_degree=1, theta=5.0))  # Proposition 2 starts at 2
