@@ -116,7 +116,7 @@ def test_from_the_file_to_the_result():
 @pytest.mark.parametrize(
     "file",
     [EXAMPLE, *(ROOT / "feddep/methods" / f"{name}.py" for name in ("optimisation/fedprox", "optimisation/scaffold"))]
-    + [ROOT / "feddep/methods" / f"{name}.py" for name in ("optimisation/fedopt", "shared/noisy_client", "basic/fedavg")],
+    + [ROOT / "feddep/methods" / f"{name}.py" for name in ("optimisation/fedopt", "basic/fedavg")],
     ids=lambda path: path.stem,
 )
 def test_methods_are_short_and_use_no_private_members(file: Path):

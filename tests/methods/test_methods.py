@@ -160,5 +160,5 @@ def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):
     code = "from feddep.methods.basic import NoParameters\nfrom feddep.methods.method import Method\n\n"
     (tmp_path / "toy_method.py").write_text(f'{code}METHODS = (Method("toy", "Toy", NoParameters, f"{{__name__}}:run"),)\n')
     monkeypatch.setattr(feddep.methods, "__path__", [*feddep.methods.__path__, str(tmp_path)])
-    assert registry.methods.__wrapped__()["toy"].function == "feddep.methods.toy_method:run"
+    assert registry.built_in.__wrapped__()["toy"].function == "feddep.methods.toy_method:run"
     monkeypatch.delitem(sys.modules, "feddep.methods.toy_method")

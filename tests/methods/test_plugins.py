@@ -152,7 +152,7 @@ def test_a_file_that_is_not_there(file: str) -> None:
 
 def test_a_changed_file_takes_the_place_of_what_it_was() -> None:
     using(MINE)
-    using(MINE.replace('"mine"', '"other"'), methods={"other": {}})
+    using(MINE.replace('"mine"', '"other"'), methods={}, tables=[{"setting": "quick", "methods": ["other"]}])
     assert set(registry.methods()) - set(registry.built_in()) == {"other"}
 
 

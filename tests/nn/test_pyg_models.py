@@ -98,7 +98,7 @@ def test_the_model_is_that_of_pytorch_geometric():
     assert set(schema_of(model)) == {f"model.{name}" for name in models.GIN(7, 6, 2, 3).state_dict()}
 
 
-@pytest.mark.parametrize("method", ["global", "local", "fedprox", "scaffold", "fedadam", "halo", "fednld"])
+@pytest.mark.parametrize("method", ["global", "local", "fedprox", "scaffold", "fedadam", "fedavg_oracle", "fednld"])
 def test_methods_that_train_any_classifier(method: str):
     few = {"folds": 2} if method == "fednld" else {}
     result = run_on(with_encoder(method, f"{PYG}.GraphSAGE", rounds=1), method, **few)
