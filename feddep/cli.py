@@ -1,6 +1,7 @@
 """The command line, thin over :mod:`feddep.api` and :mod:`feddep.experiment`: see ``feddep --help``."""
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -117,9 +118,14 @@ def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame
 
 
 def _options(given: Sequence[str]) -> dict[str, object]:
-    import yaml
-
-    return {key: yaml.safe_load(value) for key, _, value in (each.partition("=") for each in given)}
+    """Values by key, numbers and truth values as JSON writes them, and anything else as text."""
+    found: dict[str, object] = {}
+    for key, _, text in (each.partition("=") for each in given):
+        try:
+            found[key] = json.loads(text)
+        except ValueError:
+            found[key] = text
+    return found
 
 
 # --- what there is ---
