@@ -59,7 +59,7 @@ def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
             places = [row + 0.2 * (k - 1) for row in range(len(names))]
             ax.errorbar(means, places, xerr=errors, fmt=drawing.MARKERS[k], color=drawing.colour(k), label=ACCURACIES[column])
         ax.set(yticks=range(len(names)), yticklabels=[method_title(name) for name in names], xlabel="accuracy of the test nodes")
-        ax.invert_yaxis()
+        ax.set_ylim(len(names) - 0.5, -0.5)
         drawing.legend(figure, ax.get_legend_handles_labels()[0], 3)
     write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure})
     return page
