@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from feddep.federation.boundary import Payload
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import SampledTrees, sample_trees
 from feddep.nn.feature_table import FeatureTable
@@ -144,30 +143,3 @@ def start_gradients(model: nn.Module, deviation: float, generator: torch.Generat
             parameter.grad.normal_(0, deviation, generator=generator)
         else:
             parameter.grad.zero_()
-
-
-def privatise(update: Payload, clip: float, sigma: float, generator: torch.Generator) -> Payload:
-    """Clip a whole update to norm C and add noise: u · min(1, C / ‖u‖) + N(0, σ²C² I).
-
-    This protects all that a client has learned, where DP-SGD protects one example.  FedGNN (Wu et al., 2022) does so, but clips
-    each number to ±C and adds Laplace noise; the σ that FedDEP names for it (Section 4.1) is that of a Gaussian.
-
-    Args:
-        update: the numbers to send, by name.
-        clip: clipping norm C of the whole update.
-        sigma: noise multiplier σ.
-        generator: source of the noise, on the device of the tensors.
-
-    Raises:
-        ValueError: if ``clip`` or ``sigma`` is outside its range, or the update has no norm.
-    """
-    privacy = Privacy(sigma, clip)
-    norm = math.sqrt(sum(float(tensor.double().square().sum()) for tensor in update.values()))
-    if not math.isfinite(norm):
-        raise ValueError(f"the update has the norm {norm}; only finite numbers can be clipped")
-    share = min(1.0, privacy.clip / norm) if norm else 1.0
-    deviation = privacy.sigma * privacy.clip
-    return {
-        name: tensor * share + deviation * torch.empty_like(tensor).normal_(generator=generator)
-        for name, tensor in update.items()
-    }

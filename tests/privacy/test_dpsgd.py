@@ -17,7 +17,7 @@ from feddep.methods.feddep.fused import MendedTable, fused_classifier
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.dpsgd import Privacy, PrivateLearner, privatise, start_gradients
+from feddep.privacy.dpsgd import Privacy, PrivateLearner, start_gradients
 from feddep.privacy.dpsgd_accounting import poisson_sampling
 from feddep.privacy.ghost_clipping import add_clipped, recorded
 from feddep.training.config import TrainingConfig
@@ -213,29 +213,3 @@ def test_rate_and_steps_are_those_that_are_accounted_for(nodes, rate, steps):
 def test_values_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="it must be a number"):
         Privacy(**wrong)
-
-
-@given(st.floats(1e-3, 1e3), st.floats(0, 1e4), st.integers(0, 2**16))
-def test_a_whole_update_is_clipped_as_one_vector(clip, length, seed):
-    generator = torch.Generator().manual_seed(seed)
-    update = {"a": torch.randn(3, 4, generator=generator), "b": torch.randn(2, generator=generator)}
-    update = {name: tensor * length / flat(list(update.values())).norm() for name, tensor in update.items()}
-    before = {name: tensor.clone() for name, tensor in update.items()}
-    sent = privatise(update, clip, 0.0, generator)
-    assert float(flat(list(sent.values())).norm()) == pytest.approx(min(clip, length), rel=1e-4, abs=1e-6)
-    torch.testing.assert_close(flat(list(sent.values())), flat(list(update.values())) * min(1.0, clip / max(length, 1e-30)))
-    assert all(torch.equal(update[name], before[name]) for name in update)
-
-
-def test_the_noise_on_an_update_has_the_stated_deviation():
-    update = {"a": torch.full((100, 80), 5.0), "b": torch.zeros(8000)}
-    sent = privatise(update, 2.0, 1.5, torch.Generator().manual_seed(0))
-    clean = privatise(update, 2.0, 0.0, torch.Generator().manual_seed(0))
-    noise = flat([sent[name] - clean[name] for name in update]) / 3.0
-    assert kstest(noise.numpy(), "norm").pvalue > 1e-4
-
-
-def test_an_update_without_a_norm_is_refused():
-    with pytest.raises(ValueError, match="norm nan"):
-        privatise({"a": torch.tensor([math.nan])}, 1.0, 1.0, torch.Generator())
-    assert not privatise({"a": torch.zeros(3)}, 1.0, 0.0, torch.Generator())["a"].any()
