@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from benchmarks.workflow import jobs, snakemake
 from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
-from feddep.reporting.files import write_figure
+from feddep.reporting.output import write_figure
 from feddep.utils.csv_files import write_csv
 from feddep.utils.files import read_json, write_json
 

@@ -367,9 +367,10 @@ def compare(
             raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
     if isinstance(graph, str):
         graph = load_dataset(graph) if graph in public_graphs.REGISTRY else load_graph(graph)
-    rows = []
+    rows, partitioned = [], any(registry.find(name).partitioned for name in names)
     for seed in range(seeds):
-        nodes, owners = split(graph, seed), partitioners.partition(graph, clients, seed, method=partition)
+        nodes = split(graph, seed)
+        owners = partitioners.partition(graph, clients, seed, method=partition) if partitioned else None
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}

@@ -6,8 +6,8 @@ import pandas as pd
 
 from feddep.reporting import drawing, statistics
 from feddep.reporting import markdown as md
-from feddep.reporting.files import write
 from feddep.reporting.labels import method_title
+from feddep.reporting.output import write
 
 ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": "local, after"}
 """Columns of :func:`feddep.api.compare`, and how a table calls them."""

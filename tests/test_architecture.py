@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,3 +50,8 @@ def test_dependencies_point_down():
         if own is not None:
             upward += [f"{module} imports {name}" for name in imports(path) if (layer(name) or 0) > own]
     assert upward == []
+
+
+def test_a_module_name_occurs_once():
+    names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
+    assert [name for name, count in names.items() if count > 1] == []

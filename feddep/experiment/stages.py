@@ -16,12 +16,13 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from feddep.config import variants
-from feddep.config.loading import SOURCES, Config, entry
+from feddep.config.loading import Config, entry
 from feddep.datasets import own_files
 from feddep.datasets.fetching import download as fetch
 from feddep.datasets.fetching import origin
+from feddep.datasets.graph_statistics import statistics as graph_statistics
 from feddep.datasets.parsing import parse
-from feddep.datasets.statistics import statistics as graph_statistics
+from feddep.datasets.public_graphs import REGISTRY
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, runs
 from feddep.experiment.plan import PartitionSpec, Run
@@ -128,9 +129,8 @@ def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
         DataError: if it is another, or the file is missing or damaged.
     """
     graph = Graph.load(file, keys.graph_key(config, dataset))
-    known = any(source in entry(config, "datasets", dataset) for source in SOURCES)
-    expected = keys.data_fingerprint(config, dataset)
-    if not known and len(expected) == len(graph.fingerprint) and graph.fingerprint != expected:
+    public = REGISTRY.get(variants.base(dataset))
+    if public and public.fingerprint not in (None, graph.fingerprint):
         raise DataError(f"{file} is not the {variants.base(dataset)} that the registry knows; delete it and run `snakemake`")
     return graph
 

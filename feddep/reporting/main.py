@@ -35,7 +35,7 @@ PARTITION = ["mean_client_nodes", "mean_client_edges", "missing_edges"]
 
 
 def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """All that is made of the runs of the main tables, by file name, for :func:`feddep.reporting.files.write`.
+    """All that is made of the runs of the main tables, by file name, for :func:`feddep.reporting.output.write`.
 
     Args:
         config: the configuration.

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from feddep.experiment import stages
-from feddep.reporting import files
+from feddep.reporting import output
 from feddep.utils.files import read_json
 
 sys.path.insert(0, "")  # the working folder, where studies/ is
@@ -12,4 +12,4 @@ from studies import measuring
 
 with stages.job(snakemake) as config:
     kind = config["studies"][snakemake.rule]["kind"]
-    files.write(Path(snakemake.output[0]).parent, measuring.page_of(kind, map(read_json, snakemake.input)))
+    output.write(Path(snakemake.output[0]).parent, measuring.page_of(kind, map(read_json, snakemake.input)))

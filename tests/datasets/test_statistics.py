@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from feddep.datasets.statistics import statistics
+from feddep.datasets.graph_statistics import statistics
 from feddep.graph.graph import Graph
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feddep.datasets.statistics import statistics
+from feddep.datasets.graph_statistics import statistics
 from feddep.datasets.synthetic import planted_partition
 from feddep.utils.errors import ConfigError
 

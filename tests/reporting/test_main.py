@@ -11,7 +11,7 @@ from fabricated import RAW, finished, publish, row, table
 
 from feddep.config.loading import Config, validate
 from feddep.experiment import plan
-from feddep.reporting import files, load, main, published, ranks, reproduction, statistics
+from feddep.reporting import load, main, output, published, ranks, reproduction, statistics
 
 TABLE = {**RAW["tables"][0], "methods": ["global", "local", "fedavg"]}
 BEST = {"global": (0.88, 0.89, 0.90), "local": (0.50, 0.52, 0.51), "fedavg": (0.85, 0.86, 0.87)}
@@ -158,7 +158,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 
 def test_the_folder_of_the_main_tables(config: Config, tmp_path: Path) -> None:
-    files.write(tmp_path, main.contents(config))
+    output.write(tmp_path, main.contents(config))
     tables = [f"{name}.csv" for name in ("accuracy", "comparisons", "costs", "effects", "partitions", "ranks", "reproduction")]
     drawn = [
         f"{name}.{form}" for name in ("partitions", "accuracy_feddep", "curves_feddep", "ranks_feddep") for form in ("png", "svg")

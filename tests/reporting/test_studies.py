@@ -11,7 +11,7 @@ from fabricated import RAW, T_95_TWO_DEGREES, Finished, finished, publish, row, 
 from PIL import Image
 
 from feddep.privacy.accountant import one_sampling
-from feddep.reporting import files, studies
+from feddep.reporting import output, studies
 from feddep.reporting.load import Study
 from feddep.reporting.studies import curves, grid, headroom, paired, privacy, recovery, sweep, tradeoff, tuned
 from feddep.utils.errors import ConfigError, DataError
@@ -386,7 +386,7 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
     config = publish(tmp_path, raw, local_before=0.5, global_validation=0.5)
     contents = []
     for folder in ("once", "again"):
-        files.write(tmp_path / folder, studies.contents(config, "one"))
+        output.write(tmp_path / folder, studies.contents(config, "one"))
         contents.append({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()})
     assert contents[0] == contents[1]
     tables = [f"{name}.csv" for name in ("table", *studies.FURTHER_TABLES.get(kind, ()))]

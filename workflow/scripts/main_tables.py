@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from feddep.experiment import stages
-from feddep.reporting import files, main
+from feddep.reporting import main, output
 
 with stages.job(snakemake) as config:
-    files.write(Path(snakemake.output[0]).parent, main.contents(config, snakemake.params.facts))
+    output.write(Path(snakemake.output[0]).parent, main.contents(config, snakemake.params.facts))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from feddep.experiment import stages
-from feddep.reporting import files, studies
+from feddep.reporting import output, studies
 
 with stages.job(snakemake) as config:
-    files.write(Path(snakemake.output[0]).parent, studies.contents(config, snakemake.wildcards.study))
+    output.write(Path(snakemake.output[0]).parent, studies.contents(config, snakemake.wildcards.study))

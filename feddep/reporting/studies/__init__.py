@@ -41,7 +41,7 @@ def kind(name: str) -> ModuleType:
 
 
 def contents(config: "Config", name: str) -> dict[str, Any]:
-    """Tables, page and figure of a study, by file name, for :func:`feddep.reporting.files.write`.
+    """Tables, page and figure of a study, by file name, for :func:`feddep.reporting.output.write`.
 
     Raises:
         ConfigError: if there is no such study.
