@@ -2,19 +2,15 @@
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition
-from feddep.graph.split import Split
 from feddep.privacy import accountant
 from feddep.privacy.accountant import Guarantee, PrivacyError
 from feddep.privacy.changed_trees import most_roots, most_roots_of_node
-from feddep.privacy.client_guarantees import ClientGuarantee, client_trees, dpsgd_guarantees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import SIGMAS, Epsilons, binomial_changes, one_and_all_steps, poisson_sampling
 from feddep.privacy.formatting import format_delta, format_number
 from feddep.privacy.profile import exact_at_node
@@ -25,11 +21,11 @@ Rows = list[dict[str, Any]]
 
 _SAMPLING = """\
 ε and δ of neighbour sampling by FedDEP's Theorem 3.1, and the exact δ, which is the same for every ε
-As printed: with the paper's misprints.  With a graph, of each client's node of least degree, or worst exact δ, and median degree.
+As printed: with the paper's misprints.
 Example: feddep privacy sampling --degree 15 --fanout 5 --layers 2 --epochs 50 --slack 1e-5"""
 _DPSGD = """\
 ε of DP-SGD for examples, edges and nodes, by two accountants, or the least noise for a budget
-Edges and nodes take a public bound on degrees.  Read off a graph, the ε of edges is per instance and no guarantee.
+Edges and nodes take a public bound on degrees.
 Example: feddep privacy dpsgd --sigma 2 --nodes 3672 --batch-size 32 --epochs 50 --degree 10 --layers 2"""
 _VESPER = """\
 ε of an edge in VESPER by each accountant, or the least noise for a budget, ∞ where none is enough
@@ -52,10 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", type=kind, metavar=symbol, help=text, **options)
 
     sampling = mechanism("sampling", _sampling, _SAMPLING)
-    lists = sampling.add_mutually_exclusive_group(required=True)
-    number(lists, "degree", "D", "least number of neighbours of a node")
-    lists.add_argument("--graph", type=Path, metavar="FILE", help="graph to examine")
-    sampling.add_argument("--partition", type=Path, metavar="FILE", help="its partition, to examine each client's part")
+    number(sampling, "degree", "D", "least number of neighbours of a node", required=True)
     number(sampling, "fanout", "d", "number of neighbours drawn at a time", required=True)
     number(sampling, "layers", "L", "number of hops (default: 1)", default=1)
     number(sampling, "epochs", "N", "number of epochs (default: 1)", default=1)
@@ -65,19 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dpsgd = mechanism("dpsgd", _dpsgd, _DPSGD)
     noise = dpsgd.add_mutually_exclusive_group(required=True)
     number(noise, "sigma", "σ", "noise multiplier: standard deviation over clipping norm", float)
-    number(noise, "epsilon", "ε", "a budget: find the least noise that keeps it, with --nodes", float)
+    number(noise, "epsilon", "ε", "a budget: find the least noise that keeps it", float)
     dpsgd.add_argument("--level", choices=("example", "edge", "node"), default="example", help="what the budget is for")
     number(dpsgd, "delta", "δ", "default: 1e-5", float, default=1e-5)
-    nodes = dpsgd.add_mutually_exclusive_group(required=True)
-    number(nodes, "nodes", "n", "number of training nodes")
-    nodes.add_argument("--graph", type=Path, metavar="FILE", help="graph to examine, with --split, --layers and --fanout")
-    dpsgd.add_argument("--partition", type=Path, metavar="FILE", help="its partition, to examine each client's part")
-    dpsgd.add_argument("--split", type=Path, metavar="FILE", help="its split, for the training nodes")
+    number(dpsgd, "nodes", "n", "number of training nodes", required=True)
     number(dpsgd, "batch-size", "B", "expected number of training nodes in a batch", required=True)
     number(dpsgd, "epochs", "N", "number of epochs in all rounds together", required=True)
     number(dpsgd, "degree", "D", "public bound on degrees; with --layers")
     number(dpsgd, "layers", "L", "number of hops of the trees")
-    number(dpsgd, "fanout", "d", "number of neighbours drawn at a time")
 
     vesper = mechanism("vesper", _vesper, _VESPER)
     noise = vesper.add_mutually_exclusive_group(required=True)
@@ -119,16 +107,9 @@ def _shown(cell: Any) -> str:
     return format_delta(cell) if isinstance(cell, Guarantee) else text
 
 
-def _load_graph(arguments: argparse.Namespace) -> tuple[Graph, Partition | None]:
-    graph, partition = Graph.load(arguments.graph), arguments.partition
-    return graph, None if partition is None else Partition.load(partition, nodes=graph.num_nodes)
-
-
 def _sampling(arguments: argparse.Namespace) -> Rows:
     degree, fanout, rate = arguments.degree, arguments.fanout, arguments.rate
     parameters = accountant.SamplingParameters(fanout, arguments.layers, arguments.epochs, rate, arguments.slack)
-    if degree is None:
-        return _clients(sampling_guarantees(*_load_graph(arguments), parameters))
     found = accountant.published_guarantee(degree, parameters)
     printed = accountant.amplified_epsilon_as_printed(found.composed.epsilon, rate)
     one, every = (exact_at_node(degree, fanout, times) for times in (1, parameters.samplings))
@@ -141,23 +122,8 @@ def _sampling(arguments: argparse.Namespace) -> Rows:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _clients(found: Iterable[ClientGuarantee]) -> Rows:
-    return [
-        {"client": each.client, "hidden": each.hidden, "by": each.accounting, "bound": each.bound, "D": each.degree}
-        | {"k": each.roots, "q": each.rate, "one: ε": each.one and each.one.epsilon, "one: δ": each.one}
-        | {"times": each.times, "all: ε": each.all and each.all.epsilon, "all: δ": each.all}
-        for each in found
-    ]
-
-
 def _dpsgd(arguments: argparse.Namespace) -> Rows:
     nodes, sigma, delta, degree, layers = (getattr(arguments, name) for name in ("nodes", "sigma", "delta", "degree", "layers"))
-    if arguments.graph is not None:
-        if None in (sigma, arguments.split, layers, arguments.fanout):
-            raise PrivacyError("--graph is given without --sigma, --split, --layers or --fanout; it takes all four")
-        graph, partition = _load_graph(arguments)
-        trees = client_trees(graph, partition, Split.load(arguments.split, nodes=graph.num_nodes), layers, arguments.fanout)
-        return _clients(dpsgd_guarantees(trees, arguments.batch_size, arguments.epochs, {"": sigma}, delta))
     rate, steps = poisson_sampling(nodes, arguments.batch_size, arguments.epochs)
     laws: dict[str, Any] = {"example": None}
     if degree is not None:

@@ -2,21 +2,16 @@
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from feddep.cli import main
-from feddep.graph.partition import Partition
-from feddep.graph.split import Split
 from feddep.privacy.accountant import SamplingParameters, amplified_epsilon_as_printed, published_guarantee
 from feddep.privacy.changed_trees import most_roots, most_roots_of_node
-from feddep.privacy.client_guarantees import client_trees, dpsgd_guarantees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import binomial_changes, one_and_all_steps
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
-from graphs import random_graph
 
 SAMPLING = "sampling --degree 15 --fanout 5 --layers 2 --epochs 50 --rate 0.5 --slack 1e-5"
 DPSGD = "dpsgd --nodes 40 --batch-size 8 --epochs 6"
@@ -60,26 +55,6 @@ def test_the_least_noise_for_a_budget_of_dpsgd(tmp_path, capsys):
     assert one_and_all_steps(0.99 * found.loc["edge", "σ"], 0.2, 30, 1e-5, binomial_changes(2, 0.2))[1].least > 3
 
 
-def test_the_clients_of_a_graph(tmp_path, capsys):
-    graph, partition = random_graph(60, 140), Partition(np.arange(60) % 2, 2)
-    split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))
-    for name, each in (("graph", graph), ("partition", partition), ("split", split)):
-        each.save(tmp_path / f"{name}.safetensors")
-    files = " ".join(f"--{name} {tmp_path}/{name}.safetensors" for name in ("graph", "partition"))
-    lists = table(f"sampling {files} --fanout 2 --layers 2 --epochs 6 --slack 1e-5", tmp_path, capsys)
-    terms = f"--split {tmp_path}/split.safetensors --layers 2 --fanout 2 --batch-size 8 --epochs 6"
-    noised = table(f"dpsgd {files} {terms} --sigma 3", tmp_path, capsys)
-    trees = client_trees(graph, partition, split, 2, 2)
-    expected = list(sampling_guarantees(graph, partition, SamplingParameters(2, 2, 6, slack=1e-5)))
-    expected += dpsgd_guarantees(trees, 8, 6, {"": 3.0}, 1e-5)
-    found = pd.concat([lists, noised])
-    assert found["client"].tolist() == [each.client for each in expected]
-    for column, part in (("one: ε", "one"), ("all: ε", "all")):
-        assert found[column].tolist() == pytest.approx(
-            [math.nan if (pair := getattr(each, part)) is None else pair.epsilon for each in expected], nan_ok=True
-        )
-
-
 def test_the_accountants_of_vesper(tmp_path, capsys):
     found = table(f"{VESPER} --steps 500 --noise 20", tmp_path, capsys).set_index("accountant")["ε"]
     training = VerticalTraining(320, 32, 500, 2, 5)
@@ -102,12 +77,10 @@ def test_the_accountants_of_vesper(tmp_path, capsys):
     "words",
     [
         "sampling --degree 0 --fanout 5",
-        "sampling --graph nowhere.safetensors --fanout 5",
         f"{DPSGD} --sigma nan",
         f"{DPSGD} --sigma 2 --degree 3",
         f"{DPSGD} --epsilon 0.001",  # no noise keeps it
         f"{DPSGD} --epsilon 2 --level edge",  # no bound on degrees
-        "dpsgd --graph graph.safetensors --batch-size 8 --epochs 6 --sigma 2",
         f"{VESPER} --steps 500 --noise nan",
         f"{VESPER} --steps 500 --noise 2 --edges 100000",
         f"{VESPER} --steps 500 --epsilon 0",

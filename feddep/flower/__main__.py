@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 import yaml
@@ -58,7 +57,6 @@ def _parser() -> argparse.ArgumentParser:
     cuts.add_argument("--seed", type=int, default=0, help="of the split, the partition and the training")
     cuts.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the training, such as rounds=3")
     cuts.add_argument("--parameter", action="append", default=[], metavar="KEY=VALUE", help="of the method")
-    cuts.add_argument("--secure-aggregation", action="store_true", help="let the server see the mean of the weights alone")
     cuts.add_argument("--simulate", action="store_true", help="also train in this process, for train to compare with")
     cuts.add_argument("--output", type=Path, required=True, metavar="DIRECTORY", help="where the folders go")
     cuts.set_defaults(command=_cut)
@@ -91,7 +89,7 @@ def _cut(given: argparse.Namespace) -> None:
         seed=given.seed,
         device="cpu",
     )
-    cut(task, specification["method"], given.output, given.secure_aggregation)
+    cut(task, specification["method"], given.output)
     shutil.rmtree(given.output / SIMULATION, ignore_errors=True)
     if given.simulate:
         torch.set_num_threads(THREADS)
@@ -111,21 +109,19 @@ def _train(given: argparse.Namespace) -> None:
     table = pd.DataFrame({"counted": bytes_of["communication"], "on the wire": bytes_of["wire"]})
     print(table.assign(ratio=(table["on the wire"] / table["counted"]).round(3)).reset_index().to_string(index=False), "\n")
     if (given.directory / SIMULATION).exists():
-        print(compared(given.directory, outcome, bool(local.federation.public_keys)))
+        print(compared(given.directory, outcome))
 
 
-def compared(directory: Path, outcome: Mapping[str, Any], masked: bool) -> str:
+def compared(directory: Path, outcome: Mapping[str, Any]) -> str:
     """How the outcome of a federation compares with the simulation, in a sentence.
 
     Raises:
-        FederationError: if they differ in a bit, and no weights were masked.
+        FederationError: if they differ in a bit.
     """
     ours, theirs = (read_arrays(directory / name / "weights.safetensors") for name in ("server", SIMULATION))
-    furthest = max(float(np.abs(ours[name] - theirs[name]).max()) for name in theirs)
-    if masked:
-        return f"Masked weights are rounded: they differ from the simulation's by up to {furthest:.1e}."
     simulated = read_json(directory / SIMULATION / "outcome.json")
-    different = [name for name in simulated if outcome[name] != simulated[name]] + ["weights"] * (furthest > 0)
+    different = [name for name in simulated if outcome[name] != simulated[name]]
+    different += [f"weights {name}" for name in theirs if (ours[name] != theirs[name]).any()]
     if different:
         raise FederationError(f"the federation differs from the simulation in {', '.join(different)}")
     return "Equal to the simulation, number for number."

@@ -20,7 +20,6 @@ from feddep.flower import FederationError
 from feddep.flower.folders import THREADS, Federation, read_part
 from feddep.flower.messages import pack, unpack
 from feddep.flower.protocols import Payloads, kind_of
-from feddep.flower.secure_aggregation import MASKED, masked
 
 app = ClientApp()
 _KEPT = "client"
@@ -41,10 +40,6 @@ def answer_round(message: Message, context: Context) -> Message:
     kept = pickle.loads(cast(bytes, context.state.config_records[_KEPT]["pickle"])) if _KEPT in context.state else None
     kept, answer = _work(folder, federation, number, kept, payloads, facts)
     context.state[_KEPT] = ConfigRecord({"pickle": pickle.dumps(kept)})
-    if federation.public_keys and "model" in answer:
-        nodes = int(answer["training"]["nodes"]) if federation.setting["client_weights"] == "nodes" else 1
-        key, when = (folder / "mask.key").read_bytes(), f"{context.run_id}/{facts['round']}"
-        answer[MASKED] = masked(answer.pop("model"), nodes, key, number, federation.public_keys, when)
     return Message(pack(answer, {"client": number, "round": facts["round"]}), reply_to=message)
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.flower import FederationError, protocols
-from feddep.flower.secure_aggregation import make_keys
+from feddep.flower import protocols
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
@@ -39,7 +38,6 @@ class Federation:
         features: number of node features F.
         classes: number of classes C.
         sizes: numbers that the shapes of the method's messages take from each client's subgraph; none for most.
-        public_keys: of the clients, for secure aggregation; none without it.
     """
 
     key: str
@@ -50,7 +48,6 @@ class Federation:
     features: int
     classes: int
     sizes: list[int]
-    public_keys: list[str]
 
     @classmethod
     def load(cls, folder: Path) -> "Federation":
@@ -80,24 +77,21 @@ class Federation:
         return protocol(task, parameters, self.clients, self.sizes, number)
 
 
-def cut(task: Task, method: Mapping[str, Any], directory: Path, secure_aggregation: bool = False) -> Federation:
+def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
     """Write a folder for the server and for each client of a task.
 
     Args:
         task: the task, with its partition.
         method: name and parameters of the method.
         directory: where the folders go.
-        secure_aggregation: whether the server is to see no client's weights, but their mean alone.
 
     Raises:
-        FederationError: if the method cannot be trained by processes, or nothing can be hidden in a sum.
+        FederationError: if the method cannot be trained by processes.
         PartitionError: if there is no partition, or a client has no validation nodes.
         ConfigError: if a generator would have nothing to learn from.
     """
     protocol, parameters = protocols.configured(method)
     parts = task.subgraphs()
-    if secure_aggregation and len(parts) < 2:
-        raise FederationError("secure aggregation needs 2 clients or more, but there is 1")
     folders = [client_folder(directory, number) for number in range(len(parts))]
     for folder in (server_folder(directory), *folders):
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +104,6 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path, secure_aggregati
         features=task.graph.num_features,
         classes=task.graph.num_classes,
         sizes=protocol.sizes_of(task, parameters),
-        public_keys=make_keys(folders) if secure_aggregation else [],
     )
     for folder in (server_folder(directory), *folders):
         write_json(folder / "federation.json", asdict(federation))

@@ -7,13 +7,12 @@ import torch
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from feddep.federation.boundary import Boundary, BoundaryError, Payload, Schema
+from feddep.federation.boundary import Boundary, BoundaryError, Payload
 from feddep.federation.client import REPORTS, Client, Update
 from feddep.flower import FederationError
 from feddep.flower.folders import Federation
 from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads
-from feddep.flower.secure_aggregation import MASKED
 
 
 class Courier:
@@ -124,22 +123,20 @@ class RemoteClient(Client):
     What comes back crosses the server's boundary: a client may run other code than ours, so what it checked says nothing.
     """
 
-    def __init__(self, number: int, courier: Courier, boundary: Boundary, masked_model: Schema | None = None) -> None:
-        """Set up the server's view of client ``number``; ``masked_model`` is the model's schema, if weights come masked."""
+    def __init__(self, number: int, courier: Courier, boundary: Boundary) -> None:
+        """Set up the server's view of client ``number``."""
         self.number = number
         self.tested = (0, 0)
         self._courier = courier
         self._boundary = boundary
-        self._masked_model = masked_model
 
     def load(self, weights: Payload) -> None:
         """Give the server's weights to the courier."""
         self._courier.put(self.number, {"model": self._boundary.send(self.number, "down", "model", weights)})
 
     def update(self) -> Update:
-        """What the client sends after its local steps, weights masked where they are to be.  Errors are :meth:`receive`'s."""
-        weights = self.receive("model") if self._masked_model is None else self._masked_weights(self._masked_model)
-        report = self.receive("training")
+        """What the client sends after its local steps.  Errors are :meth:`receive`'s."""
+        weights, report = self.receive("model"), self.receive("training")
         return Update(weights, float(report["nodes"]), float(report["loss"]))
 
     def validate(self) -> Payload:
@@ -169,11 +166,3 @@ class RemoteClient(Client):
             if not torch.isfinite(tensor).all() or (kind in REPORTS and tensor < 0):
                 raise FederationError(f"{where} {name} of kind {kind} has numbers that are not finite, or negative")
         return payload
-
-    def _masked_weights(self, schema: Schema) -> Payload:
-        """Weights behind masks: integers, which no boundary lets pass as they are; counted all the same."""
-        sent = self._courier.answer(self.number).get(MASKED, {})
-        if {name: tuple(tensor.shape) for name, tensor in sent.items() if tensor.dtype == torch.int64} != schema:
-            raise FederationError(f"client {self.number} sent {self._courier.when} other masked weights than the model's")
-        self._boundary.communication.count(self.number, "up", MASKED, sum(tensor.nbytes for tensor in sent.values()))
-        return sent

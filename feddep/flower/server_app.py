@@ -6,7 +6,6 @@ weights at the best round on validation, or ``failure.json`` with the sentence t
 """
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -15,11 +14,9 @@ from flwr.serverapp import Grid, ServerApp
 
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, Payload
-from feddep.federation.client import Update
 from feddep.federation.server import Server
 from feddep.flower.folders import THREADS, Federation
 from feddep.flower.remote_clients import Courier, RemoteClient
-from feddep.flower.secure_aggregation import unmasked_mean
 from feddep.training.task import GlobalAccuracy, RunResult
 from feddep.utils.errors import FeddepError
 from feddep.utils.files import write_arrays, write_json
@@ -44,9 +41,9 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
     torch.set_num_threads(THREADS)
     protocol = federation.protocol()
     model, may_cross, exchanges = protocol.new_model(), protocol.may_cross(), protocol.exchanges()
-    boundary, masks = Boundary(may_cross), bool(federation.public_keys)
+    boundary = Boundary(may_cross)
     courier = Courier(grid, federation, len(exchanges), patience)
-    clients = [RemoteClient(i, courier, boundary, may_cross["model"] if masks else None) for i in range(federation.clients)]
+    clients = [RemoteClient(i, courier, boundary) for i in range(federation.clients)]
     for exchange in exchanges:
         for client in clients:
             courier.put(client.number, {})
@@ -62,16 +59,8 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
         clients,
         test=lambda model: untested,
         exchange=lambda done: write_weights(folder / "round.safetensors", model.state_dict()),
-        server=(SecureServer if masks else Server)(model.state_dict(), protocol.task.setting.client_weights),
+        server=Server(model.state_dict(), protocol.task.setting.client_weights),
     )
-
-
-class SecureServer(Server):
-    """A server that is given masked weights, and learns their mean alone."""
-
-    def aggregate(self, updates: Sequence[Update]) -> None:
-        """Replace the weights by the mean of the clients'."""
-        self.weights = unmasked_mean([update.weights for update in updates], self.shares(updates))
 
 
 def write_outcome(folder: Path, result: RunResult) -> None:

@@ -45,16 +45,11 @@ class Partition:
         write_arrays(path, {"client": self.client}, key)
 
     @classmethod
-    def load(cls, path: str | Path, key: str | None = None, nodes: int | None = None) -> "Partition":
+    def load(cls, path: str | Path, key: str | None = None) -> "Partition":
         """Read a partition that :meth:`save` wrote.
 
-        Args:
-            path: the file.
-            key: its content key; any without it.
-            nodes: number of nodes of its graph; any without it.
-
         Raises:
-            DataError: if the file is missing, damaged, holds something else, or has another key or number of nodes.
+            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
         """
         arrays = read_arrays(path, key)
         client = arrays.get("client")
@@ -66,10 +61,6 @@ class Partition:
             or not np.bincount(client).all()
         ):
             raise DataError(f"{path} holds no partition; run the stage partition again")
-        if nodes not in (None, len(client)):
-            raise DataError(
-                f"{path} is a partition of {len(client)} nodes where the graph has {nodes}; run the stage partition again"
-            )
         return cls(client, int(client.max()) + 1)
 
 

@@ -61,31 +61,19 @@ class Split:
         """Write the three sets as safetensors, with their content key if they have one."""
         write_arrays(path, {"train": self.train, "val": self.val, "test": self.test}, key)
 
-    def fits(self, n: int) -> bool:
-        """Whether each of the nodes 0 … n − 1 is in exactly one of the three sets."""
-        return np.array_equal(np.sort(np.concatenate([self.train, self.val, self.test])), np.arange(n))
-
     @classmethod
-    def load(cls, path: str | Path, key: str | None = None, nodes: int | None = None) -> "Split":
+    def load(cls, path: str | Path, key: str | None = None) -> "Split":
         """Read a split that :meth:`save` wrote.
 
-        Args:
-            path: the file.
-            key: its content key; any without it.
-            nodes: number of nodes of the graph that it splits; any without it.
-
         Raises:
-            DataError: if the file is missing, damaged, holds something else, or has another key or number of nodes.
+            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
         """
         arrays = read_arrays(path, key)
         if set(arrays) != set(PARTS):
             raise DataError(f"{path} holds no split: it has {', '.join(sorted(arrays))}; run the stage split again")
         if any(part.dtype != np.int64 or part.ndim != 1 for part in arrays.values()):
             raise DataError(f"{path} holds no split: it has no lists of nodes; run the stage split again")
-        split = cls(**arrays)
-        if nodes is not None and not split.fits(nodes):
-            raise DataError(f"{path} is no split of this graph, which has {nodes} nodes; run the stage split again")
-        return split
+        return cls(**arrays)
 
 
 def random_split(n: int, fractions: Mapping[str, float], seed: int) -> Split:

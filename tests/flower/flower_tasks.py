@@ -38,9 +38,9 @@ def small_task(method: str = "fedavg", rounds: int = 2, **setting: Any) -> Task:
     return dataclasses.replace(task, setting=task.setting.replace(rounds=rounds, **setting))
 
 
-def cut(task: Task, directory: Path, secure: bool = False) -> Federation:
+def cut(task: Task, directory: Path) -> Federation:
     """Write the participants' folders; the method is the one that the task is called by."""
-    return folders.cut(task, {"name": task.name, **OPTIONS.get(task.name, {})}, directory, secure)
+    return folders.cut(task, {"name": task.name, **OPTIONS.get(task.name, {})}, directory)
 
 
 def simulated(task: Task) -> RunResult:

@@ -11,7 +11,6 @@ from flower_tasks import cut, simulated, small_task, train
 from feddep.flower import FederationError
 from feddep.flower.feddep_protocol import PROTOTYPES
 from feddep.flower.messages import pack, unpack
-from feddep.flower.secure_aggregation import MASKED
 from feddep.graph.partition import louvain
 from feddep.methods.fedsage.cross_client import gradients_for, request_of
 from feddep.utils.files import read_arrays
@@ -67,8 +66,6 @@ WRONG = {
     "wider": ("model", each_tensor(lambda t: t.double() + 1e300)),
     "narrower": ("model", each_tensor(lambda t: t.half())),
     "negative": ("training", each_tensor(lambda t: -t)),
-    "masks of another shape": (MASKED, each_tensor(lambda t: t[:-1])),
-    "masks that are none": (MASKED, each_tensor(lambda t: t.float())),
     "another client": ("facts", lambda facts: {**facts, "client": 2}),
     "no such client": ("facts", lambda facts: {**facts, "client": 9}),
     "another round": ("facts", lambda facts: {**facts, "round": 0}),
@@ -78,7 +75,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_stops_the_run_and_reaches_no_weight(tmp_path, monkeypatch, wrong):
-    cut(small_task(), tmp_path, secure=WRONG[wrong][0] == MASKED)
+    cut(small_task(), tmp_path)
     with pytest.raises(FederationError, match="client 1 "):
         train(tmp_path, monkeypatch, changed(1, 1, *WRONG[wrong]))
     kept = read_arrays(tmp_path / "server" / "round.safetensors")

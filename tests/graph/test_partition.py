@@ -198,9 +198,7 @@ def test_save_and_load(tmp_path):
     loaded = Partition.load(tmp_path / "partition.safetensors")
     np.testing.assert_array_equal(loaded.client, partition.client)
     assert loaded.client.dtype == np.int64
-    assert loaded.num_clients == Partition.load(tmp_path / "partition.safetensors", nodes=20).num_clients == 3
-    with pytest.raises(DataError):
-        Partition.load(tmp_path / "partition.safetensors", nodes=21)
+    assert loaded.num_clients == 3
     with pytest.raises(DataError):
         Partition.load(tmp_path / "partition.safetensors", "another key")
 
