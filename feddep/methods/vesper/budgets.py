@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,7 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.graph.split import PARTS
 from feddep.methods import registry, vesper
 from feddep.methods.vesper import PerturbedParameters, VerticalParameters
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, accounted_epsilon, delta_of, noise_scale, public_facts
-from feddep.privacy.vesper_accounting import accountant_named, noise_for
-from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_sensitivities
+from feddep.methods.vesper.noise_budget import AGGREGATIONS, accounted_epsilon, delta_of, noise_scale
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
@@ -95,7 +93,7 @@ def _sizes(dataset: Mapping[str, Any], delta: float | None) -> tuple[int, int]:
 def _budget(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> Budget:
     """The same from public sizes; kept, as seeds and much that differs between runs change nothing."""
     delta = delta_of(parameters, edges)
-    epsilon, theta = parameters.epsilon, noise_for_run(nodes, edges, setting, parameters, aggregation)
+    epsilon, theta = parameters.epsilon, noise_scale(nodes, edges, setting, parameters, aggregation)
 
     def spent(accountant: str) -> float | None:
         return accounted_epsilon(nodes, setting, parameters, aggregation, accountant, theta, delta)
@@ -105,45 +103,3 @@ def _budget(nodes: int, edges: int, setting: TrainingConfig, parameters: Perturb
     guarantee, paper = spent("certified"), None if parameters.release == "one_shot" else spent(PAPER)
     known = math.nan if epsilon is None else epsilon
     return Budget(known, delta, theta, math.inf if guarantee is None else guarantee, math.nan if paper is None else paper)
-
-
-def noise_for_run(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> float:
-    """What :func:`feddep.methods.vesper.noise_budget.noise_scale` finds, faster for many budgets by the paper's account."""
-    if parameters.epsilon is None or parameters.accountant != PAPER:
-        return noise_scale(nodes, edges, setting, parameters, aggregation)
-    search = _Shared(public_facts(nodes, setting, parameters, aggregation), parameters.epsilon)
-    return noise_for(search, parameters.epsilon, delta_of(parameters, edges), edges)
-
-
-class _Shared:
-    """The paper's accountant, for a search for a budget's noise, which remembers what it evaluated in other searches.
-
-    Its ε falls as noise grows, and methods differ for it only in the unit of noise, √Σ S_l².  A search has to know of each
-    noise whether it keeps the budget, and that often follows from what is remembered: an ε that is given in its place lies on the
-    same side.
-
-    Args:
-        facts: the training.
-        budget: the ε that is searched for.
-    """
-
-    def __init__(self, facts: VerticalTraining, budget: float) -> None:
-        self._accountant, self._budget = accountant_named(PAPER, facts), budget
-        self._unit = math.hypot(*published_sensitivities(facts))
-        self._shared = replace(facts, aggregation="gin", least_degree=None, correction=Correction())
-
-    def epsilon(self, noise: float, delta: float) -> float:
-        """ε, or one on the same side of the budget."""
-        relative, known = noise / self._unit, _evaluated(self._shared, delta)
-        kept = [epsilon for less, epsilon in known.items() if less <= relative and epsilon <= self._budget]
-        missed = [epsilon for more, epsilon in known.items() if more >= relative and epsilon > self._budget]
-        if kept or missed:
-            return min([*kept, *missed])
-        known[relative] = self._accountant.epsilon(noise, delta)
-        return known[relative]
-
-
-@functools.cache
-def _evaluated(facts: VerticalTraining, delta: float) -> dict[float, float]:
-    """What ε was found to be, by noise over its unit; filled as it is evaluated."""
-    return {}
