@@ -84,6 +84,7 @@ class Result:
         weights: of each model at its best round, by name; those of a client's own model begin with ``client0.`` …
         specification: everything that determines the run, beside the graph, the split and the partition.
         seconds: time of the training, by the clock; without that of steps before it.
+        stalled: whether it is no better than a constant answer, and so no result (:class:`feddep.training.task.RunResult`).
     """
 
     accuracy: dict[str, float]
@@ -96,6 +97,7 @@ class Result:
     weights: dict[str, Tensor]
     specification: dict[str, Any]
     seconds: float
+    stalled: bool
 
     def __str__(self) -> str:
         """Three lines: what ran, its accuracies, what it took."""
@@ -107,7 +109,7 @@ class Result:
         return (
             f"{', '.join(ran)}\n"
             f"test accuracy at the round best on validation: global {whole:.3f}, local {before:.3f} before and {after:.3f} after "
-            "the local steps\n"
+            f"the local steps{'; stalled: no better than a constant answer' if self.stalled else ''}\n"
             f"{size.get('up', 0):,} bytes up, {size.get('down', 0):,} bytes down, {self.seconds:.1f} seconds"
         )
 
@@ -323,6 +325,7 @@ def run(
         weights=result.weights(),
         specification=specification,
         seconds=max(history.seconds[-1] for history in result.histories),
+        stalled=result.stalled,
     )
 
 
@@ -353,7 +356,7 @@ def compare(
 
     Returns:
         A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation: ``test`` on the global graph,
-        ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; ``bytes``; ``seconds``.
+        ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; ``bytes``; ``seconds``; ``stalled``.
 
     Raises:
         ConfigError: as :func:`run`, or if no method has one of the parameters.
@@ -378,7 +381,8 @@ def compare(
             measured = {"test": result.accuracy, "local_before": result.local_before, "local_after": result.local_after}
             best = {key: both["best"] for key, both in {**measured, "validation": result.validation}.items()}
             sent = int(result.communication["bytes"].sum())
-            rows.append({"method": name, "seed": seed, **best, "bytes": sent, "seconds": round(result.seconds, 2)})
+            took = {"bytes": sent, "seconds": round(result.seconds, 2), "stalled": result.stalled}
+            rows.append({"method": name, "seed": seed, **best, **took})
     return pd.DataFrame(rows)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from feddep.config import models
 from feddep.reporting import drawing, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
@@ -14,7 +15,8 @@ ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": 
 _NOTES = """\
 Accuracies of the test nodes at the round best on validation nodes, mean ± sample standard deviation over seeds: on the global
 graph, and locally, each node classified by its owner, before and after the local steps of a round.  Differences are of global
-accuracy, paired by seed, with 95 % t-intervals; p after Holm's correction.
+accuracy, paired by seed, with 95 % t-intervals; p after Holm's correction.  Both take Nadeau and Bengio's correction, as seeds
+resplit one graph.
 """
 
 
@@ -26,19 +28,19 @@ def table(runs: pd.DataFrame) -> str:
             str(len(rows)),
             *(_spread(rows[column]) for column in ACCURACIES),
             f"{rows['bytes'].mean() / 1e6:.3g}",
+            "all" if (stalled := int(rows["stalled"].sum())) == len(rows) else str(stalled or ""),
         ]
         for name, rows in runs.groupby("method", sort=False)
     ]
-    return md.table(["", "seeds", *ACCURACIES.values(), "MB"], lines)
+    return md.table(["", "seeds", *ACCURACIES.values(), "MB", "stalled"], lines)
 
 
 def paired(runs: pd.DataFrame) -> pd.DataFrame:
-    """Global accuracy of each method less that of the first, paired by seed (:func:`feddep.reporting.statistics.interval`)."""
-    wide = runs.pivot(index="seed", columns="method", values="test")
-    first, *others = runs["method"].unique()
-    rows = [{"method": name, "reference": first, **statistics.interval(wide[name] - wide[first])} for name in others]
-    found = pd.DataFrame(rows, columns=["method", "reference", *statistics.interval([])])
-    return found.assign(p_holm=statistics.holm(found["p"]))
+    """Global accuracy of each method less that of the first, paired by seed (:func:`feddep.reporting.statistics.compare`)."""
+    first = runs["method"] == runs["method"].iloc[0]
+    runs = runs.assign(setting="", dataset="", clients=1, undertrained=False)
+    found = statistics.compare(runs[~first], runs[first], statistics.resplit_ratio(models.SplitShares().model_dump()))
+    return found.assign(reference=runs["method"].iloc[0]).drop(columns=[*statistics.PLACE, "undertrained"])
 
 
 def write_comparison(runs: pd.DataFrame, folder: Path) -> str:

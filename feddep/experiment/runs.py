@@ -35,6 +35,7 @@ COLUMNS: dict[str, str] = {
     "rounds": "Int64",
     # JSON: a number, or a list with one for each client that has a model of its own, and these clients' accuracies.
     **dict.fromkeys(("best_round", "client_accuracies"), "string"),
+    "stalled": "boolean",
     # All that crossed clients' boundaries, and JSON: the same by kind of message.
     "bytes": "Int64",
     "bytes_by_kind": "string",
@@ -52,6 +53,7 @@ Attributes:
     partition: how nodes are divided among ``clients``; empty where a method sees the whole graph.
     test: accuracy of the test nodes on the global graph.
     local_before, local_after: the same, each node classified by its owner, before and after the round's local steps.
+    stalled: whether the run is no better than a constant answer (:attr:`feddep.training.task.RunResult.stalled`).
     data: fingerprint of the parsed graph, its first 16 digits.
     machine: operating system, versions of Python and PyTorch, device and threads.
 """
@@ -83,6 +85,7 @@ def row(
         "rounds": len(result["curve"]["round"]),
         "best_round": json.dumps(result["best_round"]),
         "client_accuracies": json.dumps(accuracies) if accuracies else None,
+        "stalled": result["stalled"],
         "bytes": sum(sent["bytes"] for sent in result["communication"]),
         "bytes_by_kind": json.dumps(bytes_by_kind(result["communication"])),
         "seconds": provenance["seconds"],

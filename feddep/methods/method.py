@@ -161,7 +161,7 @@ class Method:
         with divergence_named(self.name, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)
         communication = merged(*(step.communication for step in results.values()), result.communication)
-        return dataclasses.replace(result, communication=communication)
+        return dataclasses.replace(result, communication=communication, constant=task.constant)
 
 
 def run_steps(task: "Task", parameters: Parameters, steps: Sequence[Step]) -> dict[str, StepResult]:

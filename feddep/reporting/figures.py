@@ -13,7 +13,7 @@ from feddep.reporting import drawing
 from feddep.reporting.drawing import DASHES, INK, MARKERS, colour, sample
 from feddep.reporting.frames import ordered
 from feddep.reporting.labels import method_title, sort_methods
-from feddep.reporting.markdown import UNDERTRAINED, mostly, value
+from feddep.reporting.markdown import flaw, mark, value
 
 Row = Mapping[str, Any]
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
@@ -68,6 +68,7 @@ def lines(
                 places, means = [values.index(x(row)) + offset for row in points], [row["mean"] for row in points]
                 spreads = [row["std"] or 0.0 for row in points]
                 ax.errorbar(places, means, yerr=spreads, markersize=4, linewidth=1.1, elinewidth=0.8, **look(*curve))
+            _leave_out_stalled(ax, of)
             ax.set_xticks(range(len(values)), [text(each) for each in values])
             ax.set_xlim(-0.5, max(1, len(values)) - 0.5)
             ax.set_title(panel, loc="left")
@@ -78,6 +79,14 @@ def lines(
         handles += [sample(each, color=colour(k)) for k, each in enumerate(shades)] if len(shades) > 1 else []
         drawing.head(figure, title, handles)
     return figure
+
+
+def _leave_out_stalled(ax: Axes, rows: Sequence[Row]) -> None:
+    """Let runs that stalled set no axis: it spans the means of the others, where there are some."""
+    means = [row["mean"] for row in rows if flaw(row) != "stalled"]
+    if 0 < len(means) < len(rows):
+        room = 0.1 * (max(means) - min(means)) + 0.01
+        ax.set_ylim(min(means) - room, max(means) + room)
 
 
 def forests(
@@ -94,8 +103,8 @@ def forests(
     Args:
         title: the figure's.
         panels: by title, what its rows are called, from above, and the names of series, which colours tell: a mean with low and
-            high, each of which may be None; a point is hollow if it has ``significant`` and that is not true, and marked if
-            ``undertrained``, a share of its runs, is most.
+            high, each of which may be None; a point is hollow if it has ``significant`` and that is not true, and marked if most
+            of its runs stalled or are undertrained (:data:`feddep.reporting.markdown.MARKS`); one that stalled sets no axis.
         label: of the axis.
         most: most panels in a row.
         rules: by panel where its rule stands; without it at zero.
@@ -115,12 +124,14 @@ def forests(
             rule = 0.0 if rules is None else rules.get(panel)
             if rule is not None:
                 ax.axvline(rule, color=INK, linewidth=0.8, linestyle="-" if rules is None else ":", zorder=1)
-            here = [point["mean"] for points in rows.values() for point in points.values() if point["mean"] is not None]
+            known = [point for points in rows.values() for point in points.values() if point["mean"] is not None]
+            means = [point["mean"] for point in known if flaw(point) != "stalled"] or [point["mean"] for point in known]
+            ends = max(min(means, default=0.0), max(means, default=0.0) - far), max(means, default=0.0)
             for number, points in enumerate(rows.values()):
                 for name, point in points.items():
                     k = names.index(name)
                     place = number + 0.7 / len(names) * (k - (len(names) - 1) / 2)
-                    _interval(ax, point, place, k, max(here, default=0.0) - far)
+                    _interval(ax, point, place, k, *ends)
             ax.set_yticks(range(len(rows)), list(rows) if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(len(rows) - 0.5, -0.5)
             ax.set_title(panel, loc="left")
@@ -128,8 +139,9 @@ def forests(
         handles = [sample(name, color=colour(k), **_POINT) for k, name in enumerate(names)] if len(names) > 1 else []
         if not all(point.get("significant", True) for point in drawn):
             handles.append(sample("not significant", color=INK, markerfacecolor="white", **_POINT))
-        if any(mostly(point.get("undertrained")) for point in drawn):
-            handles.append(sample("most runs undertrained", color=INK, marker=r"$\ddag$", linestyle="none"))
+        for name, sign in {"undertrained": r"$\ddag$", "stalled": r"$\S$"}.items():
+            if any(flaw(point) == name for point in drawn):
+                handles.append(sample(f"most runs {name}", color=INK, marker=sign, linestyle="none"))
         drawing.head(figure, title, handles)
     return figure
 
@@ -137,22 +149,21 @@ def forests(
 _POINT: Any = {"marker": "o", "linestyle": "none"}
 
 
-def _interval(ax: Axes, point: Row, place: float, number: int, floor: float) -> None:
-    """A point of a forest, of the series of this number; as text at the panel's edge where it is below the floor."""
+def _interval(ax: Axes, point: Row, place: float, number: int, floor: float, ceiling: float) -> None:
+    """A point of a forest, of the series of this number; as text at the panel's edge where it is beyond floor or ceiling."""
     mean, shade = point["mean"], colour(number)
     if mean is None:
         return
-    if mean < floor:
+    if not floor <= mean <= ceiling:
         look: Any = {"color": shade, "fontsize": 6, "va": "center", "transform": ax.get_yaxis_transform()}
-        ax.text(0.01 + 0.2 * number, place, f"◂ {mean:.3f}", **look)
+        ax.text(0.01 + 0.2 * number, place, ("◂ " if mean < floor else "▸ ") + f"{mean:.3f}" + mark(point), **look)
         return
     if point.get("low") is not None:
         ax.hlines(place, max(point["low"], floor), point["high"], color=shade, linewidth=1.2)
     face = shade if point.get("significant", True) else "white"
     ax.plot(mean, place, color=shade, markersize=4.5, markerfacecolor=face, **_POINT)
-    if mostly(point.get("undertrained")):
-        look = {"textcoords": "offset points", "ha": "center", "fontsize": 6, "color": shade}
-        ax.annotate(UNDERTRAINED, (mean, place), (0, 2), **look)
+    look = {"textcoords": "offset points", "ha": "center", "fontsize": 6, "color": shade}
+    ax.annotate(mark(point).strip(), (mean, place), (0, 2), **look)
 
 
 def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]], most: int) -> Figure:

@@ -64,6 +64,11 @@ class Study:
         """The runs under their short names: with the options, setting, dataset, clients and method, they tell runs apart."""
         return self.runs.assign(**{part: self.runs[part].map(names) for part, names in self.short.items()})
 
+    @property
+    def resplit_ratio(self) -> float:
+        """n_test/n_train, for intervals over seeds."""
+        return statistics.resplit_ratio(self.config["split"])
+
     def columns(self, *parts: str) -> list[str]:
         """The options of these parts of a run: of ``setting``, ``dataset`` or ``method``."""
         return [column for column, part in self.options.items() if part in parts]
@@ -79,15 +84,15 @@ class Study:
             beside: further columns, a row a run, the same for all seeds of a point.
 
         Returns:
-            :data:`KEYS` and the study's options; seeds, mean, std, last_mean, last_std, validation_mean, undertrained, bytes,
-            seconds and seconds_before as in :func:`feddep.reporting.statistics.summarise`; and local_before_mean and
+            :data:`KEYS` and the study's options; seeds, mean, std, last_mean, last_std, validation_mean, undertrained, stalled,
+            bytes, seconds and seconds_before as in :func:`feddep.reporting.statistics.summarise`; and local_before_mean and
             local_after_mean, where all runs measured it.
         """
         columns = [*KEYS, *self.options]
         table = statistics.summarise(self.points, columns)
         local = [f"{name}_mean" for name in statistics.LOCAL if self.runs[name].notna().all()]
         levels = ["seeds", "mean", "std", "last_mean", "last_std", "validation_mean", *local]
-        table = table[[*columns, *levels, "undertrained", "bytes", "seconds", "seconds_before"]]
+        table = table[[*columns, *levels, *statistics.FLAWS, "bytes", "seconds", "seconds_before"]]
         table = frames.in_paper_order(table, ["setting", "dataset", "method", *self.options, "clients"])
         if beside is None:
             return table
@@ -131,7 +136,8 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Of :data:`feddep.experiment.runs.COLUMNS` key, :data:`KEYS`, seed, accuracies, bytes and seconds; trained_rounds;
         best_round (mean over clients where each has a model of its own); undertrained: whether the best round is among the last
-        5 % of the rounds, or of several models those of most are; client_accuracies: list of the clients' own test accuracies
+        5 % of the rounds, or of several models those of most are; stalled: whether it is no better than a constant answer;
+        client_accuracies: list of the clients' own test accuracies
         where each has its own model, else empty; seconds_before, of all that was made for it.
     """
     best = [np.atleast_1d(json.loads(text)) for text in recorded["best_round"]]
@@ -142,6 +148,7 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         trained_rounds=rounds,
         best_round=[float(those.mean()) for those in best],
         undertrained=[bool(those.mean() > 0.5) for those in late],
+        stalled=recorded["stalled"].fillna(False).astype(bool),
         client_accuracies=pd.Series(accuracies, dtype=object, index=recorded.index),
         seconds_before=[math.fsum(json.loads(text).values()) for text in recorded["seconds_before"]],
     )

@@ -18,14 +18,14 @@ ACCURACY = [
     *("dataset", "clients", "method", "assumes", "setting", "seeds", "mean", "std", "last_mean", "last_std", "validation_mean"),
     *(f"local_{when}_{statistic}" for when in ("before", "after") for statistic in ("mean", "std")),
     *("client_std", *(f"paper_{paper}_{statistic}" for paper in published.PAPERS for statistic in ("mean", "std"))),
-    *("rounds", "best_round_mean", "undertrained", "bytes"),
+    *("rounds", "best_round_mean", *statistics.FLAWS, "bytes"),
 ]
 COMPARISONS = [
     *("dataset", "clients", "method", "setting", "reference"),
-    *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm", "undertrained"),
+    *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm", *statistics.FLAWS),
 ]
 EFFECTS = ["setting", "dataset", "clients", "method", "reference", "seeds", "mean_difference", "low", "high", "d_z", "g_z"]
-EFFECTS += ["undertrained"]
+EFFECTS += statistics.FLAWS
 STAGES = ("pretrain", "prototypes", "generator")
 """The stages that a method may have before its classifier is trained."""
 _OF_TRAINING = ("model", "training", "validation")
@@ -49,7 +49,7 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
     table = load.tidy(recorded)
     tables = {
         "accuracy": accuracy(table),
-        "comparisons": comparisons(table),
+        "comparisons": comparisons(table, statistics.resplit_ratio(config["split"])),
         "costs": costs(recorded),
         "partitions": partitions(statistics_of_partitions(config, files or {})),
         "reproduction": reproduction.compare(config),
@@ -78,10 +78,10 @@ def accuracy(table: pd.DataFrame) -> pd.DataFrame:
     return in_paper_order(beside)[ACCURACY]
 
 
-def comparisons(table: pd.DataFrame) -> pd.DataFrame:
+def comparisons(table: pd.DataFrame, ratio: float) -> pd.DataFrame:
     """Each method against FedAvg (:func:`feddep.reporting.statistics.compare`), p_holm corrected over the tests of a setting."""
     of_reference = table["method"] == REFERENCE
-    found = statistics.compare(table[~of_reference], table[of_reference])
+    found = statistics.compare(table[~of_reference], table[of_reference], ratio)
     found["p_holm"] = found.groupby("setting")["p"].transform(statistics.holm)
     return in_paper_order(found.assign(reference=REFERENCE))
 

@@ -30,8 +30,8 @@ _NOTES = """\
   *local*, where it was measured: the same test nodes, each classified by its owner on its own, possibly mended subgraph, before
   and after the local steps of the round.
 - The round is chosen on validation nodes, never on test nodes; the numbers after the last round stand in the second table.
-- **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from FedAvg (paired t-test over seeds,
-  Holm-corrected over the table, p < 0.05); see `comparisons.csv`.
+- **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from FedAvg (paired t-test over seeds
+  with Nadeau and Bengio's correction, Holm-corrected over the table, p < 0.05); see `comparisons.csv`.
 - *FedDEP paper*, *FedSage paper*: their Table 2, as printed. They train differently, the FedDEP paper as in the setting feddep,
   the FedSage paper as in fedsage; compare ours with the paper of its setting. The FedDEP paper says FedSage for FedSage+; the
   FedSage paper says GlobSage for Global, LocSage for Local and FedSage for FedAvg.
@@ -40,13 +40,14 @@ _EFFECTS = """\
 ## Differences from FedAvg
 
 Difference of test accuracy (at the round that is best on validation nodes) from FedAvg's, paired by seed, with the 95 %
-t-interval of its mean over the seeds, and its standardised effect g_z.
+t-interval of its mean over the seeds, and its standardised effect g_z. Seeds redraw split and partition of one graph: intervals
+and p-values take Nadeau and Bengio's correction for this (2003), with n_test/n_train of the split.
 
 - d_z: the mean difference over the sample standard deviation of the differences (Cohen 1988); t of the paired test is d_z √n.
   From n seeds it is too large by a factor that is 1.77 for n = 3. g_z is free of that: d_z Γ((n − 1)/2) / (Γ((n − 2)/2) √((n −
   1)/2)) (Hedges 1981). Both are in `effects.csv`.
 - A large effect may be a small difference: seeds that agree to the fourth digit make any difference many standard deviations.
-- The seeds redraw split and partition of one graph; see `comparisons.csv` for p-values.
+- p-values are in `comparisons.csv`.
 """
 _COSTS = """\
 ## Communication and runtime
@@ -100,7 +101,8 @@ def latex(accuracy: pd.DataFrame, comparisons: pd.DataFrame) -> str:
             caption = (
                 f"Node classification, setting {setting}: {title}, mean $\\pm$ sample standard deviation over seeds, above the "
                 "papers' numbers. Bold: the two best of ours, Global and oracles left aside. $^*$: differs from FedAvg (paired "
-                "$t$-test, Holm-corrected over the table, $p<0.05$). $^\\ddagger$: most runs are undertrained."
+                "$t$-test, Holm-corrected over the table, $p<0.05$). $^\\ddagger$: most runs are undertrained. "
+                "$^\\S$: most runs stalled."
             )
             blocks = "\\medskip\n\n".join(md.latex(*block) for block in _blocks(accuracy, comparisons, setting, selection))
             label = f"tab:accuracy-{setting}-{selection.rstrip('_') or 'best'}"
@@ -133,7 +135,7 @@ def _blocks(
                     text = (md.printed if source in PAPERS.values() else md.plus_minus)(row[f"{prefix}mean"], row[f"{prefix}std"])
                     if source == OURS:
                         text = f"**{text}**" if place in top else text
-                        text += (f" {md.STAR}" if place in significant else "") + md.mark(row["undertrained"])
+                        text += (f" {md.STAR}" if place in significant else "") + md.mark(row)
                     # A method that sees the whole graph stands in the first column of each dataset.
                     cells[(method_title(method), source), _column(row["dataset"], row["clients"] or numbers[0])] = text
         blocks.append(md.grid(cells, [_column(dataset, m) for dataset in shown for m in numbers]))

@@ -11,8 +11,12 @@ from feddep.config import variants
 from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title, method_title
 
-UNDERTRAINED = "‡"
-"""What follows a number of runs most of which are undertrained."""
+MARKS = {"stalled": "§", "undertrained": "‡"}
+"""What follows a number of runs most of which have a flaw; of two the first counts."""
+_EXPLAINED = {
+    "stalled": "stalled: they are no better than a constant answer, and so no result",
+    "undertrained": "are undertrained: their best round is among the last 5 % of their rounds",
+}
 STAR = "\\*"
 """What follows a significant difference."""
 _DIFFERENCES = ("mean_difference", "gain")
@@ -66,7 +70,7 @@ def cell(row: Mapping[str, Any], column: str) -> str:
 
     An accuracy, such as ``oracle_mean``, has ``oracle_std``, or of a difference ``gap_mean`` its interval ``gap_low`` to
     ``gap_high``; it is bold where it is ``chosen``, and has a † where it is ``above_mlp``.  A difference has a star where p_holm
-    is below 0.05.  Both have a mark where most of the runs are undertrained.
+    is below 0.05.  Both have a mark (:data:`MARKS`) where most of the runs stalled or are undertrained.
     """
     value, prefix = row[column], column.removesuffix("mean")
     if value is None:
@@ -74,14 +78,14 @@ def cell(row: Mapping[str, Any], column: str) -> str:
     if column == "dataset" or column in ("method", "reference"):
         return dataset_title(value) if column == "dataset" else method_title(value)
     if column in _DIFFERENCES:
-        return interval(value, row["low"], row["high"]) + star(row.get("p_holm")) + mark(row.get("undertrained"))
+        return interval(value, row["low"], row["high"]) + star(row.get("p_holm")) + mark(row)
     if column.endswith("_mean") and f"{prefix}low" in row:
-        return interval(value, row[f"{prefix}low"], row[f"{prefix}high"]) + mark(row.get(f"{prefix}undertrained"))
+        return interval(value, row[f"{prefix}low"], row[f"{prefix}high"]) + mark(row, prefix)
     if column.endswith("mean"):
         text = (printed if column.startswith(("paper_", "published_")) else plus_minus)(value, row.get(f"{prefix}std"))
         if column == "mean":
             text = (f"**{text}**" if row.get("chosen") else text) + (" †" if row.get("above_mlp") else "")
-        return text + mark(row.get(f"{prefix}undertrained"))
+        return text + mark(row, prefix)
     return str(value) if isinstance(value, bool | int | str) else number(value)
 
 
@@ -149,20 +153,21 @@ def interval(mean: float | None, low: float | None, high: float | None) -> str:
     return number(mean, "+.4f") + ("" if mean is None or low is None else f" [{low:+.4f}, {high:+.4f}]")
 
 
-def mostly(share: float | None) -> bool:
-    """Whether a share of undertrained runs, None where there are no runs, is more than a half."""
-    return share is not None and share > 0.5
+def flaw(row: Mapping[str, Any], prefix: str = "") -> str | None:
+    """What most of the runs of a number have, by the shares that stand beside it; None where there is nothing."""
+    return next((name for name in MARKS if (row.get(f"{prefix}{name}") or 0) > 0.5), None)
 
 
-def mark(share: float | None) -> str:
-    """What follows a number of runs of which this share is undertrained: a mark, or nothing."""
-    return f" {UNDERTRAINED}" if mostly(share) else ""
+def mark(row: Mapping[str, Any], prefix: str = "") -> str:
+    """What follows a number whose runs mostly have a flaw: a mark, or nothing."""
+    found = flaw(row, prefix)
+    return f" {MARKS[found]}" if found else ""
 
 
 def explained(text: str) -> str:
-    """A page's text, followed by what the mark means if it has it."""
-    note = f"`{UNDERTRAINED}`: most of these runs are undertrained: their best round is among the last 5 % of their rounds."
-    return f"{text.rstrip()}\n\n{note}\n" if UNDERTRAINED in text else text
+    """A page's text, followed by what the marks mean that it has."""
+    notes = [f"`{sign}`: most of these runs {_EXPLAINED[name]}." for name, sign in MARKS.items() if f" {sign}" in text]
+    return "\n\n".join([text.rstrip(), *notes]) + "\n" if notes else text
 
 
 def star(p: float | None) -> str:
@@ -179,7 +184,8 @@ def latex(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 _SIGNS = {
     "±": r"$\pm$",
-    UNDERTRAINED: r"$^\ddagger$",
+    MARKS["undertrained"]: r"$^\ddagger$",
+    MARKS["stalled"]: r"$^\S$",
     "−": "$-$",
     STAR: "$^*$",
     "~": r"\textasciitilde{}",
@@ -189,5 +195,5 @@ _SIGNS = {
 
 def _latex_cell(text: str) -> str:
     """A cell's Markdown as LaTeX that prints the same."""
-    text = re.sub(r"\\\*|[&%$#_{}~^±‡−]", lambda found: _SIGNS.get(found[0], f"\\{found[0]}"), text)
+    text = re.sub(r"\\\*|[&%$#_{}~^±‡§−]", lambda found: _SIGNS.get(found[0], f"\\{found[0]}"), text)
     return re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text)

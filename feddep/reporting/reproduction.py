@@ -9,12 +9,13 @@ from feddep.reporting import load, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
+from feddep.reporting.statistics import FLAWS
 
 DEVIATIONS = 2
 """How many combined standard deviations apart two numbers may be and still agree."""
 COLUMNS = [
     *("paper", "table", "dataset", "clients", "method", "setting"),
-    *("published_mean", "published_std", "seeds", "mean", "std", "difference", "combined_std", "agrees", "undertrained"),
+    *("published_mean", "published_std", "seeds", "mean", "std", "difference", "combined_std", "agrees", *FLAWS),
 ]
 _NOTES = f"""\
 ## Every published number beside ours
@@ -42,8 +43,8 @@ def compare(config: Config) -> pd.DataFrame:
         The columns :data:`COLUMNS`, in the papers' order: paper, table, and what the number is of, setting and method as
         variants name them; published_mean and published_std; seeds, mean and std, ours over the seeds, NaN where there is no
         such run; difference, ours less theirs; combined_std, the root of the sum of squares of both standard deviations; agrees:
-        whether the difference is at most :data:`DEVIATIONS` times that, NA without ours or its standard deviation; undertrained:
-        share of our runs.
+        whether the difference is at most :data:`DEVIATIONS` times that, NA without ours or its standard deviation; undertrained
+        and stalled: shares of our runs.
 
     Raises:
         DataError: if a run has not been trained, or a file is damaged.
@@ -56,7 +57,7 @@ def compare(config: Config) -> pd.DataFrame:
         seeds=[len(those) for those in found],
         mean=[those["test"].mean() for those in found],
         std=[those["test"].std() for those in found],
-        undertrained=[those["undertrained"].mean() for those in found],
+        **{flaw: [those[flaw].astype(float).mean() for those in found] for flaw in FLAWS},
     )
     judged = judge(numbers)
     # Papers and tables as they are printed; within a table datasets, methods and numbers of clients in the papers' order.

@@ -1,6 +1,12 @@
-"""Statistics over seeds: means, and differences from a reference, paired by seed.  All tables take them from here."""
+"""Statistics over seeds: means, and differences from a reference, paired by seed.  All tables take them from here.
+
+Seeds draw splits of one and the same graph, so that differences on two of them are not independent.  Tests and intervals take
+Nadeau and Bengio's correction for this ("Inference for the generalization error", Machine Learning 52, 2003): the variance of the
+mean of J differences is their sample variance times 1/J + n_test/n_train.
+"""
 
 import math
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -15,8 +21,10 @@ SIGNIFICANT = 0.05
 MIN_SEEDS = 3
 """Fewer pairs leave at most one degree of freedom, and a test that says nothing."""
 PLACE = ["setting", "dataset", "clients"]
+FLAWS = ("undertrained", "stalled")
+"""What may be wrong with a run (:func:`feddep.reporting.load.tidy`); tables have the shares of such runs."""
 LOCAL = ("local_before", "local_after")
-MEANS = ("validation", *LOCAL, "best_round", "undertrained", "bytes", "seconds", "seconds_before")
+MEANS = ("validation", *LOCAL, "best_round", *FLAWS, "bytes", "seconds", "seconds_before")
 """What a summary has the mean over seeds of, beside test accuracy."""
 
 
@@ -25,7 +33,7 @@ def summarise(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
     Returns:
         The keys; seeds; mean, std: test accuracy at the round best on validation, and its sample standard deviation; last_mean,
-        last_std: the same after the last round; of each of :data:`MEANS` the mean, such as validation_mean, but undertrained,
+        last_std: the same after the last round; of each of :data:`MEANS` the mean, such as validation_mean, but :data:`FLAWS`,
         bytes and seconds under their own names; of local accuracies also the deviation, and NaN where a seed has none;
         client_std: sample standard deviation over all clients' own models and seeds; trained_rounds, the most of any run.
     """
@@ -44,7 +52,7 @@ def summarise(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     for name in LOCAL:
         columns = [f"{name}_mean", f"{name}_std"]
         summary[columns] = summary[columns].where(groups[name].count() == summary["seeds"])
-    own_name = {f"{name}_mean": name for name in ("undertrained", "bytes", "seconds", "seconds_before")}
+    own_name = {f"{name}_mean": name for name in (*FLAWS, "bytes", "seconds", "seconds_before")}
     return summary.rename(columns=own_name).reset_index().assign(bytes=lambda table: table["bytes"].round().astype("int64"))
 
 
@@ -55,9 +63,9 @@ def pairs(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     whole graph is paired with the other at each number of clients.
 
     Returns:
-        setting, dataset, clients, method, seed, difference, and undertrained: which share of the pair is.
+        setting, dataset, clients, method, seed, difference; undertrained, which share of the pair is; stalled, whether either is.
     """
-    columns = [*PLACE, "seed", "test", "undertrained"]
+    columns = [*PLACE, "seed", "test", *FLAWS]
     both = runs[["method", *columns]].merge(reference[columns], on=["setting", "dataset", "seed"], suffixes=("", "_of"))
     here, there = both["clients"], both["clients_of"]
     both = both[here.isna() | there.isna() | (here == there).fillna(False)]
@@ -65,35 +73,45 @@ def pairs(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
         clients=both["clients"].fillna(both["clients_of"]),
         difference=both["test"] - both["test_of"],
         undertrained=both[["undertrained", "undertrained_of"]].mean(axis="columns"),
+        stalled=both[["stalled", "stalled_of"]].any(axis="columns"),
     )
 
 
-def compare(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
+def compare(runs: pd.DataFrame, reference: pd.DataFrame, ratio: float) -> pd.DataFrame:
     """Differences of methods from a reference, paired by seed: a row a method, setting, dataset and number of clients.
 
     Returns:
-        method and :data:`PLACE`; differences, their array; what :func:`interval` gives of them; p_holm, after Holm's correction
-        over all rows; undertrained, the share of the runs of both.
+        method and :data:`PLACE`; what :func:`difference` gives of them; p_holm, after Holm's correction over all rows.
     """
     keys = ["method", *PLACE]
     rows = [
-        {**dict(zip(keys, cast(tuple, key), strict=True)), "differences": found["difference"].to_numpy(), **difference(found)}
+        {
+            **dict(zip(keys, cast(tuple, key), strict=True)),
+            **difference(found, ratio),
+        }
         for key, found in pairs(runs, reference).groupby(keys, sort=False, dropna=False)
     ]
-    table = pd.DataFrame(rows, columns=[*keys, "differences", *difference(pairs(runs[:0], reference))])
+    table = pd.DataFrame(rows, columns=[*keys, *difference(pairs(runs[:0], reference), ratio)])
     return table.assign(p_holm=holm(table["p"])).astype({"clients": "Int64"})
 
 
-def difference(found: pd.DataFrame) -> dict[str, float]:
-    """:func:`interval` of the differences of :func:`pairs`, and undertrained, the share of these runs that are."""
-    return {**interval(found["difference"]), "undertrained": float(found["undertrained"].mean())}
+def difference(found: pd.DataFrame, ratio: float) -> dict[str, float]:
+    """:func:`interval` of the differences of :func:`pairs`, and :data:`FLAWS`; no p where most pairs have a run that stalled."""
+    shares = {flaw: float(found[flaw].astype(float).mean()) for flaw in FLAWS}
+    return {**interval(found["difference"], ratio), **({"p": math.nan} if shares["stalled"] > 0.5 else {}), **shares}
 
 
-def interval(differences: Any) -> dict[str, float]:
+def resplit_ratio(split: Mapping[str, float]) -> float:
+    """n_test/n_train of random splits; fewer labels to train on leave it as it is, as train and test nodes are drawn likewise."""
+    return split["test"] / split["train"]
+
+
+def interval(differences: Any, ratio: float) -> dict[str, float]:
     """Mean and 95 % t-interval of paired differences, with the paired t-test and effect sizes.
 
-    Seeds redraw the split and the partition of one and the same graph: the differences are not fully independent, and the
-    intervals are somewhat too narrow for a statement about other graphs.
+    Args:
+        differences: one a seed.
+        ratio: n_test/n_train of Nadeau and Bengio's correction; 0 for independent observations.
 
     Returns:
         seeds, their number; mean_difference; std_difference, the sample standard deviation; low and high, the ends of the
@@ -107,17 +125,11 @@ def interval(differences: Any) -> dict[str, float]:
     found = {"seeds": n, "mean_difference": float(values.mean()) if n else math.nan, "std_difference": spread}
     if n < MIN_SEEDS or spread < 1e-12:
         return found | dict.fromkeys(("low", "high", "p", "d_z", "g_z"), math.nan)
-    test = stats.ttest_1samp(values, 0.0)
-    low, high = test.confidence_interval(0.95)
-    d_z, half = found["mean_difference"] / spread, (n - 1) / 2
+    mean, error = found["mean_difference"], spread * math.sqrt(1 / n + ratio)
+    reach, p = error * float(stats.t.ppf(0.975, n - 1)), 2 * float(stats.t.sf(abs(mean) / error, n - 1))
+    d_z, half = mean / spread, (n - 1) / 2
     g_z = d_z * math.exp(gammaln(half) - gammaln(half - 0.5)) / math.sqrt(half)
-    return found | {"low": float(low), "high": float(high), "p": float(test.pvalue), "d_z": d_z, "g_z": g_z}
-
-
-def wilcoxon(differences: Any) -> float:
-    """p of Wilcoxon's signed-rank test, two-sided; NaN where :func:`interval` has no test."""
-    values = np.asarray(differences, dtype=float)
-    return math.nan if len(values) < MIN_SEEDS or np.ptp(values) < 1e-12 else float(stats.wilcoxon(values).pvalue)
+    return found | {"low": mean - reach, "high": mean + reach, "p": p, "d_z": d_z, "g_z": g_z}
 
 
 def holm(p: Any) -> np.ndarray:

@@ -16,8 +16,9 @@ def summary(result: RunResult) -> dict[str, Any]:
         the ``last``; likewise, where they were measured, ``global_validation``, share of the validation nodes that are right on
         the global graph, as it is tested, and ``local_before`` and ``local_after``, share of the test nodes that their owners
         classify right on their own subgraphs, before and after the local steps of a round; ``best_round``, from 1, a list where
-        there are several models; ``clients``, facts and accuracy of each client's own model; ``curve``, lists over the rounds of
-        what :func:`feddep.training.rounds.metrics` gives; ``communication``, what crossed the boundary of the clients.
+        there are several models; ``stalled``, whether it is no better than a constant answer; ``clients``, facts and accuracy
+        of each client's own model; ``curve``, lists over the rounds of what :func:`feddep.training.rounds.metrics` gives;
+        ``communication``, what crossed the boundary of the clients.
 
     Raises:
         ValueError: if the models have been trained for different numbers of rounds.
@@ -44,6 +45,7 @@ def summary(result: RunResult) -> dict[str, Any]:
     return {
         **found,
         "best_round": best_rounds[0] if len(histories) == 1 else best_rounds,
+        "stalled": result.stalled,
         "clients": [
             {**facts, "accuracy": {"best": history.best_test, "last": history.test[-1]}}
             for facts, history in zip(result.clients, histories, strict=False)

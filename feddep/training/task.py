@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
+from scipy.stats import entropy
 from torch import Tensor
 
 from feddep.graph.graph import Graph
@@ -28,6 +30,18 @@ their owners classify, each client with its own model, as it receives it or at t
 
 Part = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
+
+
+class Constant(NamedTuple):
+    """What whoever gives every node the same answer reaches; a training that does no better has stalled.
+
+    Attributes:
+        accuracy: of the test nodes, by the most frequent class of the training nodes.
+        loss: the least on the training nodes, the entropy of their classes, in nats.
+    """
+
+    accuracy: float
+    loss: float
 
 
 class GlobalAccuracy(NamedTuple):
@@ -128,6 +142,13 @@ class Task:
             parts.append((self.graph.subgraph(nodes), split))
         return parts
 
+    @property
+    def constant(self) -> Constant:
+        """What a constant answer reaches on this split."""
+        labels = self.graph.labels
+        counts = np.bincount(labels[self.split.train], minlength=self.graph.num_classes)
+        return Constant(float((labels[self.split.test] == counts.argmax()).mean()), float(entropy(counts)))
+
     def show(self, what: str, value: Any) -> None:
         """Let the task's inspectors see something that stays where it is, such as the models of a vertical training."""
         for inspect in self.inspectors:
@@ -150,11 +171,25 @@ class RunResult:
         histories: one history a model that was trained: one for a shared model, one a client for local models.
         communication: what crossed the clients' boundary (rows of :meth:`feddep.federation.communication.CommunicationLog.rows`).
         clients: facts on each client to report beside its own model's accuracy; empty for a shared model.
+        constant: what a constant answer reaches, of a run that was begun by :meth:`feddep.methods.method.Method.run`.
     """
 
     histories: list[History]
     communication: list[dict[str, Any]] = field(default_factory=list)
     clients: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    constant: Constant | None = None
+
+    @property
+    def stalled(self) -> bool:
+        """Whether it is no better than a constant answer: its least training loss, or, of a shared model, its test accuracy.
+
+        Of the accuracy at the round best on validation a margin of 0.01 is taken off, of the loss one of 1 %.
+        """
+        if self.constant is None:
+            return False
+        least = min(np.mean([history.loss for history in self.histories], axis=0))
+        at_best = self.histories[0].best_test if len(self.histories) == 1 else 1.0
+        return bool(least > 0.99 * self.constant.loss or at_best < self.constant.accuracy + 0.01)
 
     def weights(self) -> dict[str, Tensor]:
         """Weights of every model at its best round, by name; a client's are prefixed with its number."""

@@ -56,6 +56,7 @@ def results(draw: st.DrawFn, rounds: int | None = None) -> dict[str, Any]:
     return {
         **{"accuracy": draw(both), "validation": draw(both), **some},
         "best_round": draw(st.one_of(st.integers(1, count), st.lists(st.integers(1, count), min_size=2, max_size=2))),
+        "stalled": draw(st.booleans()),
         "clients": [{"nodes": 3, "accuracy": each} for each in draw(st.lists(both, max_size=2))],
         "curve": {
             "round": list(range(1, count + 1)),
@@ -68,6 +69,7 @@ def results(draw: st.DrawFn, rounds: int | None = None) -> dict[str, Any]:
 RESULT: dict[str, Any] = {
     **{name: {"best": 0.1 + 0.2, "last": 1 / 3} for name in ("accuracy", "validation", "local_before")},
     "best_round": 2,
+    "stalled": True,
     "clients": [],
     "curve": {"round": [1, 2], "loss": [1.5, 0.1], "validation": [0.5, 0.75], "test": [0.25, 0.5], "local_before": [0.0, 0.1]},
     "communication": [
@@ -85,7 +87,15 @@ def test_a_row_says_which_run_it_is_and_what_it_measured():
     assert list(row) == list(runs.COLUMNS)
     expected = {
         **{"key": "k", "setting": "quick", "dataset": "tiny", "data_options": "labelled=0.1", "partition": "dirichlet"},
-        **{"clients": 3, "method": "feddep", "parameters": "prototypes=7", "seed": 4, "rounds": 2, "best_round": "2"},
+        **{
+            "clients": 3,
+            "method": "feddep",
+            "parameters": "prototypes=7",
+            "seed": 4,
+            "rounds": 2,
+            "best_round": "2",
+            "stalled": True,
+        },
         **{"test": 0.1 + 0.2, "test_last": 1 / 3, "local_before": 0.1 + 0.2, "local_after": None, "client_accuracies": None},
         **{"bytes": 15, "bytes_by_kind": '{"model": 8, "prototypes": 7}', "seconds": 1.25, "seconds_before": '{"pretrain": 0.5}'},
         "data": "f" * 16,

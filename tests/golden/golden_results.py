@@ -99,7 +99,7 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
     steps = method.steps(given)
     results = run_steps(task, given, steps)
     found = summary(method.run(dataclasses.replace(task, step_results=results), given))
-    communication = found.pop("communication")
+    communication, _ = found.pop("communication"), found.pop("stalled")  # the latter follows from the rest
     return {
         "revisions": {
             **{"split": split.REVISION, "partition": partition.REVISION, "scaling": scaling.REVISION},

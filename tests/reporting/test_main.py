@@ -42,7 +42,7 @@ def test_accuracy_stands_beside_the_papers() -> None:
 
 def test_comparisons_are_paired_and_corrected_by_setting() -> None:
     both = pd.concat([runs(), runs("adam")], ignore_index=True)
-    found = main.comparisons(load.tidy(both))
+    found = main.comparisons(load.tidy(both), 1 / 3)
     assert found[["setting", "method", "clients"]].values.tolist() == [
         [setting, method, m] for setting in ("feddep", "adam") for method in ("global", "local") for m in (5, 10)
     ]
@@ -51,7 +51,7 @@ def test_comparisons_are_paired_and_corrected_by_setting() -> None:
     assert whole["p"].isna().all()
     assert local["mean_difference"].tolist() == pytest.approx([-0.35] * 4)
     assert local["p_holm"].tolist() == pytest.approx((2 * local["p"]).tolist())
-    assert main.comparisons(load.tidy(runs()[:3])).empty
+    assert main.comparisons(load.tidy(runs()[:3]), 1 / 3).empty
 
 
 def test_costs_are_means_over_seeds() -> None:

@@ -35,8 +35,8 @@ def test_cells_show_deviations_intervals_and_marks() -> None:
     assert md.cell(row, "mean") == "**0.8000 ± 0.0100** † ‡"
     gap = {"gap_mean": 0.1, "gap_low": -0.1, "gap_high": 0.3, "gap_undertrained": 0.5}
     assert md.cell(gap, "gap_mean") == "+0.1000 [-0.1000, +0.3000]"
-    difference = {"mean_difference": -0.1, "low": None, "high": None, "p_holm": 0.01, "undertrained": None}
-    assert md.cell(difference, "mean_difference") == "-0.1000 \\*"
+    difference = {"mean_difference": -0.1, "low": None, "high": None, "p_holm": 0.01, "undertrained": None, "stalled": 0.9}
+    assert md.cell(difference, "mean_difference") == "-0.1000 \\* §"
     assert [md.cell({"x": value}, "x") for value in (None, 1234567, 0.000123456, float("inf"), "a")] == [
         "",
         "1234567",

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from fabricated import T_95_TWO_DEGREES, finished, row, study, two_sided_p
+from fabricated import RESPLITS, T_95_TWO_DEGREES, finished, row, study, two_sided_p
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -14,29 +14,29 @@ from feddep.reporting import statistics
 
 
 def test_interval_in_closed_form() -> None:
-    found = statistics.interval([0.01, 0.02, 0.03])
-    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
+    found = statistics.interval([0.01, 0.02, 0.03], 1 / 3)
+    half = T_95_TWO_DEGREES * 0.01 * RESPLITS
     assert found["seeds"] == 3
     assert [found["mean_difference"], found["std_difference"]] == pytest.approx([0.02, 0.01])
     assert [found["low"], found["high"]] == pytest.approx([0.02 - half, 0.02 + half])
-    assert found["p"] == pytest.approx(two_sided_p(0.02 * math.sqrt(3) / 0.01))
+    assert found["p"] == pytest.approx(two_sided_p(2 / RESPLITS))
     # Two degrees of freedom: Γ(1) / (Γ(1/2) √1) is one over √π.
     assert [found["d_z"], found["g_z"]] == pytest.approx([2.0, 2.0 / math.sqrt(math.pi)])
 
 
 @given(st.lists(st.floats(-1, 1), min_size=3, max_size=12).filter(lambda values: np.std(values) > 1e-6))
 def test_interval_against_the_quantile(values: list[float]) -> None:
-    found, n = statistics.interval(values), len(values)
-    half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / math.sqrt(n)
+    found, plain, n = statistics.interval(values, 0.25), statistics.interval(values, 0), len(values)
+    half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) * math.sqrt(1 / n + 0.25)
     assert [found["low"], found["high"]] == pytest.approx([np.mean(values) - half, np.mean(values) + half])
+    assert plain["p"] == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     assert (found["p"] < 0.05) == (found["low"] > 0 or found["high"] < 0)
 
 
 @pytest.mark.parametrize("values", [[], [0.1], [0.1, 0.2], [0.1, 0.1, 0.1]])
 def test_too_few_or_equal_differences_have_no_test(values: list[float]) -> None:
-    found = statistics.interval(values)
+    found = statistics.interval(values, 1 / 3)
     assert all(math.isnan(found[name]) for name in ("low", "high", "p", "d_z", "g_z"))
-    assert math.isnan(statistics.wilcoxon(values))
     assert found["seeds"] == len(values)
     assert found["mean_difference"] == pytest.approx(np.mean(values)) if values else math.isnan(found["mean_difference"])
 
@@ -68,15 +68,28 @@ def test_compare_has_a_row_a_method_and_place() -> None:
     runs = [finished("fedavg", seed, 0.5, clients=m, best_round=4) for m in differences for seed in range(3)]
     runs += [finished("feddep", seed, 0.5 + differences[m][seed], clients=m) for m in differences for seed in range(3)]
     made = study(*runs, finished("global", 0, 0.9, clients=None)).runs
-    found = statistics.compare(made[made["method"] != "fedavg"], made[made["method"] == "fedavg"])
+    found = statistics.compare(made[made["method"] != "fedavg"], made[made["method"] == "fedavg"], 1 / 3)
     assert found[["method", "clients", "seeds"]].values.tolist() == [
         *(["feddep", 5, 3], ["feddep", 10, 3], ["global", 5, 1], ["global", 10, 1])
     ]
     five, ten = found.iloc[0], found.iloc[1]
-    assert five["differences"].tolist() == pytest.approx(differences[5])
+    assert [five["mean_difference"], ten["mean_difference"]] == pytest.approx([0.02, 0.1])
     assert [five["p_holm"], ten["p_holm"]] == pytest.approx([five["p"], 2 * ten["p"]])  # that of M = 10 is the smaller
     assert (five["undertrained"], found.iloc[2]["undertrained"]) == (0.5, 0.5)  # FedAvg's runs are
-    assert statistics.compare(made[:0], made).empty
+    assert statistics.compare(made[:0], made, 1 / 3).empty
+
+
+def test_no_test_rests_on_runs_that_stalled() -> None:
+    runs = [
+        finished(name, seed, 0.5 + 0.01 * seed * (name == "feddep"), stalled=name == "fedavg")
+        for name in ("fedavg", "feddep")
+        for seed in range(3)
+    ]
+    made = study(*runs).runs
+    found = statistics.compare(made[made["method"] == "feddep"], made[made["method"] == "fedavg"], 1 / 3).iloc[0]
+    assert found["stalled"] == 1
+    assert math.isnan(found["p"])
+    assert statistics.summarise(made, ["method"])["stalled"].tolist() == [1, 0]
 
 
 def test_summary_over_seeds() -> None:

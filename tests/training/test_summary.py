@@ -2,11 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from feddep.graph.graph import Graph
+from feddep.graph.split import Split
+from feddep.training.config import TrainingConfig
 from feddep.training.history import History
 from feddep.training.summary import summary
-from feddep.training.task import RunResult
+from feddep.training.task import Constant, RunResult, Task
 
 FIRST = History(loss=[1.0, 0.5], validation=[0.5, 0.75], test=[0.25, 0.5])
 SECOND = History(loss=[2.0, 1.5], validation=[0.75, 0.25], test=[1.0, 0.0])
@@ -19,6 +23,7 @@ def test_of_one_model():
         "accuracy": {"best": 0.5, "last": 0.5},
         "validation": {"best": 0.75, "last": 0.75},
         "best_round": 2,
+        "stalled": False,
         "clients": [],
         "curve": {"round": [1, 2], "loss": [1.0, 0.5], "validation": [0.5, 0.75], "test": [0.25, 0.5]},
         "communication": LEDGER,
@@ -37,6 +42,24 @@ def test_of_several_models_it_is_the_mean():
     ]
     assert reported["curve"]["loss"] == [1.5, 1.0]
     assert reported["curve"]["test"] == [0.625, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("loss", "test", "stalled"),
+    [([2.0, 0.9], 0.3, True), ([2.0, 0.9], 0.32, False), ([2.0, 1.1], 0.9, True), ([2.0, 1.0 - 0.02], 0.32, False)],
+)
+def test_what_is_no_better_than_a_constant_answer_stalled(loss, test, stalled):
+    """A constant answer has an accuracy of 0.3 and a loss of 1."""
+    shared = History(loss=loss, validation=[0.5, 0.5], test=[test, 1.0])
+    assert RunResult([shared], constant=Constant(0.3, 1.0)).stalled == stalled
+    own = RunResult([shared, History(loss=loss, validation=[0.5, 0.5], test=[0.1, 0.1])], constant=Constant(0.3, 1.0))
+    assert own.stalled == (min(loss) > 0.99)  # models of clients may be worse than that on the whole graph
+
+
+def test_a_constant_answer_is_the_most_frequent_class_of_training_nodes():
+    graph = Graph.from_edges(np.zeros((0, 2)), np.ones((8, 1)), np.array([0, 0, 1, 2, 0, 1, 1, 1]), 4)
+    task = Task("t", graph, Split(np.arange(4), np.arange(4, 5), np.arange(5, 8)), None, TrainingConfig(), 0)
+    assert task.constant == pytest.approx((0.0, -(0.5 * np.log(0.5) + 0.5 * np.log(0.25))))
 
 
 def test_models_of_different_lengths_are_an_error():

@@ -10,6 +10,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import ordered, records
 from feddep.reporting.labels import sort_datasets
 from feddep.reporting.load import Study
+from feddep.reporting.statistics import FLAWS
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -28,9 +29,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: a row an interpretation, the best first; ``main_effects``: a row a value of an option.
 
     Returns:
-        In both: cells, their number; difference, se and validation_mean over them.  In ``table``: rank; setting and method as
-        they are spelled; the study's options; undertrained, the share of such runs; and validation accuracy in each place, such
-        as ``cora_m5``.  In ``main_effects``: option, value, and interpretations, how many have it.
+        In both: cells, their number; difference, se and validation_mean over them. In ``table``: rank; setting and method as
+        they are spelled; the study's options; undertrained and stalled, the shares of such runs; and validation accuracy in
+        each place, such as ``cora_m5``. In ``main_effects``: option, value, and interpretations, how many have it.
 
     Raises:
         DataError: if a run did not measure what is ranked by, or there is no cell that every interpretation was run on.
@@ -40,9 +41,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         method = runs.loc[missing, "method"].iloc[0]
         raise DataError(f"studies.{study.name} ranks by {score}, which its run of {method} did not measure")
     found = list(dict.fromkeys(runs[INTERPRETATION].itertuples(index=False, name=None)))
-    scores, late = (
-        runs.pivot(index=INTERPRETATION, columns=CELL, values=column).loc[found].astype(float)
-        for column in (score, "undertrained")
+    scores, *flaws = (
+        runs.pivot(index=INTERPRETATION, columns=CELL, values=column).loc[found].astype(float) for column in (score, *FLAWS)
     )
     scores = scores.dropna(axis="columns")
     if scores.empty:
@@ -51,9 +51,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     table = pd.concat([pd.DataFrame(found, columns=INTERPRETATION), options], axis="columns")
     table = table.join(pd.DataFrame([_summary(scores.loc[[name]], centred.loc[[name]]) for name in found]))
-    table.insert(
-        list(table.columns).index("validation_mean"), "undertrained", late[scores.columns].mean(axis="columns").to_numpy()
-    )
+    for name, shares in zip(FLAWS, flaws, strict=True):
+        table.insert(list(table.columns).index("validation_mean"), name, shares[scores.columns].mean(axis="columns").to_numpy())
     by_place = scores.T.groupby(level=["dataset", "clients"]).mean()
     datasets = sort_datasets(runs["dataset"])
     for dataset, clients in sorted(by_place.index, key=lambda place: (datasets.index(place[0]), place[1])):
@@ -112,7 +111,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             label = f"{row['option']}={md.value(row['value'])}" if "option" in row else f"{number + 1}."
             se = row["se"] or 0.0
             point = {"mean": row["difference"], "low": row["difference"] - se, "high": row["difference"] + se}
-            rows[label] = {"": point | {"undertrained": row.get("undertrained")}}
+            rows[label] = {"": point | {name: row.get(name) for name in FLAWS}}
         panels[name] = rows
     label = "validation accuracy less the mean of all, ± standard error"
     return figures.forests(study.title, {name: rows for name, rows in panels.items() if rows}, label, most=2)

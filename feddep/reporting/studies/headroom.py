@@ -17,7 +17,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
 from feddep.reporting.labels import place_title, sort_datasets
 from feddep.reporting.load import Study, without
-from feddep.reporting.statistics import BOUND
+from feddep.reporting.statistics import BOUND, FLAWS
 from feddep.utils.errors import DataError
 
 SHOWS = """\
@@ -25,7 +25,8 @@ Test accuracy at the round that is best on validation nodes. The *gap* Global �
 oracle − FedAvg, where the oracle is FedAvg whose clients know their true neighbours across the borders, and *optimisation*,
 Global − oracle. In R rounds with M clients FedAvg takes as many steps one after the other as Global does in R / M rounds. What
 fewer *steps* cost is measured on both sides: FedAvg with M · R rounds (*longer*) less FedAvg, and Global less Global with R / M
-rounds (*fewer*). Differences are paired by seed; brackets: 95 % t-interval of the mean, left out with fewer than three pairs.
+rounds (*fewer*). Differences are paired by seed; brackets: 95 % t-interval of the mean with Nadeau and Bengio's correction, as
+seeds resplit one graph, left out with fewer than three pairs.
 """
 INGREDIENTS = ("global", "global_fewer", "oracle", "fedavg", "fedavg_longer", "feddep")
 DIFFERENCES = {
@@ -42,9 +43,10 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     """A row a cell.
 
     Returns:
-        setting, dataset, clients and rounds R; for each of :data:`INGREDIENTS` its mean, sample standard deviation and share of
-        undertrained runs, such as ``oracle_std``; for each of :data:`DIFFERENCES` the number of pairs, their mean, its 95 %
-        t-interval, and undertrained, such as ``gap_low``.  Of several variants of FedDEP the first in the plan is taken.
+        setting, dataset, clients and rounds R; for each of :data:`INGREDIENTS` its mean, sample standard deviation and shares
+        of undertrained and stalled runs, such as ``oracle_std``; for each of :data:`DIFFERENCES` the number of pairs, their
+        mean, its 95 % t-interval, and the same shares, such as ``gap_low``. Of several variants of FedDEP the first in the plan
+        is taken.
 
     Raises:
         DataError: if no run has a number of clients.
@@ -63,13 +65,13 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         here = of_place(runs, setting, dataset)
         for m in client_numbers(here):
             if m is not None:
-                rows.append({"setting": setting, "dataset": dataset, "clients": m, **_cell(m, beside_clients(here, m))})
+                rows.append({"setting": setting, "dataset": dataset, "clients": m, **_cell(m, beside_clients(here, m), study)})
     if not rows:
         raise DataError(f"no run of the study {study.name} is on clients' subgraphs; a headroom study needs at least fedavg")
     return {"table": pd.DataFrame(rows)}
 
 
-def _cell(clients: int, runs: pd.DataFrame) -> dict[str, Any]:
+def _cell(clients: int, runs: pd.DataFrame, study: Study) -> dict[str, Any]:
     usual, others = runs[runs["usual"]], runs[~runs["usual"]]
     rounds = usual["trained_rounds"].max()  # one and the same; NaN where there is none
     found = {name: usual[usual["name"] == method] for name, method in _AT_R_ROUNDS.items()}
@@ -82,11 +84,11 @@ def _cell(clients: int, runs: pd.DataFrame) -> dict[str, Any]:
     row: dict[str, Any] = {"rounds": rounds}
     for name in INGREDIENTS:
         row |= {f"{name}_mean": found[name]["test"].mean(), f"{name}_std": found[name]["test"].std()}
-        row[f"{name}_undertrained"] = found[name]["undertrained"].mean()
+        row |= {f"{name}_{flaw}": found[name][flaw].astype(float).mean() for flaw in FLAWS}
     for name, (more, less, _) in DIFFERENCES.items():
-        test = statistics.difference(statistics.pairs(found[more], found[less]))
+        test = statistics.difference(statistics.pairs(found[more], found[less]), study.resplit_ratio)
         row |= {f"{name}_seeds": test["seeds"], f"{name}_mean": test["mean_difference"]}
-        row |= {f"{name}_{end}": test[end] for end in ("low", "high", "undertrained")}
+        row |= {f"{name}_{end}": test[end] for end in ("low", "high", *FLAWS)}
     return row
 
 
@@ -107,6 +109,6 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     for row in records(tables["table"]):
         cell = place_title(row["dataset"], row["clients"])
         cell += f", {row['setting']}" if tables["table"]["setting"].nunique() > 1 else ""
-        parts = ("mean", "low", "high", "undertrained")
+        parts = ("mean", "low", "high", *FLAWS)
         rows[cell] = {title: {part: row[f"{name}_{part}"] for part in parts} for name, (*_, title) in DIFFERENCES.items()}
     return figures.forests(study.title, {"": rows}, "difference of test accuracy, mean and 95 % interval")

@@ -17,16 +17,15 @@ from feddep.reporting.statistics import SIGNIFICANT
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-Difference of test accuracy (at the round that is best on validation nodes) from the baseline's, paired by seed: both runs of
-a pair share partition, split and seed. Brackets: 95 % t-interval of the mean difference. *p*: paired t-test; *Wilcoxon*:
-signed-rank test; both two-sided, and after Holm's correction over all lines of the table. `*`: significant, the corrected p
-of the t-test is below 0.05. *All cells*: the mean of the lines' differences, each taken as one observation; those of a
-dataset share their splits, so that this interval is somewhat too narrow. Fewer than three pairs have no test; with n of them
-Wilcoxon's p is never below 2^(1−n).
+Difference of test accuracy (at the round that is best on validation nodes) from the baseline's, paired by seed: both runs of a
+pair share partition, split and seed. Brackets: 95 % t-interval of the mean difference. *p*: paired t-test, two-sided, and after
+Holm's correction over all lines of the table; both with Nadeau and Bengio's correction, as seeds resplit one graph. `*`:
+significant, the p after Holm's correction is below 0.05. *All cells*: the mean of the lines' differences, each taken as one
+observation; those of a dataset share their splits, so that this interval is somewhat too narrow. Fewer than three pairs have no
+test.
 """
 COLUMNS = ["setting", "dataset", "clients", "method", "reference", "cells", "seeds"]
-COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm", "significant"]
-COLUMNS += ["undertrained"]
+COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "significant", *statistics.FLAWS]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -35,29 +34,29 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Returns:
         setting, dataset, clients, method and reference (the baseline), as they are spelled; cells: number of places, 1 or
         for the pooled row all; seeds: pairs, empty in a pooled row, whose observations are the mean differences of the places;
-        mean_difference to high: see :func:`feddep.reporting.statistics.interval`; p and p_wilcoxon, and both
-        after Holm's correction over all rows; significant: whether p_holm is below 0.05, empty where there is no test;
-        undertrained: share of the runs of both, in a pooled row the mean over its places.
+        mean_difference to p: see :func:`feddep.reporting.statistics.interval`; p_holm, after Holm's correction over all
+        rows; significant: whether p_holm is below 0.05, empty where there is no test; undertrained and stalled: shares of the
+        pairs, in a pooled row the mean over its places.
 
     Raises:
         DataError: if no run can be paired with one of the baseline.
     """
     runs, reference = study.runs, study.runs["method"].iloc[0]
-    table = statistics.compare(runs[runs["method"] != reference], runs[runs["method"] == reference]).assign(cells=1)
+    table = statistics.compare(runs[runs["method"] != reference], runs[runs["method"] == reference], study.resplit_ratio).assign(
+        cells=1
+    )
     if table.empty:
         raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {reference}")
     pooled = [
         {
-            **{"method": method, "setting": setting, "cells": len(of), "undertrained": of["undertrained"].mean()},
-            **{"differences": of["mean_difference"], **statistics.interval(of["mean_difference"]), "seeds": None},
+            **{"method": method, "setting": setting, "cells": len(of), **of[[*statistics.FLAWS]].mean()},
+            **{**statistics.interval(of["mean_difference"], 0.0), "seeds": None},
         }
         for (method, setting), of in table.groupby(["method", "setting"], sort=False)
         if len(of) > 1
     ]
     table = pd.concat([in_paper_order(table, ["dataset", "clients"]), pd.DataFrame(pooled)], ignore_index=True)
-    table["p_wilcoxon"] = table["differences"].map(statistics.wilcoxon)
-    for test in ("p", "p_wilcoxon"):
-        table[f"{test}_holm"] = statistics.holm(table[test])
+    table["p_holm"] = statistics.holm(table["p"])
     table["significant"] = (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
     return {"table": table.assign(reference=reference)[COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})}
 
@@ -65,7 +64,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting and dataset, and one over all its cells."""
     table = tables["table"].fillna({"dataset": "all cells"})
-    columns = ["clients", "method", "cells", "seeds", "mean_difference", "p", "p_holm", "p_wilcoxon", "p_wilcoxon_holm"]
+    columns = ["clients", "method", "cells", "seeds", "mean_difference", "p", "p_holm"]
     return f"Baseline: {method_title(table['reference'].iloc[0])}.\n\n{md.shown(table, columns)}"
 
 

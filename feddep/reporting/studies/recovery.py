@@ -17,34 +17,35 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, in_paper_order, of_place, records
 from feddep.reporting.labels import assumptions, method_title, place_title, sort_datasets, sort_methods
 from feddep.reporting.load import Study
-from feddep.reporting.statistics import BOUND, REFERENCE, SIGNIFICANT
+from feddep.reporting.statistics import BOUND, FLAWS, REFERENCE, SIGNIFICANT
 from feddep.utils.errors import DataError
 
 SHOWS = """\
 What missing neighbours cost, and what of it each method wins back. *Headroom*: accuracy of the oracle, FedAvg whose clients
 know their true neighbours across the borders, less FedAvg's. *Gain*: a method's accuracy less FedAvg's. *Share*: mean gain over
-mean headroom, where that is at least 0.02; it may be negative, or above 1. Test nodes are classified in two ways: *global*, on
-the global graph, and *local*, by their owners, each on its own, possibly mended, subgraph; a method without clients has one
-accuracy for both. Of several settings, such as encoders, each method has for each dataset, number of clients and way of
-classification the one with the best mean accuracy of validation nodes that are classified likewise. The round is always the one
-that is best on the clients' validation nodes. Differences are paired by seed; brackets: 95 % t-interval of the mean; `*`:
-significant at 5 % after Holm's correction over all gains, of both ways; intervals and p of the gains are in `table.csv`. ±:
-sample standard deviation over seeds.
+mean headroom, where that is at least 0.02 and no run stalled that it rests on; it may be negative, or above 1. Test nodes are
+classified in two ways: *global*, on the global graph, and *local*, by their owners, each on its own, possibly mended, subgraph;
+a method without clients has one accuracy for both. Of several settings, such as encoders, each method has for each dataset,
+number of clients and way of classification the one with the best mean accuracy of validation nodes that are classified
+likewise. The round is always the one that is best on the clients' validation nodes. Differences are paired by seed; brackets:
+95 % t-interval of the mean with Nadeau and Bengio's correction, as seeds resplit one graph; `*`: significant at 5 % after
+Holm's correction over all gains, of both ways; intervals and p of the gains are in `table.csv`. ±: sample standard deviation
+over seeds.
 """
 EVALUATIONS = {"global": "global graph", "local": "local subgraphs"}
 _MEASURES = {"global": ("test", "global_validation"), "local": ("local_before", "validation")}
 """Of each evaluation the accuracies of test nodes and of validation nodes, columns of a study's runs."""
 LEAST_HEADROOM = 0.02
 """A share of less would be mostly noise."""
-_COLUMNS = ["method", "assumes", "setting", "mean", "std", "seeds", "gain", "low", "high", "p", "p_holm", "share", "undertrained"]
+_COLUMNS = ["method", "assumes", "setting", "mean", "std", "seeds", "gain", "low", "high", "p", "p_holm", "share", *FLAWS]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``cells``: a row an evaluation and cell; ``table``: one for each method in it; ``summary``: an evaluation and method.
 
     Returns:
-        In ``cells``: for FedAvg and the oracle the chosen setting, mean and std of test accuracy, and undertrained, the share of
-        such runs, such as ``oracle_mean``; of the headroom seeds, mean, low, high and undertrained, such as ``headroom_low``.
+        In ``cells``: for FedAvg and the oracle the chosen setting, mean and std of test accuracy, and undertrained and stalled,
+        shares of such runs, such as ``oracle_mean``; of the headroom seeds, mean, low, high and these, such as ``headroom_low``.
         In ``table``: the same of a method, with its gain, see :func:`feddep.reporting.statistics.interval`, and share, empty
         where the mean headroom is below :data:`LEAST_HEADROOM`.
         In ``summary``: cells that have a share; mean_share, least_share and largest_share over these; significant: in how many
@@ -63,15 +64,15 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             continue
         reference, bound = chosen.pop(REFERENCE), chosen.pop(BOUND, here.iloc[:0])
         cell = {"evaluation": evaluation, "dataset": dataset, **here.iloc[0][options], "clients": m}
-        headroom = statistics.difference(statistics.pairs(bound, reference))
+        headroom = statistics.difference(statistics.pairs(bound, reference), study.resplit_ratio)
         headroom["mean"] = headroom["mean_difference"]
-        parts = {part: headroom[part] for part in ("seeds", "mean", "low", "high", "undertrained")}
+        parts = {part: headroom[part] for part in ("seeds", "mean", "low", "high", *FLAWS)}
         levels = {"fedavg": _level(reference), "oracle": _level(bound), "headroom": parts}
         cells.append(cell | {f"{name}_{part}": value for name, of in levels.items() for part, value in of.items()})
         for method in sort_methods(chosen):
-            test = statistics.difference(statistics.pairs(chosen[method], reference))
-            gain = test.pop("mean_difference")
-            share = gain / headroom["mean"] if headroom["mean"] >= LEAST_HEADROOM else np.nan
+            test = statistics.difference(statistics.pairs(chosen[method], reference), study.resplit_ratio)
+            gain, stalled = test.pop("mean_difference"), max(headroom["stalled"], test["stalled"]) > 0
+            share = np.nan if stalled or headroom["mean"] < LEAST_HEADROOM else gain / headroom["mean"]
             names = {"method": method, "assumes": assumptions(method)}
             rows.append({**cell, **names, **_level(chosen[method]), **test, "gain": gain, "share": share})
     if not any(cell["headroom_seeds"] for cell in cells):
@@ -106,8 +107,8 @@ def _chosen(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _level(runs: pd.DataFrame) -> dict[str, Any]:
-    levels = {"mean": runs["test"].mean(), "std": runs["test"].std(), "undertrained": runs["undertrained"].mean()}
-    return {"setting": next(iter(runs["spelled"]), None), **levels}
+    flaws = {name: runs[name].astype(float).mean() for name in FLAWS}
+    return {"setting": next(iter(runs["spelled"]), None), "mean": runs["test"].mean(), "std": runs["test"].std(), **flaws}
 
 
 def _summary(table: pd.DataFrame) -> pd.DataFrame:

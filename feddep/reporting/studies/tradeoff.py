@@ -14,6 +14,7 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import dataset_title, distinguishing, method_title
 from feddep.reporting.load import Study, without
+from feddep.reporting.statistics import FLAWS
 from feddep.utils.errors import ConfigError
 
 SHOWS = """\
@@ -35,7 +36,7 @@ _NO_NOISE = {"epsilon": math.inf, "theta": 0.0}
 """By the options that may stand on the axis: the place of what has no noise."""
 _SIGNS = {"epsilon": "ε", "theta": "θ"}
 _OF_RUN = "of run: "
-_SAID = ["epsilon", "seeds", "mean", "std", "last_mean", "validation_mean", "undertrained", "theta", "delta", "guarantee"]
+_SAID = ["epsilon", "seeds", "mean", "std", "last_mean", "validation_mean", *FLAWS, "theta", "delta", "guarantee"]
 _SAID += ["paper_epsilon", "bytes", "chosen", "above_mlp"]
 _NOT_PRIVATE = ("vertical_mlp", "vertical_gin", "vertical_gcn")
 """The methods without noise, the MLP first."""

@@ -15,19 +15,20 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import method_title, place_title, sort_methods
 from feddep.reporting.load import Study
-from feddep.reporting.statistics import SIGNIFICANT
+from feddep.reporting.statistics import FLAWS, SIGNIFICANT
 from feddep.utils.errors import DataError
 
 SHOWS = """\
 Each method has the hyperparameters that did best on the validation nodes of a seed that is in no table, among equally many
 trials for each method on a dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
 mean ± sample standard deviation over seeds that the search has not seen; a method on the whole graph stands beside every M.
-Differences are paired by seed; brackets: 95 % t-interval; `*`: significant at 5 % after Holm's correction over all differences of
-the table. In the figure, numbers stand for what is far below.
+Differences are paired by seed; brackets: 95 % t-interval with Nadeau and Bengio's correction, as seeds resplit one graph; `*`:
+significant at 5 % after Holm's correction over all differences of the table. In the figure, numbers stand for what is far
+below.
 """
 _POINT = ["setting", "method"]
 _COLUMNS = ["dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"]
-_COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", "undertrained"]
+_COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS]
 FAR = 0.1
 """How far below the best, in accuracy, a method is a number at the edge of the figure."""
 
@@ -37,7 +38,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         In ``table``: mean and std of test accuracy; undertrained_runs, their share; the differences from the reference, see
-        :func:`feddep.reporting.statistics.interval`; undertrained, the greater of the two rows' shares.
+        :func:`feddep.reporting.statistics.interval`; undertrained, the greater of the two rows' shares; stalled,
+        the share of pairs with such a run, of the reference that of its runs.
         In ``choices``: trials, their number; chosen_setting and chosen_method as they are spelled; validation, its mean over the
         search's runs, and median_validation, that of all trials.
 
@@ -56,7 +58,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
                 f"studies.{study.name} runs {row['method']} with {row['setting']} on {row['dataset']}, but its search {found}"
             )
     reference = variants.base(runs["method"].iloc[0])
-    return {"table": _compared(final.assign(setting=study.name, method=final["name"]), reference), "choices": choices}
+    final = final.assign(setting=study.name, method=final["name"])
+    return {"table": _compared(final, reference, study.resplit_ratio), "choices": choices}
 
 
 def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
@@ -73,16 +76,18 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
     return in_paper_order(table, ["method", "dataset"])
 
 
-def _compared(runs: pd.DataFrame, reference: str) -> pd.DataFrame:
+def _compared(runs: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
     baseline = runs[runs["method"] == reference]
     # Beside every number of clients that the reference has: what sees the whole graph, too.
     levels = runs.merge(baseline[["dataset", "clients"]].drop_duplicates(), on="dataset", suffixes=("_own", ""))
     levels = levels[levels["clients_own"].isna() | (levels["clients_own"] == levels["clients"]).fillna(False)]
     keys = ["dataset", "clients", "method"]
     groups = levels.groupby(keys, sort=False)
-    table = groups.agg(mean=("test", "mean"), std=("test", "std"), undertrained_runs=("undertrained", "mean")).reset_index()
-    tests = statistics.compare(runs[runs["method"] != reference], baseline).drop(columns="undertrained")
+    flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
+    table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws).reset_index()
+    tests = statistics.compare(runs[runs["method"] != reference], baseline, ratio).drop(columns="undertrained")
     table = table.merge(tests, how="left", on=keys).assign(reference=reference)
+    table["stalled"] = table["stalled"].fillna(table["stalled_runs"])
     of_reference = table["undertrained_runs"].where(table["method"] == reference)
     of_reference = of_reference.groupby([table["dataset"], table["clients"]]).transform("max")
     table["undertrained"] = table["undertrained_runs"].clip(lower=of_reference)
