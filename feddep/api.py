@@ -29,7 +29,7 @@ from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
-from feddep.graph.split import PARTS, Split, random_split
+from feddep.graph.split import PARTS, Split, draw
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
@@ -227,13 +227,16 @@ def client_data(graph: Graph, partition: Partition, split: Split | None = None) 
     return pyg.client_data(graph, partition, split)
 
 
-def split(graph: Graph, seed: int = 0, train: float = 0.6, val: float = 0.2, test: float = 0.2) -> Split:
-    """Training, validation and test nodes, drawn uniformly at random.
+def split(
+    graph: Graph, seed: int = 0, train: float = 0.6, val: float = 0.2, test: float = 0.2, *, method: str = "random"
+) -> Split:
+    """Training, validation and test nodes, drawn uniformly at random, or ``class_balanced`` (:func:`feddep.graph.split.draw`).
 
     Raises:
         ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
     """
-    return random_split(graph.num_nodes, {"train": train, "val": val, "test": test}, seed)
+    how = checked(models.Dataset, {"split": method}).split
+    return draw(graph, how, {"train": train, "val": val, "test": test}, seed)
 
 
 def partition(
@@ -421,7 +424,7 @@ def prepare(
     chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
     specification = {
         "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(
-            exclude={*SOURCES, *PARTITION}
+            exclude={"split", *SOURCES, *PARTITION}
         ),
         "setting": checked(TrainingConfig, dict(setting or {}), ("setting",)).model_dump(mode="json"),
         "method": {"name": method, **chosen.model_dump(mode="json")},

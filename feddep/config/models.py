@@ -102,6 +102,9 @@ class Dataset(Parameters):
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
     """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of `split.train`. The nodes of a
     smaller share are among those of a larger one"""
+    split: Literal["random", "class_balanced"] = "random"
+    """how training, validation and test nodes are drawn: at `random`, or `class_balanced`, with equally many training nodes a
+    class (code). *Not in the key* where it is `random`"""
     partition: PartitionMethod | None = None
     """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as `cora,partition=random`. `null`,
     here and in the next three: as the key `partition` says"""

@@ -64,6 +64,8 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
     """Everything that determines a run but data and revisions: dataset options, split, partition, hyperparameters, seed."""
     given = entry(config, "datasets", run.dataset)
     options = {key: value for key, value in given.items() if key != "path" and key not in PARTITION}
+    if given["split"] == "random":
+        del options["split"]
     return {
         "dataset": {"name": variants.base(run.dataset), **options},
         "split": dict(config["split"]),
@@ -145,8 +147,9 @@ def graph_key(config: Config, dataset: str) -> str:
 
 def split_key(config: Config, dataset: str, seed: int) -> str:
     """The content key of a split."""
-    data = data_fingerprint(config, dataset)
-    return digest({"data": data, "split": config["split"], "seed": seed, "revision": split.REVISION})
+    data, how = data_fingerprint(config, dataset), entry(config, "datasets", dataset)["split"]
+    options = config["split"] if how == "random" else {**config["split"], "method": how}
+    return digest({"data": data, "split": options, "seed": seed, "revision": split.REVISION})
 
 
 def partition_key(config: Config, spec: PartitionSpec) -> str:

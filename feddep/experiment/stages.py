@@ -32,7 +32,7 @@ from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
-from feddep.graph.split import Split, random_split
+from feddep.graph.split import Split, draw
 from feddep.methods import plugins
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
@@ -85,8 +85,8 @@ def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts:
 
 def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) -> None:
     """Draw training, validation and test nodes of a graph."""
-    nodes = Graph.load(graph).num_nodes
-    random_split(nodes, config["split"], seed).save(output, keys.split_key(config, dataset, seed))
+    how = entry(config, "datasets", dataset)["split"]
+    draw(Graph.load(graph), how, config["split"], seed).save(output, keys.split_key(config, dataset, seed))
 
 
 def partition(config: Config, spec: PartitionSpec, graph: Path, output: Path, facts: Path) -> None:

@@ -18,7 +18,7 @@ from feddep.experiment.plan import Run
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
-from feddep.graph.split import random_split
+from feddep.graph.split import draw as draw_split
 from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DataError
 
@@ -39,7 +39,7 @@ def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
 def retrain(config: Config, run: Run, folder: Path) -> dict[str, Any]:
     """Train a run with all its steps; returns its result (:func:`feddep.training.summary.summary`)."""
     graph = fetch_graph(config, run.dataset, folder)
-    split = random_split(graph.num_nodes, config["split"], run.seed)
+    split = draw_split(graph, entry(config, "datasets", run.dataset)["split"], config["split"], run.seed)
     options = keys.partition_options(config, run.dataset)
     partition = None if run.clients is None else partitioners.partition(graph, run.clients, run.seed, **options)
     specification, device = keys.specification(config, run), choose_device(config["device"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from feddep.graph.graph import Graph
 from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.files import read_arrays, write_arrays
 from feddep.utils.seeding import generator
@@ -74,6 +75,40 @@ class Split:
         if any(part.dtype != np.int64 or part.ndim != 1 for part in arrays.values()):
             raise DataError(f"{path} holds no split: it has no lists of nodes; run the stage split again")
         return cls(**arrays)
+
+
+def draw(graph: Graph, how: str, fractions: Mapping[str, float], seed: int) -> Split:
+    """The split of a graph, ``random`` (:func:`random_split`) or ``class_balanced`` (:func:`class_balanced_split`)."""
+    if how == "class_balanced":
+        return class_balanced_split(graph.labels, graph.num_classes, fractions, seed)
+    return random_split(graph.num_nodes, fractions, seed)
+
+
+def class_balanced_split(labels: np.ndarray, classes: int, fractions: Mapping[str, float], seed: int) -> Split:
+    """Equally many training nodes a class, as in FedDEP's published code, whose data loader is FederatedScope's.
+
+    Of each class ⌊n · train / C⌋ nodes are trained on, or all that it has; of the others, in random order, the first ⌊n · val⌉
+    are validation nodes and all the rest test nodes.  A class with too few nodes is in neither of these: on Cora that is so of
+    two classes, on CiteSeer of one.
+
+    Args:
+        labels: class of each node, int64, shape (n,).
+        classes: number of classes C.
+        fractions: shares of train and val; that of test is what is left.
+        seed: of the stream "class-balanced split".
+
+    Raises:
+        ConfigError: if a set would have no node.
+    """
+    random, n = generator(seed, "class-balanced split"), len(labels)
+    each = int(n * fractions["train"] / classes + _ROUNDING)
+    train = np.concatenate([random.permutation(np.flatnonzero(labels == c))[:each] for c in range(classes)])
+    rest = random.permutation(np.setdiff1d(np.arange(n), train))
+    val, test = np.split(rest, [round(n * fractions["val"])])
+    if not (len(train) and len(val) and len(test)):
+        sizes = f"{len(train)}, {len(val)} and {len(test)} of {n} nodes"
+        raise ConfigError(f"split is class_balanced, which leaves {sizes} to train, validate and test on; each needs one")
+    return Split(np.sort(train), np.sort(val), np.sort(test))
 
 
 def random_split(n: int, fractions: Mapping[str, float], seed: int) -> Split:

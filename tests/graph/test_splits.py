@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.graph.split import Split, random_split
+from feddep.graph.split import Split, class_balanced_split, random_split
 from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.files import write_arrays
 
@@ -145,3 +145,26 @@ def test_too_few_or_too_many_labels(share):
     split = random_split(100, {"train": 0.3, "val": 0.3, "test": 0.4}, 0)
     with pytest.raises(ConfigError):
         split.labelled(share, 0)
+
+
+@given(st.lists(st.integers(0, 3), min_size=40, max_size=120), st.integers(0, 9))
+def test_a_class_balanced_split_is_what_it_says(labels, seed):
+    labels = np.array(labels)
+    split = class_balanced_split(labels, 4, FRACTIONS, seed)
+    n, each = len(labels), int(len(labels) * FRACTIONS["train"] / 4)
+    assert np.bincount(labels[split.train], minlength=4).tolist() == [
+        min(each, count) for count in np.bincount(labels, minlength=4)
+    ]
+    assert len(split.val) == round(n * FRACTIONS["val"])
+    assert sorted(np.concatenate([split.train, split.val, split.test])) == list(range(n))
+    assert_same(split, class_balanced_split(labels, 4, FRACTIONS, seed))
+
+
+def test_sizes_of_the_published_code():
+    """232 of each class and 542 validation nodes on Cora; a class of 180 nodes is in neither validation nor test."""
+    labels = np.repeat(np.arange(7), [351, 217, 418, 818, 426, 298, 180])
+    split = class_balanced_split(labels, 7, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
+    assert np.bincount(labels[split.train]).tolist() == [232, 217, 232, 232, 232, 232, 180]
+    assert (len(split.val), set(labels[split.test])) == (542, {0, 2, 3, 4, 5})
+    with pytest.raises(ConfigError):
+        class_balanced_split(np.arange(4), 4, {"train": 1.0, "val": 0.2, "test": 0.2}, 0)

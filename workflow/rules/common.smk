@@ -52,8 +52,10 @@ def graph_file(dataset):
 
 
 def split_file(dataset, seed):
-    name = variants.base(dataset)
-    return f"{CACHE}/splits/{name}-{keys.split_key(config, name, seed)}.safetensors"
+    """The split of a dataset or of a variant of one, which may draw it otherwise."""
+    key = keys.split_key(config, dataset, seed)
+    SPLITS[key] = (variants.restricted(dataset, ["split"]), seed)
+    return f"{CACHE}/splits/{variants.base(dataset)}-{key}.safetensors"
 
 
 def partition_file(spec):
@@ -63,7 +65,6 @@ def partition_file(spec):
 def task_files(run):
     """What every stage of a run reads: graph, split and, for a method that works on subgraphs, partition."""
     files = {"graph": graph_file(run.dataset), "split": split_file(run.dataset, run.seed)}
-    SPLITS[keys.split_key(config, variants.base(run.dataset), run.seed)] = (variants.base(run.dataset), run.seed)
     if run.partition is not None:
         files["partition"] = partition_file(run.partition)
         PARTITIONS[keys.partition_key(config, run.partition)] = run.partition

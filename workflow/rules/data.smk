@@ -40,6 +40,7 @@ rule split:
     log: f"{CACHE}/logs/split/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/split/{{dataset}}-{{key}}.tsv"
     params:
+        dataset=lambda wildcards: SPLITS[wildcards.key][0],
         seed=lambda wildcards: SPLITS[wildcards.key][1],
     resources:
         mem_mb=config["memory"]["data"],
