@@ -125,6 +125,7 @@ def test_parts_of_another_graph(graph: api.Graph, split: api.Split, partition: a
         api.client_data(other, partition)
 
 
+@pytest.mark.slow
 def test_a_dataset_is_fetched_once(cora: api.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first = api.load_dataset("cora", cache=tmp_path)
     assert first.fingerprint == cora.fingerprint

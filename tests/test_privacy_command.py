@@ -41,6 +41,7 @@ def test_neighbour_sampling(tmp_path, capsys):
     assert found["exact δ"].tolist()[:2] == [exact_at_node(15, 5).delta, exact_at_node(15, 5, 100).delta]
 
 
+@pytest.mark.slow
 def test_dpsgd_under_a_public_bound_on_degrees(tmp_path, capsys):
     found = table(f"{DPSGD} --sigma 2 --degree 3 --layers 2", tmp_path, capsys).set_index("hidden")
     bounds = {"edge": most_roots(3, 2), "node": most_roots_of_node(3, 2), "replaced node": most_roots_of_node(3, 2, True)}
@@ -54,12 +55,14 @@ def test_dpsgd_under_a_public_bound_on_degrees(tmp_path, capsys):
     assert few["k"].tolist()[1:] == [4, 4, 4]  # no more than there are
 
 
+@pytest.mark.slow
 def test_the_least_noise_for_a_budget_of_dpsgd(tmp_path, capsys):
     found = table(f"{DPSGD} --epsilon 3 --degree 2 --layers 1 --level edge", tmp_path, capsys).set_index("hidden")
     assert found.loc["edge", ["all: RDP", "all: PLD"]].min() <= 3
     assert one_and_all_steps(0.99 * found.loc["edge", "σ"], 0.2, 30, 1e-5, binomial_changes(2, 0.2))[1].least > 3
 
 
+@pytest.mark.slow
 def test_the_clients_of_a_graph(tmp_path, capsys):
     graph, partition = random_graph(60, 140), Partition(np.arange(60) % 2, 2)
     split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))

@@ -77,6 +77,7 @@ def test_the_schema_accepts_what_is_shipped():
         assert set(SCHEMA["$defs"][name]["properties"]) == set(model.model_fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "value"),
     [

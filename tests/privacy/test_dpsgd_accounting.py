@@ -248,6 +248,7 @@ def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout:
     return len(changed), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", SMALL.values(), ids=SMALL.keys())
 @pytest.mark.parametrize(("hops", "fanout", "sigma", "rate"), [(1, 1, 0.7, 0.3), (2, 1, 1.5, 0.8), (2, 2, 2.0, 0.1)])
 def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma, rate):

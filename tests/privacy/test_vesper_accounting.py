@@ -233,6 +233,7 @@ def test_weights_that_learn_through_edges_have_no_guarantee():
         noise_for(NO_BOUND, 8, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACCOUNTANTS)
 @pytest.mark.parametrize(("epsilon", "shuffled"), [(0.5, True), (25.0, False)])
 def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuffled: bool):

@@ -116,6 +116,7 @@ def bounded(keep: str, degree: int, edges: tuple[tuple[int, int], ...]) -> np.nd
     return bounded_adjacency(featureless(5, list(edges)), degree, 3, keep).toarray()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "degree"), [("receiver", 1), ("receiver", 2), ("both", 1), ("both", 2)])
 def test_the_corrected_sensitivities_are_those_of_all_small_graphs(keep: str, degree: int):
     """An end that loses a neighbour may take up another: all graphs of 5 nodes, with rows of any sign and of none below 0."""

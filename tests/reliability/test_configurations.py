@@ -102,6 +102,7 @@ def planned(raw: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(configurations())
 def test_any_configuration_near_the_models_is_accepted_or_refused(raw: dict[str, Any]):

@@ -157,6 +157,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
     return publish(tmp_path_factory.mktemp("main"), {**RAW, "tables": [TABLE], "studies": []})
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_main_tables(config: Config, tmp_path: Path) -> None:
     output.write(tmp_path, main.contents(config))
     tables = [f"{name}.csv" for name in ("accuracy", "comparisons", "costs", "effects", "partitions", "ranks", "reproduction")]
