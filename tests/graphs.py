@@ -39,6 +39,11 @@ def graphs(draw: st.DrawFn, max_nodes: int = 9) -> Graph:
     return Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2), features, rng.integers(0, 3, nodes), 3)
 
 
+def neighbours(graph: Graph, node: int) -> list[int]:
+    """The neighbours of a node, in ascending order."""
+    return graph.indices[graph.indptr[node] : graph.indptr[node + 1]].tolist()
+
+
 def npz_arrays(graph: Graph) -> dict[str, np.ndarray]:
     """The arrays of an archive of gnn-benchmark."""
     parts = {"adj": graph.adjacency, "attr": graph.features}
