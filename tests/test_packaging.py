@@ -108,6 +108,23 @@ def test_every_import_is_a_direct_dependency(folder: str):
     assert outside - set(lock("direct")) <= (PEERS if folder == "benchmarks" else set())
 
 
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("import feddep.datasets.public_graphs", {"torch", "pandas", "networkx", "scipy", "numpy", "requests", "pooch"}),
+        (
+            "import feddep.graph.partition, feddep.graph.partitioners, feddep.graph.split, feddep.graph.scaling",
+            {"torch", "networkx"},
+        ),
+        ("from feddep.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass", {"torch"}),
+    ],
+)
+def test_what_must_start_fast_loads_no_heavy_library(program: str, heavy: set[str]):
+    done = subprocess.run([sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"], capture_output=True, text=True)
+    assert "feddep" in done.stdout.splitlines()[-1].split(), done.stderr
+    assert not heavy & set(done.stdout.splitlines()[-1].split())
+
+
 def test_dockerfile_is_for_the_python_and_the_lock_and_an_ordinary_user():
     python = next(arguments for name, arguments in instructions() if name == "FROM").removeprefix("python:").partition("-")[0]
     requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]

@@ -43,7 +43,7 @@ def test_every_node_has_one_owner_and_every_client_a_node(graph: Graph, way: dic
     assert sizes.min() >= {"random": 600 // clients, "dirichlet": 10}.get(way["method"], 1)
 
 
-@pytest.mark.parametrize("way", WAYS[1:], ids=named)
+@pytest.mark.parametrize("way", WAYS, ids=named)
 def test_the_same_seed_gives_the_same_and_another_another(graph: Graph, way: dict[str, str]):
     first, again, *others = (partition(graph, 5, seed, **way).client for seed in (0, 0, 1, 2, 3))
     np.testing.assert_array_equal(first, again)
@@ -71,24 +71,13 @@ def test_louvain_is_what_it_was(graph: Graph):
     np.testing.assert_array_equal(made.client, before.client)
     assert made.facts == before.facts  # no method among them, as runs of before there was a choice have none
     assert partition(graph, 5, 3, "random").facts == {"method": "random", "cut_nodes": 0}
-
-
-@pytest.mark.parametrize("way", WAYS, ids=named)
-def test_statistics_of_all(graph: Graph, way: dict[str, str]):
-    numbers = statistics(graph, partition(graph, 5, 0, **way))
-    assert numbers["cut_nodes"] >= 0
-    assert numbers.get("method", "louvain") == way["method"]
-    assert sum(client["edges"] for client in numbers["per_client"]) + numbers["missing_edges"] == graph.num_edges
+    assert partition(graph, 5, 3, engine="igraph").facts.items() >= {"method": "louvain", "engine": "igraph"}.items()
 
 
 def shares(graph: Graph, partition: Partition) -> np.ndarray:
     """Of each client its share of the nodes of each class, shape (M, C)."""
     held = np.array([client["classes"] for client in statistics(graph, partition)["per_client"]])
     return held / held.sum(axis=0)
-
-
-def test_a_large_beta_gives_every_client_alike(graph: Graph):
-    np.testing.assert_allclose(shares(graph, partition(graph, 5, 0, "dirichlet", beta=1e6)), 1 / 5, atol=0.01)
 
 
 @pytest.mark.parametrize("beta", [0.3, 1.0, 5.0])
@@ -135,7 +124,9 @@ def test_igraph_draws_from_the_seed_and_leaves_its_generator_as_it_was(graph: Gr
 @pytest.mark.parametrize("way", WAYS, ids=named)
 def test_a_graph_without_edges(way: dict[str, str]):
     graph = Graph.from_edges(np.empty((0, 2)), np.eye(9), np.arange(9) % 3, 3)
-    assert np.bincount(partition(graph, 3, 0, delta=1, **way).client, minlength=3).min() >= 1
+    found = partition(graph, 3, 0, delta=1, **way)
+    assert np.bincount(found.client, minlength=3).min() >= 1
+    assert statistics(graph, found)["mean_client_edges"] == found.facts.get("modularity", 0) == 0
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)
