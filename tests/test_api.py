@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from feddep import api
-from feddep.datasets import fetching
 from feddep.experiment.tasks import build_task
 from feddep.methods import registry
 from feddep.training.summary import summary
@@ -123,17 +122,6 @@ def test_parts_of_another_graph(graph: api.Graph, split: api.Split, partition: a
         api.run("fedavg", other, api.split(other), partition)
     with pytest.raises(PartitionError):
         api.client_data(other, partition)
-
-
-@pytest.mark.slow
-def test_a_dataset_is_fetched_once(cora: api.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    first = api.load_dataset("cora", cache=tmp_path)
-    assert first.fingerprint == cora.fingerprint
-    monkeypatch.setattr(fetching, "download", None)
-    assert api.load_dataset("cora", cache=tmp_path).fingerprint == cora.fingerprint
-    api.synthetic_graph(nodes=20, classes=2, communities=2).save(tmp_path / "graphs" / "cora.safetensors")
-    with pytest.raises(TypeError):  # another graph in the cache is not taken for the dataset
-        api.load_dataset("cora", cache=tmp_path)
 
 
 def test_datasets_and_methods_are_listed():

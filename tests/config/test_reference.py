@@ -54,12 +54,6 @@ def test_every_key_and_every_parameter_has_a_meaning():
         assert all(field.description for field in method.parameters.model_fields.values())
 
 
-def test_a_parameter_that_not_all_methods_have_says_so():
-    table = reference.tables()["parameters"]
-    assert re.search(r"^\| `sigma` \| `feddep_wo_nfdp` \| `2.0` \|", table, re.MULTILINE)
-    assert re.search(r"^\| `prototypes` \|  \| ", table, re.MULTILINE)
-
-
 def test_the_examples_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIG.parent)
     experiment, study = map(yaml.safe_load, re.findall("```yaml\n(.*?)```", PAGE, re.DOTALL))
