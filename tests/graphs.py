@@ -1,4 +1,8 @@
-"""Graphs to test with."""
+"""Graphs and configurations to test with."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +16,17 @@ MINIMAL_CONFIG = {
     "tables": [{"setting": "quick", "methods": ["fedavg"]}],
 }
 """The keys that a configuration must have."""
+
+
+def changed(path: str | Sequence[Any], value: Any, base: Any = MINIMAL_CONFIG) -> Any:
+    """A copy of a configuration with one key set; the path to it as parts, or as text with dots."""
+    place = config = copy.deepcopy(base)
+    if isinstance(path, str):
+        path = [int(part) if part.isdigit() else part for part in path.split(".")]
+    for part in path[:-1]:
+        place = place[part] if isinstance(place, list) else place.setdefault(part, {})
+    place[path[-1]] = value
+    return config
 
 
 def star(leaves: int) -> Graph:

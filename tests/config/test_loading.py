@@ -15,19 +15,10 @@ from feddep.config.models import Configuration
 from feddep.experiment import plan
 from feddep.utils.errors import ConfigError
 from graphs import MINIMAL_CONFIG as MINIMAL
+from graphs import changed
 
 ROOT = Path(__file__).parents[2]
 STUDY: dict[str, Any] = {"name": "many", "kind": "sweep", "runs": [{"methods": {"feddep": {"prototypes": [3, 5]}}, "seeds": [7]}]}
-
-
-def changed(path: str, value: Any, base: dict[str, Any] = MINIMAL) -> dict[str, Any]:
-    """A configuration with one key set."""
-    place: Any = (config := copy.deepcopy(base))
-    *parents, last = (int(part) if part.isdigit() else part for part in path.split("."))
-    for parent in parents:
-        place = place[parent] if isinstance(place, list) else place.setdefault(parent, {})
-    place[last] = value
-    return config
 
 
 def refusal(raw: Any) -> str:

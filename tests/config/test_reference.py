@@ -15,6 +15,7 @@ from feddep.config.models import Configuration
 from feddep.experiment import plan
 from feddep.methods import registry
 from feddep.utils.errors import ConfigError
+from graphs import changed
 
 CONFIG = Path(__file__).parents[2] / "config"
 PAGE = (CONFIG / "README.md").read_text(encoding="utf-8")
@@ -86,11 +87,7 @@ def test_the_schema_accepts_what_is_shipped():
     ],
 )
 def test_the_schema_and_the_models_refuse_the_same(path: str, value: Any):
-    place = raw = {**read("default.yaml"), "studies": []}
-    *parents, last = path.split(".")
-    for parent in parents:
-        place = place[int(parent) if isinstance(place, list) else parent]
-    place[last] = value
+    raw = changed(path, value, {**read("default.yaml"), "studies": []})
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(raw, SCHEMA)
     with pytest.raises(ConfigError):

@@ -132,12 +132,9 @@ def test_a_public_graph_must_be_the_one_of_the_registry(made: Made, tmp_path: Pa
     with pytest.raises(DataError) as caught:
         stages.load_graph(made.config, "cora", file)
     assert file.name in str(caught.value)
-
-
-def test_a_public_graph_whose_fingerprint_nobody_knows_yet_is_known_by_its_key(tmp_path: Path):
-    config, graph = validate({**RAW, "datasets": {"roman_empire": {}} | RAW["datasets"]}), random_graph(20, 30)
-    graph.save(tmp_path / "graph.safetensors", keys.graph_key(config, "roman_empire"))
-    assert stages.load_graph(config, "roman_empire", tmp_path / "graph.safetensors").fingerprint == graph.fingerprint
+    config = validate({**RAW, "datasets": {"roman_empire": {}} | RAW["datasets"]})  # whose fingerprint nobody knows yet
+    random_graph(20, 30).save(file, keys.graph_key(config, "roman_empire"))
+    assert stages.load_graph(config, "roman_empire", file).num_nodes == 20
 
 
 def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
