@@ -9,24 +9,6 @@ from feddep.reporting import published
 from feddep.reporting.labels import DATASETS, METHODS
 
 
-@pytest.mark.parametrize(
-    ("place", "printed"),
-    [
-        (("feddep", "cora", None, "global"), (0.8955, 0.004)),
-        (("feddep", "cora", 5, "fedavg"), (0.8555, 0.014)),
-        (("feddep", "citeseer", 10, "feddep"), (0.8040, 0.022)),
-        (("feddep", "msacademic", 3, "fedavg"), (0.6986, 0.002)),
-        (("fedsage", "cora", 5, "fedavg"), (0.8645, 0.0050)),
-        (("fedsage", "pubmed", 10, "local"), (0.7148, 0.0951)),
-        (("fedsage", "citeseer", 10, "fedsage_plus"), (0.7392, 0.0041)),
-    ],
-)
-def test_accuracy(place: tuple, printed: tuple[float, float]) -> None:
-    names = ("paper", "dataset", "clients", "method")
-    found = row(published.accuracy(), **dict(zip(names, place, strict=True)))
-    assert (found["mean"], found["std"]) == printed
-
-
 def test_main_tables_are_complete_and_have_each_number_once() -> None:
     table = published.accuracy()
     assert not table.duplicated(["paper", "dataset", "clients", "method"]).any()
