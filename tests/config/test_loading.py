@@ -1,6 +1,7 @@
 """The configuration: defaults are filled in, and a mistake is an error that names its key."""
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +66,8 @@ def test_a_parameter_may_have_a_value_for_each_dataset():
     assert value("feddep", "cora,labelled=0.1", "embedding") == 64
     assert value("feddep,embedding=9", "tiny", "embedding") == 9
     assert (value("feddep", "cora", "prototypes"), value("feddep", "tiny", "prototypes")) == (7, 5)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=re.escape("methods.feddep.embedding")):
         entry(config, "methods", "feddep", "pubmed")  # no embedding, and no default
-    assert "methods.feddep.embedding" in str(caught.value)
     shipped = load(ROOT / "config" / "default.yaml")
     for method in shipped["methods"]:
         entry(shipped, "methods", method, "mine")
@@ -103,22 +103,12 @@ def test_values_of_the_command_line_are_typed():
     assert typed(text) == {**text, "labelled": None, "embedding": 0.001}
 
 
-def test_a_file_may_be_json_or_use_anchors(tmp_path: Path):
-    text = "methods: {feddep: &a {prototypes: 3}, feddep_wo_proto: {<<: *a, prototypes: 4}}"
-    (tmp_path / "base.yaml").write_text(f"{yaml.safe_dump(MINIMAL)}\n{text}\n")
-    (tmp_path / "changes.json").write_text('{"settings": {"quick": {"learning_rate": 0.25}}}')
-    config = load(tmp_path / "base.yaml", tmp_path / "changes.json")
-    assert [config["methods"][name]["prototypes"] for name in ("feddep", "feddep_wo_proto")] == [3, 4]
-    assert config["settings"]["quick"]["learning_rate"] == 0.25
-
-
 @pytest.mark.parametrize("content", [b"a: [1,\nb: }", b"[]", b"", b"a: \xff", b"seeds: [!!int x]", b"a: 1\n---\nb: 2", None])
 def test_a_file_that_is_no_configuration_is_named(content: bytes | None, tmp_path: Path):
     if content is not None:
         (tmp_path / "bad.yaml").write_bytes(content)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=re.escape("bad.yaml")):
         load(tmp_path / "bad.yaml")
-    assert "bad.yaml" in str(caught.value)
 
 
 # --- what is refused ---

@@ -1,6 +1,5 @@
 """The reference of configuration keys: made from the models, complete, and up to date."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -29,18 +28,6 @@ def read(name: str) -> Any:
 def test_the_page_is_up_to_date():
     assert reference.filled(PAGE) == PAGE, "run `python -m feddep.config.reference`"
     assert sorted(re.findall("<!-- generated: (.*) -->", PAGE)) == sorted(reference.tables())
-
-
-def test_the_command_writes_the_page_or_prints_the_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "README.md").write_text(PAGE.replace("communication rounds", "rounds"))
-    monkeypatch.setattr("sys.argv", ["reference", "--schema"])
-    reference.main()
-    assert json.loads(capsys.readouterr().out) == SCHEMA
-    monkeypatch.setattr("sys.argv", ["reference"])
-    reference.main()
-    assert (tmp_path / "config" / "README.md").read_text() == PAGE
 
 
 def test_every_key_and_every_parameter_has_a_meaning():

@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-from collections.abc import Callable
 
 import igraph
 import numpy as np
@@ -100,14 +99,6 @@ def test_igraph_finds_communities_as_good():
     ours, theirs = (modularity(cora_like, find(cora_like, 0)) for find in (igraph_communities, find_communities))
     assert ours > 0.6
     assert ours == pytest.approx(theirs, abs=0.02)
-
-
-@pytest.mark.parametrize("find", [find_communities, igraph_communities])
-def test_communities_are_numbered_by_their_smallest_nodes(graph: Graph, find: Callable[[Graph, int], np.ndarray]):
-    communities = find(graph, 0)
-    firsts = np.unique(communities, return_index=True)[1].tolist()
-    assert (communities.dtype, communities.shape) == (np.int64, (600,))
-    assert firsts == sorted(firsts)
 
 
 def test_igraph_draws_from_the_seed_and_leaves_its_generator_as_it_was(graph: Graph):
