@@ -1,7 +1,8 @@
-"""Graphs and configurations to test with."""
+"""Graphs, configurations and a hostile pickle to test with."""
 
 import copy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,14 @@ MINIMAL_CONFIG = {
 """The keys that a configuration must have."""
 
 
+PLANNED_CONFIG: dict[str, Any] = {
+    **{"datasets": {"cora": {}, "tiny": {"synthetic": {"signal": 0.4}}}, "clients": [3, 5], "seeds": [0, 1]},
+    "settings": {"quick": {}, "slow": {"rounds": 99}},
+    "tables": [{"setting": "quick", "methods": ["global", "fedavg", "feddep"]}],
+}
+"""Two datasets, numbers of clients, seeds and settings."""
+
+
 def changed(path: str | Sequence[Any], value: Any, base: Any = MINIMAL_CONFIG) -> Any:
     """A copy of a configuration with one key set; the path to it as parts, or as text with dots."""
     place = config = copy.deepcopy(base)
@@ -27,6 +36,16 @@ def changed(path: str | Sequence[Any], value: Any, base: Any = MINIMAL_CONFIG) -
         place = place[part] if isinstance(place, list) else place.setdefault(part, {})
     place[path[-1]] = value
     return config
+
+
+class Payload:
+    """Makes the file ``victim`` when it is unpickled."""
+
+    def __init__(self, victim: Path) -> None:
+        self.victim = victim
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.victim,)
 
 
 def star(leaves: int) -> Graph:

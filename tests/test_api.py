@@ -60,14 +60,6 @@ def test_a_result_is_that_of_the_method(graph: api.Graph, split: api.Split, part
     assert api.run("fedavg", graph, split, partition, setting=SETTING, seed=6).specification["seed"] == 6
 
 
-def test_models_of_clients(graph: api.Graph, split: api.Split, partition: api.Partition):
-    result = api.run("local", graph, split, partition, setting=SETTING)
-    assert len(result.clients) == 3
-    assert {name.partition(".")[0] for name in result.weights} == {"client0", "client1", "client2"}
-    assert list(result.communication.columns) == ["client", "direction", "kind", "messages", "bytes"]
-    assert result.communication.empty
-
-
 def test_partitions_of_every_method(graph: api.Graph):
     at_random = api.partition(graph, 3, method="random")
     assert np.bincount(at_random.client).tolist() == [40, 40, 40]

@@ -19,17 +19,10 @@ from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
+from graphs import PLANNED_CONFIG as RAW
 from graphs import npz_arrays, random_graph
 from other_values import another, others
 
-RAW: dict[str, Any] = {
-    "datasets": {"cora": {}, "tiny": {"synthetic": {"signal": 0.4}}},
-    "clients": [3, 5],
-    "seeds": [0, 1],
-    "settings": {"quick": {}, "slow": {"rounds": 99}},
-    "methods": {"fedavg": {}, "feddep": {}},
-    "tables": [{"setting": "quick", "methods": ["global", "fedavg", "feddep"]}],
-}
 FEDAVG = Run("quick", "cora", 5, "fedavg", 0)
 OF_CORA, OF_TINY = PartitionSpec("cora", 5, 0), PartitionSpec("tiny", 3, 0)
 

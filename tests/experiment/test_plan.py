@@ -9,18 +9,13 @@ from hypothesis import strategies as st
 from feddep.config.loading import Config, entry, validate
 from feddep.experiment import plan
 from feddep.experiment.plan import PartitionSpec, Run
+from graphs import PLANNED_CONFIG
 
-RAW: dict[str, Any] = {
-    "datasets": {"cora": {}, "tiny": {"synthetic": {}}},
-    "clients": [3, 5],
-    "seeds": [0, 1],
-    "settings": {"quick": {}, "slow": {"rounds": 99}},
-    "tables": [{"setting": "quick", "methods": ["global", "fedavg"]}],
-}
 TABLES = [
     {"setting": "quick", "methods": ["global", "fedavg"]},
     {"setting": "slow", "methods": ["local"], "datasets": ["tiny"]},
 ]
+RAW = {**PLANNED_CONFIG, "tables": TABLES[:1]}
 
 
 def test_the_partition_of_a_run():

@@ -171,15 +171,12 @@ def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
     assert runs.estimate(config, asked) == (3 + 3 + 1, 1)
 
 
-def damage(file: Path, how: str) -> None:
-    content = file.read_bytes()
-    file.write_bytes({"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how])
-
-
 @pytest.mark.parametrize("how", ["cut", "other", "empty"])
 @pytest.mark.parametrize("name", ["quick.csv", "quick.curves.parquet"])
 def test_a_damaged_table_is_an_error_that_names_it(name: str, how: str, config: Config, tmp_path: Path):
-    damage(tmp_path / "runs" / name, how)
+    file = tmp_path / "runs" / name
+    content = file.read_bytes()
+    file.write_bytes({"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how])
     with pytest.raises(DataError) as caught:
         runs.load(config, QUICK), runs.load_curves(config, QUICK)
     assert name in str(caught.value) or "has not been trained" in str(caught.value)

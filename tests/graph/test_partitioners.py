@@ -88,11 +88,6 @@ def test_shares_are_those_of_the_dirichlet_distribution(graph: Graph, beta: floa
     assert drawn[:, 0].var() == pytest.approx(variance, rel=0.15)
 
 
-def test_metis_cuts_fewer_edges_than_chance(graph: Graph):
-    cut, chance = (statistics(graph, partition(graph, 5, 0, method))["missing_edges"] for method in ("metis", "random"))
-    assert cut < 0.5 * chance
-
-
 def test_igraph_finds_communities_as_good():
     """On a graph of Cora's number of nodes and edges, to 0.02 of modularity."""
     cora_like = planted_partition(2708, 7, 70, 70, 3.0, 0.9, 5, 0.5, seed=0)

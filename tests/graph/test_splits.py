@@ -61,11 +61,6 @@ def test_each_node_is_as_likely_as_any_other():
     assert np.abs(counts - 0.6 * draws).max() < 5 * 22
 
 
-def test_same_seed_same_split():
-    assert_same(random_split(50, FRACTIONS, 3), random_split(50, FRACTIONS, 3))
-    assert random_split(50, FRACTIONS, 3).train.tolist() != random_split(50, FRACTIONS, 4).train.tolist()
-
-
 @pytest.mark.parametrize(
     "fractions",
     [

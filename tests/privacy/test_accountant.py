@@ -136,12 +136,8 @@ def test_what_is_out_of_range_is_refused():
 @pytest.mark.parametrize(
     ("log_rest", "shown"),
     [
-        (0.0, "0"),
-        (math.log(0.5), "0.5"),
-        (-math.inf, "1"),
-        (math.log(2.46e-18), "1 − 2.5e-18"),
-        (math.log(9.99e-6), "1 − 1.0e-5"),
-        (-2302.585092994046, "1 − 1.0e-1000"),
+        *((0.0, "0"), (math.log(0.5), "0.5"), (-math.inf, "1"), (-2302.585092994046, "1 − 1.0e-1000")),
+        *((math.log(2.46e-18), "1 − 2.5e-18"), (math.log(9.99e-6), "1 − 1.0e-5")),
     ],
 )
 def test_a_delta_near_one_is_shown_by_its_distance(log_rest, shown):

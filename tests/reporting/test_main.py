@@ -113,14 +113,7 @@ def test_ranks_have_one_value_a_dataset() -> None:
 
 @pytest.mark.parametrize(
     ("mean", "std", "agrees"),
-    [
-        (0.85, 0.03, True),
-        (0.90, 0.03, True),
-        (0.901, 0.03, False),
-        (0.749, 0.03, True),
-        (0.71, 0.0, False),
-        (0.8, math.nan, None),
-    ],
+    [(0.85, 0.03, True), (0.9, 0.03, True), (0.901, 0.03, False), (0.749, 0.03, True), (0.71, 0.0, False), (0.8, math.nan, None)],
 )
 def test_two_combined_deviations(mean: float, std: float, agrees: bool | None) -> None:
     # Theirs is 0.8 ± 0.04, so that with 0.03 the combined deviation is 0.05.
