@@ -1,4 +1,9 @@
-"""Graphs to test with."""
+"""Graphs, configurations and a hostile pickle to test with."""
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +17,35 @@ MINIMAL_CONFIG = {
     "tables": [{"setting": "quick", "methods": ["fedavg"]}],
 }
 """The keys that a configuration must have."""
+
+
+PLANNED_CONFIG: dict[str, Any] = {
+    **{"datasets": {"cora": {}, "tiny": {"synthetic": {"signal": 0.4}}}, "clients": [3, 5], "seeds": [0, 1]},
+    "settings": {"quick": {}, "slow": {"rounds": 99}},
+    "tables": [{"setting": "quick", "methods": ["global", "fedavg", "feddep"]}],
+}
+"""Two datasets, numbers of clients, seeds and settings."""
+
+
+def changed(path: str | Sequence[Any], value: Any, base: Any = MINIMAL_CONFIG) -> Any:
+    """A copy of a configuration with one key set; the path to it as parts, or as text with dots."""
+    place = config = copy.deepcopy(base)
+    if isinstance(path, str):
+        path = [int(part) if part.isdigit() else part for part in path.split(".")]
+    for part in path[:-1]:
+        place = place[part] if isinstance(place, list) else place.setdefault(part, {})
+    place[path[-1]] = value
+    return config
+
+
+class Payload:
+    """Makes the file ``victim`` when it is unpickled."""
+
+    def __init__(self, victim: Path) -> None:
+        self.victim = victim
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.victim,)
 
 
 def star(leaves: int) -> Graph:
@@ -37,6 +71,11 @@ def graphs(draw: st.DrawFn, max_nodes: int = 9) -> Graph:
     rng = np.random.default_rng(seed)
     features = sp.random(nodes, 4, 0.4, "csr", dtype=np.float32, random_state=rng)
     return Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2), features, rng.integers(0, 3, nodes), 3)
+
+
+def neighbours(graph: Graph, node: int) -> list[int]:
+    """The neighbours of a node, in ascending order."""
+    return graph.indices[graph.indptr[node] : graph.indptr[node + 1]].tolist()
 
 
 def npz_arrays(graph: Graph) -> dict[str, np.ndarray]:

@@ -2,7 +2,6 @@
 
 import ast
 import fnmatch
-import json
 import os
 import re
 import shutil
@@ -83,6 +82,8 @@ def test_the_python_that_is_asked_for():
     conda = next(entry for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"] if "python " in entry)
     assert conda.removeprefix("python ") == table["project"]["requires-python"]
     assert "sys.version_info < (3, 11)" in (ROOT / "Makefile").read_text()
+    python = next(arguments for name, arguments in instructions() if name == "FROM").removeprefix("python:").partition("-")[0]
+    assert Requirement(f"python{table['project']['requires-python']}").specifier.contains(python)
 
 
 def test_the_environment_is_the_lock():
@@ -108,19 +109,21 @@ def test_every_import_is_a_direct_dependency(folder: str):
     assert outside - set(lock("direct")) <= (PEERS if folder == "benchmarks" else set())
 
 
-def test_dockerfile_is_for_the_python_and_the_lock_and_an_ordinary_user():
-    python = next(arguments for name, arguments in instructions() if name == "FROM").removeprefix("python:").partition("-")[0]
-    requires = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
-    assert Requirement(f"python{requires}").specifier.contains(python)
-    names = [name for name, _ in instructions()]
-    run = [arguments for name, arguments in instructions() if name == "RUN"]
-    assert "--requirement requirements.lock" in run[1]
-    assert "--no-deps" in run[2]
-    assert names.index("USER") > max(index for index, name in enumerate(names) if name in ("RUN", "COPY"))
-    (user,) = (arguments for name, arguments in instructions() if name == "USER")
-    default = dict(arguments.split("=") for name, arguments in instructions() if name == "ARG")[user.removeprefix("$")]
-    assert default not in ("root", "0", "")
-    assert json.loads(next(arguments for name, arguments in instructions() if name == "ENTRYPOINT")) == ["snakemake"]
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        ("import feddep.datasets.public_graphs", {"torch", "pandas", "networkx", "scipy", "numpy", "requests", "pooch"}),
+        (
+            "import feddep.graph.partition, feddep.graph.partitioners, feddep.graph.split, feddep.graph.scaling",
+            {"torch", "networkx"},
+        ),
+        ("from feddep.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass", {"torch"}),
+    ],
+)
+def test_what_must_start_fast_loads_no_heavy_library(program: str, heavy: set[str]):
+    done = subprocess.run([sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"], capture_output=True, text=True)
+    assert "feddep" in done.stdout.splitlines()[-1].split(), done.stderr
+    assert not heavy & set(done.stdout.splitlines()[-1].split())
 
 
 def test_dockerfile_copies_what_git_keeps():

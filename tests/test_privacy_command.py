@@ -36,6 +36,7 @@ def test_neighbour_sampling(tmp_path, capsys):
     assert found["exact δ"].tolist()[:2] == [exact_at_node(15, 5).delta, exact_at_node(15, 5, 100).delta]
 
 
+@pytest.mark.slow
 def test_dpsgd_under_a_public_bound_on_degrees(tmp_path, capsys):
     found = table(f"{DPSGD} --sigma 2 --degree 3 --layers 2", tmp_path, capsys).set_index("hidden")
     bounds = {"edge": most_roots(3, 2), "node": most_roots_of_node(3, 2), "replaced node": most_roots_of_node(3, 2, True)}
@@ -49,6 +50,7 @@ def test_dpsgd_under_a_public_bound_on_degrees(tmp_path, capsys):
     assert few["k"].tolist()[1:] == [4, 4, 4]  # no more than there are
 
 
+@pytest.mark.slow
 def test_the_least_noise_for_a_budget_of_dpsgd(tmp_path, capsys):
     found = table(f"{DPSGD} --epsilon 3 --degree 2 --layers 1 --level edge", tmp_path, capsys).set_index("hidden")
     assert found.loc["edge", ["all: RDP", "all: PLD"]].min() <= 3

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 from feddep.experiment import runs, verification
 from workspace import CONFIG, REPOSITORY, SNAKEMAKE, Workspace
@@ -24,14 +23,6 @@ OPTIONS = {
     "--groups": ["prepare=data", "split=data", "partition=data"],
     "--set-resources": ["train:gpu=1"],
 }
-
-
-def test_profiles_agree_on_what_they_share():
-    """What runs again, and what is shown, does not hang on where it runs."""
-    profiles = {path.parent.name: yaml.safe_load(path.read_text()) for path in sorted(PROFILES.glob("*/config.yaml"))}
-    assert set(profiles) == {"default", "local", "gpu", "slurm"}
-    for key in ("rerun-triggers", "rerun-incomplete", "scheduler", "show-failed-logs", "quiet"):
-        assert {name: profile[key] for name, profile in profiles.items()} == dict.fromkeys(profiles, profiles["local"][key])
 
 
 @pytest.mark.dag

@@ -44,23 +44,6 @@ def test_what_cannot_be_read_is_refused(spelled: str):
         variants.read(spelled)
 
 
-@pytest.mark.parametrize(
-    ("section", "spelled", "key"),
-    [
-        ("methods", "feddep,prototypes=1.5", "methods.feddep.prototypes"),
-        ("methods", "feddepp", "methods.feddepp"),
-        ("settings", "quick,round=1", "settings.quick.round"),
-        ("settings", "slow", "settings.slow"),
-        ("datasets", "tiny,path=a.npz", "datasets.tiny.path"),
-        ("datasets", "tiny,labelled=2", "datasets.tiny.labelled"),
-    ],
-)
-def test_a_value_that_is_not_allowed_is_named(section: str, spelled: str, key: str):
-    with pytest.raises(ConfigError) as caught:
-        entry(CONFIG, section, spelled)
-    assert key in str(caught.value)
-
-
 SPELLED = st.one_of(
     st.text(alphabet='feddepqicktny,=[]{}:"-.0123456789', max_size=40),
     st.builds(

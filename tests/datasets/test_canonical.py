@@ -81,17 +81,6 @@ def test_the_graph_stays_the_same_graph(graph: Graph) -> None:
     assert restored.fingerprint == graph.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (nx.cycle_graph(6), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))),
-        (nx.line_graph(nx.complete_bipartite_graph(4, 4)), shrikhande()),
-    ],
-)
-def test_graphs_that_refinement_confuses_stay_different(one: nx.Graph, other: nx.Graph) -> None:
-    assert canonical(plain(one)).fingerprint != canonical(plain(other)).fingerprint
-
-
 def mix(word: int) -> int:
     """SplitMix64's finaliser in exact integers."""
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64

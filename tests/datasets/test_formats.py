@@ -16,6 +16,7 @@ from feddep.datasets import formats
 from feddep.datasets.public_graphs import Release
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError
+from graphs import Payload
 
 PARTS = ("allx", "ally", "tx", "ty", "graph", "test.index")
 PLANETOID = Release("planetoid", {f"ind.small.{part}": () for part in PARTS})
@@ -49,19 +50,12 @@ def test_planetoid_puts_test_rows_where_the_index_says(planetoid_files: Path) ->
     assert graph.num_classes == 3
 
 
-class Payload:
-    def __init__(self, victim: Path) -> None:
-        self.victim = victim
-
-    def __reduce__(self) -> tuple:
-        return Path.touch, (self.victim,)
-
-
 def test_a_pickle_that_would_run_code_is_refused(planetoid_files: Path) -> None:
-    (planetoid_files / "ind.small.graph").write_bytes(pickle.dumps(Payload(planetoid_files / "touched")))
+    payload = Payload(planetoid_files / "victim")
+    (planetoid_files / "ind.small.graph").write_bytes(pickle.dumps(payload))
     with pytest.raises(DataError):
         formats.read(planetoid_files, PLANETOID)
-    assert not (planetoid_files / "touched").exists()
+    assert not payload.victim.exists()
 
 
 def test_content_numbers_classes_as_the_release_does(tmp_path: Path) -> None:

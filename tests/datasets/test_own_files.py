@@ -1,6 +1,5 @@
 """Graphs of one's own: equal graphs from all formats, and one sentence for every file that holds none."""
 
-import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from feddep import api
 from feddep.datasets import own_files, pyg
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError
-from graphs import graphs, npz_arrays, random_graph
+from graphs import Payload, graphs, npz_arrays, random_graph
 
 GRAPH = random_graph(12, 30, seed=3)
 
@@ -128,16 +127,6 @@ def test_tables_that_hold_no_graph(wrong: str, tmp_path: Path):
         if text is not None:
             (tmp_path / f"{name}.csv").write_text(text)
     assert_is_refused(tmp_path)
-
-
-class Payload:
-    """Makes the file ``victim`` when it is unpickled."""
-
-    def __init__(self, victim: Path) -> None:
-        self.victim = victim
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.victim}",)
 
 
 def test_other_files(tmp_path: Path):

@@ -67,9 +67,7 @@ def test_a_share_of_the_nodes_may_be_isolated() -> None:
 
 def test_counts_have_a_heavy_tail() -> None:
     words, counts = planted_partition(**TINY), planted_partition(**TINY | {"count_exponent": 1.5})
-    assert np.array_equal(counts.indices, words.indices)  # same edges and labels, and the same words occur
-    assert np.array_equal(counts.labels, words.labels)
-    assert np.array_equal(counts.features.indices, words.features.indices)
+    assert np.array_equal(counts.features.indices, words.features.indices)  # the same words occur
     many = planted_partition(**TINY | {"nodes": 4000, "count_exponent": 1.5}).features.data
     assert len(many) == 32000
     assert np.array_equal(many, many.round())

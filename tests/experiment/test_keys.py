@@ -19,17 +19,10 @@ from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
+from graphs import PLANNED_CONFIG as RAW
 from graphs import npz_arrays, random_graph
 from other_values import another, others
 
-RAW: dict[str, Any] = {
-    "datasets": {"cora": {}, "tiny": {"synthetic": {"signal": 0.4}}},
-    "clients": [3, 5],
-    "seeds": [0, 1],
-    "settings": {"quick": {}, "slow": {"rounds": 99}},
-    "methods": {"fedavg": {}, "feddep": {}},
-    "tables": [{"setting": "quick", "methods": ["global", "fedavg", "feddep"]}],
-}
 FEDAVG = Run("quick", "cora", 5, "fedavg", 0)
 OF_CORA, OF_TINY = PartitionSpec("cora", 5, 0), PartitionSpec("tiny", 3, 0)
 
@@ -189,17 +182,12 @@ def changed_methods(monkeypatch: pytest.MonkeyPatch, **changes: Method) -> None:
     monkeypatch.setattr(registry, "methods", lambda: known)
 
 
-def test_revisions_of_methods_and_steps(monkeypatch: pytest.MonkeyPatch):
-    fedavg, feddep = registry.find("fedavg"), registry.find("feddep")
+def test_the_revision_of_a_method_is_in_its_keys(monkeypatch: pytest.MonkeyPatch):
+    fedavg = registry.find("fedavg")
     changed_methods(monkeypatch, new=dataclasses.replace(fedavg, name="new"))
     assert moved() == set()
     changed_methods(monkeypatch, fedavg=dataclasses.replace(fedavg, revision=2))
     assert moved() == {"fedavg", "tiny fedavg"}
-    raised = dataclasses.replace(
-        feddep, steps=lambda given: [dataclasses.replace(step, revision=step.revision + 1) for step in feddep.steps(given)]
-    )
-    changed_methods(monkeypatch, fedavg=fedavg, feddep=raised)
-    assert moved() == {"feddep"}
 
 
 def test_the_data_is_in_every_key_of_its_dataset(monkeypatch: pytest.MonkeyPatch):

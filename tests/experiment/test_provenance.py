@@ -2,21 +2,18 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+import numpy as np
 
 from feddep.experiment.provenance import environment, git_state
 
 
 def test_environment():
     record = environment("cpu", 2)
-    assert record["python"] == sys.version.split()[0]
-    assert record["packages"]["numpy"]
-    assert record["packages"]["torch"].startswith("2.")
-    assert (record["device"], record["threads"]) == ("cpu", 2)
+    assert (record["packages"]["numpy"], record["device"], record["threads"]) == (np.__version__, "cpu", 2)
     assert record["time"].endswith("+00:00")
     assert os.uname().nodename not in str(record)
-    assert "device" not in environment()
 
 
 def git(directory: Path, *arguments: str) -> str:

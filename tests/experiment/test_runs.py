@@ -1,9 +1,8 @@
 """The table of runs: what training writes is what is read, from the cache or from the tables."""
 
 import json
+import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -137,39 +136,37 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(measured: li
         }
 
 
-@contextmanager
-def published(folder: Path) -> Iterator[tuple[Config, Path]]:
-    config = config_in(folder)
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Of a folder whose tables have the quick runs."""
+    config = config_in(tmp_path)
     for run in QUICK:
         write(config, run, RESULT)
     runs.publish(config, QUICK)
-    yield config, folder / "runs"
+    return config
 
 
-def test_the_tables_are_left_out_if_the_configuration_says_so(tmp_path: Path):
-    with published(tmp_path) as (config, _):
-        assert runs.missing(config, QUICK) == {}
-        again = config_in(tmp_path, use=False)
-        assert list(runs.missing(again, QUICK)) == QUICK
-        write(again, QUICK[1], {**RESULT, "accuracy": {"best": 0.0, "last": 0.0}})
-        assert runs.load(again, QUICK)["test"].tolist() == [0.1 + 0.2, 0.0, 0.1 + 0.2]
-        assert runs.load(config, QUICK)["test"].tolist() == [0.1 + 0.2] * 3
+def test_the_tables_are_left_out_if_the_configuration_says_so(config: Config, tmp_path: Path):
+    assert runs.missing(config, QUICK) == {}
+    again = config_in(tmp_path, use=False)
+    assert list(runs.missing(again, QUICK)) == QUICK
+    write(again, QUICK[1], {**RESULT, "accuracy": {"best": 0.0, "last": 0.0}})
+    assert runs.load(again, QUICK)["test"].tolist() == [0.1 + 0.2, 0.0, 0.1 + 0.2]
+    assert runs.load(config, QUICK)["test"].tolist() == [0.1 + 0.2] * 3
 
 
-def test_runs_of_one_key_have_a_row_each(tmp_path: Path):
-    with published(tmp_path) as (config, _):
-        same = [QUICK[0], plan.Run("same", "tiny", None, "global", 0)]
-        assert runs.load(config, same)["setting"].tolist() == ["quick", "same"]
+def test_runs_of_one_key_have_a_row_each(config: Config):
+    same = [QUICK[0], plan.Run("same", "tiny", None, "global", 0)]
+    assert runs.load(config, same)["setting"].tolist() == ["quick", "same"]
 
 
-def test_publishing_replaces_a_row_of_the_same_key(tmp_path: Path):
-    with published(tmp_path) as (config, folder):
-        before = runs.load(config, QUICK)
-        rows = runs.read_table(folder / "quick.csv").head(1).assign(test=0.5)
-        curves = runs.read_curves(folder / "quick.curves.parquet", rows["key"]).head(1)
-        runs.merge(folder, "quick", rows, curves)
-        assert sorted(runs.load(config, QUICK)["test"]) == sorted([0.5, *before["test"][1:]])
-        assert len(runs.load_curves(config, QUICK)) == 1 + 2 * 2
+def test_publishing_replaces_a_row_of_the_same_key(config: Config, tmp_path: Path):
+    before = runs.load(config, QUICK)
+    rows = runs.read_table(tmp_path / "runs" / "quick.csv").head(1).assign(test=0.5)
+    curves = runs.read_curves(tmp_path / "runs" / "quick.curves.parquet", rows["key"]).head(1)
+    runs.merge(tmp_path / "runs", "quick", rows, curves)
+    assert sorted(runs.load(config, QUICK)["test"]) == sorted([0.5, *before["test"][1:]])
+    assert len(runs.load_curves(config, QUICK)) == 1 + 2 * 2
 
 
 def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
@@ -184,19 +181,15 @@ def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
     assert runs.estimate(config, asked) == (3 + 3 + 1, 1)
 
 
-def damage(file: Path, how: str) -> None:
-    content = file.read_bytes()
-    file.write_bytes({"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how])
-
-
 @pytest.mark.parametrize("how", ["cut", "other", "empty"])
 @pytest.mark.parametrize("name", ["quick.csv", "quick.curves.parquet"])
-def test_a_damaged_table_is_an_error_that_names_it(name: str, how: str, tmp_path: Path):
-    with published(tmp_path) as (config, folder):
-        damage(folder / name, how)
-        with pytest.raises(DataError) as caught:
-            runs.load(config, QUICK), runs.load_curves(config, QUICK)
-        assert name in str(caught.value) or "has not been trained" in str(caught.value)
+def test_a_damaged_table_is_an_error_that_names_it(name: str, how: str, config: Config, tmp_path: Path):
+    file = tmp_path / "runs" / name
+    content = file.read_bytes()
+    file.write_bytes({"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how])
+    with pytest.raises(DataError) as caught:
+        runs.load(config, QUICK), runs.load_curves(config, QUICK)
+    assert name in str(caught.value) or "has not been trained" in str(caught.value)
 
 
 def test_a_file_that_is_missing_or_not_of_the_run_is_an_error_that_names_it(tmp_path: Path):
@@ -205,14 +198,14 @@ def test_a_file_that_is_missing_or_not_of_the_run_is_an_error_that_names_it(tmp_
     for content in (file.read_text()[:-9], json.dumps({"row": {"key": "0" * 16}}), "{}", None):
         file.unlink() if content is None else file.write_text(content)
         for read in (runs.load, runs.load_curves, runs.publish):
-            with pytest.raises(DataError) as caught:
+            with pytest.raises(DataError, match=re.escape(file.name)):
                 read(config, QUICK[:1])
-            assert file.name in str(caught.value)
-    with published(tmp_path) as (config, folder):
-        (folder / "quick.csv").unlink()
-        with pytest.raises(DataError) as caught:
-            runs.missing(config, QUICK)
-        assert "quick.csv" in str(caught.value)
+
+
+def test_a_table_that_is_missing_is_an_error_that_names_it(config: Config, tmp_path: Path):
+    (tmp_path / "runs" / "quick.csv").unlink()
+    with pytest.raises(DataError, match=re.escape("quick.csv")):
+        runs.missing(config, QUICK)
 
 
 def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyPatch):

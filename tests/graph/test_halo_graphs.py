@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 from feddep.graph.graph import Graph
 from feddep.graph.halo import halo, missing_neighbours, with_halo
 from feddep.graph.partition import Partition
-from graphs import graphs
-
-
-def neighbours(graph: Graph, node: int) -> list[int]:
-    return graph.indices[graph.indptr[node] : graph.indptr[node + 1]].tolist()
+from graphs import graphs, neighbours
 
 
 def distances(graph: Graph, sources: np.ndarray) -> dict[int, int]:
@@ -48,16 +44,6 @@ def test_own_nodes_come_first_and_all_edges_among_the_chosen_are_there(graph, ho
         assert {names[other] for other in neighbours(extended, k)} == set(neighbours(graph, node)) & set(names)
     assert np.array_equal(extended.features.toarray(), graph.features.toarray()[names])
     assert np.array_equal(extended.labels, graph.labels[names])
-
-
-@given(graphs(), st.integers(1, 3), st.data())
-def test_ego_graphs_of_own_nodes_are_complete(graph, hops, data):
-    nodes = owned(data, graph)
-    extended = with_halo(graph, nodes, hops)
-    for k, distance in distances(extended, np.arange(len(nodes))).items():
-        if distance < hops:
-            name = [*nodes, *halo(graph, nodes, hops)][k]
-            assert len(neighbours(extended, k)) == len(neighbours(graph, name))
 
 
 @given(graphs(), st.data())

@@ -1,3 +1,5 @@
+"""Hidden nodes, and what the others miss, node by node."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,7 +8,7 @@ from hypothesis import strategies as st
 from feddep.graph.graph import Graph
 from feddep.graph.impairing import impair
 from feddep.graph.split import Split
-from graphs import graphs, random_graph
+from graphs import graphs, neighbours, random_graph
 
 
 def split_of(graph: Graph, seed: int) -> Split:
@@ -27,12 +29,10 @@ def test_what_is_missing_is_what_was_there(graph, share, hidden_from, seed):
 
     pairs = []
     for k, v in enumerate(kept):
-        neighbours = graph.indices[graph.indptr[v] : graph.indptr[v + 1]].tolist()
-        gone = [u for u in neighbours if u in hidden]
+        gone = [u for u in neighbours(graph, v) if u in hidden]
         assert impaired.missing[k] == len(gone)
         pairs += [[k, u] for u in gone]
-        here = impaired.graph.indices[impaired.graph.indptr[k] : impaired.graph.indptr[k + 1]]
-        assert [kept[i] for i in here] == [u for u in neighbours if u not in hidden]
+        assert [kept[i] for i in neighbours(impaired.graph, k)] == [u for u in neighbours(graph, v) if u not in hidden]
     assert impaired.pairs.tolist() == pairs
     assert impaired.graph.labels.tolist() == graph.labels[kept].tolist()
     assert (impaired.graph.features != graph.features[kept]).nnz == 0

@@ -2,7 +2,6 @@
 
 import hashlib
 import random
-from collections.abc import Callable
 
 import igraph
 import numpy as np
@@ -43,7 +42,7 @@ def test_every_node_has_one_owner_and_every_client_a_node(graph: Graph, way: dic
     assert sizes.min() >= {"random": 600 // clients, "dirichlet": 10}.get(way["method"], 1)
 
 
-@pytest.mark.parametrize("way", WAYS[1:], ids=named)
+@pytest.mark.parametrize("way", WAYS, ids=named)
 def test_the_same_seed_gives_the_same_and_another_another(graph: Graph, way: dict[str, str]):
     first, again, *others = (partition(graph, 5, seed, **way).client for seed in (0, 0, 1, 2, 3))
     np.testing.assert_array_equal(first, again)
@@ -71,24 +70,13 @@ def test_louvain_is_what_it_was(graph: Graph):
     np.testing.assert_array_equal(made.client, before.client)
     assert made.facts == before.facts  # no method among them, as runs of before there was a choice have none
     assert partition(graph, 5, 3, "random").facts == {"method": "random", "cut_nodes": 0}
-
-
-@pytest.mark.parametrize("way", WAYS, ids=named)
-def test_statistics_of_all(graph: Graph, way: dict[str, str]):
-    numbers = statistics(graph, partition(graph, 5, 0, **way))
-    assert numbers["cut_nodes"] >= 0
-    assert numbers.get("method", "louvain") == way["method"]
-    assert sum(client["edges"] for client in numbers["per_client"]) + numbers["missing_edges"] == graph.num_edges
+    assert partition(graph, 5, 3, engine="igraph").facts.items() >= {"method": "louvain", "engine": "igraph"}.items()
 
 
 def shares(graph: Graph, partition: Partition) -> np.ndarray:
     """Of each client its share of the nodes of each class, shape (M, C)."""
     held = np.array([client["classes"] for client in statistics(graph, partition)["per_client"]])
     return held / held.sum(axis=0)
-
-
-def test_a_large_beta_gives_every_client_alike(graph: Graph):
-    np.testing.assert_allclose(shares(graph, partition(graph, 5, 0, "dirichlet", beta=1e6)), 1 / 5, atol=0.01)
 
 
 @pytest.mark.parametrize("beta", [0.3, 1.0, 5.0])
@@ -100,25 +88,12 @@ def test_shares_are_those_of_the_dirichlet_distribution(graph: Graph, beta: floa
     assert drawn[:, 0].var() == pytest.approx(variance, rel=0.15)
 
 
-def test_metis_cuts_fewer_edges_than_chance(graph: Graph):
-    cut, chance = (statistics(graph, partition(graph, 5, 0, method))["missing_edges"] for method in ("metis", "random"))
-    assert cut < 0.5 * chance
-
-
 def test_igraph_finds_communities_as_good():
     """On a graph of Cora's number of nodes and edges, to 0.02 of modularity."""
     cora_like = planted_partition(2708, 7, 70, 70, 3.0, 0.9, 5, 0.5, seed=0)
     ours, theirs = (modularity(cora_like, find(cora_like, 0)) for find in (igraph_communities, find_communities))
     assert ours > 0.6
     assert ours == pytest.approx(theirs, abs=0.02)
-
-
-@pytest.mark.parametrize("find", [find_communities, igraph_communities])
-def test_communities_are_numbered_by_their_smallest_nodes(graph: Graph, find: Callable[[Graph, int], np.ndarray]):
-    communities = find(graph, 0)
-    firsts = np.unique(communities, return_index=True)[1].tolist()
-    assert (communities.dtype, communities.shape) == (np.int64, (600,))
-    assert firsts == sorted(firsts)
 
 
 def test_igraph_draws_from_the_seed_and_leaves_its_generator_as_it_was(graph: Graph):
@@ -135,7 +110,9 @@ def test_igraph_draws_from_the_seed_and_leaves_its_generator_as_it_was(graph: Gr
 @pytest.mark.parametrize("way", WAYS, ids=named)
 def test_a_graph_without_edges(way: dict[str, str]):
     graph = Graph.from_edges(np.empty((0, 2)), np.eye(9), np.arange(9) % 3, 3)
-    assert np.bincount(partition(graph, 3, 0, delta=1, **way).client, minlength=3).min() >= 1
+    found = partition(graph, 3, 0, delta=1, **way)
+    assert np.bincount(found.client, minlength=3).min() >= 1
+    assert statistics(graph, found)["mean_client_edges"] == found.facts.get("modularity", 0) == 0
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)

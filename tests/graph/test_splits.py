@@ -16,10 +16,6 @@ def parts(split: Split) -> list[np.ndarray]:
     return [split.train, split.val, split.test]
 
 
-def sizes(split: Split) -> list[int]:
-    return [len(part) for part in parts(split)]
-
-
 def assert_same(split: Split, other: Split) -> None:
     for part, twin in zip(parts(split), parts(other), strict=True):
         np.testing.assert_array_equal(part, twin)
@@ -44,21 +40,16 @@ def test_every_node_is_in_exactly_one_part(n, fractions, seed):
 
 
 @pytest.mark.parametrize(
-    ("n", "expected"),
-    [(10, [6, 2, 2]), (2708, [1624, 542, 542]), (3, [1, 1, 1]), (240, [144, 48, 48]), (18333, [10999, 3667, 3667])],
+    ("n", "fractions", "expected"),
+    [
+        *((10, (0.6, 0.2, 0.2), [6, 2, 2]), (2708, (0.6, 0.2, 0.2), [1624, 542, 542]), (3, (0.6, 0.2, 0.2), [1, 1, 1])),
+        *((100, (0.2, 0.1, 0.3), [20, 10, 30]), (18333, (0.6, 0.2, 0.2), [10999, 3667, 3667])),
+        # 0.29 · 100 is 28.999999999999996 in floating point, and three times 1/3 need not be 1.
+        *((100, (0.29, 0.7, 0.01), [29, 70, 1]), (99999, (0.333333333333,) * 3, [33333] * 3)),
+    ],
 )
-def test_sizes(n, expected):
-    assert sizes(random_split(n, FRACTIONS, 0)) == expected
-
-
-def test_rounding_of_floats_costs_no_node():
-    # 0.29 · 100 is 28.999999999999996 in floating point, and three times 1/3 need not be 1.
-    assert sizes(random_split(100, {"train": 0.29, "val": 0.7, "test": 0.01}, 0)) == [29, 70, 1]
-    assert sizes(random_split(99999, dict.fromkeys(FRACTIONS, 0.333333333333), 0)) == [33333, 33333, 33333]
-
-
-def test_nodes_may_be_left_over():
-    assert sizes(random_split(100, {"train": 0.2, "val": 0.1, "test": 0.3}, 0)) == [20, 10, 30]
+def test_sizes(n, fractions, expected):
+    assert [len(part) for part in parts(random_split(n, dict(zip(FRACTIONS, fractions, strict=True)), 0))] == expected
 
 
 def test_each_node_is_as_likely_as_any_other():
@@ -70,22 +61,16 @@ def test_each_node_is_as_likely_as_any_other():
     assert np.abs(counts - 0.6 * draws).max() < 5 * 22
 
 
-def test_same_seed_same_split():
-    assert_same(random_split(50, FRACTIONS, 3), random_split(50, FRACTIONS, 3))
-    assert random_split(50, FRACTIONS, 3).train.tolist() != random_split(50, FRACTIONS, 4).train.tolist()
-
-
 @pytest.mark.parametrize(
-    "changes", [{"train": 0.0}, {"test": -0.2}, {"val": float("nan")}, {"val": 0.3}, {"vall": 0.2}, {"val": 0.001}]
+    "fractions",
+    [
+        *(FRACTIONS | wrong for wrong in ({"train": 0.0}, {"test": -0.2}, {"val": float("nan")}, {"val": 0.3}, {"val": 0.001})),
+        *(FRACTIONS | {"vall": 0.2}, {"train": 0.8, "val": 0.2}),
+    ],
 )
-def test_wrong_fractions(changes):
+def test_wrong_fractions(fractions):
     with pytest.raises(ConfigError):
-        random_split(100, FRACTIONS | changes, 0)
-
-
-def test_missing_fraction():
-    with pytest.raises(ConfigError):
-        random_split(100, {"train": 0.8, "val": 0.2}, 0)
+        random_split(100, fractions, 0)
 
 
 @given(st.integers(0, 1000), st.permutations(range(30)), st.integers(0, 30))
@@ -99,34 +84,26 @@ def test_restricted_ids_name_the_same_nodes(seed, order, count):
         assert set(nodes[mine]) == set(part) & set(nodes)
 
 
-def test_save_and_load(tmp_path):
-    split = random_split(50, FRACTIONS, 0)
-    split.save(tmp_path / "split.safetensors")
-    assert_same(Split.load(tmp_path / "split.safetensors"), split)
-
-
-@pytest.mark.parametrize("name", ["client", "train"])
-def test_another_file_is_no_split(tmp_path, name):
-    path = tmp_path / "split.safetensors"
-    write_arrays(path, {name: np.zeros(3, dtype=np.int64)})
+def test_a_file_is_read_as_the_split_of_its_key(tmp_path):
+    split, path = random_split(50, FRACTIONS, 0), tmp_path / "split.safetensors"
+    split.save(path, "key")
+    assert_same(Split.load(path), split)
+    assert_same(Split.load(path, "key"), split)
     with pytest.raises(DataError):
-        Split.load(path)
+        Split.load(path, "other")
 
 
-@pytest.mark.parametrize("part", [np.zeros(3, dtype=np.int32), np.zeros((3, 1), dtype=np.int64)])
-def test_lists_of_nodes_of_another_form(tmp_path, part):
-    path = tmp_path / "split.safetensors"
-    write_arrays(path, dict.fromkeys(("train", "val", "test"), part))
+NODES = np.zeros(3, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [{"client": NODES}, {"train": NODES}, *(dict.fromkeys(FRACTIONS, part) for part in (NODES.astype(np.int32), NODES[:, None]))],
+)
+def test_another_file_is_no_split(tmp_path, arrays):
+    write_arrays(tmp_path / "split.safetensors", arrays)
     with pytest.raises(DataError):
-        Split.load(path)
-
-
-def test_a_split_of_another_graph(tmp_path):
-    split = random_split(50, FRACTIONS, 0)
-    split.save(tmp_path / "split.safetensors", "key")
-    assert_same(Split.load(tmp_path / "split.safetensors", "key"), split)
-    with pytest.raises(DataError):
-        Split.load(tmp_path / "split.safetensors", "other")
+        Split.load(tmp_path / "split.safetensors")
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 9))

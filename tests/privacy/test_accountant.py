@@ -16,8 +16,6 @@ from feddep.privacy.accountant import (
     SamplingParameters,
     amplified_epsilon_as_printed,
     amplify,
-    compose,
-    compose_as_printed,
     least_noise,
     one_sampling,
     published_guarantee,
@@ -89,37 +87,10 @@ def test_the_published_pairs_are_reproduced():
         assert f"{epsilon:.1f}" == row["epsilon"]
 
 
-def test_the_limits_of_slack():
-    one = one_sampling(15, 5)
-    assert compose(one, 1, 0.0) == one
-    assert compose(one, 100, 0.0).epsilon == 100 * one.epsilon
-    assert compose(Guarantee(0.0, -0.1), 100, 1e-5).epsilon == 0
-    whole = compose(one, 100, 1.0)
-    assert whole.delta == 1
-    assert whole.epsilon == pytest.approx(100 * one.epsilon * math.tanh(one.epsilon / 2))
-
-
-@given(st.floats(0, 1e30), st.floats(-1e6, 0))
-def test_the_limits_of_the_rate(epsilon, log_rest):
-    guarantee = Guarantee(epsilon, log_rest)
-    assert amplify(guarantee, 0.0) == Guarantee(0.0, 0.0)
-    assert amplify(guarantee, 1.0) == guarantee
-    assert amplified_epsilon_as_printed(epsilon, 0.0) == 0
-
-
 @pytest.mark.parametrize(("epsilon", "rate"), [(699.9, 0.25), (700.1, 0.25), (1e6, 0.25), (700.0, 1e-300), (710.0, 5e-324)])
 def test_a_large_epsilon_loses_the_logarithm_of_the_rate(epsilon, rate):
     exact = mpmath.log1p(mpmath.mpf(rate) * mpmath.expm1(mpmath.mpf(epsilon)))
     assert amplify(Guarantee(epsilon, -1.0), rate).epsilon == pytest.approx(float(exact))
-
-
-def test_the_printed_delta_is_the_complement_and_falls_with_every_sampling():
-    one = one_sampling(15, 5)
-    for times in (1, 2, 10, 100):
-        cited, printed = compose(one, times, 1e-5), compose_as_printed(one, times, 1e-5)
-        assert cited.delta + printed.delta == pytest.approx(1, rel=1e-12)
-        assert cited.epsilon == printed.epsilon
-        assert compose_as_printed(one, times + 1, 1e-5).delta < printed.delta
 
 
 @pytest.mark.parametrize("epsilon", [0.46, 2.0, 40.0])
@@ -127,6 +98,7 @@ def test_the_printed_amplification_promises_less_than_epsilon_for_no_subsampling
     printed = amplified_epsilon_as_printed(epsilon, 1.0)
     assert printed == pytest.approx(math.log1p(math.exp(epsilon - 1)))
     assert printed < epsilon == amplify(Guarantee(epsilon, -1.0), 1.0).epsilon
+    assert amplified_epsilon_as_printed(epsilon, 0.0) == 0
 
 
 @given(st.floats(0.02, 900), st.floats(0.5, 50), st.floats(1.0001, 2))
@@ -164,12 +136,8 @@ def test_what_is_out_of_range_is_refused():
 @pytest.mark.parametrize(
     ("log_rest", "shown"),
     [
-        (0.0, "0"),
-        (math.log(0.5), "0.5"),
-        (-math.inf, "1"),
-        (math.log(2.46e-18), "1 − 2.5e-18"),
-        (math.log(9.99e-6), "1 − 1.0e-5"),
-        (-2302.585092994046, "1 − 1.0e-1000"),
+        *((0.0, "0"), (math.log(0.5), "0.5"), (-math.inf, "1"), (-2302.585092994046, "1 − 1.0e-1000")),
+        *((math.log(2.46e-18), "1 − 2.5e-18"), (math.log(9.99e-6), "1 − 1.0e-5")),
     ],
 )
 def test_a_delta_near_one_is_shown_by_its_distance(log_rest, shown):

@@ -27,7 +27,7 @@ from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, roots_o
 HOPS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
 
 
-def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray | None = None) -> None:
+def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray) -> None:
     """The bound is no less than the distance of the exact laws, and equal to it where it is said to be.
 
     Args:
@@ -36,12 +36,11 @@ def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray | 
         links: which node is joined to which stand-in, shape (n, stand-ins).
     """
     everybody = np.arange(graph.num_nodes)
-    outside = np.zeros((graph.num_nodes, 0)) if links is None else links
-    lengths = graph.degrees + outside.sum(axis=1).astype(int)
+    lengths = graph.degrees + links.sum(axis=1).astype(int)
     bounds = tree_changes(graph, everybody, hops, fanout, lengths - graph.degrees)
     assert np.diff(bounds.indptr).tolist() == roots_of_edges(graph, everybody, hops).tolist()
     for edge, (u, v) in enumerate(graph.edges()):
-        worlds = [expand(world, sp.csr_matrix(outside)) for world in (graph, without_edge(graph, edge))]
+        worlds = [expand(world, sp.csr_matrix(links)) for world in (graph, without_edge(graph, edge))]
         border = fanout > 1 and (lengths[u] == fanout + 1) != (lengths[v] == fanout + 1)
         for root in everybody:
             exact = distance(*(law_of_trees(world, root, hops, fanout) for world in worlds))
@@ -51,10 +50,11 @@ def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray | 
                 assert bound == pytest.approx(exact, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
-@given(graphs(max_nodes=5), st.sampled_from(HOPS))
-def test_it_bounds_the_distance_of_the_exact_laws(graph, size):
-    held_against_laws(graph, *size)
+@settings(max_examples=50, deadline=None)
+@given(graphs(max_nodes=5), st.sampled_from(HOPS), st.sampled_from([0, 0, 1, 2]), st.integers(0, 2**16))
+def test_it_bounds_the_distance_of_the_exact_laws(graph, size, stand_ins, seed):
+    links = np.random.default_rng(seed).integers(0, 2, (graph.num_nodes, stand_ins))
+    held_against_laws(graph, *size, links.astype(np.float32))
 
 
 DOUBLE_STAR = [[0, 1], [0, 2], [0, 3], [1, 4], [1, 5]]
@@ -65,26 +65,7 @@ DOUBLE_STAR = [[0, 1], [0, 2], [0, 3], [1, 4], [1, 5]]
 @pytest.mark.parametrize(("hops", "fanout"), [*HOPS, (3, 1)])
 def test_it_is_the_distance_of_the_exact_laws(edges, hops, fanout):
     n = 1 + max(max(edge) for edge in edges)
-    held_against_laws(Graph.from_edges(np.array(edges), np.eye(n), np.zeros(n), 1), hops, fanout)
-
-
-@settings(max_examples=15, deadline=None)
-@given(graphs(max_nodes=4), st.sampled_from(HOPS), st.data())
-def test_lists_with_stand_ins(graph, size, data):
-    links = data.draw(
-        st.lists(st.lists(st.booleans(), min_size=2, max_size=2), min_size=graph.num_nodes, max_size=graph.num_nodes)
-    )
-    held_against_laws(graph, *size, links=np.array(links, dtype=np.float32))
-
-
-@pytest.mark.parametrize("leaves", [1, 2, 5, 6, 7, 40])
-def test_two_hops_on_a_star_by_hand(leaves):
-    """The hub's tree reads the hub's list twice, that of another leaf once for each of the five times that it draws the hub."""
-    same = {1: 0.0, 6: min(1 / 6, 5.0**-5)}.get(leaves, 1 - 5 / leaves if leaves > 5 else (1 - 1 / leaves) ** 5)
-    found = tree_changes(star(leaves), np.arange(leaves + 1), 2, 5)[[0]].toarray()[0]
-    assert found[0] == pytest.approx(1 - same**2)
-    assert found[1] == 1  # its only neighbour is always drawn
-    assert found[2:] == pytest.approx(1 - same**5)
+    held_against_laws(Graph.from_edges(np.array(edges), np.eye(n), np.zeros(n), 1), hops, fanout, np.zeros((n, 0)))
 
 
 def test_many_edges_are_worked_out_in_parts(monkeypatch):
@@ -183,25 +164,3 @@ def test_the_bounds_on_roots_are_attained(degree, hops):
     left, entered = roots_of_nodes(apart, np.arange(apart.num_nodes), hops)[:2]
     assert left == entered == most_roots_of_node(degree, hops)
     assert left + entered - 1 == most_roots_of_node(degree, hops, replaced=True)
-
-
-def test_two_nodes_without_an_edge_may_be_near_more_roots_than_any_edge():
-    """So k as read off a graph bounds what the loss of its edges shows, not that of an edge more."""
-    apart, together = (grown([(0, 4), (1, 4)], edges, 5, 1) for edges in ([], [(0, 1)]))
-    assert roots_of_edges(apart, np.arange(10), 2).max() == 5
-    assert roots_of_edges(together, np.arange(10), 2)[0] == 10 == most_roots(5, 2)
-
-
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize(("hops", "fanout"), [(1, 1), (1, 3), (2, 1), (2, 2)])
-def test_the_roots_of_a_node_are_those_whose_trees_its_removal_changes(name, hops, fanout):
-    graph = Graph.from_edges(np.array(SMALL[name]), np.eye(5), np.zeros(5), 1)
-    edges = graph.edges()
-    for node in range(5):
-        without = Graph.from_edges(edges[(edges != node).all(axis=1)], graph.features, graph.labels, 1)
-        changed = [
-            root == node or law_of_trees(graph, root, hops, fanout) != law_of_trees(without, root, hops, fanout)
-            for root in range(5)
-        ]
-        assert roots_of_nodes(graph, np.arange(5), hops)[node] == sum(changed)
-        assert sum(changed) <= most_roots_of_node(int(graph.degrees.max()), hops)

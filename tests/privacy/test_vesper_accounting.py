@@ -37,10 +37,12 @@ SMALL = VerticalTraining(nodes=320, batch=32, steps=500, layers=2, degree=5)
 LARGE = VerticalTraining(nodes=3672, batch=32, steps=5750, layers=2, degree=5)
 
 
-@pytest.mark.parametrize(("training", "fixed", "rdp", "known"), [(SMALL, 20.56, 20.56, 9.428), (LARGE, 12.42, 7.746, 12.594)])
-def test_values_worked_by_hand(training: VerticalTraining, fixed: float, rdp: float, known: float):
+@pytest.mark.parametrize(
+    ("training", "expected"), [(SMALL, (15.34, 20.56, 20.56, 9.428)), (LARGE, (11.27, 12.42, 7.746, 12.594))]
+)
+def test_values_worked_by_hand(training: VerticalTraining, expected: tuple[float, ...]):
     """θ = 20, Σ S² = 4, δ = 1e-5.  The library's bound is the sharper one where steps are rare."""
-    for name, epsilon in (("paper_fixed", fixed), ("rdp", rdp), ("no_amplification", known)):
+    for name, epsilon in zip(("paper", "paper_fixed", "rdp", "no_amplification"), expected, strict=True):
         assert accountant_named(name, training).epsilon(20, 1e-5) == pytest.approx(epsilon, rel=1e-3)
 
 
@@ -80,16 +82,6 @@ def test_the_divergences_are_those_of_a_slow_reference(gamma: float, rho: float,
     slow = slow_divergence(gamma, rho, order, True)
     if slow < 1e300:
         assert printed_divergences(gamma, rho)[order - 2] == pytest.approx(float(slow), rel=1e-9)
-
-
-def test_as_printed_the_theorem_fails_where_nothing_is_left_out():
-    """γ = 1: the divergence is ε(2) at α = 2, to which equation 6 gives ln(1 + 2ε(2))."""
-    for second in (1.3, 4.0, 50.0):
-        assert printed_divergences(1.0, second / 2)[0] == pytest.approx(math.log1p(2 * second))
-        assert printed_divergences(1.0, second / 2)[0] < second < subsampled_divergences(1.0, second / 2)[0]
-    whole = VerticalTraining(nodes=32, batch=32, steps=1, layers=1, degree=5)
-    printed, exact = (accountant_named(name, whole).epsilon(0.1, 1e-5) for name in ("paper", "no_amplification"))
-    assert printed < exact == pytest.approx(get_epsilon_gaussian(0.1 / math.sqrt(2), 1e-5))
 
 
 @pytest.mark.parametrize(("squared", "epsilon"), [(0.01, 0.1), (2.0, 1.0), (30.0, 12.0), (1e-4, 0.0), (400.0, 1.0)])
@@ -233,6 +225,7 @@ def test_weights_that_learn_through_edges_have_no_guarantee():
         noise_for(NO_BOUND, 8, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ACCOUNTANTS)
 @pytest.mark.parametrize(("epsilon", "shuffled"), [(0.5, True), (25.0, False)])
 def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuffled: bool):

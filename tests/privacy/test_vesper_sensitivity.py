@@ -28,30 +28,20 @@ def training(**changes: object) -> VerticalTraining:
     return VerticalTraining(**{"nodes": 1000, "batch": 10, "steps": 20, "layers": 2, "degree": 5, **changes})
 
 
-def edges_removed(nodes, of=small_graphs):
+def edges_removed(nodes):
     """Every graph on so many nodes, and the same without one of its edges."""
-    for edges in of(nodes):
+    for edges in small_graphs(nodes):
         for edge in edges:
             yield edges, [other for other in edges if other != edge], edge
 
 
-def test_the_sum_changes_by_root_two_times_the_norm():
-    """Proposition 1: over all graphs of up to 5 nodes, and attained; no weights give more than their spectral norm."""
+def test_the_sum_changes_by_root_two():
+    """Proposition 1, for weights of norm 1: over all graphs of up to 4 nodes, and attained."""
     found = {
         worst_square(gin(adjacency(n, a)) - gin(adjacency(n, b)), tries=1) for n in (2, 3, 4) for a, b, _ in edges_removed(n)
     }
     assert max(found) == pytest.approx(2)
     assert published_sensitivities(training()) == (math.sqrt(2),) * 2 == published_sensitivities(training(aggregation="gap"))
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        edges = [(u, v) for u, v in itertools.combinations(range(6), 2) if rng.random() < 0.5] or [(0, 1)]
-        change = adjacency(6, edges) - adjacency(6, edges[1:])
-        weights, rows = rng.normal(size=(4, 4)), rng.normal(size=(6, 4))
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        bound = published_sensitivities(training())[0] * np.linalg.norm(weights, 2)
-        assert np.linalg.norm(change @ rows @ weights.T) <= bound * (1 + 1e-12)
-        rows[:] = np.linalg.svd(weights)[2][0]  # all rows point to where the weights stretch most
-        assert np.linalg.norm(change @ rows @ weights.T) == pytest.approx(bound)
 
 
 def gcn_square(m: int, d: np.ndarray) -> np.ndarray:
@@ -86,7 +76,7 @@ def aggregated(a: np.ndarray, layers: int, rows: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("layers", "degree"), [(1, 3), (2, 2), (2, 3), (3, 2)])
 def test_vfgnn_changes_no_more_rows_than_counted(layers: int, degree: int):
-    """Proposition 3, by random graphs; a row can turn round altogether."""
+    """Proposition 3, by random graphs."""
     rng = np.random.default_rng(layers)
     most, (bound,) = 0, published_sensitivities(training(aggregation="vfgnn", layers=layers, degree=degree, correction=FROZEN))
     for _ in range(60):
@@ -103,8 +93,6 @@ def test_vfgnn_changes_no_more_rows_than_counted(layers: int, degree: int):
         assert np.linalg.norm(change) <= bound
     assert most == 2 * geometric_sum(degree - 1, layers) <= published_roots(degree, layers)
     assert bound**2 == pytest.approx(4 * published_roots(degree, layers))
-    turned = aggregated(adjacency(3, [(0, 1)]), 1, np.array([[-0.9], [1.0], [0]]))
-    assert turned[0, 0] == -aggregated(adjacency(3, []), 1, np.array([[-0.9], [1.0], [0]]))[0, 0]
 
 
 FROZEN = Correction(weights="frozen")
@@ -116,6 +104,7 @@ def bounded(keep: str, degree: int, edges: tuple[tuple[int, int], ...]) -> np.nd
     return bounded_adjacency(featureless(5, list(edges)), degree, 3, keep).toarray()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keep", "degree"), [("receiver", 1), ("receiver", 2), ("both", 1), ("both", 2)])
 def test_the_corrected_sensitivities_are_those_of_all_small_graphs(keep: str, degree: int):
     """An end that loses a neighbour may take up another: all graphs of 5 nodes, with rows of any sign and of none below 0."""
@@ -176,7 +165,7 @@ def test_what_a_layer_costs():
     assert layer_squares(training(correction=Correction(bounding="none"))) == (2, 2)
     assert layer_squares(training(aggregation="gap", correction=FROZEN)) == (12, 12)  # its rows keep their signs
     assert layer_squares(training(aggregation="gcn", least_degree=3, degree=5)) == pytest.approx((12 / 16, 8 / 16))
-    assert reading_roots(training(correction=Correction(bounding="receiver")), 1) == 1000
+    assert [reading_roots(training(correction=Correction(bounding="receiver")), layer) for layer in (1, 2)] == [1000, 1]
     assert [reading_roots(training(), layer) for layer in (0, 1, 2)] == [4 * 5, 1 + 6, 1]
 
 

@@ -1,6 +1,5 @@
 """Whatever a configuration says, it is accepted and can be planned, or it is refused with a ConfigError."""
 
-import copy
 import math
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,25 +16,15 @@ from feddep.experiment.steps import step_jobs
 from feddep.methods import registry
 from feddep.utils.errors import ConfigError, FeddepError
 from feddep.utils.parameters import Parameters
-from graphs import MINIMAL_CONFIG
+from graphs import MINIMAL_CONFIG, changed
 
 SCHEMA = json_schema()
 NAMES = ["tiny", "quick", "cora", "feddep", "fedavg", "fednld", "global", "default", "feddep,prototypes=3", "few"]
 HOSTILE: list[Any] = [
     *(None, True, [], {}, "", " ", "3", "1e-3", "null", "a\nb", "über", "\u202e", "\ud800", "\x00", "é" * 10_000, "a,b=", "."),
     *(-1, 0, 2.5, 10**30, 1e-320, -1e308, math.nan, math.inf, 2**63, [None], [[]], [1, 1], ["3"], [{}], [10**30], b"bytes"),
-    *(
-        {"a": 1},
-        {"a": {}},
-        {3: 4},
-        {None: None},
-        {"": 0},
-        {"tiny": None},
-        {"tiny": {}},
-        {"quick": {"rounds": [1, 2]}},
-        (1, 2),
-        {1, 2},
-    ),
+    *({"a": 1}, {"a": {}}, {3: 4}, {None: None}, {"": 0}, {"tiny": None}, {"tiny": {}}, {"quick": {"rounds": [1, 2]}}),
+    *((1, 2), {1, 2}),
 ]
 """What no key takes, or few."""
 
@@ -78,13 +67,9 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
     """A configuration that the schema allows, on top of one that is valid, with a hostile value somewhere in one of two."""
     top = SCHEMA["properties"]
     drawn = {name: draw(values(top[name])) for name in draw(st.lists(st.sampled_from(sorted(top)), max_size=2, unique=True))}
-    raw = {**copy.deepcopy(MINIMAL_CONFIG), **drawn}
+    raw = {**MINIMAL_CONFIG, **drawn}
     if draw(st.booleans()):
-        *parents, last = draw(st.sampled_from(list(places(raw))))
-        place: Any = raw
-        for part in parents:
-            place = place[part]
-        place[last] = draw(st.sampled_from(HOSTILE))
+        return changed(draw(st.sampled_from(list(places(raw)))), draw(st.sampled_from(HOSTILE)), raw)
     return raw
 
 
@@ -102,6 +87,7 @@ def planned(raw: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(configurations())
 def test_any_configuration_near_the_models_is_accepted_or_refused(raw: dict[str, Any]):
@@ -110,15 +96,7 @@ def test_any_configuration_near_the_models_is_accepted_or_refused(raw: dict[str,
 
 @pytest.mark.parametrize("path", sorted(places(MINIMAL_CONFIG), key=repr) + [(name,) for name in SCHEMA["properties"]])
 def test_any_value_anywhere_is_accepted_or_refused(path: tuple[Any, ...]):
-    accepted = 0
-    for value in HOSTILE:
-        raw = copy.deepcopy(MINIMAL_CONFIG)
-        place: Any = raw
-        for part in path[:-1]:
-            place = place[part]
-        place[path[-1]] = value
-        accepted += planned(raw)
-    assert accepted < len(HOSTILE) * 2 / 3
+    assert sum(planned(changed(path, value)) for value in HOSTILE) < len(HOSTILE) * 2 / 3
 
 
 @given(

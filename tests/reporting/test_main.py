@@ -113,14 +113,7 @@ def test_ranks_have_one_value_a_dataset() -> None:
 
 @pytest.mark.parametrize(
     ("mean", "std", "agrees"),
-    [
-        (0.85, 0.03, True),
-        (0.90, 0.03, True),
-        (0.901, 0.03, False),
-        (0.749, 0.03, True),
-        (0.71, 0.0, False),
-        (0.8, math.nan, None),
-    ],
+    [(0.85, 0.03, True), (0.9, 0.03, True), (0.901, 0.03, False), (0.749, 0.03, True), (0.71, 0.0, False), (0.8, math.nan, None)],
 )
 def test_two_combined_deviations(mean: float, std: float, agrees: bool | None) -> None:
     # Theirs is 0.8 ± 0.04, so that with 0.03 the combined deviation is 0.05.
@@ -157,6 +150,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
     return publish(tmp_path_factory.mktemp("main"), {**RAW, "tables": [TABLE], "studies": []})
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_main_tables(config: Config, tmp_path: Path) -> None:
     output.write(tmp_path, main.contents(config))
     tables = [f"{name}.csv" for name in ("accuracy", "comparisons", "costs", "effects", "partitions", "ranks", "reproduction")]

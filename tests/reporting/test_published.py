@@ -6,34 +6,6 @@ import pytest
 from fabricated import row
 
 from feddep.reporting import published
-from feddep.reporting.labels import DATASETS, METHODS
-
-
-@pytest.mark.parametrize(
-    ("place", "printed"),
-    [
-        (("feddep", "cora", None, "global"), (0.8955, 0.004)),
-        (("feddep", "cora", 5, "fedavg"), (0.8555, 0.014)),
-        (("feddep", "citeseer", 10, "feddep"), (0.8040, 0.022)),
-        (("feddep", "msacademic", 3, "fedavg"), (0.6986, 0.002)),
-        (("fedsage", "cora", 5, "fedavg"), (0.8645, 0.0050)),
-        (("fedsage", "pubmed", 10, "local"), (0.7148, 0.0951)),
-        (("fedsage", "citeseer", 10, "fedsage_plus"), (0.7392, 0.0041)),
-    ],
-)
-def test_accuracy(place: tuple, printed: tuple[float, float]) -> None:
-    names = ("paper", "dataset", "clients", "method")
-    found = row(published.accuracy(), **dict(zip(names, place, strict=True)))
-    assert (found["mean"], found["std"]) == printed
-
-
-def test_main_tables_are_complete_and_have_each_number_once() -> None:
-    table = published.accuracy()
-    assert not table.duplicated(["paper", "dataset", "clients", "method"]).any()
-    assert set(table["dataset"]) == set(DATASETS)
-    assert set(table["method"]) == set(METHODS)
-    # Global, and ten or four methods at three M.
-    assert table.groupby("paper").size().to_dict() == {"feddep": 4 * (1 + 3 * 10), "fedsage": 4 * (1 + 3 * 4)}
 
 
 def test_sweeps_name_their_values() -> None:
@@ -46,9 +18,7 @@ def test_sweeps_name_their_values() -> None:
 
 
 def test_numbers_of_figures_and_other_papers() -> None:
-    columns = ["clients", "sampling_size_d", "min_degree_D", "epsilon", "dpsgd_sigma"]
-    pairs = published.edge_ldp()[columns].values.tolist()  # FedDEP, Section 4.5
-    assert pairs == [[3, 5, 15, 0.4, 4.2], [5, 5, 10, 0.6, 2.1], [10, 5, 3, 1.4, 0.4]]
+    assert published.edge_ldp()["dpsgd_sigma"].tolist() == [4.2, 2.1, 0.4]  # FedDEP, Section 4.5
     distance = row(published.feature_distances(), dataset="msacademic", clients=10, neighbourhood="mended")
     assert (distance["mean"], distance["std"]) == (2.7136, 4.5595)
     found = row(published.vesper(), dataset="reddit", method="vertical_gcn", decoder="gru", epsilon=math.inf)

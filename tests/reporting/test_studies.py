@@ -378,6 +378,7 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", studies.available())
 def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) -> None:
     options = {"search_seeds": [0]} if kind == "tuned" else {}

@@ -1,21 +1,14 @@
 """Files appear whole or not at all, and those that cannot be used are named."""
 
 import os
+import re
 import stat
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from feddep.utils.errors import DataError
 from feddep.utils.files import atomic_path, canonical_json, read_arrays, read_json, write_arrays, write_json, write_text
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=10,
-)
 
 
 def test_the_file_appears_at_the_end(tmp_path):
@@ -60,13 +53,6 @@ def test_text_is_utf8_with_unix_line_ends_and_readable_as_the_umask_says(tmp_pat
         os.umask(before)
     assert (tmp_path / "file.txt").read_bytes() == b"\xce\xb5\n"
     assert stat.S_IMODE((tmp_path / "file.txt").stat().st_mode) == 0o640
-
-
-@given(value=JSON)
-def test_json_round_trip(tmp_path_factory, value):
-    path = tmp_path_factory.getbasetemp() / "value.json"
-    write_json(path, value)
-    assert read_json(path) == value
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
@@ -127,6 +113,5 @@ def test_missing_and_damaged_files_are_named(tmp_path, read):
         path.unlink(missing_ok=True)
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(DataError) as caught:
+        with pytest.raises(DataError, match=re.escape(str(path))):
             read(path)
-        assert str(path) in str(caught.value)

@@ -14,25 +14,9 @@ import yaml
 from feddep.config.loading import validate
 from feddep.experiment import plan, runs, verification
 from graphs import npz_arrays, random_graph
-from workspace import CONFIG, REPOSITORY, SNAKEMAKE, Workspace
+from workspace import REPOSITORY, SNAKEMAKE, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
-PLUGIN = """
-from feddep.methods import registry
-from feddep.methods.method import Method
-from feddep.utils.parameters import Parameters, Share
-
-
-class EchoParameters(Parameters):
-    share: Share = 0.5
-
-
-def run(task, parameters, steps=None):
-    return registry.find("fedavg").run(task, registry.find("fedavg").parameters())
-
-
-METHODS = (Method("echo", "Echo", EchoParameters, f"{__name__}:run"),)
-"""
 EVERYTHING = {"prepare": 1, "split": 1, "partition": 1, "step": 3, "train": 3}
 
 
@@ -160,24 +144,3 @@ def test_a_graph_of_ones_own(tmp_path: Path):
     printed = workspace.run("--dry-run", fails=True)
     assert "moved.npz" in printed.splitlines()[-1]
     assert "Traceback" not in printed
-
-
-def test_a_method_of_ones_own(copy: Workspace):
-    """It shares what others have made, and a change of its file trains it anew, and nothing else."""
-    (copy.folder / "echo.py").write_text(PLUGIN)
-    table = [{**CONFIG["tables"][0], "methods": ["global", "fedavg", "feddep", "echo"]}]
-    changes = {"plugins": ["echo.py"], "tables": table, "methods": {"echo": {"share": 0.25}}}
-    assert copy.jobs(**changes) == {"train": 1}
-    copy.run("--until", "train")
-    (found,) = [
-        content["row"] for content in map(_read, (copy.cache / "runs").glob("*.json")) if content["row"]["method"] == "echo"
-    ]
-    copy.configure()
-    fedavg = copy.row("fedavg")
-    assert (found["parameters"], found["test"], found["bytes"]) == ("share=0.25", fedavg["test"], fedavg["bytes"])
-    (copy.folder / "echo.py").write_text(f"{PLUGIN}# changed\n")
-    assert copy.jobs(**changes) == {"train": 1}
-
-
-def _read(file: Path) -> dict:
-    return json.loads(file.read_text())
