@@ -1,5 +1,7 @@
 """Small tasks to test the baselines on: any graph, divided at random."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
@@ -15,15 +17,13 @@ from graphs import random_graph
 WIDTH = 5
 
 
-def divide(graph: Graph, owner: np.ndarray, layers: int = 2, fanout: int = 3, dropout: float = 0.0) -> Task:
+def divide(graph: Graph, owner: np.ndarray, **changes: Any) -> Task:
     """A task in which ``owner`` says whose node is whose; every client validates on its first node and trains on the rest."""
     clients = int(owner.max()) + 1
     first = np.array([np.flatnonzero(owner == i)[0] for i in range(clients)])
     rest = np.setdiff1d(np.arange(graph.num_nodes), first)
-    setting = TrainingConfig(
-        learning_rate=0.5, batch_size=8, fanout=fanout, rounds=3, layers=layers, hidden_channels=WIDTH, dropout=dropout
-    )
-    return Task("divided", graph, Split(rest, first, rest), Partition(owner, clients), setting, 0)
+    setting = TrainingConfig(learning_rate=0.5, batch_size=8, fanout=3, rounds=3, layers=2, hidden_channels=WIDTH, dropout=0.0)
+    return Task("divided", graph, Split(rest, first, rest), Partition(owner, clients), setting.replace(**changes), 0)
 
 
 def owners(nodes: int, clients: int, seed: int) -> np.ndarray:
@@ -32,9 +32,9 @@ def owners(nodes: int, clients: int, seed: int) -> np.ndarray:
     return rng.permutation(np.concatenate([np.arange(clients), rng.integers(0, clients, nodes - clients)]))
 
 
-def random_task(nodes: int = 24, edges: int = 50, clients: int = 3, layers: int = 2, seed: int = 0, **more: float) -> Task:
-    """A random graph with a random division."""
-    return divide(random_graph(nodes, edges, seed=seed), owners(nodes, clients, seed), layers, **more)
+def random_task(nodes: int = 24, edges: int = 50, clients: int = 3, seed: int = 0, **changes: Any) -> Task:
+    """A random graph with a random division, and changes to the setting."""
+    return divide(random_graph(nodes, edges, seed=seed), owners(nodes, clients, seed), **changes)
 
 
 @st.composite
@@ -42,7 +42,7 @@ def tasks(draw: st.DrawFn) -> Task:
     """Any small task: few or many edges, up to 4 clients, up to 3 layers."""
     clients, seed = draw(st.integers(1, 4)), draw(st.integers(0, 2**16))
     nodes = draw(st.integers(clients + 1, 10))
-    return random_task(nodes, draw(st.integers(0, 25)), clients, draw(st.integers(1, 3)), seed)
+    return random_task(nodes, draw(st.integers(0, 25)), clients, seed, layers=draw(st.integers(1, 3)))
 
 
 def trained(task: Task, seed: int = 3) -> GraphSAGE:
