@@ -36,7 +36,7 @@ def test_validation_as_tested_is_on_the_global_graph():
 
 def test_after_its_local_steps_each_owner_has_its_own_model():
     """A single round of FedAvg: every client's model after it is that of the same client alone."""
-    task = task_of("fedavg", rounds=1)
+    task = task_of("fedavg", seed=1, rounds=1)
     federated, alone = summary(run_on(task, "fedavg")), summary(run_on(task, "local"))
     assert federated["local_after"] == alone["local_after"]
     assert federated["local_before"] != federated["local_after"]
