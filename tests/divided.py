@@ -1,14 +1,19 @@
 """Small tasks to test the baselines on: any graph, divided at random."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
+from feddep.federation.boundary import Boundary
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
+from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
+from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths
+from feddep.methods.shared.routing import Router, embedding_kinds, exchange
 from feddep.nn.sage import GraphSAGE
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
@@ -50,3 +55,14 @@ def trained(task: Task, seed: int = 3) -> GraphSAGE:
     model = task.new_model()
     model.reset_parameters(torch.Generator().manual_seed(seed))
     return model
+
+
+def expanded(task: Task, model: GraphSAGE, levels: Sequence[int]) -> tuple[list[CrossEdges], list[ExpandedSubgraph], Boundary]:
+    """The clients' edges to each other, and their expanded subgraphs after an exchange with the weights of ``model``."""
+    all_edges = cross_edges(task)
+    parts = zip(task.subgraphs(), all_edges, strict=True)
+    subgraphs = [ExpandedSubgraph(task, graph, edges, levels) for (graph, _), edges in parts]
+    boundary = Boundary(embedding_kinds(all_edges, level_widths(model, levels)))
+    router = Router([edges.nodes[edges.endpoints] for edges in all_edges], [edges.outside for edges in all_edges])
+    exchange(boundary, router, model, subgraphs, levels)
+    return all_edges, subgraphs, boundary

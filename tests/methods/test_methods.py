@@ -35,6 +35,7 @@ def test_it_learns(name):
     assert np.mean([history.best_test for history in outcome.histories]) > chance + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_a_function_of_its_seed(name):
     first, again, other = train(name), train(name), train(name, seed=1)

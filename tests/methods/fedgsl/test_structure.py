@@ -140,11 +140,3 @@ def test_without_learned_edges_it_is_graphsage(received):
     reference = plain(trees, FeatureTable(graph.features))
     torch.testing.assert_close(model(trees, own.table), reference)
     assert own.correct(model, np.arange(24)) == Evaluator(graph).correct(model, np.arange(24))
-
-
-def test_the_metric_is_trained():
-    task = random_task()
-    model, own = learned(task, 0.4, [some(6)])
-    trees = sample_trees(task.subgraphs()[0][0], np.arange(4), (3,) * 2, np.random.default_rng(0))
-    model(trees, own.table).square().sum().backward()
-    assert float(model.metric.grad.abs().sum()) > 0
