@@ -128,7 +128,3 @@ def test_what_clients_exchange_reaches_its_receivers_alone(tmp_path, monkeypatch
     requests, gradients = {f"{request_of(0)}/0", f"{request_of(2)}/2"}, {gradients_for(1)}
     messages = [grid.received[1, number] for number in range(-4, 2)]
     assert messages == [set(), requests, gradients, requests, {"model", *gradients}, {"model"}]
-
-
-def test_clients_of_fedsage_sample_as_many_nodes_as_they_have(tmp_path):
-    assert cut(small_task("fedsage_plus"), tmp_path).sizes == [65, 65, 66]

@@ -4,7 +4,6 @@ import dataclasses
 import pickle
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +33,7 @@ from feddep.nn.sage import GraphSAGE
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Task
-from graphs import graphs, random_graph
+from graphs import graphs
 
 SLOTS = 4
 HOW = NeighGenParameters(
@@ -78,21 +77,6 @@ def trainer_of(how: NeighGenParameters, task: Task = TASK) -> NeighGenTrainer:
 
 
 # The nearest node
-
-
-@given(st.integers(1, 12), st.integers(0, 9), st.integers(1, 5), st.integers(0, 2**16), st.booleans())
-def test_the_nearest_node_is_the_one_a_loop_finds(candidates, points, features, seed, restricted):
-    rng = np.random.default_rng(seed)
-    graph = random_graph(candidates, 0, features, seed=seed)
-    x, p = graph.features.toarray(), some(rng, points, features)
-    allowed = rng.random((points, candidates)) < 0.5
-    allowed[:, rng.integers(candidates)] = True
-    found = Nearest(graph.features).nearest(p, allowed if restricted else None)
-    for k in range(points):
-        choice = np.flatnonzero(allowed[k]) if restricted else range(candidates)
-        least = min(((p[k].numpy() - x[u]) ** 2).sum() for u in choice)
-        assert any(np.array_equal(found[k], x[u]) for u in choice)
-        assert ((p[k] - found[k]) ** 2).sum().item() == pytest.approx(least, rel=1e-4, abs=1e-5)
 
 
 def test_the_nearest_node_is_the_same_whatever_the_block_size(monkeypatch):
@@ -247,21 +231,6 @@ def test_a_trainer_that_is_pickled_amid_an_epoch_takes_the_same_step():
         assert halves.finish(gradient) == loss
     again = halves.model.state_dict()
     assert all(torch.equal(weight, again[name]) for name, weight in whole.model.state_dict().items())
-
-
-def test_the_request_is_the_generator_and_embeddings_of_the_sampled_nodes():
-    trainer = trainer_of(HOW.replace(generator_batch=10))
-    before = {name: weight.clone() for name, weight in trainer.neighgen.generator.state_dict().items()}
-    seen = {}
-
-    def ask(request):  # type: ignore[no-untyped-def]
-        seen.update({name: tensor.clone() for name, tensor in request.items()})
-        return {}
-
-    trainer.step(ask)
-    assert seen.pop("embeddings").shape == (10, 8)
-    assert seen.keys() == before.keys()
-    assert all(torch.equal(seen[name], weight) for name, weight in before.items())
 
 
 # The mended subgraph

@@ -99,18 +99,6 @@ def test_a_mini_batch_reads_what_was_received_wherever_a_stand_in_was_drawn(firs
             np.testing.assert_allclose(row, np.concatenate([places[0], mean]) @ w1 + b1, rtol=1e-4, atol=1e-5)
 
 
-def test_features_leave_a_client_only_as_their_image_under_the_first_weights():
-    task = random_task()
-    model = trained(task)
-    all_edges, subgraphs, _ = expanded(task, model, range(2))
-    weight = model.convolutions[0].weight.detach().numpy()
-    for (graph, _), edges, subgraph in zip(task.subgraphs(), all_edges, subgraphs, strict=True):
-        image = graph.features.toarray()[edges.endpoints] @ weight[graph.num_features :]
-        np.testing.assert_allclose(subgraph.publish(model, 0), image, rtol=1e-5, atol=1e-6)
-        assert not subgraph.publish(model, 0).requires_grad
-        assert not subgraph.publish(model, 1).requires_grad
-
-
 def test_correct_counts_the_most_likely_classes():
     task = random_task()
     model = trained(task)
