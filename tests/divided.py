@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from hypothesis import strategies as st
 
@@ -66,3 +67,14 @@ def expanded(task: Task, model: GraphSAGE, levels: Sequence[int]) -> tuple[list[
     router = Router([edges.nodes[edges.endpoints] for edges in all_edges], [edges.outside for edges in all_edges])
     exchange(boundary, router, model, subgraphs, levels)
     return all_edges, subgraphs, boundary
+
+
+def convolved(adjacency: sp.csr_matrix, x: np.ndarray, convolution: Any, change: Any = lambda v, mean: mean) -> np.ndarray:
+    """GraphSAGE's convolution, a node v at a time; ``change`` gives what is read in place of the mean over its neighbours."""
+    weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
+    rows = []
+    for v in range(len(x)):
+        around = adjacency[v].indices
+        mean = x[around].mean(axis=0) if len(around) else np.zeros(x.shape[1])
+        rows.append(np.concatenate([x[v], change(v, mean)]) @ weight + bias)
+    return np.array(rows)

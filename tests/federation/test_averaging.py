@@ -10,7 +10,7 @@ import torch
 from divided import random_task
 from feddep.federation.averaging import Federation, train_federated
 from feddep.federation.boundary import Boundary, BoundaryError, schema_of
-from feddep.federation.client import REPORTS, Client, Update
+from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.methods.basic import fedavg
 from feddep.methods.basic.fedavg import new_client
@@ -116,20 +116,13 @@ def test_extra_tensors_are_declared_counted_and_reach_the_server():
             return {"degrees": torch.full((4,), float(self.number))}
 
     class Listening(Server):
-        heard: list[Update]
-
         def aggregate(self, updates):
-            self.heard = list(updates)
+            heard[:] = [update.extra["degrees"].tolist() for update in updates]
             super().aggregate(updates)
 
-    task, servers = random_task(clients=2), []
-
-    def server(*arguments):
-        servers.append(Listening(*arguments))
-        return servers[-1]
-
+    task, heard = random_task(clients=2), []
     plain = fedavg.run(task)
-    told = fedavg.train_on(task, task.subgraphs(), Telling, server, extra={"degrees": (4,)})
+    told = fedavg.train_on(task, task.subgraphs(), Telling, Listening, extra={"degrees": (4,)})
     assert told.histories[0].loss == plain.histories[0].loss
     rounds = task.setting.rounds
     expected = [
@@ -137,7 +130,7 @@ def test_extra_tensors_are_declared_counted_and_reach_the_server():
         *({"client": i, "direction": "up", "kind": "extra", "messages": rounds, "bytes": 16 * rounds} for i in (0, 1)),
     ]
     assert told.communication == sorted(expected, key=lambda row: (row["client"], row["direction"], row["kind"]))
-    assert [update.extra["degrees"].tolist() for update in servers[0].heard] == [[0.0] * 4, [1.0] * 4]
+    assert heard == [[0.0] * 4, [1.0] * 4]
     for schema in (None, {"degrees": (5,)}, {"degree": (4,)}):
         with pytest.raises(BoundaryError):
             fedavg.train_on(task, task.subgraphs(), Telling, extra=schema)

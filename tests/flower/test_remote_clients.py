@@ -36,7 +36,7 @@ def each_tensor(make):
 
 
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("method", ["fedavg", "feddep", "fedsage_plus"])
+@pytest.mark.parametrize("method", ["fedavg", "feddep", pytest.param("fedsage_plus", marks=pytest.mark.slow)])
 def test_the_numbers_are_those_of_the_simulation(tmp_path, monkeypatch, method, named):
     task = small_task(method)
     cut(task, tmp_path)
@@ -116,6 +116,7 @@ def test_a_client_of_another_federation_says_so(tmp_path, monkeypatch):
         train(tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_what_clients_exchange_reaches_its_receivers_alone(tmp_path, monkeypatch):
     for method in ("feddep", "fedsage_plus"):
         cut(small_task(method), tmp_path / method)

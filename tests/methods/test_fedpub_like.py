@@ -1,9 +1,7 @@
 """The example of a method of one's own, docs/examples/fedpub_like.py, from its file to its result."""
 
-import dataclasses
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,7 @@ import torch
 from feddep import api
 from feddep.federation.client import Update
 from feddep.federation.server import weighted_mean
-from feddep.graph.partition import Partition
 from feddep.methods import plugins, registry
-from feddep.methods.basic import fedavg
 from method_tasks import task_of
 
 ROOT = Path(__file__).parents[2]
@@ -32,14 +28,6 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     assert plugin is not None
     yield plugin.module
     sys.modules.pop(plugin.module.__name__)
-
-
-def with_two_kinds_of_clients() -> Any:
-    """Four clients; two hold nodes of the first two classes, two those of the others."""
-    task = task_of("fedavg", clients=4)
-    owner = 2 * np.random.default_rng(0).integers(2, size=task.graph.num_nodes) + task.graph.labels // 2
-    setting = task.setting.replace(optimizer="adam", learning_rate=0.02, rounds=3)
-    return dataclasses.replace(task, partition=Partition(owner, 4), setting=setting)
 
 
 def test_the_weights_are_softmax_of_the_similarity_of_outputs(example: Any):
@@ -63,31 +51,6 @@ def test_the_weights_are_softmax_of_the_similarity_of_outputs(example: Any):
         expected = weighted_mean([update.weights for update in updates], alpha[i])
         for name, tensor in server.weights_for(i).items():
             torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-6)
-
-
-def test_clients_of_a_kind_learn_from_each_other_and_it_pays(example: Any):
-    task = with_two_kinds_of_clients()
-    seen = []
-
-    class Watched(example.FedPubServer):  # type: ignore[misc, name-defined]
-        def alpha(self, updates):
-            seen.append(super().alpha(updates))
-            return seen[-1]
-
-    fedavg.train_on(
-        dataclasses.replace(task, evaluation="local_after"), task.subgraphs(), server=partial(Watched, task=task, tau=10.0)
-    )
-    alpha = seen[-1]
-    same = torch.tensor([[i % 2 == j % 2 and i != j for j in range(4)] for i in range(4)])
-    other = torch.tensor([[i % 2 != j % 2 for j in range(4)] for i in range(4)])
-    assert alpha[same].min() > alpha[other].max()
-
-    mine, averaged = (registry.find(name).run(task, registry.find(name).parameters()) for name in ("fedpub_like", "fedavg"))
-
-    def local(result: Any) -> float:
-        return sum(h.local_before[1][0] for h in result.histories) / len(task.split.test)
-
-    assert local(mine) > local(averaged) + 0.04
 
 
 def test_from_the_file_to_the_result():

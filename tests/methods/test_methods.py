@@ -137,32 +137,21 @@ def test_an_unknown_name_is_an_error_with_the_nearest_ones():
     assert "fedavg," in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("feddep", {"prototypes": 0}),
-        ("feddep", {"depth": -1}),
-        ("feddep", {"bernoulli_rate": 1.5}),
-        ("feddep", {"hidden_share": -0.1}),
-        ("fedgnn", {"sigma": -1.0}),
-        ("fedgnn", {"clip": 0.0}),
-        ("fedgnn", {"refresh": 0}),
-        ("fedgsl", {"edges": 0}),
-        ("fedgsl", {"share": 1.5}),
-        ("fedgsl", {"noise": -1.0}),
-        ("fedgraph", {"target": 0.0}),
-        ("fedgraph", {"episodes": -1}),
-        ("fedgraph", {"cost_weight": -0.5}),
-        ("fedsage_plus", {"hidden_share": 1.0}),
-        ("fedsage_plus", {"generator_batch": 0}),
-        ("fedsage_plus", {"generator_learning_rate": 0.0}),
-        ("locsage_plus", {"generator_federated_epochs": 1}),
-        ("fedavg_oracle", {"hops": -1}),
-    ],
-)
-def test_parameters_that_cannot_be_meant_are_refused(name: str, wrong: dict[str, Any]):
+WRONG: dict[str, dict[str, float]] = {
+    "feddep": {"prototypes": 0, "depth": -1, "bernoulli_rate": 1.5, "hidden_share": -0.1},
+    "fedgnn": {"sigma": -1.0, "clip": 0.0, "refresh": 0},
+    "fedgsl": {"edges": 0, "share": 1.5, "noise": -1.0},
+    "fedgraph": {"target": 0.0, "episodes": -1, "cost_weight": -0.5},
+    "fedsage_plus": {"hidden_share": 1.0, "generator_batch": 0, "generator_learning_rate": 0.0},
+    "locsage_plus": {"generator_federated_epochs": 1},
+    "fedavg_oracle": {"hops": -1},
+}
+
+
+@pytest.mark.parametrize(("name", "key"), [(name, key) for name, keys in WRONG.items() for key in keys])
+def test_parameters_that_cannot_be_meant_are_refused(name: str, key: str):
     with pytest.raises(ValidationError):
-        registry.find(name).parameters(**wrong)
+        registry.find(name).parameters(**{key: WRONG[name][key]})
 
 
 def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):

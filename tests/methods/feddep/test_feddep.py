@@ -73,18 +73,6 @@ def test_generators_are_trained_after_sharing_and_without_sending_anything(monke
     assert set(events[sharing + 2 * CLIENTS :]) == {"model", "training", "validation"}
 
 
-def test_a_client_s_prototypes_are_means_of_its_own_nodes_and_all_have_them():
-    task, parameters = task_of("feddep"), small("feddep")
-    made = steps_of("feddep", task, parameters)
-    embeddings, targets = made["pretrain"].of_clients("embeddings"), made["prototypes"].of_clients("targets")
-    for z, own, shared in zip(embeddings, targets, made["prototypes"].of_clients("prototypes"), strict=True):
-        assert shared.shape == (4, 6)
-        for prototype in shared:
-            members = (own == prototype).all(dim=1)
-            torch.testing.assert_close(prototype, z[members].mean(dim=0))
-        assert all((target == shared).all(dim=1).any() for target in own)
-
-
 def test_each_step_counts_what_it_sends():
     task, parameters = task_of("feddep"), small("feddep")
     made = steps_of("feddep", task, parameters)

@@ -21,7 +21,6 @@ from feddep.methods.feddep.generation import (
     Generator,
     Targets,
     generator_loss,
-    mean_distance,
     nearest,
     nearest_in,
     squared_distances,
@@ -70,13 +69,15 @@ def by_hand(case, weights: GeneratorParameters) -> torch.Tensor:  # type: ignore
     return loss / nodes
 
 
-@given(cases(), st.floats(0, 2), st.floats(0, 2), st.floats(0, 2))
-def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross):
-    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0, scale="paper")
+@given(cases(), st.floats(0, 2), st.floats(0, 2), st.floats(0, 2), st.sampled_from(["paper", "authors"]))
+def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross, scale):
+    """By the authors' scale, distances are averaged over slots and coordinates."""
+    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0, scale=scale)
     generated, missing, pairs, targets, prototypes = case
     inputs = (generated.count, generated.embeddings)
     ours, _ = generator_loss(generated, missing, pairs, targets, nearest_in(prototypes), weights)
-    theirs = by_hand(case, weights)
+    each = 1 if scale == "paper" else 1 / (SLOTS * WIDTH)
+    theirs = by_hand(case, weights.replace(intra_weight=each * intra, cross_weight=each * cross))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     gradients = [
         torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True) if loss.requires_grad else None
@@ -85,16 +86,6 @@ def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross):
     if None not in gradients:
         for our, their in zip(*gradients, strict=True):
             torch.testing.assert_close(our, their, rtol=1e-3, atol=1e-4)
-
-
-@given(cases())
-def test_the_authors_scale_averages_over_slots_and_coordinates(case):
-    generated, *_ = case
-    counted = torch.ones_like(generated.chosen)
-    expected = torch.nn.functional.mse_loss(generated.embeddings, torch.zeros_like(generated.embeddings))
-    squares = generated.embeddings.square().sum(dim=2)
-    torch.testing.assert_close(mean_distance(squares, counted, "authors", WIDTH), expected)
-    torch.testing.assert_close(mean_distance(squares, counted, "paper", WIDTH), expected * SLOTS * WIDTH)
 
 
 @given(cases(), st.integers(1, 50), st.booleans())

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divided import WIDTH, random_task
+from divided import WIDTH, convolved, random_task
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
 from feddep.methods.fedgsl import fedgsl as structure
@@ -79,7 +79,7 @@ def logits_by_hand(task, model, received, count, share):
     graph = task.subgraphs()[0][0]
     x = graph.features.toarray()
     for convolution in model.convolutions[:-1]:
-        x = np.maximum(convolve(graph, x, convolution, lambda v, mean: mean), 0)
+        x = np.maximum(convolved(graph.adjacency, x, convolution), 0)
     metric, scale = model.metric.detach().numpy(), np.linalg.norm(x, axis=1).mean()
     others = np.concatenate([rows.numpy() for rows in received]) * scale
 
@@ -90,17 +90,7 @@ def logits_by_hand(task, model, received, count, share):
             return mean
         return (1 - share) * mean + share * sum(weight * z for weight, z in zip(weights, best, strict=True))
 
-    return convolve(graph, x, model.convolutions[-1], mixed)
-
-
-def convolve(graph: Graph, x, convolution, change):
-    weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
-    rows = []
-    for v in range(graph.num_nodes):
-        around = graph.adjacency[v].indices
-        mean = x[around].mean(axis=0) if len(around) else np.zeros(x.shape[1])
-        rows.append(np.concatenate([x[v], change(v, mean)]) @ weight + bias)
-    return np.array(rows)
+    return convolved(graph.adjacency, x, model.convolutions[-1], mixed)
 
 
 @pytest.mark.parametrize("layers", [2, 3])

@@ -99,27 +99,28 @@ def test_what_crosses_before_the_first_gradient_knows_no_label(name, options, mo
         assert options.get("release") == "one_shot" or name == "gap"  # no gradient comes down then, or only before
 
 
-@pytest.mark.parametrize(("name", "kinds"), [("vertical_mlp", None), ("gap", ("encodings", "gradients of encodings"))])
-def test_what_has_no_message_passing_knows_no_edge(name, kinds, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "options", "kinds"),
+    [
+        ("vertical_mlp", {}, ("representations", "gradients")),
+        ("gap", {}, ("encodings", "gradients of encodings")),
+        ("vesper_gin", {"encodings": True, "theta": 0.3, "weights": "detached"}, ()),
+        ("vesper_gin", {"encodings": True, "theta": 0.3, "weights": "frozen", "release": "one_shot"}, ()),
+    ],
+)
+def test_what_has_no_message_passing_knows_no_edge(name, options, kinds, monkeypatch):
+    """Messages of some kinds; and encodings, which are sent beside the layers."""
     task = task_of(name)
-    sent, same = (exchanged(each, name, {}, monkeypatch) for each in (task, without_edges(task)))
-    for (_, kind, values), (_, _, others) in zip(sent, same, strict=True):
-        if kinds is None or kind in kinds:
+    for (_, kind, values), (_, _, others) in zip(
+        *(exchanged(each, name, options, monkeypatch) for each in (task, without_edges(task))), strict=True
+    ):
+        if kind in kinds:
             assert torch.equal(values, others)
-    assert kinds is None or not torch.equal(sent[-1][2], same[-1][2])  # the comparison does find edges where they matter
-
-
-@pytest.mark.parametrize("options", [{"weights": "detached"}, {"weights": "frozen", "release": "one_shot"}])
-def test_encodings_are_sent_beside_the_layers_and_know_no_edge(options, monkeypatch):
-    task = task_of("vesper_gin")
-    with_edges, without = (
-        exchanged(each, "vesper_gin", {"encodings": True, "theta": 0.3, **options}, monkeypatch)
-        for each in (task, without_edges(task))
-    )
-    sent = [pair for pair in zip(with_edges, without, strict=True) if "representations" in pair[0][1]]
-    assert all(values.shape[1] == 1 + LAYERS for (_, _, values), _ in sent)
-    assert all(torch.equal(values[:, 0], others[:, 0]) for (_, _, values), (_, _, others) in sent)
-    assert not any(torch.equal(values[:, 1], others[:, 1]) for (_, _, values), (_, _, others) in sent)
+        elif "representations" in kind and kinds != ("representations", "gradients"):
+            if options:
+                assert values.shape[1] == 1 + LAYERS
+                assert torch.equal(values[:, 0], others[:, 0])
+            assert not torch.equal(values[:, -1], others[:, -1])  # the comparison does find edges where they matter
 
 
 @EVERY
