@@ -61,8 +61,3 @@ def test_what_differs_from_the_simulation_is_an_error(participants, wrong):
     with pytest.raises(FederationError):
         compared(participants, outcome, masked=False)
     assert compared(participants, outcome, masked=True)
-
-
-def test_a_folder_without_a_federation_is_one_sentence(tmp_path, capsys):
-    assert main(["train", str(tmp_path)]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1

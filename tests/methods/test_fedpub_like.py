@@ -14,6 +14,7 @@ from feddep.federation.client import Update
 from feddep.federation.server import weighted_mean
 from feddep.methods import plugins, registry
 from method_tasks import task_of
+from small_models import drawn
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "fedpub_like.py"
@@ -35,8 +36,7 @@ def test_the_weights_are_softmax_of_the_similarity_of_outputs(example: Any):
     server = example.FedPubServer(task.new_model().state_dict(), "nodes", task=task, tau=5.0)
     updates = []
     for k in range(3):
-        model = task.new_model()
-        model.reset_parameters(torch.Generator().manual_seed(k))
+        model = drawn(task.new_model(), k)
         updates.append(Update({name: w.clone() for name, w in model.state_dict().items()}, 1, 0.0))
     server.aggregate(updates)
     outputs = []

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.nn import GATConv, GCNConv
 
 from feddep.graph.graph import Graph
@@ -13,28 +13,14 @@ from feddep.graph.sampling import PAD, SampledTrees, sample_trees
 from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.nn.encoders import ENCODERS, GAT, GCN, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.sparse import SparseMatrix
 from graphs import graphs, random_graph
+from small_models import drawn, edge_index, full
 
 HIDDEN = 2 * HEADS
 
 
 def sizes(graph: Graph, layers: int = 2) -> tuple[int, int, int, int, float]:
     return graph.num_features, HIDDEN, graph.num_classes, layers, 0.0
-
-
-def drawn(model, seed: int = 1):
-    model.reset_parameters(torch.Generator().manual_seed(seed))
-    return model
-
-
-def full(model, graph: Graph, *more: Tensor) -> Tensor:
-    return model.full(SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(model.aggregation(graph)), *more)
-
-
-def edge_index(graph: Graph) -> Tensor:
-    ends = torch.from_numpy(graph.edges().T.astype(np.int64))
-    return torch.cat([ends, ends.flip(0)], dim=1)
 
 
 def gcn_layer(layer) -> nn.Module:
@@ -54,7 +40,7 @@ def gat_layer(layer) -> nn.Module:
 @given(graphs(), st.integers(1, 3), st.sampled_from([(GCN, gcn_layer), (GAT, gat_layer)]))
 def test_a_gcn_and_a_gat_are_pygs(graph: Graph, layers: int, kinds: tuple):
     ours, theirs = kinds
-    model, hidden = drawn(ours(*sizes(graph, layers))), torch.from_numpy(graph.features.toarray())
+    model, hidden = drawn(ours(*sizes(graph, layers)), 1), torch.from_numpy(graph.features.toarray())
     for k, layer in enumerate(model.layers):
         hidden = theirs(layer)(hidden.relu() if k else hidden, edge_index(graph))
     torch.testing.assert_close(full(model, graph), hidden, rtol=1e-4, atol=1e-5)
@@ -62,7 +48,7 @@ def test_a_gcn_and_a_gat_are_pygs(graph: Graph, layers: int, kinds: tuple):
 
 def test_an_mlp_sees_no_edges():
     graph = random_graph(12, 30)
-    model = drawn(new_encoder("mlp", *sizes(graph)))
+    model = drawn(new_encoder("mlp", *sizes(graph)), 1)
     first, last = model.layers
     hidden = (torch.from_numpy(graph.features.toarray()) @ first.weight + first.bias).relu()
     torch.testing.assert_close(full(model, graph), hidden @ last.weight + last.bias)
@@ -83,14 +69,14 @@ def test_a_mini_batch_with_every_neighbour_is_the_full_neighbourhood(name: str, 
     ring = random_graph(9, 1)
     edges = [(v, (v + step) % 9) for v in range(9) for step in (1, 2)]
     ring = Graph.from_edges(np.array(edges), ring.features, ring.labels, ring.num_classes)
-    model = drawn(new_encoder(name, *sizes(ring, layers)))
+    model = drawn(new_encoder(name, *sizes(ring, layers)), 1)
     logits = model(every_neighbour_once(ring, 4, layers), FeatureTable(ring.features, "cpu", ring.degrees))
     torch.testing.assert_close(logits, full(model, ring), rtol=1e-4, atol=1e-5)
 
 
 def test_a_sampled_gcn_layer_is_right_in_the_mean():
     graph = random_graph(12, 40, seed=3)
-    model = drawn(GCN(*sizes(graph, 1)))
+    model = drawn(GCN(*sizes(graph, 1)), 1)
     table = FeatureTable(graph.features, "cpu", graph.degrees)
     roots = np.repeat(np.arange(12), 4000)
     logits = model(sample_trees(graph, roots, (2,), np.random.default_rng(0)), table).detach().view(12, 4000, -1)
@@ -101,7 +87,7 @@ def test_a_sampled_gcn_layer_is_right_in_the_mean():
 @pytest.mark.parametrize("name", ["gcn", "gat", "sage_selfloop"])
 def test_nobody_and_repeated_draws_count_for_nothing(name: str):
     graph = Graph.from_edges(np.array([(0, 1)]), np.eye(3), np.zeros(3), 2)
-    model = drawn(new_encoder(name, *sizes(graph, 1)))
+    model = drawn(new_encoder(name, *sizes(graph, 1)), 1)
     nodes = np.array([[0, 1, 1, 1], [2, PAD, PAD, PAD]], dtype=np.int32)
     logits = model(SampledTrees(nodes, (3,)), FeatureTable(graph.features, "cpu", graph.degrees))
     torch.testing.assert_close(logits, full(model, graph)[[0, 2]], rtol=1e-4, atol=1e-5)

@@ -17,6 +17,7 @@ from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
 from graphs import random_graph
 from method_tasks import run_on, task_of
+from small_models import drawn, edge_index
 
 PYG = "torch_geometric.nn.models"
 SIZES = (7, 6, 3, 2, 0.0)
@@ -24,8 +25,7 @@ SIZES = (7, 6, 3, 2, 0.0)
 
 def graph_and_model(name: str, dropout: float = 0.0) -> tuple:
     graph = random_graph(40, 60, seed=2)
-    model = new_encoder(f"{PYG}.{name}", graph.num_features, 6, graph.num_classes, 2, dropout)
-    model.reset_parameters(torch.Generator().manual_seed(0))
+    model = drawn(new_encoder(f"{PYG}.{name}", graph.num_features, 6, graph.num_classes, 2, dropout))
     return graph, model
 
 
@@ -44,8 +44,7 @@ def test_with_every_neighbour_drawn_a_batch_is_the_whole_graph(name: str):
     trees = sample_trees(graph, roots, (200, 200), np.random.default_rng(0))
     assert (trees.nodes == PAD).any()  # some nodes are isolated
     batch = model(trees, FeatureTable(graph.features))
-    edges = torch.from_numpy(np.concatenate([graph.edges(), graph.edges()[:, ::-1]]).T.copy())
-    expected = model.model(torch.from_numpy(graph.features.toarray()), edges)
+    expected = model.model(torch.from_numpy(graph.features.toarray()), edge_index(graph))
     torch.testing.assert_close(batch, expected[roots], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(Evaluator(graph, aggregation=model.aggregation).logits(model), expected)
 

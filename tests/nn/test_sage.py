@@ -15,12 +15,11 @@ from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE, SAGEConv
 from feddep.training.evaluator import Evaluator
 from graphs import graphs, random_graph
+from small_models import drawn, edge_index
 
 
 def new_model(graph: Graph, layers: int = 2, hidden: int = 5, dropout: float = 0.0) -> GraphSAGE:
-    model = GraphSAGE(graph.num_features, hidden, graph.num_classes, layers, dropout)
-    model.reset_parameters(torch.Generator().manual_seed(1))
-    return model
+    return drawn(GraphSAGE(graph.num_features, hidden, graph.num_classes, layers, dropout), 1)
 
 
 def by_hand(model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanouts: tuple[int, ...]) -> np.ndarray:
@@ -56,11 +55,10 @@ def test_full_batch_forward_is_pyg(graph, layers):
     ours = new_model(graph, layers)
     theirs = PlainSAGE(graph.num_features, 5, graph.num_classes, layers, 0.0)
     theirs.copy_weights(ours)
-    edges = torch.from_numpy(np.concatenate([graph.edges(), graph.edges()[:, ::-1]]).T.copy())
     x = torch.from_numpy(graph.features.toarray())
     for k, convolution in enumerate(theirs.convolutions):
         assert isinstance(convolution, PyGConv)
-        x = convolution(x.relu() if k else x, edges)
+        x = convolution(x.relu() if k else x, edge_index(graph))
     torch.testing.assert_close(Evaluator(graph).logits(ours), x.detach(), rtol=1e-4, atol=1e-5)
 
 
@@ -99,7 +97,6 @@ def test_dropout_is_for_training_and_follows_its_generator():
 
 
 def test_initial_weights_have_the_spread_of_separate_linear_maps():
-    convolution = SAGEConv(400, 50)
-    convolution.reset_parameters(torch.Generator().manual_seed(0))
+    convolution = drawn(SAGEConv(400, 50))
     assert convolution.weight.abs().max() <= 1 / 20
     assert convolution.weight.std().item() == pytest.approx(1 / 20 / 3**0.5, rel=0.02)

@@ -6,14 +6,13 @@ from feddep.graph.graph import Graph, mean_adjacency
 from feddep.methods.feddep.dgen import DGen, Generated
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
+from small_models import drawn
 
 GRAPH = random_graph(30, 60, seed=1)
 
 
 def new_dgen(dropout: float = 0.0) -> DGen:
-    dgen = DGen(GRAPH.num_features, 4, 5, 16, dropout)
-    dgen.reset_parameters(torch.Generator().manual_seed(0))
-    return dgen
+    return drawn(DGen(GRAPH.num_features, 4, 5, 16, dropout))
 
 
 def generate(dgen: DGen, graph: Graph = GRAPH, rate: float = 1.0, seed: int = 0) -> Generated:

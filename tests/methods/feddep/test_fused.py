@@ -13,9 +13,9 @@ from feddep.methods.feddep.fused import FusedClassifier, FusedGNN, FusedLayer, M
 from feddep.nn.encoders import GAT, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.selfloop import SelfLoopSAGE
-from feddep.nn.sparse import SparseMatrix
 from feddep.utils.errors import ConfigError
-from graphs import graphs, random_graph, tree_width
+from graphs import graphs, pairs, random_graph, tree_width
+from small_models import drawn, full
 
 WIDTH = 3
 """Width d_z of the embeddings here."""
@@ -28,13 +28,7 @@ def sizes(graph: Graph, layers: int = 2, dropout: float = 0.0) -> tuple[int, int
 
 def new_model(graph: Graph, layout: str, layers: int = 2, dropout: float = 0.0, encoder: str = "sage") -> FusedClassifier:
     features, *others = sizes(graph, layers, dropout)
-    model = fused_classifier(layout, features, WIDTH, *others, encoder=encoder)
-    model.reset_parameters(torch.Generator().manual_seed(1))
-    return model
-
-
-def full(model, graph: Graph, *more: torch.Tensor) -> torch.Tensor:
-    return model.full(SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(model.aggregation(graph)), *more)
+    return drawn(fused_classifier(layout, features, WIDTH, *others, encoder=encoder), 1)
 
 
 def embeddings_of(graph: Graph, seed: int = 0) -> torch.Tensor:
@@ -102,8 +96,7 @@ def test_no_embeddings_are_zero_embeddings(layout):
 
 
 def test_initial_weights_have_the_stated_bounds():
-    layer = FusedLayer(600, 25, 50)
-    layer.reset_parameters(torch.Generator().manual_seed(0))
+    layer = drawn(FusedLayer(600, 25, 50))
     of_x, of_z = layer.weight.detach().split([600, 25])
     assert 0.09 < of_x.abs().max() <= 0.1 + 1e-6
     assert 0.19 < of_z.abs().max() <= 0.2 + 1e-6
@@ -153,8 +146,7 @@ def single_layers(name: str, graph: Graph, model: FusedClassifier) -> list:
 @pytest.mark.parametrize("layout", ["authors", "chained"])
 def test_fusions_are_their_equation(name: str, layout: str):
     """Where every node has one neighbour, which mini-batches draw again and again, and node 6 has none."""
-    pairs = np.array([(0, 1), (2, 3), (4, 5)])
-    graph = Graph.from_edges(pairs, np.random.default_rng(0).random((7, 4), dtype=np.float32), np.zeros(7), 2)
+    graph = pairs()
     model, z = new_model(graph, layout, encoder=name), embeddings_of(graph)
     if layout == "chained":
         first = z @ model.fusions[0] + model.biases[0]

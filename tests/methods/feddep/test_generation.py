@@ -25,6 +25,7 @@ from feddep.methods.feddep.generation import (
     nearest_in,
     squared_distances,
 )
+from small_models import drawn
 
 WIDTH, SLOTS = 3, 4
 
@@ -126,11 +127,6 @@ def test_the_nearest_is_found_whatever_the_block_size(monkeypatch):
 GRAPH = planted_partition(160, 4, 8, 32, 6.0, 1.0, 8, 0.8, 0)
 SPLIT = random_split(160, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
 HOW = GeneratorParameters(generator_epochs=150, generator_optimizer="adam", generator_learning_rate=0.003, cross_weight=0.0)
-
-
-def drawn(made: Any) -> Any:
-    made.reset_parameters(torch.Generator().manual_seed(0))
-    return made
 
 
 def train(how: GeneratorParameters, graph: Graph = GRAPH, bias: float | None = None) -> Any:

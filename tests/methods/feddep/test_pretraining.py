@@ -12,6 +12,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Task
 from graphs import random_graph
+from small_models import drawn
 
 SETTING = TrainingConfig(batch_size=16, fanout=3, rounds=5, hidden_channels=8, dropout=0.0)
 HOW = PretrainingParameters(depth=2, embedding=6, pretraining_epochs=3)
@@ -41,8 +42,7 @@ def test_an_embedding_sees_as_many_hops_as_asked_for_and_no_more(depth):
 
 def test_embeddings_are_what_the_head_reads_and_lie_within_one():
     graph = random_graph(20, 40, seed=1)
-    gnn = EmbeddingGNN(graph.num_features, 8, 6, graph.num_classes, 2, 0.0)
-    gnn.reset_parameters(torch.Generator().manual_seed(0))
+    gnn = drawn(EmbeddingGNN(graph.num_features, 8, 6, graph.num_classes, 2, 0.0))
     evaluator = Evaluator(graph)
     inner = gnn.embed(*graph_matrices(graph)).detach()
     assert inner.shape == (20, 6)

@@ -58,11 +58,7 @@ def test_the_third_party_matches_names_that_say_nothing_of_the_nodes(monkeypatch
 
     monkeypatch.setattr(Boundary, "send", recording)
     boundary = Boundary(routing.name_kinds(all_edges))
-    router = routing.match(task, boundary, all_edges)
-    # Everybody gets the rows of exactly the nodes that the global graph joins to theirs.
-    ids = [torch.from_numpy(edges.nodes[edges.endpoints]).unsqueeze(1) for edges in all_edges]
-    for edges, rows in zip(all_edges, router.deliver(ids), strict=True):
-        np.testing.assert_array_equal(rows.squeeze(1), edges.outside)
+    routing.match(task, boundary, all_edges)
     for i, edges in enumerate(all_edges):
         own = messages[routing.names_of(i)]["own"].numpy()
         assert ((own >= 0) & (own < 1)).all()

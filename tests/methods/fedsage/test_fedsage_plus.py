@@ -11,9 +11,9 @@ from feddep.methods.basic import fedavg
 from feddep.methods.fedsage import cross_client, fedsage_plus
 from feddep.methods.fedsage.cross_client import Peer, ask_others, gradients_for, request_of
 from feddep.methods.fedsage.neighgen import NeighbourGenerator
-from feddep.methods.shared.impairing_clients import impair_client
 from feddep.utils import seeding
 from method_tasks import CLIENTS, counted, parameters_of, run_on, steps_of, task_of
+from small_models import drawn
 
 LOCAL, FEDERATED = 2, 3
 SMALL = {"embedding": 6, "generator_width": 8, "generator_batch": 10, "generator_local_epochs": LOCAL}
@@ -86,8 +86,7 @@ def request_and_peers(slots: int = 2, nodes: int = 3, scale: str = "paper") -> A
     """A generator that fills all slots of ``nodes`` nodes, and clients that can be asked about it."""
     task = task_of("fedsage_plus")
     params = small(max_generated=slots, scale=scale)
-    generator = NeighbourGenerator(64, 6, slots, 8, task.setting.dropout)
-    generator.reset_parameters(torch.Generator().manual_seed(1))
+    generator = drawn(NeighbourGenerator(64, 6, slots, 8, task.setting.dropout), 1)
     with torch.no_grad():
         generator.number.bias.fill_(slots)
         generator.number.weight.zero_()
@@ -150,17 +149,11 @@ def test_nothing_generated_is_answered_with_zeros():
     assert not any(gradient.any() for gradient in answer.values())
 
 
-def test_others_matter():
-    alone, asked = generator_of("fedsage_plus", small(cross_weight=0.0)), generator_of("fedsage_plus", small())
-    assert not torch.equal(alone.tensors["client0.loss"], asked.tensors["client0.loss"])
-
-
-def test_the_first_epochs_are_locsage_plus_s():
-    ours, local = (
-        generator_of("fedsage_plus", small()),
-        generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)),
-    )
-    assert torch.equal(ours.tensors["client1.loss"][:LOCAL], local.tensors["client1.loss"])
+def test_the_first_epochs_are_locsage_plus_s_and_then_others_matter():
+    local = generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)).tensors
+    ours, unheard = (generator_of("fedsage_plus", small(**how)).tensors for how in ({}, {"cross_weight": 0.0}))
+    assert torch.equal(ours["client1.loss"][:LOCAL], local["client1.loss"])
+    assert not torch.equal(ours["client1.loss"], unheard["client1.loss"])
 
 
 def test_without_generated_neighbours_it_is_fedavg():
@@ -182,10 +175,3 @@ def test_the_shared_generator_is_averaged_every_round():
     messages = {key: messages for key, (messages, _) in counted(communication, "neighgen").items()}
     assert messages == {(i, d, "neighgen"): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")}
     assert {row["kind"] for row in communication} == {"neighgen", "training"}
-
-
-def test_impairing_hides_the_share_of_all_nodes():
-    task = task_of("fedsage_plus")
-    client = task.subgraphs()[0]
-    impaired = impair_client(task, small(hidden_share=0.25), 0, client)
-    assert len(impaired.hidden) == round(0.25 * client[0].num_nodes)

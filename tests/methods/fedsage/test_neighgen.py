@@ -5,15 +5,14 @@ from feddep.graph.graph import mean_adjacency
 from feddep.methods.fedsage.neighgen import Generated, NeighbourGenerator, NeighGen
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
+from small_models import drawn
 
 GRAPH = random_graph(30, 60, seed=1)
 FEATURES, SLOTS = GRAPH.num_features, 5
 
 
 def new_neighgen(dropout: float = 0.0, seed: int = 0) -> NeighGen:
-    neighgen = NeighGen(FEATURES, 16, 8, 2, SLOTS, 12, dropout)
-    neighgen.reset_parameters(torch.Generator().manual_seed(seed))
-    return neighgen
+    return drawn(NeighGen(FEATURES, 16, 8, 2, SLOTS, 12, dropout), seed)
 
 
 def generate(neighgen: NeighGen, seed: int = 0) -> Generated:
@@ -24,8 +23,7 @@ def generate(neighgen: NeighGen, seed: int = 0) -> Generated:
 
 def predicting(counts: torch.Tensor) -> NeighbourGenerator:
     """A generator whose embeddings are the numbers of missing neighbours themselves."""
-    generator = NeighbourGenerator(FEATURES, 1, SLOTS, 12, 0.0)
-    generator.reset_parameters(torch.Generator().manual_seed(0))
+    generator = drawn(NeighbourGenerator(FEATURES, 1, SLOTS, 12, 0.0))
     with torch.no_grad():
         generator.number.weight.fill_(1)
         generator.number.bias.zero_()

@@ -33,6 +33,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Task
 from graphs import graphs
+from small_models import drawn
 
 SLOTS = 4
 WIDTHS = {"max_generated": SLOTS, "embedding": 8, "generator_width": 12}
@@ -258,8 +259,7 @@ def test_logits_of_some_nodes_are_those_of_the_whole_mended_graph(case, layers, 
     mended, real, features = case
     rng = np.random.default_rng(seed)
     nodes = rng.permutation(mended.graph.num_nodes)[: rng.integers(1, 4)]
-    model = GraphSAGE(real.num_features, 6, 3, layers, 0.0)
-    model.reset_parameters(torch.Generator().manual_seed(0))
+    model = drawn(GraphSAGE(real.num_features, 6, 3, layers, 0.0))
     generated = features.float().requires_grad_()
     ours = ReceptiveField(mended.graph, real.num_nodes, nodes, layers).logits(model, generated)
     whole = dense_graph(*case)
@@ -275,8 +275,7 @@ def test_logits_of_some_nodes_are_those_of_the_whole_mended_graph(case, layers, 
 def test_evaluation_is_that_of_a_graph_with_all_features_in_one_matrix(case, seed):
     mended, real, _ = case
     rng = np.random.default_rng(seed)
-    model = GraphSAGE(real.num_features, 6, 3, 2, 0.0)
-    model.reset_parameters(torch.Generator().manual_seed(0))
+    model = drawn(GraphSAGE(real.num_features, 6, 3, 2, 0.0))
     plain = Evaluator(dense_graph(*case))
     torch.testing.assert_close(mended.logits(model), plain.logits(model))
     for _ in range(2):  # asked about other nodes the second time

@@ -1,5 +1,6 @@
 """FedProx, SCAFFOLD, FedAdam and FedYogi against their algorithms, written out."""
 
+from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from divided import random_task
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Update
+from feddep.federation.server import weighted_mean
 from feddep.methods.basic import fedavg
 from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.methods.optimisation import ServerOptimizerParameters
@@ -61,42 +63,34 @@ def test_a_server_optimiser_is_its_algorithm(yogi: bool):
         np.testing.assert_allclose(server.weights["w"].numpy(), w)
 
 
+def flat(weights: Iterable[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([weight.detach().flatten() for weight in weights])
+
+
 def test_scaffold_is_its_algorithm():
     """Full batches without sampling noise: g_i is the gradient of a client's loss, and a round is Algorithm 1, option II."""
     task = random_task(clients=2, learning_rate=0.1, batch_size=100, local_epochs=2, layers=1, fanout=30)
-    model = with_control(task.new_model())
+    parts, model = task.subgraphs(), with_control(task.new_model())
     boundary = Boundary({"model": schema_of(model), **REPORTS})
-    parts = task.subgraphs()
     clients = [
         fedavg.new_client(task, i, part, boundary, ScaffoldClient, with_control(task.new_model())) for i, part in enumerate(parts)
     ]
-    sizes = np.array([len(split.train) for _, split in parts], dtype=float)
-    shared = [torch.zeros_like(weight) for weight in model.parameters()]
-    own = [list(shared) for _ in clients]
-    weights = [weight.detach().clone() for weight in model.parameters()]
+    sizes = [len(split.train) for _, split in parts]
+    w, names = flat(model.parameters()), [name for name, _ in model.named_parameters()]
+    c = torch.zeros_like(w)
+    own = [c, c]
     for _ in range(2):
         updates = []
         for i, client in enumerate(clients):
-            state = model.state_dict()
-            client.load(state)
-            sent = client.update().weights
-            y = [sent[name] for name, _ in model.named_parameters()]
-            drift = [(w - moved) / (2 * 0.1) for w, moved in zip(weights, y, strict=True)]
-            own[i] = [c_i - c + d for c_i, c, d in zip(own[i], shared, drift, strict=True)]
-            buffers = [sent[name] for name in sent if name.startswith("control_")]
-            for mine, theirs in zip(own[i], buffers, strict=True):
-                torch.testing.assert_close(theirs, mine, rtol=1e-4, atol=1e-6)
-            updates.append(sent)
-        share = sizes / sizes.sum()
-        mean = {name: sum(float(s) * update[name] for s, update in zip(share, updates, strict=True)) for name in updates[0]}
-        model.load_state_dict(mean)
-        weights = [weight.detach().clone() for weight in model.parameters()]
-        shared = controls(model)
-        for k, c in enumerate(shared):
-            torch.testing.assert_close(
-                c, sum(float(s) * own_i[k] for s, own_i in zip(share, own, strict=True)), rtol=1e-4, atol=1e-6
-            )
-        shared = [c.clone() for c in shared]
+            client.load(model.state_dict())
+            updates.append(client.update().weights)
+            own[i] = own[i] - c + (w - flat(updates[i][name] for name in names)) / (2 * 0.1)
+            sent = flat(tensor for name, tensor in updates[i].items() if name.startswith("control_"))
+            torch.testing.assert_close(sent, own[i], rtol=1e-4, atol=1e-6)
+        model.load_state_dict(weighted_mean(updates, sizes))
+        w, c = flat(model.parameters()), flat(controls(model))
+        expected = sum(size * of_client for size, of_client in zip(sizes, own, strict=True)) / sum(sizes)
+        torch.testing.assert_close(c, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_scaffold_corrects_what_it_says():

@@ -13,6 +13,7 @@ from feddep.graph.graph import Graph
 from feddep.methods.vesper import perturbed
 from feddep.methods.vesper.perturbed import Design, PerturbedMessagePassing, spectrally_normalised
 from graphs import graphs, random_graph
+from small_models import drawn
 
 WIDTH = 3
 DESIGNS = [
@@ -28,9 +29,7 @@ EVERY = pytest.mark.parametrize(
 
 
 def new_extractor(design: Design, layers: int, width: int = WIDTH) -> PerturbedMessagePassing:
-    extractor = PerturbedMessagePassing(width, layers, design)
-    extractor.reset_parameters(torch.Generator().manual_seed(4))
-    return extractor
+    return drawn(PerturbedMessagePassing(width, layers, design), 4)
 
 
 def encodings_of(graph: Graph, width: int = WIDTH) -> torch.Tensor:
