@@ -54,6 +54,12 @@ def star(leaves: int) -> Graph:
     return Graph.from_edges(edges, np.eye(leaves + 1), np.zeros(leaves + 1), 1)
 
 
+def pairs() -> Graph:
+    """Three pairs of neighbours, and node 6 without any."""
+    x = np.random.default_rng(0).random((7, 4), dtype=np.float32)
+    return Graph.from_edges(np.array([(0, 1), (2, 3), (4, 5)]), x, np.zeros(7), 2)
+
+
 def random_graph(nodes: int, edges: int, features: int = 6, classes: int = 3, seed: int = 0, density: float = 0.4) -> Graph:
     """A random graph with random sparse features; some nodes may be isolated."""
     rng = np.random.default_rng(seed)

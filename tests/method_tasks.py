@@ -22,15 +22,15 @@ FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5}
 """Of what methods compute before their classifiers: enough to run it."""
 
 
-def task_of(name: str, seed: int = 0, clients: int = CLIENTS) -> Task:
-    """The task of a method of this name."""
+def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) -> Task:
+    """The task of a method of this name, with changes to its setting."""
     graph = planted_partition(240, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
     partition = louvain(graph, clients, seed) if registry.find(name).partitioned else None
     split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, seed)
     setting = TrainingConfig(learning_rate=0.5, batch_size=16, fanout=3, rounds=ROUNDS, hidden_channels=16, dropout=0.2)
     if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
         setting = setting.replace(optimizer="adam", learning_rate=0.02)
-    return Task(name, graph, split, partition, setting, seed)
+    return Task(name, graph, split, partition, setting.replace(**changes), seed)
 
 
 def parameters_of(name: str, **changes: Any) -> Parameters:
@@ -52,6 +52,15 @@ def train(name: str, seed: int = 0, clients: int = CLIENTS, observers: Sequence[
     """Run a method on the small task, few epochs before its classifier."""
     few = {key: value for key, value in FEW_EPOCHS.items() if key in registry.find(name).parameters.model_fields}
     return run_on(dataclasses.replace(task_of(name, seed, clients), observers=observers), name, **{**few, **changes})
+
+
+def counted(communication: Sequence[dict[str, Any]], *kinds: str) -> dict[tuple[int, str, str], tuple[int, int]]:
+    """Messages and bytes by client, direction and kind, of kinds that begin with one of ``kinds``."""
+    return {
+        (row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"])
+        for row in communication
+        if not kinds or row["kind"].startswith(kinds)
+    }
 
 
 def reachable(root: Any) -> Iterator[Any]:

@@ -1,7 +1,6 @@
 """The loop of all federated methods: who does what when, what is measured, and what servers and clients may change."""
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,28 +10,22 @@ import torch
 from divided import random_task
 from feddep.federation.averaging import Federation, train_federated
 from feddep.federation.boundary import Boundary, BoundaryError, schema_of
-from feddep.federation.client import REPORTS, Client, Update
+from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.methods.basic import fedavg
 from feddep.methods.basic.fedavg import new_client
 from feddep.training.evaluator import Evaluator
 from feddep.training.summary import summary
+from method_tasks import ROUNDS, run_on, task_of
 
 
-def federation(task, exchange=None) -> tuple[Federation, Boundary]:
-    model = task.new_model()
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
-    clients = [new_client(task, i, part, boundary) for i, part in enumerate(task.subgraphs())]
-    return Federation(Server(model.state_dict()), clients, exchange), boundary
+def clients_of(task, kind=Client) -> tuple[list[Any], Boundary]:
+    boundary = Boundary({"model": schema_of(task.new_model()), **REPORTS})
+    return [new_client(task, i, part, boundary, kind) for i, part in enumerate(task.subgraphs())], boundary
 
 
-def test_an_exchange_of_nothing_changes_nothing():
-    task = random_task(dropout=0.3)
-    (plain, first), (exchanging, second) = federation(task), federation(task, lambda done: None)
-    assert [plain.round(k) for k in (1, 2, 3)] == [exchanging.round(k) for k in (1, 2, 3)]
-    assert first.communication.rows() == second.communication.rows()
-    for name, tensor in plain.server.weights.items():
-        assert torch.equal(tensor, exchanging.server.weights[name])
+def federation(task, exchange=None) -> Federation:
+    return Federation(Server(task.new_model().state_dict()), clients_of(task)[0], exchange)
 
 
 def test_exchanges_come_after_new_weights_and_before_their_use(monkeypatch):
@@ -40,7 +33,7 @@ def test_exchanges_come_after_new_weights_and_before_their_use(monkeypatch):
     for name in ("load", "update", "validate"):
         method = getattr(Client, name)
         monkeypatch.setattr(Client, name, lambda self, *a, name=name, method=method: (events.append(name), method(self, *a))[1])
-    rounds, _ = federation(random_task(clients=2), events.append)
+    rounds = federation(random_task(clients=2), events.append)
     for number in (1, 2):
         rounds.round(number)
     a_round = ["update"] * 2 + ["load"] * 2
@@ -49,8 +42,8 @@ def test_exchanges_come_after_new_weights_and_before_their_use(monkeypatch):
 
 def test_the_measured_numbers_are_means_over_all_nodes():
     task = random_task(nodes=30, clients=3)
-    loss, validation = federation(task)[0].round(1)
-    again, _ = federation(task)
+    loss, validation = federation(task).round(1)
+    again = federation(task)
     updates = again.train()
     np.testing.assert_allclose(loss, np.average([u.loss for u in updates], weights=[u.nodes for u in updates]))
     again.aggregate(updates, 1)
@@ -61,7 +54,7 @@ def test_the_measured_numbers_are_means_over_all_nodes():
 def test_an_observed_run_measures_what_an_unobserved_one_does():
     """Nothing that is measured beside the training draws from its streams."""
     task = random_task(dropout=0.4)
-    plain, _ = federation(task)
+    plain = federation(task)
     expected = [plain.round(k) for k in (1, 2, 3)]
     history = fedavg.run(task).histories[0]
     assert [(loss, validation) for loss, validation in zip(history.loss, history.validation, strict=True)] == expected
@@ -92,9 +85,7 @@ class Recording(Client):
 
 
 def run_personal(task, evaluation):
-    model = task.new_model()
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
-    clients = [new_client(task, i, part, boundary, Recording) for i, part in enumerate(task.subgraphs())]
+    model, (clients, boundary) = task.new_model(), clients_of(task, Recording)
     task = dataclasses.replace(task, evaluation=evaluation)
     return train_federated(task, model, boundary, clients, server=Personal(model.state_dict())), clients
 
@@ -125,20 +116,13 @@ def test_extra_tensors_are_declared_counted_and_reach_the_server():
             return {"degrees": torch.full((4,), float(self.number))}
 
     class Listening(Server):
-        heard: list[Update]
-
         def aggregate(self, updates):
-            self.heard = list(updates)
+            heard[:] = [update.extra["degrees"].tolist() for update in updates]
             super().aggregate(updates)
 
-    task, servers = random_task(clients=2), []
-
-    def server(*arguments):
-        servers.append(Listening(*arguments))
-        return servers[-1]
-
+    task, heard = random_task(clients=2), []
     plain = fedavg.run(task)
-    told = fedavg.train_on(task, task.subgraphs(), Telling, server, extra={"degrees": (4,)})
+    told = fedavg.train_on(task, task.subgraphs(), Telling, Listening, extra={"degrees": (4,)})
     assert told.histories[0].loss == plain.histories[0].loss
     rounds = task.setting.rounds
     expected = [
@@ -146,62 +130,20 @@ def test_extra_tensors_are_declared_counted_and_reach_the_server():
         *({"client": i, "direction": "up", "kind": "extra", "messages": rounds, "bytes": 16 * rounds} for i in (0, 1)),
     ]
     assert told.communication == sorted(expected, key=lambda row: (row["client"], row["direction"], row["kind"]))
-    assert [update.extra["degrees"].tolist() for update in servers[0].heard] == [[0.0] * 4, [1.0] * 4]
+    assert heard == [[0.0] * 4, [1.0] * 4]
     for schema in (None, {"degrees": (5,)}, {"degree": (4,)}):
         with pytest.raises(BoundaryError):
             fedavg.train_on(task, task.subgraphs(), Telling, extra=schema)
 
 
-def test_a_client_may_sit_out():
-    """It says that it has learned from no nodes, sends nothing, and counts nothing."""
-
-    class Idle(Client):
-        def update(self):
-            return Update(self.weights(), 0, 0.0) if self.number else super().update()
-
-    task = random_task(clients=3)
-    result = fedavg.train_on(task, task.subgraphs(), Idle)
-    assert {row["client"] for row in result.communication if row["direction"] == "up" and row["kind"] == "model"} == {0}
-    assert np.isfinite(result.histories[0].loss).all()
-
-
-@pytest.mark.parametrize("method", ["fedavg", "global", "local", "gap"])
-def test_users_are_told_of_every_round(method):
-    from method_tasks import run_on, task_of
-
+@pytest.mark.parametrize(
+    ("method", "few"),
+    [("fedavg", {}), ("global", {}), ("local", {}), ("gap", {}), ("fedgraph", {"episodes": 1}), ("fednld_answers", {"folds": 2})],
+)
+def test_users_are_told_of_every_round_and_not_of_those_before_the_training(method, few):
     told: list[dict[str, float]] = []
-    result = run_on(dataclasses.replace(task_of(method), on_round=told.append), method)
+    result = run_on(dataclasses.replace(task_of(method), on_round=told.append), method, **few)
     curve = summary(result)["curve"]
     assert told == [dict(zip(curve, values, strict=True)) for values in zip(*curve.values(), strict=True)]
+    assert [each["round"] for each in told] == list(range(1, ROUNDS + 1))
     assert list(told[0]) == ["round", "loss", "validation", "test", "local_before", "local_after"]
-
-
-def test_users_are_not_told_of_rounds_before_the_training():
-    from method_tasks import run_on, task_of
-
-    for method, few in (("fedgraph", {"episodes": 1}), ("fednld_answers", {"folds": 2})):
-        told: list[dict[str, float]] = []
-        task = dataclasses.replace(task_of(method), on_round=told.append)
-        run_on(task, method, **few)
-        assert [each["round"] for each in told] == list(range(1, task.setting.rounds + 1))
-        assert np.isfinite([list(each.values()) for each in told]).all()
-
-
-def test_equal_weights_are_the_plain_mean():
-    task = random_task(clients=3)
-    weights = {}
-    for how in ("equal", "nodes"):
-        rounds, _ = federation(task)
-        rounds.server = Server(rounds.server.weights, how)
-        updates = rounds.train()
-        rounds.aggregate(updates, 1)
-        weights[how] = rounds.server.weights
-    for name, tensor in weights["equal"].items():
-        torch.testing.assert_close(tensor, torch.stack([update.weights[name] for update in updates]).mean(dim=0))
-    assert any((weights["nodes"][name] != tensor).any() for name, tensor in weights["equal"].items())
-
-
-def test_a_client_made_with_arguments():
-    made = partial(Client, kind="model")
-    task = random_task(clients=2)
-    assert fedavg.train_on(task, task.subgraphs(), made).histories[0].loss == fedavg.run(task).histories[0].loss

@@ -1,8 +1,7 @@
 import pytest
 import torch
-from torch import nn
 
-from feddep.federation.boundary import Boundary, BoundaryError, numbers, schema_of
+from feddep.federation.boundary import Boundary, BoundaryError, numbers
 
 
 def test_what_is_declared_passes_and_is_counted():
@@ -42,7 +41,3 @@ def test_the_receiver_gets_a_copy_without_history():
     received.zero_()
     assert sent.tolist() == [1, 1]
     assert not received.requires_grad
-
-
-def test_schema_of_a_model():
-    assert schema_of(nn.Linear(3, 2)) == {"weight": (2, 3), "bias": (2,)}

@@ -27,11 +27,12 @@ def test_no_training_nodes_at_all_is_an_error():
         weighted_mean([{"w": torch.zeros(1)}], [0])
 
 
-def test_the_server_keeps_its_own_copy():
+@pytest.mark.parametrize("client_weights", ["nodes", "equal"])
+def test_the_server_keeps_the_mean_and_its_own_copy(client_weights):
     weights = {"w": torch.zeros(2)}
-    server = Server(weights)
+    server = Server(weights, client_weights)
     weights["w"].add_(1)
     assert server.weights["w"].tolist() == [0, 0]
     server.aggregate([Update({"w": torch.ones(2)}, 1, 0.0), Update({"w": torch.zeros(2)}, 3, 0.0)])
-    assert server.weights["w"].tolist() == [0.25, 0.25]
+    assert server.weights["w"].tolist() == ([0.25, 0.25] if client_weights == "nodes" else [0.5, 0.5])
     assert server.weights_for(0) is server.weights

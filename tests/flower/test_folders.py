@@ -2,24 +2,12 @@
 
 import shutil
 
-import numpy as np
 import pytest
 from flower_tasks import cut, small_task
 
 from feddep.flower import FederationError, folders
-from feddep.flower.folders import Federation, client_folder, read_part, server_folder
+from feddep.flower.folders import client_folder, read_part, server_folder
 from feddep.utils.errors import DataError
-
-
-def test_each_client_gets_its_subgraph(tmp_path):
-    task = small_task()
-    federation = cut(task, tmp_path)
-    assert Federation.load(server_folder(tmp_path)) == federation
-    for number, (graph, split) in enumerate(task.subgraphs()):
-        folder = client_folder(tmp_path, number)
-        own_graph, own_split = read_part(folder, Federation.load(folder), number)
-        assert own_graph.fingerprint == graph.fingerprint
-        assert all(np.array_equal(getattr(own_split, part), getattr(split, part)) for part in ("train", "val", "test"))
 
 
 def test_the_server_gets_no_data(tmp_path):

@@ -60,15 +60,3 @@ def test_what_differs_from_the_simulation_is_an_error(participants, wrong):
     outcome = read_json(simulation / "outcome.json") | wrong
     with pytest.raises(FederationError):
         compared(participants, outcome)
-
-
-@pytest.mark.parametrize("command", ["cut", "train"])
-def test_help_has_an_example(command, capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main([command, "--help"])
-    assert f"python -m feddep.flower {command} " in capsys.readouterr().out
-
-
-def test_a_folder_without_a_federation_is_one_sentence(tmp_path, capsys):
-    assert main(["train", str(tmp_path)]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1

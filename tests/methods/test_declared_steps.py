@@ -76,53 +76,34 @@ class Wider(Wide):
     depth: Positive = 2
 
 
-def undeclared_field(task: Task, parameters: Wide, results: Mapping[str, StepResult]) -> StepResult:
-    return StepResult({"x": torch.zeros(task.setting.fanout, task.setting.rounds)})
+def greedy(task: Task, parameters: Wider, results: Mapping[str, StepResult]) -> StepResult:
+    shape = task.setting.fanout, task.setting.rounds, parameters.width, parameters.depth, len(results["other"].tensors)
+    return StepResult(by_client(x=[torch.zeros(shape)] * 2))
 
 
-def undeclared_parameter(task: Task, parameters: Wider, results: Mapping[str, StepResult]) -> StepResult:
-    return StepResult({"x": torch.zeros(parameters.width, parameters.depth)})
+def step(**options: Any) -> Step:
+    declared = {"parameters": Wider, "setting": ("fanout", "rounds"), "needs": ("other",), **options}
+    return Step(name="toy.step", stage="toy", function=f"{__name__}:greedy", **declared)
 
 
-def undeclared_step(task: Task, parameters: Wide, results: Mapping[str, StepResult]) -> StepResult:
-    return results["other"]
-
-
-def modest(task: Task, parameters: Wide, results: Mapping[str, StepResult]) -> StepResult:
-    return StepResult(by_client(x=[torch.zeros(parameters.width, task.setting.fanout)] * 2))
-
-
-def step(function: Any, **options: Any) -> Step:
-    return Step(
-        **{"name": "toy.step", "stage": "toy", "function": f"{__name__}:{function.__name__}", "parameters": Wide, **options}
-    )
-
-
-def test_a_field_that_is_not_declared_cannot_be_read(task: Task):
-    with pytest.raises(AttributeError):
-        step(undeclared_field, setting=("fanout",)).run(task, Wider(), {})
-    result = step(undeclared_field, setting=("fanout", "rounds")).run(task, Wider(), {})
-    assert result.tensors["x"].shape == (2, 1)
-
-
-def test_a_parameter_that_is_not_declared_cannot_be_read(task: Task):
-    with pytest.raises(AttributeError, match="depth"):
-        step(undeclared_parameter).run(task, Wider(), {})
-
-
-def test_a_result_that_is_not_declared_cannot_be_read(task: Task):
-    other = {"other": StepResult({})}
-    with pytest.raises(KeyError, match="other"):
-        step(undeclared_step).run(task, Wide(), other)
-    assert step(undeclared_step, needs=("other",)).run(task, Wide(), other) is other["other"]
+@pytest.mark.parametrize(
+    ("options", "error", "named"),
+    [
+        ({"setting": ("fanout",)}, AttributeError, "rounds"),
+        ({"parameters": Wide}, AttributeError, "depth"),
+        ({"needs": ()}, KeyError, "other"),
+    ],
+)
+def test_what_is_not_declared_cannot_be_read(task: Task, options: dict[str, Any], error: type[Exception], named: str):
+    results = {"other": StepResult({})}
+    with pytest.raises(error, match=named):
+        step(**options).run(task, Wider(), results)
+    assert [tensor.shape for tensor in step().run(task, Wider(), results).of_clients("x")] == [(2, 1, 3, 2, 0)] * 2
 
 
 def test_a_result_that_is_at_hand_is_not_computed_again(task: Task):
-    toy = step(modest, setting=("fanout",))
-    computed = run_steps(task, Wider(), [toy])
-    assert [tensor.shape for tensor in computed["toy"].of_clients("x")] == [(3, 2), (3, 2)]
     given = {"toy": StepResult({})}
-    assert run_steps(dataclasses.replace(task, step_results=given), Wider(), [toy]) == given
+    assert run_steps(dataclasses.replace(task, step_results=given), Wider(), [step()]) == given
 
 
 def test_a_step_is_the_same_for_two_settings_that_differ_elsewhere(task: Task):

@@ -1,5 +1,6 @@
 """Every method: it learns, it is a function of its seed, and nothing raw leaves a client."""
 
+import functools
 import sys
 from typing import Any
 
@@ -11,23 +12,35 @@ from pydantic import ValidationError
 import feddep.methods
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import Client
+from feddep.federation.communication import CommunicationLog
 from feddep.federation.server import Server
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.methods import registry
 from feddep.methods.basic.fedavg import new_client
-from feddep.training.task import Task
+from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError, PartitionError
 from method_tasks import CLIENTS, ROUNDS, reachable, run_on, task_of, train
 
 NAMES = list(registry.methods())
-PARTITIONED = [name for name in NAMES if registry.find(name).partitioned]
+
+
+@functools.cache
+def observed(name: str) -> tuple[RunResult, CommunicationLog, list[tuple[str, torch.Tensor]]]:
+    """A method's run, what observers count of it, and every tensor that crosses."""
+    crossed: list[tuple[str, torch.Tensor]] = []
+    seen = CommunicationLog()
+
+    def observe(client: int, direction: Any, kind: str, payload: dict[str, torch.Tensor]) -> None:
+        crossed.extend((f"{kind}.{key}", tensor.clone()) for key, tensor in payload.items())
+        seen.count(client, direction, kind, sum(tensor.numel() * tensor.element_size() for tensor in payload.values()))
+
+    return train(name, observers=(observe,)), seen, crossed
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_learns(name):
-    outcome = train(name)
-    task = task_of(name)
+    outcome, task = observed(name)[0], task_of(name)
     chance = np.bincount(task.graph.labels).max() / task.graph.num_nodes
     for history in outcome.histories:
         assert len(history.loss) == len(history.validation) == len(history.test) == ROUNDS
@@ -35,9 +48,10 @@ def test_it_learns(name):
     assert np.mean([history.best_test for history in outcome.histories]) > chance + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_a_function_of_its_seed(name):
-    first, again, other = train(name), train(name), train(name, seed=1)
+    first, again, other = observed(name)[0], train(name), train(name, seed=1)
     assert first.histories[0].loss == again.histories[0].loss
     assert first.communication == again.communication
     for weight, same in zip(first.weights().values(), again.weights().values(), strict=True):
@@ -45,15 +59,11 @@ def test_it_is_a_function_of_its_seed(name):
     assert first.histories[0].loss != other.histories[0].loss
 
 
-@pytest.mark.parametrize("name", PARTITIONED)
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_raw_crosses_the_boundary(name):
-    """Everything that crosses is observed and searched for rows of features, edges and labels of the client's own."""
-    crossed: list[tuple[str, torch.Tensor]] = []
-
-    def observe(client: int, direction: str, kind: str, payload: dict[str, torch.Tensor]) -> None:
-        crossed.extend((f"{kind}.{key}", tensor.clone()) for key, tensor in payload.items())
-
-    train(name, observers=(observe,))
+    """Everything that is counted is observed, and searched for rows of features, edges and labels of the client's own."""
+    outcome, seen, crossed = observed(name)
+    assert outcome.communication == seen.rows()
     graph = task_of(name).graph
     rows = {row.tobytes() for row in graph.features.toarray() if np.count_nonzero(row) > 1}
     for label, tensor in crossed:
@@ -83,7 +93,7 @@ def test_the_server_holds_no_way_to_the_clients_data():
 
 
 def test_fedavg_counts_exactly_what_it_sends():
-    outcome = train("fedavg")
+    outcome = observed("fedavg")[0]
     size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
     for client in range(CLIENTS):
         rows = {(row["direction"], row["kind"]): row for row in outcome.communication if row["client"] == client}
@@ -95,8 +105,7 @@ def test_fedavg_counts_exactly_what_it_sends():
 
 
 def test_nothing_is_sent_where_nobody_federates():
-    assert train("local").communication == []
-    assert train("global").communication == []
+    assert all(observed(name)[0].communication == [] for name in ("local", "global"))
 
 
 def test_fedavg_of_one_client_is_that_client_alone():
@@ -106,7 +115,7 @@ def test_fedavg_of_one_client_is_that_client_alone():
 
 
 def test_local_reports_every_client():
-    outcome = train("local")
+    outcome = observed("local")[0]
     assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
     assert sum(facts["nodes"] for facts in outcome.clients) == 240
     assert len(outcome.histories) == CLIENTS
@@ -128,32 +137,21 @@ def test_an_unknown_name_is_an_error_with_the_nearest_ones():
     assert "fedavg," in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("feddep", {"prototypes": 0}),
-        ("feddep", {"depth": -1}),
-        ("feddep", {"bernoulli_rate": 1.5}),
-        ("feddep", {"hidden_share": -0.1}),
-        ("fedgnn", {"sigma": -1.0}),
-        ("fedgnn", {"clip": 0.0}),
-        ("fedgnn", {"refresh": 0}),
-        ("fedgsl", {"edges": 0}),
-        ("fedgsl", {"share": 1.5}),
-        ("fedgsl", {"noise": -1.0}),
-        ("fedgraph", {"target": 0.0}),
-        ("fedgraph", {"episodes": -1}),
-        ("fedgraph", {"cost_weight": -0.5}),
-        ("fedsage_plus", {"hidden_share": 1.0}),
-        ("fedsage_plus", {"generator_batch": 0}),
-        ("fedsage_plus", {"generator_learning_rate": 0.0}),
-        ("locsage_plus", {"generator_federated_epochs": 1}),
-        ("fedavg_oracle", {"hops": -1}),
-    ],
-)
-def test_parameters_that_cannot_be_meant_are_refused(name: str, wrong: dict[str, Any]):
+WRONG: dict[str, dict[str, float]] = {
+    "feddep": {"prototypes": 0, "depth": -1, "bernoulli_rate": 1.5, "hidden_share": -0.1},
+    "fedgnn": {"sigma": -1.0, "clip": 0.0, "refresh": 0},
+    "fedgsl": {"edges": 0, "share": 1.5, "noise": -1.0},
+    "fedgraph": {"target": 0.0, "episodes": -1, "cost_weight": -0.5},
+    "fedsage_plus": {"hidden_share": 1.0, "generator_batch": 0, "generator_learning_rate": 0.0},
+    "locsage_plus": {"generator_federated_epochs": 1},
+    "fedavg_oracle": {"hops": -1},
+}
+
+
+@pytest.mark.parametrize(("name", "key"), [(name, key) for name, keys in WRONG.items() for key in keys])
+def test_parameters_that_cannot_be_meant_are_refused(name: str, key: str):
     with pytest.raises(ValidationError):
-        registry.find(name).parameters(**wrong)
+        registry.find(name).parameters(**{key: WRONG[name][key]})
 
 
 def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):

@@ -132,22 +132,19 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("wrong", [*WRONG, "no file", "a folder"])
 def test_what_is_wrong_with_a_file_is_a_configuration_error(wrong: str) -> None:
     using(MINE, "good.py")
     before = registry.methods()
+    if wrong in WRONG:
+        Path("mine.py").write_text(WRONG[wrong])
+    elif wrong == "a folder":
+        Path("mine.py").mkdir()
     with pytest.raises(ConfigError) as caught:
-        using(WRONG[wrong])
+        validate({**RAW, "plugins": ["mine.py"]})
     assert "mine.py" in str(caught.value)
     assert str(caught.value).isprintable()
     assert registry.methods() == before
-
-
-@pytest.mark.parametrize("file", ["nowhere.py", "folder.py"])
-def test_a_file_that_is_not_there(file: str) -> None:
-    Path("folder.py").mkdir()
-    with pytest.raises(ConfigError, match=file):
-        validate({**RAW, "plugins": [file]})
 
 
 def test_a_changed_file_takes_the_place_of_what_it_was() -> None:

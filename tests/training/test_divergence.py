@@ -1,6 +1,5 @@
 """Training that diverges is an error in one sentence, and no result: which method, in which round, and what to lower."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,14 @@ IN_A_STEP = {name for name in registry.methods() if name.startswith("fednld")}
 
 def said(name: str, setting: dict[str, Any], **changes: Any) -> str:
     """What a method that diverges says."""
-    task = task_of(name)
-    task = dataclasses.replace(task, setting=task.setting.replace(**setting))
     few = {key: value for key, value in FEW.items() if key in registry.find(name).parameters.model_fields}
     with pytest.raises(DivergenceError) as caught:
-        run_on(task, name, **{**few, **changes})
+        run_on(task_of(name, **setting), name, **{**few, **changes})
     assert str(caught.value).isprintable()
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(registry.methods()) - {"scaffold"}))  # which allows no weight decay
 def test_a_classifier_that_diverges(name: str):
     sentence = said(name, DIVERGING)

@@ -4,7 +4,6 @@ import numpy as np
 import torch
 
 from divided import random_task, trained
-from feddep.graph.sampling import sample_trees
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, new_expanded_model
 from feddep.training.learner import Learner, new_optimizer
@@ -24,15 +23,6 @@ def test_without_cross_client_edges_it_trains_as_any_client_does():
             learner.epoch(model, new_optimizer(model, task.setting))
     for mine, expected in zip(ours.parameters(), reference.parameters(), strict=True):
         assert torch.equal(mine, expected)
-
-
-def test_stand_ins_are_drawn_for_the_layers_that_they_take_part_in_only():
-    task = random_task(edges=90, layers=2)
-    for (graph, _), own in zip(task.subgraphs(), cross_edges(task), strict=True):
-        subgraph, n = ExpandedSubgraph(task, graph, own, [1]), graph.num_nodes
-        trees = sample_trees([subgraph.wide, subgraph.narrow], np.arange(n), (4, 4), np.random.default_rng(0))
-        assert (trees.nodes[:, 1:5] >= n).any()
-        assert (trees.nodes[:, 5:] < n).all()
 
 
 def test_fanouts_may_change_between_epochs():

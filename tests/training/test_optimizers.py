@@ -27,6 +27,7 @@ def test_steps_are_those_of_pytorch(name: str, options: dict[str, float]):
     assert not torch.equal(weights[0], torch.linspace(-1, 1, 12))
 
 
+@pytest.mark.slow
 def test_the_compiler_is_not_loaded():
     program = """
 import sys, torch

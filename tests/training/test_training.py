@@ -10,6 +10,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.learner import Learner, new_optimizer
 from feddep.utils import seeding
 from graphs import random_graph
+from small_models import drawn
 
 SETTING = TrainingConfig(weight_decay=0.01, batch_size=16, fanout=3, rounds=1, hidden_channels=8, dropout=0.0)
 GRAPH = random_graph(50, 120, seed=4)
@@ -17,9 +18,7 @@ NODES = np.arange(5, 45)
 
 
 def new_model() -> GraphSAGE:
-    model = GraphSAGE(GRAPH.num_features, 8, GRAPH.num_classes, 2, 0.0)
-    model.reset_parameters(torch.Generator().manual_seed(0))
-    return model
+    return drawn(GraphSAGE(GRAPH.num_features, 8, GRAPH.num_classes, 2, 0.0))
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])

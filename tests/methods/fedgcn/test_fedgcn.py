@@ -10,7 +10,7 @@ from hypothesis import given
 from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.graph.graph import normalised_adjacency
-from feddep.methods.fedgcn import FedGCNParameters, fedgcn
+from feddep.methods.fedgcn import fedgcn
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import GCN
 from feddep.training.evaluator import Evaluator
@@ -26,17 +26,6 @@ def test_the_exchange_gives_the_rows_of_the_global_graph(task):
         for own, rows in zip(edges, fedgcn.exchange(task, boundary, edges, hops), strict=True):
             known = np.concatenate([own.nodes, own.outside]) if hops == 2 else own.nodes
             np.testing.assert_allclose(rows.numpy(), truth[known], rtol=1e-4, atol=1e-6)
-
-
-def test_with_two_hops_owners_classify_as_on_the_global_graph():
-    result = run_on(task_of("fedgcn"), "fedgcn")
-    history = result.histories[0]
-    assert [right / nodes for right, nodes in history.local_before] == pytest.approx(history.test)
-
-
-def test_with_one_hop_they_do_not():
-    history = run_on(task_of("fedgcn"), "fedgcn", hops=1).histories[0]
-    assert [right / nodes for right, nodes in history.local_before] != pytest.approx(history.test)
 
 
 def test_it_is_a_gcn_on_the_global_graph():
@@ -57,5 +46,8 @@ def test_what_crosses_is_counted():
     assert sum(row["bytes"] for row in rows) == 2 * 4 * width * sent
 
 
-def test_parameters():
-    assert FedGCNParameters().hops == 2
+@pytest.mark.parametrize("hops", [1, 2])
+def test_with_two_hops_owners_classify_as_on_the_global_graph(hops):
+    history = run_on(task_of("fedgcn"), "fedgcn", hops=hops).histories[0]
+    same = [right / nodes for right, nodes in history.local_before] == pytest.approx(history.test)
+    assert same == (hops == 2)

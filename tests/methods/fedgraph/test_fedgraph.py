@@ -9,7 +9,7 @@ from feddep.methods.fedgraph.ddpg import Ddpg
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.routing import downward, upward
 from feddep.training.learner import Learner
-from method_tasks import CLIENTS, ROUNDS, task_of, train
+from method_tasks import CLIENTS, ROUNDS, counted, task_of, train
 
 
 def run(clients=CLIENTS, **parameters):
@@ -28,9 +28,7 @@ def test_of_one_client_with_the_largest_fanouts_it_is_fedavg(monkeypatch):
 def test_practice_is_counted_like_the_training_that_counts(episodes):
     task = task_of("fedgraph")
     outcome = run(episodes=episodes)
-    communication = {
-        (row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in outcome.communication
-    }
+    communication = counted(outcome.communication)
     trainings, width = episodes + 1, task.setting.hidden_channels * 4
     for i, edges in enumerate(cross_edges(task)):
         times = trainings * (ROUNDS + 1)

@@ -6,14 +6,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divided import WIDTH, random_task
-from feddep.graph.graph import Graph
+from divided import WIDTH, convolved, divide, random_task
 from feddep.graph.sampling import sample_trees
 from feddep.methods.fedgsl import fedgsl as structure
 from feddep.methods.fedgsl.fedgsl import LearnedStructure, StructureSAGE, edge_weights, nearest
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.training.evaluator import Evaluator
+from graphs import pairs
+from small_models import drawn
 
 
 def cosine(a, b):
@@ -60,8 +61,7 @@ def learned(task, share, received, count=2):
     """A model and the first client's structure, with the given embeddings received."""
     graph, setting = task.graph, task.setting
     sizes = (graph.num_features, setting.hidden_channels, graph.num_classes, setting.layers, 0.0)
-    model = StructureSAGE(*sizes, share=share)
-    model.reset_parameters(torch.Generator().manual_seed(1))
+    model = drawn(StructureSAGE(*sizes, share=share), 1)
     with torch.no_grad():
         model.metric.uniform_(0.5, 1.5, generator=torch.Generator().manual_seed(2))
     own = LearnedStructure(task.subgraphs()[0][0], "cpu")
@@ -79,7 +79,7 @@ def logits_by_hand(task, model, received, count, share):
     graph = task.subgraphs()[0][0]
     x = graph.features.toarray()
     for convolution in model.convolutions[:-1]:
-        x = np.maximum(convolve(graph, x, convolution, lambda v, mean: mean), 0)
+        x = np.maximum(convolved(graph.adjacency, x, convolution), 0)
     metric, scale = model.metric.detach().numpy(), np.linalg.norm(x, axis=1).mean()
     others = np.concatenate([rows.numpy() for rows in received]) * scale
 
@@ -90,17 +90,7 @@ def logits_by_hand(task, model, received, count, share):
             return mean
         return (1 - share) * mean + share * sum(weight * z for weight, z in zip(weights, best, strict=True))
 
-    return convolve(graph, x, model.convolutions[-1], mixed)
-
-
-def convolve(graph: Graph, x, convolution, change):
-    weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
-    rows = []
-    for v in range(graph.num_nodes):
-        around = graph.adjacency[v].indices
-        mean = x[around].mean(axis=0) if len(around) else np.zeros(x.shape[1])
-        rows.append(np.concatenate([x[v], change(v, mean)]) @ weight + bias)
-    return np.array(rows)
+    return convolved(graph.adjacency, x, model.convolutions[-1], mixed)
 
 
 @pytest.mark.parametrize("layers", [2, 3])
@@ -117,12 +107,8 @@ def test_full_convolution_is_the_formula(layers, share):
 
 
 def test_where_every_node_has_one_neighbour_a_mini_batch_is_the_formula():
-    pairs = np.array([(0, 1), (2, 3), (4, 5)])
-    graph = Graph.from_edges(pairs, np.random.default_rng(0).random((7, 4)), np.zeros(7), 2)  # node 6 is isolated
-    task = random_task()
-    task = type(task)("pairs", graph, task.split, task.partition, task.setting, 0)
-    object.__setattr__(task, "subgraphs", lambda: [(graph, None)])
-    received = [some(5)]
+    graph, received = pairs(), [some(5)]
+    task = divide(graph, np.zeros(7, dtype=np.int64))
     model, own = learned(task, 0.4, received)
     trees = sample_trees(graph, np.arange(7), (3,) * 2, np.random.default_rng(0))
     expected = logits_by_hand(task, model, received, 2, 0.4)
@@ -140,11 +126,3 @@ def test_without_learned_edges_it_is_graphsage(received):
     reference = plain(trees, FeatureTable(graph.features))
     torch.testing.assert_close(model(trees, own.table), reference)
     assert own.correct(model, np.arange(24)) == Evaluator(graph).correct(model, np.arange(24))
-
-
-def test_the_metric_is_trained():
-    task = random_task()
-    model, own = learned(task, 0.4, [some(6)])
-    trees = sample_trees(task.subgraphs()[0][0], np.arange(4), (3,) * 2, np.random.default_rng(0))
-    model(trees, own.table).square().sum().backward()
-    assert float(model.metric.grad.abs().sum()) > 0

@@ -18,7 +18,7 @@ from feddep.methods.fednld.fednld import SoftmaxRegression
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
-from method_tasks import parameters_of, run_on, steps_of, task_of
+from method_tasks import counted, parameters_of, run_on, steps_of, task_of
 
 
 @given(st.integers(0, 30), st.integers(0, 20), st.integers(1, 5), st.integers(0, 5))
@@ -128,25 +128,12 @@ def test_everybody_who_asks_for_a_node_gets_the_same_answer():
     assert len(set.union(*heard.values())) > 1
 
 
-def test_the_regression_starts_as_the_prediction():
-    inputs = torch.randn(5, 8)
-    regression = SoftmaxRegression(8, 3).start()
-    torch.testing.assert_close(regression.full(inputs, None), inputs[:, :3])
-
-
 def test_what_is_sent_beside_weights_and_reports_are_names_and_answers():
     task = task_of("fednld_answers")
     kinds = {row["kind"] for row in run_on(task, "fednld_answers").communication}
     beside = {kind for kind in kinds if not kind.startswith(("encrypted names", "answers"))}
     assert beside == {"model", "cross-fitted classifier", "training", "validation"}
     assert {row["kind"] for row in run_on(task, "fednld").communication} == beside
-
-
-def test_without_similar_nodes_and_answers_it_reads_the_prediction_alone():
-    weights = run_on(task_of("fednld"), "fednld", feature_knn=0).weights()
-    assert weights["layer0.weight"].shape == (4, 4)
-    assert run_on(task_of("fednld_counts"), "fednld_counts").weights()["layer0.weight"].shape == (16, 4)
-    assert run_on(task_of("fednld_answers"), "fednld_answers").weights()["layer0.weight"].shape == (16, 4)
 
 
 def test_each_round_answers_what_the_regression_before_it_predicts(monkeypatch):
@@ -175,16 +162,11 @@ def test_each_round_answers_what_the_regression_before_it_predicts(monkeypatch):
 def test_answers_cross_once_a_round_and_names_once():
     task = task_of("fednld_answers")
     once, thrice = (run_on(task, "fednld_answers", label_rounds=k).communication for k in (1, 3))
-    sent = [
-        {(row["client"], row["direction"], row["kind"]): row["bytes"] for row in communication}
-        for communication in (once, thrice)
-    ]
-    assert sent[0].keys() == sent[1].keys()
-    for place, size in sent[0].items():
-        if place[2].startswith("answers"):
-            assert sent[1][place] == 3 * size
-        if place[2].startswith("encrypted names"):
-            assert sent[1][place] == size
+    times = {"answers": 3, "encrypted names": 1}
+    for kind, factor in times.items():
+        sent = counted(once, kind)
+        assert sent
+        assert counted(thrice, kind) == {key: (factor * messages, factor * size) for key, (messages, size) in sent.items()}
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(0, 100))
@@ -200,29 +182,23 @@ def test_weights_of_nodes_without_answers_and_with_are_apart(nodes, known, answe
     assert fednld.separated(inputs, None) is inputs
 
 
-def test_apart_weights_without_answers_are_those_of_fednld():
-    """They learn from the same nodes, and the bias alone is shared, so that they are nearly the same when each learns alone."""
-    task = task_of("fednld_answers")
-    alone = run_on(task, "fednld").weights()["layer0.weight"]
-    apart = run_on(task, "fednld_answers", separate=True, feature_knn=10).weights()["layer0.weight"]
-    classes, known = task.graph.num_classes, len(alone)
-    assert apart.shape == (2 * known + 1 + 2 * classes, classes)
-    start = torch.zeros(known, classes)
-    start[:classes] = torch.eye(classes)
-    learned = (alone - start).flatten(), (apart[:known] - start).flatten()
-    assert torch.corrcoef(torch.stack(learned))[0, 1] > 0.9
-
-
-def test_a_node_that_lacks_nobody_is_classified_without_regard_to_the_weights_of_answers():
-    task = random_task(nodes=30, edges=60, clients=3)
+@pytest.mark.parametrize("known", [None, 4])
+def test_the_regression_starts_as_the_prediction(known):
     inputs = np.random.default_rng(0).standard_normal((30, 9)).astype(np.float32)
     inputs[::2, 4:] = 0
-    rows = fednld.with_inputs(task.graph, fednld.separated(inputs, 4))
-    regression = SoftmaxRegression(rows.num_features, 4).start(4)
-    before = Evaluator(rows).logits(regression)
-    torch.testing.assert_close(before, torch.from_numpy(inputs[:, :4]))
-    with torch.no_grad():
-        regression.layers[0].weight[4:] = 1.5
-    after = Evaluator(rows).logits(regression)
-    assert torch.equal(before[::2], after[::2])
-    assert not torch.isclose(before[1::2], after[1::2]).any(dim=1).any()
+    rows = torch.from_numpy(fednld.separated(inputs, known).astype(np.float32))
+    regression = SoftmaxRegression(rows.shape[1], 3).start(known or 0)
+    torch.testing.assert_close(regression.full(rows, None), torch.from_numpy(inputs[:, :3]))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "inputs"),
+    [
+        ("fednld", {"feature_knn": 0}, 4),
+        ("fednld_counts", {}, 4 * 4),
+        ("fednld_answers", {}, 4 * 4),
+        ("fednld_answers", {"separate": True}, 2 * 4 + 4 * 4 + 1),
+    ],
+)
+def test_inputs_of_the_regression(name, options, inputs):
+    assert run_on(task_of(name), name, **options).weights()["layer0.weight"].shape == (inputs, 4)

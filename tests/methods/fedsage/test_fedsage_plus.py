@@ -11,10 +11,9 @@ from feddep.methods.basic import fedavg
 from feddep.methods.fedsage import cross_client, fedsage_plus
 from feddep.methods.fedsage.cross_client import Peer, ask_others, gradients_for, request_of
 from feddep.methods.fedsage.neighgen import NeighbourGenerator
-from feddep.methods.fedsage.neighgen_training import NeighGenTrainer
-from feddep.methods.shared.impairing_clients import impair_client
 from feddep.utils import seeding
-from method_tasks import CLIENTS, ROUNDS, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, counted, parameters_of, run_on, steps_of, task_of
+from small_models import drawn
 
 LOCAL, FEDERATED = 2, 3
 SMALL = {"embedding": 6, "generator_width": 8, "generator_batch": 10, "generator_local_epochs": LOCAL}
@@ -33,10 +32,6 @@ def run(name: str = "fedsage_plus", **changes: Any) -> Any:
     return run_on(task_of("fedsage_plus"), name, **{**SMALL, **changes})
 
 
-def entries(communication: list[dict[str, Any]], kind: str) -> dict[tuple[int, str], tuple[int, int]]:
-    return {(row["client"], row["direction"]): (row["messages"], row["bytes"]) for row in communication if row["kind"] == kind}
-
-
 def sizes() -> tuple[int, int]:
     """Bytes of a request and of gradients: of H^g and ten embeddings, and of fGen."""
     generator = NeighbourGenerator(64, 6, 5, 8, 0.2)
@@ -49,17 +44,13 @@ def sizes() -> tuple[int, int]:
 def test_messages_are_algorithm_1_s(clients):
     communication = generator_of("fedsage_plus", small(), clients).communication
     request, gradients = sizes()
+    asked, answered = (FEDERATED, FEDERATED * request), (FEDERATED, FEDERATED * gradients)
+    expected = {}
     for i in range(clients):
-        others = [j for j in range(clients) if j != i]
-        assert entries(communication, request_of(i)) == {
-            (i, "up"): (FEDERATED, FEDERATED * request),
-            **{(j, "down"): (FEDERATED, FEDERATED * request) for j in others},
-        }
-        assert entries(communication, gradients_for(i)) == {
-            (i, "down"): (FEDERATED, FEDERATED * gradients),  # the sum, once
-            **{(j, "up"): (FEDERATED, FEDERATED * gradients) for j in others},
-        }
-    assert len(communication) == 2 * clients * clients
+        expected |= {(i, "up", request_of(i)): asked, (i, "down", gradients_for(i)): answered}  # the sum, once
+        for j in {*range(clients)} - {i}:
+            expected |= {(j, "down", request_of(i)): asked, (j, "up", gradients_for(i)): answered}
+    assert counted(communication) == expected
 
 
 def test_messages_follow_algorithm_1_in_order(monkeypatch):
@@ -91,20 +82,11 @@ def test_nothing_is_sent_without_others():
     assert generator_of("fedsage_plus", small(generator_federated_epochs=0)).communication == []
 
 
-def test_the_classifier_costs_what_fedavg_costs():
-    outcome = run()
-    plain = fedavg.run(task_of("fedsage_plus"))
-    for kind in ("model", "training", "validation"):
-        assert entries(outcome.communication, kind) == entries(plain.communication, kind)
-    assert entries(outcome.communication, "model")[0, "up"][0] == ROUNDS
-
-
 def request_and_peers(slots: int = 2, nodes: int = 3, scale: str = "paper") -> Any:
     """A generator that fills all slots of ``nodes`` nodes, and clients that can be asked about it."""
     task = task_of("fedsage_plus")
     params = small(max_generated=slots, scale=scale)
-    generator = NeighbourGenerator(64, 6, slots, 8, task.setting.dropout)
-    generator.reset_parameters(torch.Generator().manual_seed(1))
+    generator = drawn(NeighbourGenerator(64, 6, slots, 8, task.setting.dropout), 1)
     with torch.no_grad():
         generator.number.bias.fill_(slots)
         generator.number.weight.zero_()
@@ -167,28 +149,11 @@ def test_nothing_generated_is_answered_with_zeros():
     assert not any(gradient.any() for gradient in answer.values())
 
 
-def test_others_matter():
-    alone, asked = generator_of("fedsage_plus", small(cross_weight=0.0)), generator_of("fedsage_plus", small())
-    assert not torch.equal(alone.tensors["client0.loss"], asked.tensors["client0.loss"])
-
-
-def test_the_first_epochs_are_locsage_plus_s():
-    ours, local = (
-        generator_of("fedsage_plus", small()),
-        generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)),
-    )
-    assert torch.equal(ours.tensors["client1.loss"][:LOCAL], local.tensors["client1.loss"])
-
-
-@pytest.mark.parametrize("name", ["fedsage_plus", "fedsage_plus_shared"])
-def test_what_is_made_is_what_a_classifier_needs(name):
-    task, made = task_of("fedsage_plus"), generator_of(name, small(name))
-    for i, (graph, _) in enumerate(task.subgraphs()):
-        assert made.tensors[f"client{i}.count"].shape == (graph.num_nodes,)
-        assert made.tensors[f"client{i}.loss"].shape == (LOCAL + FEDERATED,)
-        owner, features = made.tensors[f"client{i}.owner"], made.tensors[f"client{i}.features"]
-        assert len(owner) == len(features) > 0
-        assert owner.max() < graph.num_nodes
+def test_the_first_epochs_are_locsage_plus_s_and_then_others_matter():
+    local = generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)).tensors
+    ours, unheard = (generator_of("fedsage_plus", small(**how)).tensors for how in ({}, {"cross_weight": 0.0}))
+    assert torch.equal(ours["client1.loss"][:LOCAL], local["client1.loss"])
+    assert not torch.equal(ours["client1.loss"], unheard["client1.loss"])
 
 
 def test_without_generated_neighbours_it_is_fedavg():
@@ -200,42 +165,13 @@ def test_without_generated_neighbours_it_is_fedavg():
     theirs = fedavg.run(task)
     assert ours.histories[0].loss == theirs.histories[0].loss
     assert ours.histories[0].test == theirs.histories[0].test
+    kinds = "model", "training", "validation"
+    assert counted(ours.communication, *kinds) == counted(theirs.communication)
 
 
 def test_the_shared_generator_is_averaged_every_round():
     communication = generator_of("fedsage_plus_shared", small("fedsage_plus_shared")).communication
     rounds = LOCAL + FEDERATED
-    messages = {key: messages for key, (messages, _) in entries(communication, "neighgen").items()}
-    assert messages == {(i, d): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")}
+    messages = {key: messages for key, (messages, _) in counted(communication, "neighgen").items()}
+    assert messages == {(i, d, "neighgen"): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")}
     assert {row["kind"] for row in communication} == {"neighgen", "training"}
-
-
-def test_the_shared_generator_is_the_same_for_all(monkeypatch):
-    """Weights are: what is generated differs with the subgraph."""
-    models = []
-    start = NeighGenTrainer.__init__
-
-    def watched(self: NeighGenTrainer, *arguments: Any) -> None:
-        start(self, *arguments)
-        models.append(self.model)
-
-    monkeypatch.setattr(NeighGenTrainer, "__init__", watched)
-    generator_of("fedsage_plus_shared", small("fedsage_plus_shared"))
-    assert len(models) == CLIENTS
-    first, *others = [model.state_dict() for model in models]
-    for other in others:
-        assert all(torch.equal(first[name], other[name]) for name in first)
-
-
-def test_locsage_plus_reports_every_client():
-    outcome = run("locsage_plus", generator_federated_epochs=0)
-    assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
-    assert len(outcome.histories) == CLIENTS
-    assert outcome.communication == []
-
-
-def test_impairing_hides_the_share_of_all_nodes():
-    task = task_of("fedsage_plus")
-    client = task.subgraphs()[0]
-    impaired = impair_client(task, small(hidden_share=0.25), 0, client)
-    assert len(impaired.hidden) == round(0.25 * client[0].num_nodes)

@@ -1,10 +1,8 @@
 """FedAvg's oracle: FedAvg where nothing is missing, the global graph's neighbourhoods where something is."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from feddep.graph.graph import Graph
@@ -13,7 +11,7 @@ from feddep.methods.oracles import HaloParameters
 from feddep.methods.oracles.true_neighbours import extended, run_fedavg
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import RunResult, Task
-from method_tasks import CLIENTS, task_of
+from method_tasks import task_of
 
 
 def disconnected() -> Task:
@@ -36,26 +34,6 @@ def same(ours: RunResult, theirs: RunResult) -> bool:
 def test_without_cross_client_edges_it_is_fedavg_to_the_last_bit():
     task = disconnected()
     assert same(run_fedavg(task, HaloParameters()), fedavg.run(task))
-
-
-def test_without_hops_it_is_fedavg_and_with_them_it_is_not():
-    task = task_of("fedavg_oracle")
-    theirs = fedavg.run(task)
-    assert same(run_fedavg(task, HaloParameters(hops=0)), theirs)
-    assert not same(run_fedavg(task, HaloParameters(hops=1)), theirs)
-
-
-def test_null_means_as_many_hops_as_layers():
-    task = task_of("fedavg_oracle")
-    assert task.setting.layers == 2
-    default = run_fedavg(task, HaloParameters())
-    assert same(default, run_fedavg(task, HaloParameters(hops=2)))
-    assert not same(default, run_fedavg(task, HaloParameters(hops=1)))
-
-
-def test_what_crosses_is_what_crosses_in_fedavg():
-    task = task_of("fedavg_oracle")
-    assert run_fedavg(task, HaloParameters()).communication == fedavg.run(task).communication
 
 
 def test_halo_nodes_are_neither_trained_nor_validated_on():
@@ -87,15 +65,11 @@ def test_with_a_hop_a_layer_a_client_sees_its_nodes_as_the_experimenter_does():
     assert worst[2] < 1e-5 < worst[1] < worst[0]
 
 
-@pytest.mark.parametrize("hops", [None, 1])
-def test_one_client_has_no_halo(hops):
-    task = task_of("fedavg_oracle", clients=1)
-    assert same(run_fedavg(task, HaloParameters(hops=hops)), fedavg.run(task))
-
-
-def test_every_client_has_cross_client_edges():
-    """What these tests rest on: each of the clients has cross-client edges."""
-    task: Any = task_of("fedavg_oracle")
-    edges, owner = task.graph.edges(), task.partition.client
-    crossing = edges[owner[edges[:, 0]] != owner[edges[:, 1]]]
-    assert set(owner[crossing].ravel()) == set(range(CLIENTS))
+def test_without_hops_it_is_fedavg_and_null_means_as_many_hops_as_layers():
+    task = task_of("fedavg_oracle")
+    plain, (none, one, two, default) = fedavg.run(task), (run_fedavg(task, HaloParameters(hops=k)) for k in (0, 1, 2, None))
+    assert same(none, plain)
+    assert same(default, two)
+    assert not same(one, plain)
+    assert not same(two, one)
+    assert two.communication == plain.communication

@@ -2,28 +2,15 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given
 
-from divided import divide, random_task, tasks, trained
-from feddep.federation.boundary import Boundary
+from divided import convolved, divide, expanded, random_task, tasks, trained
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
-from feddep.methods.shared.cross_edges import cross_edges
-from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
-from feddep.methods.shared.routing import Router, embedding_kinds, exchange
+from feddep.methods.shared.expansion import new_expanded_model
 from feddep.training.evaluator import Evaluator
-
-
-def expanded(task, model, levels):
-    """The clients' expanded subgraphs after an exchange with the weights of ``model``."""
-    all_edges = cross_edges(task)
-    parts = zip(task.subgraphs(), all_edges, strict=True)
-    subgraphs = [ExpandedSubgraph(task, graph, edges, levels) for (graph, _), edges in parts]
-    boundary = Boundary(embedding_kinds(all_edges, level_widths(model, levels)))
-    router = Router([edges.nodes[edges.endpoints] for edges in all_edges], [edges.outside for edges in all_edges])
-    exchange(boundary, router, model, subgraphs, levels)
-    return all_edges, subgraphs
 
 
 def mini_batch(task, model, subgraph, levels, fanouts, seed=0):
@@ -40,7 +27,7 @@ def mini_batch(task, model, subgraph, levels, fanouts, seed=0):
 def test_with_everything_exchanged_convolution_is_that_of_the_global_graph(task):
     model, levels = trained(task), range(task.setting.layers)
     whole = Evaluator(task.graph).logits(model)
-    all_edges, subgraphs = expanded(task, model, levels)
+    all_edges, subgraphs, _ = expanded(task, model, levels)
     for edges, subgraph in zip(all_edges, subgraphs, strict=True):
         ours = subgraph.outputs(model, task.setting.layers)
         torch.testing.assert_close(ours, whole[torch.from_numpy(edges.nodes)], rtol=1e-4, atol=1e-5)
@@ -48,25 +35,18 @@ def test_with_everything_exchanged_convolution_is_that_of_the_global_graph(task)
 
 def across_by_hand(task, model):
     """FedGraph's convolutions, a node at a time: own neighbours alone in the first, all neighbours in the others."""
-    graph, owner = task.graph, task.partition.client
-    x = graph.features.toarray()
+    owner, x = task.partition.client, task.graph.features.toarray()
     for k, convolution in enumerate(model.convolutions):
-        weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
-        rows = []
-        for v in range(graph.num_nodes):
-            around = [u for u in graph.adjacency[v].indices if k > 0 or owner[u] == owner[v]]
-            mean = np.mean([x[u] for u in around], axis=0) if around else np.zeros(x.shape[1])
-            rows.append(np.concatenate([x[v], mean]) @ weight + bias)
-        outputs = np.array(rows)
-        x = np.maximum(outputs, 0)
-    return outputs
+        heard = task.graph.adjacency.toarray() * ((owner[:, None] == owner) if k == 0 else 1)
+        x = convolved(sp.csr_matrix(heard), np.maximum(x, 0) if k else x, convolution)
+    return x
 
 
 @given(tasks())
 def test_with_hidden_embeddings_exchanged_it_is_the_convolution_across_clients(task):
     model = trained(task)
     expected = across_by_hand(task, model)
-    all_edges, subgraphs = expanded(task, model, range(1, task.setting.layers))
+    all_edges, subgraphs, _ = expanded(task, model, range(1, task.setting.layers))
     for edges, subgraph in zip(all_edges, subgraphs, strict=True):
         ours = subgraph.outputs(model, task.setting.layers)
         np.testing.assert_allclose(ours, expected[edges.nodes], rtol=1e-4, atol=1e-5)
@@ -77,7 +57,7 @@ def test_with_hidden_embeddings_exchanged_it_is_the_convolution_across_clients(t
 def test_where_every_node_has_one_neighbour_sampling_changes_nothing(layers, first):
     pairs = np.array([(0, 1), (2, 3), (4, 5), (6, 7)])
     graph = Graph.from_edges(pairs, np.random.default_rng(0).random((9, 4)), np.zeros(9), 2)  # node 8 is isolated
-    task = divide(graph, np.array([0, 1, 0, 0, 1, 0, 1, 1, 0]), layers)
+    task = divide(graph, np.array([0, 1, 0, 0, 1, 0, 1, 1, 0]), layers=layers)
     model, levels = trained(task), range(first, layers)
     for subgraph in expanded(task, model, levels)[1]:
         logits, _ = mini_batch(task, model, subgraph, levels, [2] * layers)
@@ -113,32 +93,10 @@ def test_a_mini_batch_reads_what_was_received_wherever_a_stand_in_was_drawn(firs
             np.testing.assert_allclose(row, np.concatenate([places[0], mean]) @ w1 + b1, rtol=1e-4, atol=1e-5)
 
 
-def test_features_leave_a_client_only_as_their_image_under_the_first_weights():
-    task = random_task()
-    model = trained(task)
-    all_edges, subgraphs = expanded(task, model, range(2))
-    weight = model.convolutions[0].weight.detach().numpy()
-    for (graph, _), edges, subgraph in zip(task.subgraphs(), all_edges, subgraphs, strict=True):
-        image = graph.features.toarray()[edges.endpoints] @ weight[graph.num_features :]
-        np.testing.assert_allclose(subgraph.publish(model, 0), image, rtol=1e-5, atol=1e-6)
-        assert not subgraph.publish(model, 0).requires_grad
-        assert not subgraph.publish(model, 1).requires_grad
-
-
-def test_the_table_knows_stand_ins_only():
-    task = random_task()
-    model = trained(task)
-    subgraph = expanded(task, model, range(2))[1][0]
-    n, rows = len(subgraph.outputs(model, 1)), subgraph.table.embeddings(np.arange(len(subgraph.wide.labels)))
-    assert not rows[:n].any()
-    assert (rows[n:, 0] == 1).all()
-    assert not subgraph.table.embeddings(np.array([-1])).any()
-
-
 def test_correct_counts_the_most_likely_classes():
     task = random_task()
     model = trained(task)
-    all_edges, subgraphs = expanded(task, model, range(2))
+    all_edges, subgraphs, _ = expanded(task, model, range(2))
     likely = Evaluator(task.graph).logits(model).argmax(dim=1).numpy()
     for edges, subgraph in zip(all_edges, subgraphs, strict=True):
         nodes = np.arange(0, len(edges.nodes), 2)

@@ -109,8 +109,7 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert (zero.theta, zero.guarantee, zero.paper_epsilon) == (0, math.inf, math.inf)
 
 
-def test_mistakes_are_one_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"^the method fedavg is none of VESPER's paper; .*: vertical_mlp, .*vesper_gcn$"):
-        budget(specification("fedavg"))
-    with pytest.raises(ConfigError, match=r"^delta is null, .* tiny is synthetic and \|E\| not known; set delta$"):
-        budget(specification("gap", TINY, theta=1.0))
+def test_mistakes_are_configuration_errors() -> None:
+    for wrong in (specification("fedavg"), specification("gap", TINY, theta=1.0)):  # no delta for an unknown number of edges
+        with pytest.raises(ConfigError):
+            budget(wrong)

@@ -7,12 +7,12 @@ import torch
 from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, Perceptron, feature_rows
 from feddep.nn.sparse import SparseMatrix
 from graphs import random_graph
+from small_models import drawn
 
 
 def test_a_perceptron_reads_sparse_and_dense_features_alike():
     graph, nodes = random_graph(9, 10, density=0.2), np.array([4, 0, 7])
-    perceptron = Perceptron([6, 5, 2])
-    perceptron.reset_parameters(torch.Generator().manual_seed(0))
+    perceptron = drawn(Perceptron([6, 5, 2]))
     dense = torch.from_numpy(graph.features.toarray()[nodes])
     rows = feature_rows(graph.features, nodes)
     assert isinstance(rows, SparseMatrix)
@@ -34,15 +34,13 @@ def test_rows_with_few_zeros_are_dense():
 def test_dropout_is_between_the_maps_and_only_with_a_generator():
     x = torch.ones(2, 4)
     for widths, changes in (([4, 3], False), ([4, 30, 3], True)):
-        perceptron = Perceptron(widths, dropout=0.5)
-        perceptron.reset_parameters(torch.Generator().manual_seed(0))
+        perceptron = drawn(Perceptron(widths, dropout=0.5))
         assert torch.equal(perceptron(x), perceptron(x, torch.Generator().manual_seed(1))) is not changes
 
 
 @pytest.mark.parametrize("maps", [1, 2])
 def test_the_concat_decoder_reads_the_layers_side_by_side(maps):
-    decoder = ConcatDecoder(3, 2, 4, maps, 0.0)
-    decoder.reset_parameters(torch.Generator().manual_seed(0))
+    decoder = drawn(ConcatDecoder(3, 2, 4, maps, 0.0))
     x = torch.randn(5, 2, 3)
     hidden = torch.cat([x[:, 0], x[:, 1]], dim=1)
     for k, each in enumerate(decoder.perceptron.maps):
@@ -52,8 +50,7 @@ def test_the_concat_decoder_reads_the_layers_side_by_side(maps):
 
 
 def test_the_gru_decoder_reads_the_layers_in_turn():
-    decoder = GRUDecoder(3, 4, 1, 0.0)
-    decoder.reset_parameters(torch.Generator().manual_seed(0))
+    decoder = drawn(GRUDecoder(3, 4, 1, 0.0))
     x = torch.randn(5, 2, 3)
     gru, (last,) = decoder.gru, decoder.perceptron.maps
     state = torch.zeros(5, 3)

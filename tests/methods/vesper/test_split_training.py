@@ -23,7 +23,7 @@ from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_en
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
 from graphs import star
-from method_tasks import ROUNDS, VERTICAL, parameters_of, reachable, run_on, task_of
+from method_tasks import ROUNDS, VERTICAL, counted, parameters_of, reachable, run_on, task_of
 
 TRAIN, VAL, TEST, NODES, WIDTH, LAYERS, BATCH, STEPS = 144, 48, 48, 240, 16, 2, 16, 9
 EXCHANGES: list[tuple[str, dict[str, Any]]] = [
@@ -82,6 +82,7 @@ def test_nothing_crosses_but_embeddings_of_the_width_and_their_gradients(name, o
     assert not any("gradients" in kind for kind in ups)
 
 
+@pytest.mark.slow
 @EVERY
 def test_what_crosses_before_the_first_gradient_knows_no_label(name, options, monkeypatch):
     """Labels reach A by gradients alone: with other labels, all that A sends before the first one is the same."""
@@ -98,27 +99,28 @@ def test_what_crosses_before_the_first_gradient_knows_no_label(name, options, mo
         assert options.get("release") == "one_shot" or name == "gap"  # no gradient comes down then, or only before
 
 
-@pytest.mark.parametrize(("name", "kinds"), [("vertical_mlp", None), ("gap", ("encodings", "gradients of encodings"))])
-def test_what_has_no_message_passing_knows_no_edge(name, kinds, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "options", "kinds"),
+    [
+        ("vertical_mlp", {}, ("representations", "gradients")),
+        ("gap", {}, ("encodings", "gradients of encodings")),
+        ("vesper_gin", {"encodings": True, "theta": 0.3, "weights": "detached"}, ()),
+        ("vesper_gin", {"encodings": True, "theta": 0.3, "weights": "frozen", "release": "one_shot"}, ()),
+    ],
+)
+def test_what_has_no_message_passing_knows_no_edge(name, options, kinds, monkeypatch):
+    """Messages of some kinds; and encodings, which are sent beside the layers."""
     task = task_of(name)
-    sent, same = (exchanged(each, name, {}, monkeypatch) for each in (task, without_edges(task)))
-    for (_, kind, values), (_, _, others) in zip(sent, same, strict=True):
-        if kinds is None or kind in kinds:
+    for (_, kind, values), (_, _, others) in zip(
+        *(exchanged(each, name, options, monkeypatch) for each in (task, without_edges(task))), strict=True
+    ):
+        if kind in kinds:
             assert torch.equal(values, others)
-    assert kinds is None or not torch.equal(sent[-1][2], same[-1][2])  # the comparison does find edges where they matter
-
-
-@pytest.mark.parametrize("options", [{"weights": "detached"}, {"weights": "frozen", "release": "one_shot"}])
-def test_encodings_are_sent_beside_the_layers_and_know_no_edge(options, monkeypatch):
-    task = task_of("vesper_gin")
-    with_edges, without = (
-        exchanged(each, "vesper_gin", {"encodings": True, "theta": 0.3, **options}, monkeypatch)
-        for each in (task, without_edges(task))
-    )
-    sent = [pair for pair in zip(with_edges, without, strict=True) if "representations" in pair[0][1]]
-    assert all(values.shape[1] == 1 + LAYERS for (_, _, values), _ in sent)
-    assert all(torch.equal(values[:, 0], others[:, 0]) for (_, _, values), (_, _, others) in sent)
-    assert not any(torch.equal(values[:, 1], others[:, 1]) for (_, _, values), (_, _, others) in sent)
+        elif "representations" in kind and kinds != ("representations", "gradients"):
+            if options:
+                assert values.shape[1] == 1 + LAYERS
+                assert torch.equal(values[:, 0], others[:, 0])
+            assert not torch.equal(values[:, -1], others[:, -1])  # the comparison does find edges where they matter
 
 
 @EVERY
@@ -153,39 +155,31 @@ def test_neither_party_has_a_way_to_what_the_other_holds(name, options, monkeypa
     assert generators[0].isdisjoint(generators[1])
 
 
-def rows_of(result: RunResult) -> dict[tuple[str, str], tuple[int, int]]:
-    return {(row["direction"], row["kind"]): (row["messages"], row["bytes"]) for row in result.communication}
-
-
 def test_every_byte_is_counted():
     step, row = BATCH * LAYERS * WIDTH * 4, LAYERS * WIDTH * 4
-    evaluations = {
-        ("up", "validation representations"): (ROUNDS, ROUNDS * VAL * row),
-        ("up", "test representations"): (ROUNDS, ROUNDS * TEST * row),
-    }
     steps = ROUNDS * STEPS
-    assert rows_of(run_on(task_of("vesper_gin"), "vesper_gin")) == {
-        ("up", "representations"): (steps, steps * step),
-        ("down", "gradients"): (steps, steps * step),
-        **evaluations,
+    evaluations = {
+        (0, "up", "validation representations"): (ROUNDS, ROUNDS * VAL * row),
+        (0, "up", "test representations"): (ROUNDS, ROUNDS * TEST * row),
     }
-    frozen = rows_of(run_on(task_of("vesper_gin"), "vesper_gin", weights="frozen", encoder_epochs=0))
-    assert frozen == {("up", "representations"): (steps, steps * step), **evaluations}
-    pretraining = {
-        ("up", "encodings"): (3 * STEPS, 3 * STEPS * step // LAYERS),
-        ("down", "gradients of encodings"): (3 * STEPS, 3 * STEPS * step // LAYERS),
-    }
-    once = rows_of(run_on(task_of("gap"), "gap", release="one_shot", encoder_epochs=3))
-    assert once == {("up", "representations of all nodes"): (1, NODES * row), **pretraining}
-    vfgnn = rows_of(run_on(task_of("vfgnn"), "vfgnn"))
-    assert vfgnn["up", "representations"] == (steps, steps * step // LAYERS)
+    ups = {(0, "up", "representations"): (steps, steps * step), **evaluations}
+    trained = {**ups, (0, "down", "gradients"): (steps, steps * step)}
+    pretraining = (3 * STEPS, 3 * STEPS * step // LAYERS)
+    once = {(0, "up", "representations of all nodes"): (1, NODES * row)}
+    once |= {(0, "up", "encodings"): pretraining, (0, "down", "gradients of encodings"): pretraining}
+    for name, options, expected in (
+        ("vesper_gin", {}, trained),
+        ("vesper_gin", {"weights": "frozen", "encoder_epochs": 0}, ups),
+        ("gap", {"release": "one_shot", "encoder_epochs": 3}, once),
+    ):
+        assert counted(run_on(task_of(name), name, **options).communication) == expected
+    assert counted(run_on(task_of("vfgnn"), "vfgnn").communication)[0, "up", "representations"] == (steps, steps * step // LAYERS)
 
 
 @pytest.mark.parametrize("design", [None, Design("gin"), Design("gcn", min_degree=3)])
 def test_split_training_is_the_training_of_one_model_in_one_place(design):
     """The chain rule across the boundary: one optimiser over all weights, one backward pass, the same weights."""
-    task = task_of("vertical_gin")
-    task = dataclasses.replace(task, setting=task.setting.replace(optimizer="sgd", learning_rate=0.5, dropout=0.0))
+    task = task_of("vertical_gin", optimizer="sgd", learning_rate=0.5, dropout=0.0)
     protocol = Protocol(MessagePassingParameters(), design)
     training = SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
     alone, twin = copy.deepcopy(training.model), SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
@@ -242,7 +236,7 @@ def test_which_weights_are_trained():
 
 def test_the_encoder_is_trained_first_where_no_gradient_would_reach_it():
     def epochs(name: str, **options: Any) -> float:
-        return rows_of(run_on(task_of(name), name, **options)).get(("up", "encodings"), (0, 0))[0] / STEPS
+        return counted(run_on(task_of(name), name, **options).communication).get((0, "up", "encodings"), (0, 0))[0] / STEPS
 
     assert epochs("vesper_gin") == epochs("vfgnn") == 0
     assert epochs("vesper_gin", weights="detached") == epochs("vesper_gcn", weights="frozen") == epochs("gap") == ROUNDS
@@ -250,8 +244,7 @@ def test_the_encoder_is_trained_first_where_no_gradient_would_reach_it():
 
 
 def test_the_gradient_of_a_step_is_clipped_and_noised():
-    task = task_of("vesper_gin")
-    task = dataclasses.replace(task, setting=task.setting.replace(optimizer="sgd", learning_rate=1.0, dropout=0.0))
+    task = task_of("vesper_gin", optimizer="sgd", learning_rate=1.0, dropout=0.0)
 
     def step(theta: float, clip: float, ratio: float) -> Tensor:
         parameters = WeightParameters(weights="dpsgd", clip=clip, gradient_ratio=ratio)
@@ -345,7 +338,5 @@ def test_batches_are_uniform_independent_and_the_same_for_both_parties():
 
 
 def test_a_batch_above_the_number_of_training_nodes_is_a_mistake():
-    task = task_of("vesper_gin")
-    task = dataclasses.replace(task, setting=task.setting.replace(batch_size=TRAIN + 1))
     with pytest.raises(ConfigError):
-        run_on(task, "vesper_gin")
+        run_on(task_of("vesper_gin", batch_size=TRAIN + 1), "vesper_gin")
