@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small import case_of, page, task_of
+from small import case_of, of_run, page, task_of
 
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
-from feddep.privacy.accountant import SamplingParameters, compose, one_sampling, published_guarantee
+from feddep.privacy.accountant import SamplingParameters, published_guarantee
 from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.client_guarantees import client_trees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level, example_level
@@ -32,30 +32,17 @@ def test_every_line_of_a_client():
     split = Split(np.arange(36), np.arange(36, 48), np.arange(48, 60))
     lines = list(client_guarantees(Task("small", graph, split, partition, SETTING, 0), {"mine": 3.0}))
     assert len(lines) == 2 * (4 + 6)
-    for client in range(2):
-        own = graph.subgraph(partition.nodes(client))
-        here = {(line.hidden, line.accounting, line.bound): line for line in lines if line.client == client}
-        median = sorted(own.degrees.tolist())[own.num_nodes // 2 - 1]
-        published = here["median node", "published", ""]
-        assert (published.degree, published.times) == (median, 12)
-        assert published.one == one_sampling(median, 2)
-        assert published.all == compose(one_sampling(median, 2), 12, DELTA)
-        assert here["worst node", "published", ""].degree == own.degrees.min()
-
+    for trees in client_trees(graph, partition, split, 2, 2):
+        own = graph.subgraph(partition.nodes(trees.client))
+        here = {(line.hidden, line.accounting, line.bound): line for line in lines if line.client == trees.client}
+        assert here["median node", "published", ""].times == 12
         rate, steps, roots = 8 / 18, 18, int(roots_of_edges(own, np.arange(18), 2).max())
-        simple = edge_level(3.0, binomial_changes(roots, rate), steps, DELTA)
-        example = example_level(3.0, rate, 1, DELTA)
-        stand_ins = graph.degrees[partition.nodes(client)] - own.degrees
-        changes = [tree_changes(own, np.arange(18), 2, 2, each) for each in (None, stand_ins)]
-        edge = edge_level(3.0, most_changed(sp.csr_array(sp.vstack(changes)), rate), steps, DELTA)
-        for bound, expected in (("trees", edge), ("simple", simple)):
+        for bound, law in (("trees", most_changed(trees.changes, rate)), ("simple", binomial_changes(roots, rate))):
             found = here["edge", "pld", bound]
-            assert found.all is not None
-            assert found.all.epsilon == expected.pld
-            assert found.all.delta == pytest.approx(DELTA)
+            assert (found.all.epsilon, found.all.delta) == (edge_level(3.0, law, steps, DELTA).pld, pytest.approx(DELTA))
             assert (found.roots, found.times, found.method) == (roots, steps, "mine")
-        assert edge.pld < simple.pld
-        assert here["example", "rdp", ""].one.epsilon == example.rdp
+        assert here["edge", "pld", "trees"].all.epsilon < here["edge", "pld", "simple"].all.epsilon
+        assert here["example", "rdp", ""].one.epsilon == example_level(3.0, rate, 1, DELTA).rdp
 
 
 @given(graphs(max_nodes=6), st.integers(1, 3))
@@ -95,10 +82,9 @@ def test_the_trees_of_clients_are_those_of_their_own_graphs(graph, layers, fanou
         assert client.training == len(roots)
         assert (client.changes[: own.num_edges] != tree_changes(own, roots, layers, fanout)).nnz == 0
         outside = graph.degrees[nodes] - own.degrees
-        if outside.any():
-            assert (client.changes[own.num_edges :] != tree_changes(own, roots, layers, fanout, outside)).nnz == 0
-        else:
-            assert client.changes.shape[0] == own.num_edges
+        further = tree_changes(own, roots, layers, fanout, outside) if outside.any() else sp.csr_array((0, len(roots)))
+        assert client.changes.shape[0] == own.num_edges + further.shape[0]
+        assert (client.changes[own.num_edges :] != further).nnz == 0
     (whole,) = client_trees(graph, None, split, layers, fanout)
     assert (whole.client, whole.changes.shape) == (None, (graph.num_edges, len(split.train)))
 
@@ -108,35 +94,29 @@ def test_a_client_without_edges_or_training_nodes():
     task = Task("small", star(3), split, Partition(np.array([0, 1, 1, 1]), 2), SETTING, 0)
     lines = list(client_guarantees(task, {"mine": 3.0}))
     noised = {(each.client, each.hidden): each for each in lines if each.mechanism == "dpsgd"}
-    assert noised[0, "edge"].all.epsilon == 0 < noised[0, "example"].all.epsilon
-    assert noised[1, "edge"].all.epsilon == noised[1, "example"].all.epsilon == noised[1, "example"].times == 0
-    assert (noised[1, "edge"].roots, noised[1, "example"].roots) == (0, None)
+    assert [key for key, each in noised.items() if each.all.epsilon > 0] == [(0, "example")]
+    assert (noised[1, "example"].times, noised[1, "edge"].roots, noised[1, "example"].roots) == (0, 0, None)
 
 
 def test_what_promises_nothing_is_worst():
     """From the best to the worst client: by the exact δ, by the published one, by ε, and without any ε."""
-    place = {"setting": "quick", "dataset": "tiny", "clients": 5, "hidden": "worst node"}
-    exact = [-1.0, -2.0, -2.0, -2.0, -2.0]
-    published = [(-9.0, 9.0, -9.0), (-0.1, 1.0, -0.1), (-0.1, 2.0, -0.1), (-np.inf, 0.0, -np.inf), (None, None, None)]
-    names = ("log10_rest_one", "epsilon", "log10_rest")
+    found = [(-1, -9, 9), (-2, -0.1, 1), (-2, -0.1, 2), (-2, -np.inf, 0), (-2, None, None)]
     rows = [
-        {**place, "client": client, "accounting": accounting, **dict(zip(names, cells, strict=True))}
-        for client in range(5)
-        for accounting, cells in (("published", published[client]), ("exact", (exact[client], 0.0, exact[client])))
+        {**of_run(), "hidden": "worst node", "client": client, "accounting": accounting}
+        | {"log10_rest_one": rest, "epsilon": epsilon, "log10_rest": rest}
+        for client, (exact, published, ε) in enumerate(found)
+        for accounting, rest, epsilon in (("published", published, ε), ("exact", exact, 0.0))
     ]
     for last in range(5):
-        for known in (rows[: 2 * last + 2], rows[2 * last + 1 :: -1]):
-            (found,) = weakest(frame(known))["client"]
-            assert found == last
+        assert {*weakest(frame(rows[: 2 * last + 2]))["client"], *weakest(frame(rows[2 * last + 1 :: -1]))["client"]} == {last}
 
 
 def test_the_page_shows_sampling_once_and_noise_of_each_method():
-    made = {name: tables_of("client_privacy", case_of(name, task_of(), steps=False)) for name in ("fedavg", "fedgnn")}
-    assert {row["mechanism"] for row in made["fedavg"]["guarantees"]} == {"sampling"}
-    rows = [row for tables in made.values() for row in tables["guarantees"]]
+    made = [tables_of("client_privacy", case_of(name, task_of(), steps=False)) for name in ("fedavg", "fedgnn")]
+    assert {row["mechanism"] for row in made[0]["guarantees"]} == {"sampling"}
+    rows = [row for tables in made for row in tables["guarantees"]]
     rows += [{**row, "method": "feddep_wo_nfdp"} for row in rows if row["method"] == "fedgnn"]
-    settings = [row for tables in made.values() for row in tables["settings"]]
-    files = page("client_privacy", guarantees=rows, settings=settings)
+    files = page("client_privacy", guarantees=rows, settings=made[0]["settings"])
     table = files["table.csv"]
     assert table.groupby("method").size().to_dict() == {"": 3 * 4, "fedgnn": 3 * 6, "feddep_wo_nfdp": 3 * 6}
     noised = table[(table["method"] == "fedgnn") & (table["hidden"] == "example") & (table["accounting"] == "pld")]

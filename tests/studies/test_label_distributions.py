@@ -7,16 +7,11 @@ import pandas as pd
 import pytest
 from small import case_of, measured, of_run, small_task
 
-from feddep.experiment.plan import Run
 from feddep.graph.partition import Partition
 from graphs import random_graph
 from studies.label_distributions.measure import _by_model, held, predicted
 from studies.label_distributions.page import summarise
 from studies.measuring import frame
-
-CLIENTS = 3
-PREDICTED = {"global": [[5, 5]], "local": [[9, 1], [1, 9]], "fedavg": [[6, 4]]}
-"""Of ten test nodes, how many are predicted to be of the first and of the second class, by each model."""
 
 
 def test_every_client_s_labels_are_counted():
@@ -24,46 +19,36 @@ def test_every_client_s_labels_are_counted():
     assert held(graph, Partition(np.array([0, 0, 0, 1, 1]), 2)).tolist() == [[1, 0, 2], [2, 0, 0]]
 
 
-@pytest.mark.parametrize(("name", "models"), [("global", 1), ("local", CLIENTS), ("fedavg", 1)])
+@pytest.mark.parametrize(("name", "models"), [("global", 1), ("local", 3), ("fedavg", 1)])
 def test_predictions_are_those_of_the_best_round(name, models):
-    case = case_of(name, small_task(None if name == "global" else CLIENTS))
+    case = case_of(name, small_task(None if name == "global" else 3))
     outcome, task = case.method.run(case.task, case.parameters), case.task
-    weights = outcome.weights()
-    counts = predicted(task, weights)
+    counts = predicted(task, outcome.weights())
     assert counts.shape == (models, task.graph.num_classes)
-    assert (counts.sum(axis=1) == len(task.split.test)).all()
-    for history, of_model, row in zip(outcome.histories, _by_model(weights), counts, strict=True):
+    for history, of_model, row in zip(outcome.histories, _by_model(outcome.weights()), counts, strict=True):
         model = task.new_model()
         model.load_state_dict(of_model)
         assert task.test(model).test == history.best_test
         classes = task.evaluator.logits(model).argmax(dim=1).numpy()[task.split.test]
         assert row.tolist() == [(classes == label).sum() for label in range(task.graph.num_classes)]
-    rows = measured("label_distributions", dataclasses.replace(case, weights=weights))
-    nodes = rows.groupby("what")["nodes"].sum().to_dict()
+    rows = measured("label_distributions", dataclasses.replace(case, weights=outcome.weights()))
     of_clients = {} if name == "global" else {"held": 240}
-    assert nodes == {"true": len(task.split.test), "predicted": models * len(task.split.test), **of_clients}
+    tests = len(task.split.test)
+    assert rows.groupby("what")["nodes"].sum().to_dict() == {"true": tests, "predicted": models * tests, **of_clients}
 
 
-@pytest.fixture
-def counts() -> pd.DataFrame:
-    """Three methods, two seeds."""
+def test_distances_by_hand():
+    """Three methods, two seeds: of ten test nodes, how many are predicted to be of the first and of the second class."""
     rows = []
-    for name, seed in ((name, seed) for name in PREDICTED for seed in (3, 4)):
-        run = Run("quick", "cora", None if name == "global" else 2, name, seed)
-        tables = {"true": [[5, 5]], "predicted": PREDICTED[name]}
-        if run.clients is not None:
-            tables["held"] = [[20, 0], [10, 30]]
+    for name, models in {"global": [[5, 5]], "local": [[9, 1], [1, 9]], "fedavg": [[6, 4]]}.items():
+        tables = {"true": [[5, 5]], "predicted": models} | ({} if name == "global" else {"held": [[20, 0], [10, 30]]})
         rows += [
-            {**of_run(run), "what": what, "number": number, "label": label, "nodes": nodes}
-            for what, models in tables.items()
-            for number, model in enumerate(models)
-            for label, nodes in enumerate(model)
+            {**of_run(name, seed, None if name == "global" else 2), "what": what, "number": k, "label": label, "nodes": nodes}
+            for seed in (3, 4)
+            for what, counts in tables.items()
+            for (k, label), nodes in np.ndenumerate(counts)
         ]
-    return frame(rows)
-
-
-def test_distances_by_hand(counts):
-    summary = summarise(counts)
+    summary = summarise(frame(rows))
     assert [None if pd.isna(name) else name for name in summary["method"]] == ["global", None, "local", "fedavg"]
     assert summary["mean"].tolist() == pytest.approx([0.0, (0.5 + 0.25) / 2, 0.4, 0.1])
     assert summary["seeds"].tolist() == [2, 2, 2, 2]  # two methods tell what clients hold, and it counts once

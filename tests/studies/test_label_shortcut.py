@@ -1,31 +1,21 @@
-"""Labels read off prototypes and by classifiers: by hand, as the run's own classifier reads them, and as averages on the page."""
+"""Labels read off prototypes and by classifiers: by hand, and as the run's own classifier reads them."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small import case_of, small_task
+from small import DGEN, case_of, small_task
 
-from feddep.training.task import RunResult
 from studies.label_shortcut.measure import halves, meanings, nearest
-from studies.measuring import Case, tables_of
-
-FEW = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 2, "generator_epochs": 2, "hidden_from": "all", "count_bias": 1.0}
+from studies.measuring import tables_of
 
 
-@pytest.fixture(scope="module")
-def measured() -> tuple[Case, RunResult, dict[tuple[str, str, str], dict[str, Any]]]:
-    """A run, what came out of it, and what is measured."""
-    case = case_of("feddep", small_task(), **FEW)
+def test_every_node_is_read_once_by_each_and_by_the_classifier_of_the_best_round():
+    case = case_of("feddep", small_task(), **{**DGEN, "pretraining_epochs": 2, "count_bias": 1.0})
     outcome = case.method.run(case.task, case.parameters)
-    (rows,) = tables_of("label_shortcut", dataclasses.replace(case, weights=outcome.weights())).values()
-    return case, outcome, {(row["reader"], row["input"], row["nodes"]): row for row in rows}
-
-
-def test_every_node_is_read_once_by_each(measured):
-    case, _, rows = measured
+    (measured,) = tables_of("label_shortcut", dataclasses.replace(case, weights=outcome.weights())).values()
+    rows = {(row["reader"], row["input"], row["nodes"]): row for row in measured}
     sizes = {part: len(getattr(case.task.split, part)) for part in ("train", "val", "test")}
     for (reader, source, part), row in rows.items():
         if (reader, source) != ("prototype", "generated"):
@@ -35,12 +25,7 @@ def test_every_node_is_read_once_by_each(measured):
     readers += [("classifier", source) for source in ("generated", "zero", "permuted")]
     expected = {(*each, part) for each in readers for part in sizes} | {("halves", each, "train") for each in ("seen", "unseen")}
     assert set(rows) == expected
-
-
-def test_the_classifier_is_that_of_the_best_round(measured):
-    """On what was generated, the validation accuracy is that by which the round was chosen."""
-    _, outcome, rows = measured
-    row = rows["classifier", "generated", "val"]
+    row = rows["classifier", "generated", "val"]  # by this accuracy the round was chosen
     assert row["correct"] / row["count"] == pytest.approx(max(outcome.histories[0].validation))
     assert rows["classifier", "zero", "val"] != row or rows["classifier", "permuted", "val"] != row
 
