@@ -16,10 +16,8 @@ from feddep.training.task import Task
 from studies.measuring import Case, frame, page_of, tables_of
 
 DGEN = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 1, "generator_epochs": 2, "hidden_from": "all"}
-NEIGHGEN = {
-    **{"embedding": 6, "generator_width": 8, "generator_batch": 16},
-    **{"generator_local_epochs": 1, "generator_federated_epochs": 2},
-}
+EPOCHS = {"generator_local_epochs": 1, "generator_federated_epochs": 2}
+NEIGHGEN = {"embedding": 6, "generator_width": 8, "generator_batch": 16, **EPOCHS}
 
 
 def small_task(clients: int | None = 3, nodes: int = 240, delta: int = 20, rounds: int = 4, dropout: float = 0.2) -> Task:

@@ -1,4 +1,4 @@
-"""AUC, TPR at 1 % FPR, bootstrap intervals, Clopper–Pearson intervals, lower bounds on ε."""
+"""Statistics of attacks: AUC, TPR, intervals, lower bounds on ε; attack models, and the pairs that they classify."""
 
 import math
 
@@ -7,25 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
 from sklearn.metrics import roc_auc_score
+from small import task_of
 
 from studies.privacy_audit import attack_statistics
-from studies.privacy_audit.attack_statistics import clopper_pearson, epsilon_lower_bound
+from studies.privacy_audit.attack_models import attack_each, standardise
+from studies.privacy_audit.attack_statistics import auc, clopper_pearson, epsilon_lower_bound
+from studies.privacy_audit.pairs import baseline_features, matched_pairs
 
 
-@pytest.mark.parametrize(
-    ("successes", "trials", "low", "high"),
-    [  # Newcombe (1998), Table I, method 5; and the closed forms for none and all
-        (81, 263, 0.2527, 0.3676),
-        (15, 148, 0.0578, 0.1617),
-        (0, 20, 0.0000, 0.1684),
-        (1, 29, 0.0009, 0.1776),
-        (29, 29, 0.8806, 1.0000),
-    ],
-)
-def test_published_intervals(successes, trials, low, high):
-    assert clopper_pearson(successes, trials, 0.95) == pytest.approx((low, high), abs=6e-5)
+@pytest.mark.parametrize(("successes", "trials"), [(81, 263), (15, 148), (0, 20), (29, 29)])
+def test_intervals_are_those_of_scipy(successes, trials):
+    expected = tuple(binomtest(successes, trials).proportion_ci(0.95, "exact"))
+    assert clopper_pearson(successes, trials, 0.95) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
@@ -54,12 +49,10 @@ def test_a_certain_tell_is_bounded_by_the_number_of_runs_alone():
     assert 0.99 < many["least_delta"] < 1
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=30))
-def test_auc_is_that_of_scikit_learn(given_):
-    values, positive = np.array([v for v, _ in given_], dtype=float), np.array([p for _, p in given_])
-    if positive.all() or not positive.any():
-        return
-    assert attack_statistics.auc(values, positive) == pytest.approx(roc_auc_score(positive, values))
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=30), st.data())
+def test_auc_is_that_of_scikit_learn(values, data):
+    positive = np.arange(len(values)) < data.draw(st.integers(1, len(values) - 1))
+    assert attack_statistics.auc(np.array(values), positive) == pytest.approx(roc_auc_score(positive, values))
 
 
 def test_tpr_at_fpr_allows_one_false_alarm_in_a_hundred():
@@ -106,3 +99,51 @@ def test_one_run_bounds_randomised_response_from_below_and_closely(epsilon, delt
     found = [attack_statistics.one_run_bound(*told(epsilon, delta, 2000, rng), delta)["low"] for _ in range(30)]
     assert sum(low > epsilon for low in found) <= 5  # 5 % of 30, and room for chance
     assert np.mean(found) > epsilon - 0.3
+
+
+@pytest.mark.parametrize(("leak", "low", "high"), [(20.0, 0.999, 1.0), (0.0, 0.44, 0.56)])
+def test_what_leaks_fully_is_found_and_what_is_independent_is_not(leak, low, high):
+    rng = np.random.default_rng(0)
+    positive, group = rng.random(900) < 0.5, np.repeat(np.arange(3), 300)
+    features = np.column_stack([rng.normal(size=900), rng.normal(size=900) + leak * positive])
+    assert low <= auc(attack_each(features, positive, group, 0).scores, positive) <= high
+
+
+def test_an_attack_is_not_trained_on_whom_it_attacks():
+    """The feature tells only within a group: its meaning is turned round in each, so that others mislead."""
+    rng = np.random.default_rng(0)
+    positive, group = rng.random(600) < 0.5, np.repeat(np.arange(3), 200)
+    features = (np.where(group == 0, 1, -1) * positive)[:, None] + 0.1 * rng.normal(size=(600, 1))
+    found = attack_each(features, positive, group, 0).scores
+    assert auc(found[group == 0], positive[group == 0]) < 0.1
+
+
+def test_standardised_within_each_group():
+    features = np.array([[1.0, np.nan], [3.0, 5.0], [10.0, 1.0], [30.0, 3.0]])
+    found = standardise(features, np.array([0, 0, 1, 1]))
+    np.testing.assert_array_equal(found, [[-1, np.nan], [1, 0], [-1, -1], [1, 1]])
+
+
+def test_pairs_that_are_no_edges_have_the_classes_and_degrees_of_edges_and_what_is_known_of_them():
+    task = task_of()
+    graph, split = task.graph, task.split
+    pairs = matched_pairs(graph, np.random.default_rng(0))
+    u, v = pairs.nodes.T
+    assert (np.asarray(graph.adjacency[u, v]).ravel() == pairs.is_edge).all()
+    assert (u != v).all()
+    assert pairs.is_edge.sum() == (~pairs.is_edge).sum() > 0.9 * graph.num_edges
+    assert len(np.unique(np.sort(pairs.nodes, axis=1), axis=0)) == len(u)
+    edges, others = (pairs.nodes[pairs.is_edge == wanted] for wanted in (True, False))
+    assert (edges[:, 0] == others[:, 0]).all()
+    assert (graph.labels[edges[:, 1]] == graph.labels[others[:, 1]]).all()
+    assert graph.degrees[others].mean() == pytest.approx(graph.degrees[edges].mean(), rel=0.03)
+
+    known, x = baseline_features(graph, split, pairs), graph.features.toarray()
+    rarity = np.log((1 + graph.num_nodes) / (1 + (x > 0).sum(axis=0)))
+    for (u, v), found in list(zip(pairs.nodes, known, strict=True))[::50]:
+        common, either = ((x[u] > 0) & (x[v] > 0)).sum(), ((x[u] > 0) | (x[v] > 0)).sum()
+        cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in ((x[u], x[v]), (x[u] * rarity, x[v] * rarity))]
+        sizes = sorted([(x[u] > 0).sum(), (x[v] > 0).sum()])
+        training = (u in split.train) + (v in split.train)
+        expected = [*cosines, common, common / either, graph.labels[u] == graph.labels[v], training, *sizes]
+        assert found == pytest.approx(np.array(expected, dtype=float), abs=1e-5)

@@ -64,23 +64,15 @@ def test_little_noise_shows_what_so_many_canaries_can_and_much_noise_little(monk
     assert little["low"] > 0.8 * little["attainable"] > 1.5
     assert much["low"] <= min(much["promised_epsilon"], little["low"])
     assert (much["canaries"], much["sigma"], little["sigma"]) == (120, 10.0, 0.05)
-    for row in (much, little):
-        assert row["low"] <= row["most"]
-        assert row["guesses"] >= row["correct"]
+    assert all(row["low"] <= row["most"] and row["guesses"] >= row["correct"] for row in (much, little))
 
 
 def test_without_dropout_what_is_watched_is_what_is_added(monkeypatch):
     """With next to no noise and all nodes in every batch, the product with the expected gradient is its square, or nothing."""
     task = task_of(dropout=0.0)
     task = task.__class__(**{**vars(task), "setting": task.setting.replace(batch_size=10_000, rounds=1)})
-    seen = []
-    rows = one_run.Watched._rows
-
-    def spy(self, model):
-        seen.append(rows(self, model))
-        return seen[-1]
-
-    monkeypatch.setattr(one_run.Watched, "_rows", spy)
+    seen, rows = [], one_run.Watched._rows
+    monkeypatch.setattr(one_run.Watched, "_rows", lambda self, model: seen.append(rows(self, model)) or seen[-1])
     found = one_run.train_watched(task, task.subgraphs()[0], Privacy(1e-6, 2.0), 12, 0)
     expected, observed = seen[0], seen[1] * found.size
     joined = torch.from_numpy(found.joined)

@@ -1,25 +1,31 @@
-"""The guarantees of all clients: each line held against the module that it comes from."""
+"""The guarantees of all clients, and where Theorem 3.1 fails, held against enumerated laws and the real sampler."""
 
 import itertools
+import math
+from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from small import case_of, of_run, page, task_of
 
 from feddep.graph.partition import Partition
+from feddep.graph.sampling import sample_trees
 from feddep.graph.split import Split
-from feddep.privacy.accountant import SamplingParameters, published_guarantee
+from feddep.privacy.accountant import Guarantee, SamplingParameters, amplify, one_sampling, published_guarantee
 from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.client_guarantees import client_trees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level, example_level
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from graphs import graphs, random_graph, star
-from sampling_laws import enumerated_delta, multisets, roots_of_edges
+from sampling_laws import Law, divergence, enumerated_delta, multisets, roots_of_edges
 from studies.client_privacy.measure import DELTA, client_guarantees
+from studies.client_privacy.neighbour_sampling import expected_samplings, lemma_b1_fails, one_sided_losses, selected_delta
 from studies.client_privacy.page import weakest
 from studies.measuring import frame, tables_of
 
@@ -71,10 +77,8 @@ def test_worst_and_median_node_are_those_of_the_laws(graph, fanout):
 @given(graphs(), st.integers(1, 3), st.integers(1, 4), st.data())
 def test_the_trees_of_clients_are_those_of_their_own_graphs(graph, layers, fanout, data):
     """With and without entries for neighbours at other clients in the lists."""
-    n = graph.num_nodes
-    owner = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
+    owner, kinds = (data.draw(arrays(np.int64, graph.num_nodes, elements=st.integers(0, most))) for most in (1, 2))
     owner[0] = 0
-    kinds = np.array(data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
     split = Split(*(np.flatnonzero(kinds == kind) for kind in range(3)))
     for client in client_trees(graph, Partition(owner, int(owner.max()) + 1), split, layers, fanout):
         nodes = np.flatnonzero(owner == client.client)
@@ -92,10 +96,9 @@ def test_the_trees_of_clients_are_those_of_their_own_graphs(graph, layers, fanou
 def test_a_client_without_edges_or_training_nodes():
     split = Split(np.array([0]), np.array([1]), np.array([2, 3]))
     task = Task("small", star(3), split, Partition(np.array([0, 1, 1, 1]), 2), SETTING, 0)
-    lines = list(client_guarantees(task, {"mine": 3.0}))
-    noised = {(each.client, each.hidden): each for each in lines if each.mechanism == "dpsgd"}
-    assert [key for key, each in noised.items() if each.all.epsilon > 0] == [(0, "example")]
-    assert (noised[1, "example"].times, noised[1, "edge"].roots, noised[1, "example"].roots) == (0, 0, None)
+    noised = [each for each in client_guarantees(task, {"mine": 3.0}) if each.mechanism == "dpsgd"]
+    assert {(each.client, each.hidden) for each in noised if each.all.epsilon > 0} == {(0, "example")}
+    assert {(each.client, each.hidden, each.roots) for each in noised if not each.times} == {(1, "edge", 0), (1, "example", None)}
 
 
 def test_what_promises_nothing_is_worst():
@@ -123,3 +126,83 @@ def test_the_page_shows_sampling_once_and_noise_of_each_method():
     (line,) = [line for line in files["page.md"].splitlines() if "| FedGNN " in line]
     assert f"{noised['epsilon'].max():.4g}" in [cell.strip() for cell in line.split("|")]
     assert files["page.md"].count("| median node |") == 1
+
+
+def published(degree: int, fanout: int) -> Fraction:
+    """δ of Lemma B.1, as a fraction."""
+    return Fraction(fanout, degree) if fanout < degree else 1 - Fraction(degree - 1, degree) ** fanout
+
+
+@pytest.mark.parametrize("fanout", range(1, 6))
+@pytest.mark.parametrize("degree", range(1, 8))
+def test_the_published_bound_fails_where_replacement_begins_and_is_tight_elsewhere_for_any_epsilon(degree, fanout):
+    law, *others = (multisets(range(n), fanout) for n in (degree, degree - 1, degree + 1))
+    for factor in (Fraction(1), Fraction(math.exp(one_sampling(degree, fanout).epsilon))):
+        delta = max(enumerated_delta(law, other, factor) for other in others)
+        if fanout >= 3 and degree in (fanout, fanout + 1):
+            assert delta > published(degree, fanout)
+        else:
+            assert delta == published(degree, fanout)
+
+
+@pytest.mark.parametrize("both_lists", [False, True])
+@pytest.mark.parametrize("fanout", range(1, 6))
+@pytest.mark.parametrize("degree", range(1, 9))
+def test_for_which_least_degrees_the_published_bound_fails(degree, fanout, both_lists):
+    """Over all pairs of lists of which one, or both, have at least D neighbours; longer ones than here differ less."""
+    shortest = degree if both_lists else degree - 1
+    laws = {n: multisets(range(n), fanout) for n in range(shortest, 11)}
+    factor = Fraction(math.exp(one_sampling(degree, fanout).epsilon))
+    worst = max(enumerated_delta(laws[n + 1], laws[n], factor) for n in range(shortest, 10))
+    assert lemma_b1_fails(degree, fanout, both_lists) == (worst > published(degree, fanout))
+
+
+@pytest.mark.parametrize("fanout", range(1, 6))
+@pytest.mark.parametrize("length", range(1, 8))
+def test_each_side_has_its_own_loss(length, fanout):
+    present, absent = multisets(range(length + 1), fanout), multisets(range(length), fanout)
+    for found, (true, other) in zip(one_sided_losses(length, fanout), ((absent, present), (present, absent)), strict=True):
+        assert float(divergence(true, other, Fraction(math.exp(found.epsilon)))) == pytest.approx(found.delta, abs=1e-12)
+        assert float(divergence(true, other, Fraction(10**9))) == pytest.approx(found.delta, abs=1e-12)  # δ is the least
+        if found.epsilon > 0:  # and ε the least with it
+            assert float(divergence(true, other, Fraction(math.exp(0.99 * found.epsilon)))) > found.delta + 1e-4
+    assert one_sided_losses(0, fanout) == (Guarantee(0.0, -math.inf),) * 2  # nothing hides the first edge of a node
+
+
+def selected(length: int, fanout: int, rate: Fraction) -> Law:
+    """The law of the neighbours drawn from those of a list that a Bernoulli sampler has selected."""
+    law: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+    for kept in itertools.product((False, True), repeat=length):
+        chance = math.prod((rate if each else 1 - rate for each in kept), start=Fraction(1))
+        for drawn, share in multisets(list(itertools.compress(range(length), kept)), fanout).items():
+            law[drawn] += chance * share
+    return law
+
+
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
+@pytest.mark.parametrize("fanout", range(1, 5))
+@pytest.mark.parametrize("length", range(6))
+def test_drawing_from_selected_neighbours_is_that_of_the_enumeration(length, fanout, rate):
+    longer, shorter = (selected(n, fanout, rate) for n in (length + 1, length))
+    for factor in (Fraction(1), Fraction(3, 2), Fraction(7), Fraction(10**6)):
+        found = selected_delta(length, fanout, float(rate), math.log(factor))
+        assert found == pytest.approx(float(enumerated_delta(longer, shorter, factor)), abs=1e-12)
+
+
+def test_a_bernoulli_sampler_does_not_amplify_as_published():
+    """Six neighbours of which 2 are drawn, selected with r = 0.1: r d/D is 0.033, the truth 0.089."""
+    assert selected_delta(5, 2, 0.1, amplify(one_sampling(6, 2), 0.1).epsilon) == pytest.approx(0.08893608, abs=1e-8)
+    assert selected_delta(100_000, 5, 0.5) == pytest.approx(0.5 * 5 / 50_001, rel=1e-3)
+
+
+@pytest.mark.parametrize(("fanout", "layers"), [(1, 1), (2, 2), (2, 3), (4, 2)])
+def test_the_real_sampler_reads_lists_as_often_as_expected(fanout, layers):
+    graph, epochs = random_graph(12, 10, seed=4), 4_000
+    assert (graph.degrees == 0).any()
+    roots = np.tile(np.arange(12), epochs)
+    trees = sample_trees(graph, roots, (fanout,) * layers, np.random.default_rng(1)).nodes
+    places = [trees[:, : (1 + fanout) ** hop].reshape(epochs, -1) for hop in range(layers)]
+    read = np.stack([sum((each == node).sum(axis=1) for each in places) for node in range(12)], axis=1)
+    error = read.std(axis=0) / np.sqrt(epochs)
+    assert (np.abs(read.mean(axis=0) - expected_samplings(graph, fanout, layers)) <= 4.5 * error + 1e-12).all()
+    assert expected_samplings(star(1), 5, 2).tolist() == [7, 7]

@@ -22,8 +22,7 @@ def test_an_edge_changes_the_histogram_by_up_to_four():
         graph = random_graph(6, 7, seed=seed)
         fewer = Graph.from_edges(graph.edges()[1:], graph.features, graph.labels, graph.num_classes)
         changes.add(int(np.abs(degree_histogram(graph.degrees) - degree_histogram(fewer.degrees)).sum()))
-    assert changes == {2, 4}
-    assert max(changes) == SENSITIVITY
+    assert changes == {2, SENSITIVITY}
 
 
 def test_the_noise_is_discrete_laplace():
@@ -39,22 +38,17 @@ def test_the_noise_is_discrete_laplace():
     assert pytest.approx(np.sqrt((law / law.sum()) @ k**2)) == NOISE
 
 
-def draw(dataset: str, seed: int = 0) -> np.ndarray:
-    task = dataclasses.replace(small_task(None), seed=seed)
-    rows = measured("degree_histograms", case_of("vertical_mlp", task, dataset=dataset))
-    assert rows["degree"].tolist() == list(range(51))
-    assert set(rows["of"]) == {240}
-    return rows["nodes"].to_numpy()
-
-
 def test_no_two_graphs_share_noise():
-    truth = degree_histogram(small_task(None).graph.degrees)
-    draws = [draw(*which) for which in (("cora", 0), ("pubmed", 0), ("cora", 1))]
-    for noised in draws:
-        assert 0.5 * NOISE < (noised - truth).std() < 2 * NOISE
-    assert (draws[0] != draws[1]).any()
-    assert (draws[0] != draws[2]).any()
-    assert (draw("cora,labelled=0.1") == draws[0]).all()  # of the same graph a second draw would cost ε again
+    task, draws = small_task(None), []
+    for dataset, seed in (("cora", 0), ("cora,labelled=0.1", 0), ("pubmed", 0), ("cora", 1)):
+        case = case_of("vertical_mlp", dataclasses.replace(task, seed=seed), dataset=dataset)
+        rows = measured("degree_histograms", case)
+        assert (rows["degree"].tolist(), set(rows["of"])) == (list(range(51)), {240})
+        draws.append(rows["nodes"].to_numpy() - degree_histogram(task.graph.degrees))
+        assert 0.5 * NOISE < draws[-1].std() < 2 * NOISE
+    first, second, *others = draws
+    assert (first == second).all()  # of the same graph a second draw would cost ε again
+    assert all((first != other).any() for other in others)
 
 
 def test_shares_by_hand_and_the_page():

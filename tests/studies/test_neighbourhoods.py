@@ -59,13 +59,8 @@ def test_distances_are_what_loops_over_nodes_say():
         own = [x[u] for u in neighbours if partition.client[u] == client]
         new = list(features[client][owners[client] == place].float().numpy())
         true = mean([x[u] for u in neighbours], len(neighbours))
-        expected = {
-            "local": mean(own, len(own)),
-            "scaled": mean(own, len(own)),
-            "mended": mean(own + new, len(own + new)),
-            "empty": mean(own, len(own + new)),
-            "counted": mean(own, len(neighbours)),
-        }
+        expected = {"local": mean(own, len(own)), "scaled": mean(own, len(own)), "mended": mean(own + new, len(own + new))}
+        expected |= {"empty": mean(own, len(own + new)), "counted": mean(own, len(neighbours))}
         for name, each in expected.items():
             assert found[name][v] == pytest.approx(math.dist(each, true), abs=1e-4)
 

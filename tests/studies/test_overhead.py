@@ -23,10 +23,10 @@ Rows = list[dict[str, Any]]
 
 
 @cache
-def measured(name: str, clients: int = 3, **changes: Any) -> tuple[Task, Rows]:
+def measured(name: str, clients: int = 3) -> tuple[Task, Rows]:
     """A task with the results of all steps, and what is measured on it."""
-    parameters = NEIGHGEN | {"generator_federated_epochs": 2} if name == "fedsage_plus" else DGEN
-    case = case_of(name, small_task(clients, nodes=120, delta=5), **{**parameters, **changes})
+    parameters = NEIGHGEN if name == "fedsage_plus" else DGEN
+    case = case_of(name, small_task(clients, nodes=120, delta=5), **parameters)
     return case.task, tables_of("overhead", case)["overhead"]
 
 
@@ -41,12 +41,8 @@ def test_a_search_costs_what_counting_by_hand_gives():
     search = Counted(nearest_in(others))
     for found, expected in zip(search(points, chosen), nearest_in(others)(points, chosen), strict=True):
         assert torch.equal(found[:], expected[:])
-    by_hand = 0
-    for k in (5, 7):
-        by_hand += k * d + k * d  # squares of the candidates, and their sums
-        by_hand += 2 * n * slots * d * k  # inner products of every point and candidate
-        by_hand += n * slots * k * 3  # doubled, taken from the squares, the least of a row sought
-    assert search.operations == [by_hand]
+    # Of each candidate the squares, and their sum; with each point the inner product, doubled, taken from the squares, the least.
+    assert search.operations == [sum(k * d + k * d + 2 * n * slots * d * k + n * slots * k * 3 for k in (5, 7))]
     assert search.calls == [(points, chosen)]
 
 
@@ -55,10 +51,9 @@ def test_distances_cost_what_counting_by_hand_gives(others):
     n, slots, d = 3, 2, 4
     points, chosen = torch.rand(n, slots, d), torch.ones(n, slots, dtype=torch.bool)
     each, slot = n * slots * d, n * slots
-    forward = each + each + each  # differences, squares, and their sums over coordinates
-    forward += slot + slot + 3  # those that count, their sum; divided by n, weighted, added to the loss
-    backward = 2 + slot  # weight and n, those that count
-    backward += 3 * each  # of a square: the power, twice it, times the gradient
+    # Differences, squares, their sums over coordinates; those that count, their sum; divided by n, weighted, added to the loss.
+    forward = each + each + each + slot + slot + 3
+    backward = 2 + slot + 3 * each  # weight and n, those that count; of a square the power, twice it, times the gradient
     total = others * (forward + backward) + (others - 1) * each  # gradients of the same embeddings are added up
     found = list(torch.rand(others, n, slots, d))
     assert operations_of_distances(points, chosen, found, GeneratorParameters(scale="paper")) == total
@@ -80,8 +75,7 @@ def test_what_is_counted_is_the_training_that_the_step_does(name, where, monkeyp
     monkeypatch.setattr(where, "mend", recording)
     measured.__wrapped__(name)
     assert len(done) == 2 * 3
-    for made, counted in zip(done[:3], done[3:], strict=True):
-        assert all(torch.equal(tensor, again) for tensor, again in zip(made, counted, strict=True))
+    torch.testing.assert_close(done[:3], done[3:], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", SCHEMES)
@@ -115,17 +109,15 @@ def test_the_papers_formulas_by_hand():
 
 
 def test_the_page_has_formulas_and_clients():
-    rows = [row for name in SCHEMES for row in measured(name)[1]]
-    variant = [{**row, "method": "feddep,prototypes=2"} for row in measured("feddep", prototypes=2)[1]]
-    made = page("overhead", overhead=[*rows, *variant])
+    made = page("overhead", overhead=[row for name in SCHEMES for row in measured(name)[1]])
     assert r"| \|V\| ñ d_z " in made["page.md"]
-    assert made["page.md"].count("| all    |") == len(SCHEMES) + 1
-    assert made["page.md"].count("| FedDEP, prototypes=2 |") == 2  # in both tables
+    assert made["page.md"].count("| all    |") == len(SCHEMES)
     assert made["table.csv"].startswith("dataset,clients,setting,seed,method,client,quantity,of,measured,paper,paper_value,ours")
 
 
 A, B, V = torch.rand(3, 4), torch.rand(4, 5), torch.rand(3, 4)
 WEIGHT = torch.rand(4, 5, requires_grad=True)
+WEIGHT.grad = torch.rand(4, 5)
 
 
 @pytest.mark.parametrize(
@@ -133,33 +125,22 @@ WEIGHT = torch.rand(4, 5, requires_grad=True)
     [
         (lambda: A @ B, 2 * 3 * 4 * 5),
         (lambda: torch.addmm(torch.rand(5), A, B), 2 * 3 * 4 * 5 + 3 * 5),
-        (lambda: A + V, 12),
         (lambda: A + torch.rand(4), 12),  # one for each element of the result
         (lambda: (A * V).relu().square(), 36),
         (lambda: A < V, 12),
-        (lambda: A.sum(), 12),
         (lambda: A.argmin(dim=1), 12),
         (lambda: smooth_l1_loss(A, V), 12),
         (lambda: torch.cat([A, V]).t().reshape(-1)[2:].clone(), 0),
         (lambda: A[torch.tensor([0, 2])], 0),
-        (lambda: torch.arange(5) * 3 + 1, 0),
-        (lambda: (torch.arange(5) < 3).sum(), 0),
+        (lambda: (torch.arange(5) * 3 < 3).sum(), 0),
         (lambda: torch.rand(7), 0),
         (lambda: SparseMatrix.from_scipy(sp.csr_matrix([[1, 0, 2], [0, 0, 0], [0, 3, 0]])) @ A, 2 * 3 * 4),
-        (lambda: (A @ WEIGHT).sum().backward(), 2 * 3 * 4 * 5 + 3 * 5 + 2 * 4 * 3 * 5),  # product, sum, Aᵀ G
+        (lambda: torch.autograd.grad((A @ WEIGHT).sum(), WEIGHT), 2 * 3 * 4 * 5 + 3 * 5 + 2 * 4 * 3 * 5),  # product, sum, Aᵀ G
+        (lambda: torch.optim.SGD([WEIGHT], fused=True).step(), 2 * 20),
+        (lambda: torch.optim.Adam([WEIGHT], fused=True).step(), pytest.approx(12 * 20, abs=1)),  # steps are floating-point
     ],
 )
 def test_each_kind_of_operation_costs_what_the_rule_says(operation, expected):
     with FlopCounter() as counter:
         operation()
     assert counter.total == expected
-
-
-@pytest.mark.parametrize(("name", "cost"), [("SGD", 2), ("Adam", 12)])
-def test_a_step_of_an_optimiser(name, cost):
-    weight = torch.rand(4, 5, requires_grad=True)
-    optimizer = getattr(torch.optim, name)([weight], lr=0.1, fused=True)
-    weight.grad = torch.rand(4, 5)
-    with FlopCounter() as counter:
-        optimizer.step()
-    assert counter.total in (cost * 20, cost * 20 + 1)  # Adam counts its steps in floating point

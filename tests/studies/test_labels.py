@@ -1,17 +1,19 @@
-"""Labels held and predicted: by hand on a small graph, as trained models of a run predict them, and on the page."""
+"""Labels that clients hold, that trained models predict, and that prototypes tell."""
 
 import dataclasses
 
 import numpy as np
 import pandas as pd
 import pytest
-from small import case_of, measured, of_run, small_task
+import torch
+from small import DGEN, case_of, measured, of_run, small_task
 
 from feddep.graph.partition import Partition
 from graphs import random_graph
 from studies.label_distributions.measure import _by_model, held, predicted
 from studies.label_distributions.page import summarise
-from studies.measuring import frame
+from studies.label_shortcut.measure import halves, meanings, nearest
+from studies.measuring import frame, tables_of
 
 
 def test_every_client_s_labels_are_counted():
@@ -53,3 +55,35 @@ def test_distances_by_hand():
     assert summary["mean"].tolist() == pytest.approx([0.0, (0.5 + 0.25) / 2, 0.4, 0.1])
     assert summary["seeds"].tolist() == [2, 2, 2, 2]  # two methods tell what clients hold, and it counts once
     assert summary["std"].tolist() == pytest.approx([0, 0, 0, 0])
+
+
+def test_every_node_is_read_once_by_each_and_by_the_classifier_of_the_best_round():
+    case = case_of("feddep", small_task(), **{**DGEN, "pretraining_epochs": 2, "count_bias": 1.0})
+    outcome = case.method.run(case.task, case.parameters)
+    (measured,) = tables_of("label_shortcut", dataclasses.replace(case, weights=outcome.weights())).values()
+    rows = {(row["reader"], row["input"], row["nodes"]): row for row in measured}
+    sizes = {part: len(getattr(case.task.split, part)) for part in ("train", "val", "test")}
+    expected = {("halves", source, "train"): sizes["train"] for source in ("seen", "unseen")}
+    readers = [("prototype", "embedding"), *(("classifier", source) for source in ("generated", "zero", "permuted"))]
+    expected |= {(*reader, part): size for reader in readers for part, size in sizes.items()}
+    expected |= {key: row["count"] for key, row in rows.items() if key[:2] == ("prototype", "generated")}
+    assert {key: row["count"] for key, row in rows.items()} == expected
+    row = rows["classifier", "generated", "val"]  # by this accuracy the round was chosen
+    assert row["correct"] / row["count"] == pytest.approx(max(outcome.histories[0].validation))
+    assert rows["classifier", "zero", "val"] != row or rows["classifier", "permuted", "val"] != row
+
+
+def test_halves_share_no_training_node():
+    task = small_task()
+    (first, second), other_way_round = halves(task)
+    assert sorted([*first.split.train, *second.split.train]) == task.split.train.tolist()
+    assert other_way_round == (second, first)
+
+
+def test_a_prototype_stands_for_the_majority_of_its_training_nodes():
+    prototypes = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    points = torch.tensor([[1.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0], [0.5, 0.5], [1.0, 9.0]])
+    cluster = nearest(points, prototypes)
+    assert cluster.tolist() == [0, 0, 1, 1, 0, 2]
+    labels = np.array([2, 2, 1, 0, 0, 1])
+    assert meanings(cluster, labels, np.array([0, 1, 3, 4]), 3).tolist() == [2, 0, -1]
