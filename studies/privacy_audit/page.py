@@ -24,9 +24,8 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """The tables of all parts, the text and the figure; the runs must be of FedDEP and FedDEP w/o NFDP, too."""
     run = tables["membership"].iloc[0]
     membership = in_paper_order(tables["membership"], ["method"]).drop(columns=_RUN)
-    canaries, properties, reconstruction = (
-        tables[part].drop(columns=[*_RUN, "method"]) for part in ("canaries", "properties", "reconstruction")
-    )
+    canaries, reconstruction = (tables[part].drop(columns=[*_RUN, "method"]) for part in ("canaries", "reconstruction"))
+    properties = tables["properties"][["property", "leaves", "clients", "auc", "auc_low", "auc_high", "model"]]
     scores, in_one = summary(records(reconstruction)), canaries["canaries"].notna()
     text = measuring.text(
         "privacy_audit",

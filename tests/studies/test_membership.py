@@ -92,7 +92,7 @@ def test_an_attack_gains_nothing_on_a_target_that_trained_on_other_edges_and_the
 
     canary = {**sampling_row(3, 5, 0, 8), "promised_epsilon": 1.0, "promised_delta": 1e-5, "promise": "x"}
     watched = {**canary, "sigma": 2.0, "steps": 7, "canaries": 8, "guesses": 6, "correct": 5, "attainable": 0.7, "most": 1.25}
-    inferred = {"property": "density", "leaves": "an update", "clients": 9, "auc": 0.5, "auc_low": 0.4, "auc_high": 0.6}
+    inferred = {"property": "x", "leaves": "x", "clients": 9, "auc": 0.5, "auc_low": 0.4, "auc_high": 0.6, "model": "x"}
     scores = {"client": 0, "nodes": 9, "error": 0.5, "match": 0.2}
     rebuilt = [
         {"knowledge": knowledge, "prototypes": count, "every_node": count == 9, **scores, "chance": 1 / count}
@@ -105,3 +105,4 @@ def test_an_attack_gains_nothing_on_a_target_that_trained_on_other_edges_and_the
     assert "| 5 of 6 " in made["page.md"]
     assert made["table.csv"]["auc"].tolist() == [true["auc"]]
     assert (len(made["canaries.csv"]), len(made["reconstruction.csv"])) == (2, 6)
+    assert made["properties.csv"]["clients"].tolist() == [9]  # that are attacked
