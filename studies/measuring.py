@@ -4,8 +4,9 @@ Such a study is a package of this folder, named as its kind, with
 
 * ``measure.py``: ``measure(case)`` measures a run and returns tables of rows by name;
 * ``page.py``: ``page(tables)`` makes from the tables of all runs the contents of files by name;
-* ``page.md.jinja``: the text of the page;
-* ``rules.smk``: what of a run is read, and which files the page has.
+* ``page.md.jinja``: the text of the page.
+
+A line of ``measuring.smk`` says what of a run is read, and which files the page has.
 """
 
 import json
@@ -27,7 +28,7 @@ from feddep.experiment import keys, stages
 from feddep.experiment.plan import Run
 from feddep.methods.method import Method, StepResult
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.errors import ConfigError
 from feddep.utils.files import read_arrays, write_text
 
 Tables = dict[str, list[dict[str, Any]]]
@@ -38,15 +39,8 @@ DIGITS = 6
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A run to be measured.
-
-    Attributes:
-        run: the run.
-        task: its data and setting, with the results of its steps.
-        method: its method.
-        parameters: the method's parameters.
-        weights: weights of the trained models by name, at the best round.
-        options: what else the study says.
+    """A run to be measured: its task with the results of its steps, its method with parameters, the weights of the best round by
+    name.
     """
 
     run: Run
@@ -54,14 +48,9 @@ class Case:
     method: Method
     parameters: Any
     weights: Mapping[str, Tensor] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def step(self, stage: str) -> StepResult:
-        """The result of a step.
-
-        Raises:
-            ConfigError: if the method has no such step.
-        """
+        """The result of a step; a :class:`ConfigError` if the method has no such step."""
         if stage not in self.task.step_results:
             raise ConfigError(f"the method {self.method.name} has no step {stage}, so there is nothing to measure")
         result: StepResult = self.task.step_results[stage]
@@ -71,20 +60,14 @@ class Case:
 def measure_run(config: Config, study: str, run: Run, files: Mapping[str, Any], output: Path) -> None:
     """Measure a run of a study, and write its tables as JSON.
 
-    Args:
-        config: the configuration.
-        study: name of the study.
-        run: the run.
-        files: graph, split, partition, the results of steps by stage, and ``model``, the weights, as far as they are read.
-        output: where to.
+    ``files`` are graph, split, partition, the results of steps by stage, and ``model``, the weights, as far as they are read.
     """
     task, _ = stages.read_task(config, run, files)
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     arrays = read_arrays(files["model"], keys.run_key(config, run)) if "model" in files else {}
     weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    options = config["studies"][study]
-    case = Case(run, task, method, parameters, weights, options["options"])
-    write_text(output, json.dumps(tables_of(options["kind"], case), indent=1) + "\n")
+    tables = tables_of(config["studies"][study]["kind"], Case(run, task, method, parameters, weights))
+    write_text(output, json.dumps(tables, indent=1) + "\n")
 
 
 def tables_of(kind: str, case: Case) -> Tables:
@@ -102,17 +85,11 @@ def tables_of(kind: str, case: Case) -> Tables:
 
 
 def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
-    """The files of a page by name: a text, a table, or a figure, which has no suffix.
-
-    Raises:
-        DataError: if there is no run.
-    """
+    """The files of a page by name: a text, a table, or a figure, which has no suffix."""
     tables: Tables = {}
     for of_run in measured:
         for name, rows in of_run.items():
             tables.setdefault(name, []).extend(rows)
-    if not tables:
-        raise DataError(f"the study {kind} has no runs; there is nothing to show")
     contents: dict[str, Any] = import_module(f"studies.{kind}.page").page({name: frame(rows) for name, rows in tables.items()})
     return contents
 

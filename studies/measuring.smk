@@ -1,7 +1,19 @@
-"""What studies that measure runs share: how a run is measured, and names for what pages are made of."""
+"""Studies that measure runs: a file of the cache for each run, and a page of all of them, by a rule of the study's name."""
 
+PAGE, FIGURE = ["table.csv", "page.md"], ["figure.svg", "figure.png"]
 # Of each kind, what of a run it reads beside its data (stages of steps, and ``model`` for the trained weights), and its page's files.
-MEASURED = {}
+MEASURED = {
+    "client_privacy": ([], PAGE),
+    "degree_histograms": ([], [*PAGE, *FIGURE]),
+    "label_distributions": (["model"], [*PAGE, *FIGURE]),
+    "label_shortcut": (["pretrain", "prototypes", "generator", "model"], PAGE),
+    "neighbourhoods": (["generator"], [*PAGE, *FIGURE, "missing_neighbours.csv"]),
+    "overhead": (["pretrain", "prototypes", "generator"], PAGE),
+    "privacy_audit": ([], [*PAGE, *FIGURE, "canaries.csv", "properties.csv", "reconstruction.csv"]),
+    "quality": (["prototypes"], PAGE),
+    "vertical_attacks": ([], [*PAGE, *FIGURE]),
+}
+OWN_CODE = {name: study["kind"] for name, study in config["studies"].items() if plan.has_code(study["kind"])}
 
 
 def measured(study):
@@ -13,7 +25,7 @@ def measured(study):
 
 def read_of(wildcards):
     """What a run is measured from."""
-    run, read = RUNS[wildcards.key], MEASURED[config["studies"][wildcards.study]["kind"]]["reads"]
+    run, (read, _) = RUNS[wildcards.key], MEASURED[OWN_CODE[wildcards.study]]
     files = {**task_files(run), **step_files(run, read)}
     return {**files, "model": run_files(run)["model"]} if "model" in read else files
 
@@ -26,7 +38,7 @@ rule measure:
     log: f"{CACHE}/logs/{{study}}/{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/{{study}}/{{key}}.tsv"
     wildcard_constraints:
-        study="|".join(name for name, study in config["studies"].items() if plan.has_code(study["kind"])) or "none",
+        study="|".join(OWN_CODE) or "none",
     params:
         run=lambda wildcards: RUNS[wildcards.key],
     threads: config["threads"]
@@ -34,3 +46,16 @@ rule measure:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
     script: "scripts/measure.py"
+
+
+for study, kind in OWN_CODE.items():
+
+    rule:
+        name: study
+        message: "Write {output[0]}"
+        input: measured(study)
+        output: multiext(f"{OUTPUT}/{study}/", *MEASURED[kind][1])
+        log: f"{CACHE}/logs/{study}.log"
+        resources:
+            mem_mb=config["memory"]["tables"],
+        script: "scripts/page.py"

@@ -80,8 +80,8 @@ def all_runs(config: Config) -> list[Run]:
 
 
 def has_code(kind: str) -> bool:
-    """Whether studies of a kind are made by code of their own: a folder of ``studies/`` with rules of the workflow."""
-    return (STUDIES / kind / "rules.smk").is_file()
+    """Whether studies of a kind are made by code of their own: a folder of ``studies/`` that measures runs."""
+    return (STUDIES / kind / "measure.py").is_file()
 
 
 def datasets(config: Config) -> list[str]:

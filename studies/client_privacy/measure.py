@@ -17,9 +17,8 @@ def measure(case: Case) -> Tables:
     """The guarantees of all clients.
 
     Returns:
-        ``guarantees``: the fields of :class:`feddep.privacy.client_guarantees.ClientGuarantee`, a row each; a guarantee is
-        epsilon, delta and log10_rest (the logarithm of 1 − δ, which still tells how far δ is from 1), with ``_one`` of a single
-        sampling or step, None where there is no ε.  ``settings``: a row with fanout, layers, epochs and batch_size.
+        ``guarantees``: a row for each :class:`feddep.privacy.client_guarantees.ClientGuarantee`: epsilon, delta and log10_rest
+        (log₁₀ (1 − δ)), with ``_one`` of a single sampling or step, None without an ε.  ``settings``: a row.
     """
     setting, rows = case.task.setting, []
     noises = {case.run.method: case.parameters.sigma} if hasattr(case.parameters, "sigma") else {}

@@ -1,8 +1,7 @@
 """How many nodes have which degree, with ε-differential privacy for every edge (VESPER, Appendix C.2 and Figure 3).
 
 VESPER chooses its degree bounds by such histograms, at (0.1, 0).  An edge more or less moves both its ends: each leaves one count
-and joins another, so that the L1 sensitivity is 4.  The paper says 2; the histograms that it calls (0.1, 0)-private are
-(0.2, 0)-private.  Only noised counts leave :func:`measure`: neither the page nor the file of a run has the true ones.
+and joins another, so that the L1 sensitivity is 4.  The paper says 2, so that its histograms are (0.2, 0)-private.
 """
 
 import math
@@ -32,8 +31,7 @@ def measure(case: Case) -> Tables:
     The noise depends on the run's seed and the graph's name alone: methods share a draw, and graphs do not.
 
     Returns:
-        ``degree_histograms``: rows with degree, from 0 to 50, which stands for 50 and more; nodes, the noised count, which may be
-        negative; and of, the number of nodes of the graph.
+        ``degree_histograms``: rows with degree; nodes, the noised count; and of, the number of nodes of the graph.
     """
     graph = case.task.graph
     rng = generator(case.task.seed, "degree histogram", variants.base(case.run.dataset))
@@ -41,28 +39,17 @@ def measure(case: Case) -> Tables:
     return {"degree_histograms": [{"degree": k, "nodes": int(nodes), "of": graph.num_nodes} for k, nodes in enumerate(counts)]}
 
 
-def degree_histogram(degrees: np.ndarray, largest: int = LARGEST_DEGREE) -> np.ndarray:
-    """Number of nodes of degree 0, 1, …, ``largest`` or more; int64, shape (largest + 1,)."""
-    return np.bincount(np.minimum(degrees, largest), minlength=largest + 1)
+def degree_histogram(degrees: np.ndarray) -> np.ndarray:
+    """Number of nodes of degree 0, 1, …, 50 or more; int64, shape (51,)."""
+    return np.bincount(np.minimum(degrees, LARGEST_DEGREE), minlength=LARGEST_DEGREE + 1)
 
 
-def private_degree_histogram(
-    degrees: np.ndarray, epsilon: float, rng: np.random.Generator, largest: int = LARGEST_DEGREE
-) -> np.ndarray:
-    """The histogram with discrete Laplace noise: (ε, 0)-edge-DP.
+def private_degree_histogram(degrees: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
+    """The histogram with discrete Laplace noise, (ε, 0)-edge-DP; int64, shape (51,); counts may be negative.
 
     Noise k has a probability proportional to e^(−ε|k|/4): the Laplace mechanism on whole numbers (Ghosh, Roughgarden and
     Sundararajan 2009), which has no rounding that could betray the counts.
-
-    Args:
-        degrees: number of neighbours of each node; integers, shape (n,).
-        epsilon: ε, above 0.
-        rng: where the noise comes from.
-        largest: nodes of this degree and of any larger one are counted together.
-
-    Returns:
-        int64, shape (largest + 1,); counts may be negative.
     """
-    counts = degree_histogram(degrees, largest)
+    counts = degree_histogram(degrees)
     stop = -math.expm1(-epsilon / SENSITIVITY)
     return counts + rng.geometric(stop, len(counts)) - rng.geometric(stop, len(counts))

@@ -9,7 +9,6 @@ from torch import Tensor
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from studies.measuring import Case, Tables
 
 
@@ -19,9 +18,6 @@ def measure(case: Case) -> Tables:
     Returns:
         ``label_distributions``: rows with what: ``held`` by a client, ``predicted`` by a model, or ``true`` of the test nodes;
         number: of the client or model, counted from 0; label: a class; nodes: how many.
-
-    Raises:
-        ConfigError: as :func:`predicted`.
     """
     task = case.task
     truth = np.bincount(task.graph.labels[task.split.test], minlength=task.graph.num_classes)
@@ -45,20 +41,13 @@ def held(graph: Graph, partition: Partition) -> np.ndarray:
 def predicted(task: Task, weights: Mapping[str, Tensor]) -> np.ndarray:
     """How many of the global graph's test nodes each model gives each class (Figure 4b); int64, shape (models, C).
 
-    Args:
-        task: the run that the models were trained in.
-        weights: those of one shared model, or of one a client, as :meth:`feddep.training.task.RunResult.weights` names them.
-
-    Raises:
-        ConfigError: if they are not a GraphSAGE's: other classifiers read more than features and edges.
+    ``weights`` are those of one shared GraphSAGE, or of one a client, as :meth:`feddep.training.task.RunResult.weights` names
+    them; other classifiers read more than features and edges.
     """
     counts = []
     for of_model in _by_model(weights):
         model = task.new_model()
-        try:
-            model.load_state_dict(of_model)
-        except RuntimeError:
-            raise ConfigError(f"{task.name} does not train a plain GraphSAGE, so its predictions cannot be shown") from None
+        model.load_state_dict(of_model)
         classes = task.evaluator.logits(model.eval()).argmax(dim=1).cpu().numpy()
         counts.append(np.bincount(classes[task.split.test], minlength=task.graph.num_classes))
     return np.stack(counts)

@@ -41,12 +41,8 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
             rows.append({**of, "method": None, "distance": _distance(counts["held"], counts["held"].sum().to_frame().T)})
     # Every method of a place has the same clients, whose distance is to count once.
     table = pd.DataFrame(rows).drop_duplicates([*PLACE, "method", "seed"])
-    summary = (
-        table.groupby([*PLACE, "method"], sort=False, dropna=False)["distance"]
-        .agg(seeds="size", mean="mean", std="std")
-        .reset_index()
-        .astype({"clients": "Int64"})
-    )
+    groups = table.groupby([*PLACE, "method"], sort=False, dropna=False)["distance"]
+    summary = groups.agg(seeds="size", mean="mean", std="std").reset_index().astype({"clients": "Int64"})
     return in_paper_order(summary, [*PLACE, "method"])
 
 
@@ -68,18 +64,16 @@ def _block(block: pd.DataFrame) -> str:
 def figure(measured: pd.DataFrame) -> Figure:
     """Shares of classes for the first seed, a row of panels a place: left what clients hold, right what models predict."""
     first = measured[measured["seed"] == measured["seed"].iloc[0]]
-    several, classes = first["setting"].nunique() > 1, int(first["label"].max()) + 1
+    classes = int(first["label"].max()) + 1
     places = [tuple(place.values()) for place in records(first[PLACE].drop_duplicates())]
     places = [place for place in places if place[2] is not None] or places
-    bars = []
-    for setting, dataset, clients in places:
-        here = beside_clients(of_place(first, setting, dataset), clients)
-        bars.append({"held": _held(here), "predicted": _predicted(here)})
+    rows = (beside_clients(of_place(first, setting, dataset), clients) for setting, dataset, clients in places)
+    bars = [{"held": _held(here), "predicted": _predicted(here)} for here in rows]
     heights = [1.2 + 0.21 * max(map(len, pair.values())) for pair in bars]
     with drawing.style():
         drawn, axes = drawing.panels(len(places), 2, (9.0, 0.8 + sum(heights)), height_ratios=heights)
         for line, (setting, dataset, clients), pair in zip(axes, places, bars, strict=True):
-            of_setting = f", setting {setting}" if several else ""
+            of_setting = f", setting {setting}" if first["setting"].nunique() > 1 else ""
             for ax, (shown, named) in zip(line, pair.items(), strict=True):
                 _draw(ax, named)
                 ax.set_title(f"{place_title(dataset, clients)}{of_setting}: {shown}", loc="left")
@@ -117,10 +111,8 @@ def _of_first_method(counts: pd.DataFrame) -> np.ndarray:
 def _draw(ax: Axes, bars: Bars) -> None:
     for y, (_, counts) in enumerate(bars):
         widths = counts / counts.sum()
-        starts = np.cumsum(widths) - widths
-        for k, (start, width) in enumerate(zip(starts, widths, strict=True)):
-            colour = drawing.colour(k)
-            ax.barh(y, width, left=start, height=0.78, color=colour, edgecolor="white", linewidth=0.5)
+        colours = [drawing.colour(k) for k in range(len(counts))]
+        ax.barh(y, widths, left=np.cumsum(widths) - widths, height=0.78, color=colours, edgecolor="white", linewidth=0.5)
     ax.set_yticks(range(len(bars)), [name for name, _ in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.set_xlim(0, 1)

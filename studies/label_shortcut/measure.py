@@ -40,11 +40,10 @@ def measure(case: Case) -> Tables:
     """
     task, parameters = case.task, case.parameters
     embedded = case.step("pretrain"), case.step("prototypes")
-    total: dict[tuple[str, str, str], np.ndarray] = {}
+    answers: dict[tuple[str, str, str], list[np.ndarray]] = {}
 
     def add(reader: str, source: str, part: str, right: np.ndarray) -> None:
-        counts = total.setdefault((reader, source, part), np.zeros(2, dtype=int))
-        counts += right.sum(), right.size
+        answers.setdefault((reader, source, part), []).append(right)
 
     mended = case.step("generator").of_clients("mended")
     read = zip(task.subgraphs(), mended, *_read(task, embedded, mended), strict=True)
@@ -70,22 +69,19 @@ def measure(case: Case) -> Tables:
         for (graph, seen), (_, unseen), labels in zip(half.subgraphs(), other.subgraphs(), of_halves, strict=True):
             for source, nodes in (("seen", seen.train), ("unseen", unseen.train)):
                 add("halves", source, "train", labels[nodes] == graph.labels[nodes])
-    rows = [
-        {"reader": reader, "input": source, "nodes": part, "correct": int(correct), "count": int(count)}
-        for (reader, source, part), (correct, count) in total.items()
-    ]
+    rows = []
+    for (reader, source, part), of_clients in answers.items():
+        right = np.concatenate(of_clients)
+        rows.append({"reader": reader, "input": source, "nodes": part, "correct": int(right.sum()), "count": len(right)})
     return {"label_shortcut": rows}
 
 
 def halves(task: Task) -> Iterator[tuple[Task, Task]]:
     """The task with one half of the training nodes, and with the other, both ways round; without results of steps."""
     order = seeding.generator(task.seed, "label shortcut", "halves").permutation(task.split.train)
-    parts = [
-        dataclasses.replace(task, split=Split(np.sort(half), task.split.val, task.split.test), step_results={})
-        for half in np.array_split(order, 2)
-    ]
-    yield parts[0], parts[1]
-    yield parts[1], parts[0]
+    splits = [Split(np.sort(half), task.split.val, task.split.test) for half in np.array_split(order, 2)]
+    one, other = (dataclasses.replace(task, split=split, step_results={}) for split in splits)
+    yield from ((one, other), (other, one))
 
 
 def _read(task: Task, embedded: tuple[StepResult, StepResult], *more: list[Tensor]) -> list[list[np.ndarray]]:

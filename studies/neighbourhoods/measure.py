@@ -16,7 +16,6 @@ from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.evaluator import mean_adjacency
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from studies.measuring import Case, Tables
 
 ALL, MISSING = "all", "missing"
@@ -30,16 +29,11 @@ _ROWS = 512
 
 
 def measure(case: Case) -> Tables:
-    """Distances and counts of a run.
-
-    Raises:
-        ConfigError: if the run has no clients, or its generators generate no features.
-    """
+    """Distances and counts of a run whose generators generate features."""
     task, generated = case.task, case.step("generator")
-    if task.partition is None or not generated.of_clients("features"):
-        raise ConfigError(f"{task.name} generates no features of neighbours, so there is nothing to compare")
+    assert task.partition is not None  # or there would have been nobody to train a generator
     found = distances(task.graph, task.partition, generated)
-    return {"distances": found, "counts": counts(task, case.parameters, generated)}
+    return {"distances": found, "counts": counts(task, task.partition, case.parameters, generated)}
 
 
 def distances(graph: Graph, partition: Partition, generated: StepResult) -> list[dict[str, Any]]:
@@ -47,8 +41,7 @@ def distances(graph: Graph, partition: Partition, generated: StepResult) -> list
 
     Returns:
         A row for each of :data:`ALL` and :data:`MISSING` and each of :data:`NEIGHBOURHOODS` and :data:`NORMS`: nodes,
-        neighbourhood, count (of nodes), mean and std of the distance over these nodes; std is the sample standard deviation, NaN
-        for a single node.
+        neighbourhood, count (of nodes), mean and sample standard deviation of the distance over these nodes.
     """
     found = neighbourhood_distances(graph, partition, generated)
     found |= {name: local_distances(graph, partition, normalize(graph.features, norm)) for name, norm in NORMS.items()}
@@ -63,17 +56,17 @@ def distances(graph: Graph, partition: Partition, generated: StepResult) -> list
     return rows
 
 
-def counts(task: Task, parameters: Any, generated: StepResult) -> list[dict[str, Any]]:
+def counts(task: Task, partition: Partition, parameters: Any, generated: StepResult) -> list[dict[str, Any]]:
     """How many neighbours nodes miss, and how many dGen predicts, rounded as the paper does (Figure 1).
 
     Returns:
         A row for each triple that occurs: missing, predicted, degree, the number of neighbours at the node's client, and nodes,
         the number of nodes with this triple; expected, what impairing lets expect of such a degree, not rounded.
     """
-    graph, partition = task.graph, task.partition
-    assert partition is not None
-    missing = _missing(graph, partition)
-    predicted = np.rint(predicted_neighbours(graph, partition, generated)).astype(np.int64)
+    graph, missing = task.graph, _missing(task.graph, partition)
+    predicted = np.zeros(graph.num_nodes, dtype=np.int64)  # of each node, by the client that holds it
+    for client, numbers in enumerate(generated.of_clients("count")):
+        predicted[partition.nodes(client)] = np.rint(numbers.cpu().numpy())
     triples, nodes = np.unique(np.stack([missing, predicted, graph.degrees - missing]), axis=1, return_counts=True)
     hidden = [len(impair_client(task, parameters, i, client).hidden) for i, client in enumerate(task.subgraphs())]
     odds = sum(hidden) / (graph.num_nodes - sum(hidden))
@@ -88,30 +81,15 @@ def _missing(graph: Graph, partition: Partition) -> np.ndarray:
     return np.diff(missing_neighbours(graph, partition).indptr).astype(np.int64)
 
 
-def predicted_neighbours(graph: Graph, partition: Partition, generated: StepResult) -> np.ndarray:
-    """ñ_v of each node of the global graph, as the client that holds it predicts it (Figure 1); float32, shape (n,).
-
-    Args:
-        graph: the global graph.
-        partition: which client holds which node.
-        generated: what the stage ``generator`` has made.
-    """
-    predicted = np.zeros(graph.num_nodes, dtype=np.float32)
-    for client, counts in enumerate(generated.of_clients("count")):
-        predicted[partition.nodes(client)] = counts.cpu().numpy()
-    return predicted
-
-
 def neighbourhood_distances(graph: Graph, partition: Partition, generated: StepResult) -> dict[str, np.ndarray]:
     """Of each node of the global graph ‖mean x over some neighbours − mean x over N(v)‖₂ (Table 1).
 
     The paper says "the L2 distance between the averaged feature distributions"; a mean over no neighbours is 0.
 
     Returns:
-        For each of :data:`NEIGHBOURHOODS` float32, shape (n,).  ``local``: over N_i(v), the neighbours in the client's own
-        subgraph; ``mended``: over N'_i(v), these and the generated ones; ``empty``: over N'_i(v), but with zeros for the
-        features of the generated ones, what a generator gains that only predicts a number; ``counted``: with as many zeros as
-        v misses neighbours, what a generator gains that knows the number and nothing else.
+        For each of :data:`NEIGHBOURHOODS` float32, shape (n,).  ``local``: over N_i(v), the neighbours at the client; ``mended``:
+        over N'_i(v), these and the generated ones; ``empty``: with zeros for the features of the generated ones, what a generator
+        gains that only predicts a number; ``counted``: with as many zeros as v misses neighbours, the gain of the true number.
     """
     distances = {name: np.zeros(graph.num_nodes, dtype=np.float32) for name in NEIGHBOURHOODS}
     true, missing = mean_adjacency(graph), _missing(graph, partition)
@@ -124,9 +102,10 @@ def neighbourhood_distances(graph: Graph, partition: Partition, generated: StepR
         for start in range(0, len(nodes), _ROWS):
             rows = slice(start, start + _ROWS)
             chosen, counts = nodes[rows], new[rows]
-            of_rows = dense[ends[start] : ends[min(start + _ROWS, len(nodes))]].astype(np.float32)
-            which = np.repeat(np.arange(len(chosen)), counts), np.arange(len(of_rows))
-            links = sp.csr_matrix((np.ones(len(of_rows), dtype=np.float32), which), shape=(len(chosen), len(of_rows)))
+            of_rows = dense[ends[start] : ends[start + len(chosen)]].astype(np.float32)
+            starts = ends[start : start + len(chosen) + 1] - ends[start]
+            ones, shape = np.ones(len(of_rows), dtype=np.float32), (len(chosen), len(of_rows))
+            links = sp.csr_matrix((ones, np.arange(len(of_rows)), starts), shape=shape)
             goal = (true[chosen] @ graph.features).toarray()
             local = (adjacency[rows] @ x).toarray()
             means = {

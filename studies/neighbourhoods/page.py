@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import CELL, client_numbers, in_paper_order, of_place, records
-from feddep.reporting.labels import distinguishing, method_title, place_title, sort_methods
+from feddep.reporting.labels import distinguishing, method_title, place_title, places, sort_methods
 from studies import measuring
 from studies.neighbourhoods.measure import ALL, MISSING, NEIGHBOURHOODS, NORMS
 
 _CELL = list(CELL)
-_SCORES = ["missing", "error", "error_none", "error_mean", "error_degree", "correlation", "correlation_degree"]
 _LARGEST = 10
 """From here on numbers of neighbours share a place of the figure."""
 
@@ -53,13 +52,10 @@ def summarise_counts(counts: pd.DataFrame) -> pd.DataFrame:
         error, error_none, error_mean and error_degree (mean |ñ − n| of dGen, of the guess 0, of the rounded mean and of what the
         degree lets expect, rounded), correlation and correlation_degree.
     """
-    rows = [
-        {**dict(zip([*_CELL, "seed"], key, strict=True)), **_scores(run)}
-        for key, run in counts.groupby([*_CELL, "seed"], sort=False)
-    ]
-    of_runs = pd.DataFrame(rows)
-    summary = of_runs.groupby(_CELL, sort=False)[_SCORES].mean()
-    summary.insert(0, "seeds", of_runs.groupby(_CELL, sort=False).size())
+    runs = counts.groupby([*_CELL, "seed"], sort=False)
+    scores = pd.DataFrame({key: _scores(run) for key, run in runs}).T.rename_axis([*_CELL, "seed"])
+    summary = scores.groupby(_CELL, sort=False).mean()
+    summary.insert(0, "seeds", scores.groupby(_CELL, sort=False).size())
     return in_paper_order(summary.reset_index())
 
 
@@ -71,7 +67,7 @@ def _scores(run: pd.DataFrame) -> dict[str, float]:
         return float(np.average(np.abs(predicted - true), weights=nodes))
 
     def correlation(predicted: np.ndarray) -> float:
-        covariance = np.cov(true, predicted, fweights=nodes.astype(int)) if nodes.sum() > 1 else np.zeros((2, 2))
+        covariance = np.cov(true, predicted, fweights=nodes.astype(int))
         spread = float(np.sqrt(covariance[0, 0] * covariance[1, 1]))
         return float(covariance[0, 1] / spread) if spread else float("nan")
 
@@ -126,14 +122,13 @@ def figure(counts: pd.DataFrame) -> Figure:
     predicted, so that little of the line of what is missing is seen where next to nothing is predicted.
     """
     ordered = in_paper_order(counts)
-    places = list(dict.fromkeys(ordered[["setting", "dataset"]].itertuples(index=False, name=None)))
-    columns, several = client_numbers(ordered), ordered["setting"].nunique() > 1
+    of, columns, several = places(ordered), client_numbers(ordered), ordered["setting"].nunique() > 1
     names = distinguishing(sort_methods(ordered["method"]))
     looks = [{"color": drawing.colour(k), "marker": drawing.MARKERS[k % len(drawing.MARKERS)]} for k in range(len(names))]
     with drawing.style():
-        size = (1.2 + 2.6 * len(columns), 1.2 + 1.8 * len(places))
-        drawn, axes = drawing.panels(len(places), len(columns), size, sharex="all", sharey="row")
-        for line, place in zip(axes, places, strict=True):
+        size = (1.2 + 2.6 * len(columns), 1.2 + 1.8 * len(of))
+        drawn, axes = drawing.panels(len(of), len(columns), size, sharex="all", sharey="row")
+        for line, place in zip(axes, of, strict=True):
             here, top = of_place(ordered, *place), 1.0
             for ax, clients in zip(line, columns, strict=True):
                 for name, look in zip(names, looks, strict=True):

@@ -34,13 +34,10 @@ _OF_LISTS = {"_fused_sgd_": 2, "_fused_adam_": 12, "_foreach_add_": 1}
 
 
 class FlopCounter(TorchDispatchMode):
-    """Counts the operations of all that runs inside ``with FlopCounter() as counter``, in the backward pass, too.
+    """Counts the operations of all that runs inside ``with FlopCounter() as counter``, in the backward pass, too: ``total``.
 
     Unlike :class:`torch.utils.flop_counter.FlopCounterMode`, which looks at matrix products and passes over all that it does
     not know, it counts what works element by element, and takes the unknown for an error.
-
-    Attributes:
-        total: the number so far.
     """
 
     def __init__(self) -> None:
@@ -55,26 +52,14 @@ class FlopCounter(TorchDispatchMode):
 
 
 def cost(func: Any, args: Sequence[Any], result: Any) -> int:
-    """What one operation costs.
-
-    Args:
-        func: the operation, an ``OpOverload``.
-        args: its positional arguments.
-        result: what it has returned.
-
-    Raises:
-        NotImplementedError: if the rule does not know it.
-    """
+    """What an ``OpOverload`` costs with these arguments and this result; an error if the rule does not know it."""
     name = func.name().split("::")[1].split(".")[0]
     inputs = list(_tensors(args))
     if func.namespace == "profiler" or func.is_view or name in _FREE or not any(map(torch.is_floating_point, inputs)):
         return 0
-    if name == "mm":
-        left, right = inputs
-        return 2 * left.shape[0] * left.shape[1] * right.shape[1]
-    if name == "addmm":
-        _, left, right = inputs
-        return 2 * left.shape[0] * left.shape[1] * right.shape[1] + result.numel()
+    if name in ("mm", "addmm"):
+        left, right = inputs[-2:]
+        return 2 * left.numel() * right.shape[1] + (result.numel() if name == "addmm" else 0)
     if name in ("_embedding_bag", "_embedding_bag_forward_only"):
         weight, indices = inputs[:2]
         return 2 * indices.numel() * weight.shape[1]

@@ -15,7 +15,6 @@ import numpy as np
 
 from feddep.methods.method import StepResult
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from studies.measuring import Case, Tables
 from studies.overhead import work as working
 from studies.overhead.work import Work
@@ -27,31 +26,19 @@ DIGITS = 10
 
 
 class Terms(NamedTuple):
-    """The letters of the formulas, for one client.
+    """The letters of the formulas, for one client."""
 
-    Attributes:
-        V, others: |V|, nodes of all clients, and |V| − |V_i|, those of the other clients.
-        M: number of clients.
-        n: nodes that an update generates neighbours for.
-        d_x, d_z: numbers of features and of coordinates of an embedding, which for FedSage+ is h_v^K.
-        w: width of fGen's last hidden layer; 0 without one.
-        θ: number |θ| of weights that are sent along.
-        C: number of prototypes; 0 without any.
-        ñ: taken as the number of neighbours of a node that the nearest are looked up for.
-        E_g: number of updates.
-    """
-
-    V: int
-    others: int
-    M: int
-    n: int
-    d_x: int
-    d_z: int
-    w: int
-    θ: int
-    C: int
-    ñ: float
-    E_g: int
+    V: int  # nodes of all clients
+    others: int  # |V| − |V_i|, nodes of the other clients
+    M: int  # clients
+    n: int  # nodes that an update generates neighbours for
+    d_x: int  # features
+    d_z: int  # coordinates of an embedding, which for FedSage+ is h_v^K
+    w: int  # width of fGen's last hidden layer; 0 without one
+    θ: int  # weights that are sent along
+    C: int  # prototypes; 0 without any
+    ñ: float  # taken as the number of neighbours of a node that the nearest are looked up for
+    E_g: int  # updates
 
 
 Value = Callable[[Terms], float]
@@ -139,14 +126,8 @@ def measure(case: Case) -> Tables:
         of: ``node`` or ``client``: what it is the cost of; measured: the number;
         paper and paper_value: the paper's formula and its value; empty and NaN for a quantity that Table 1 does not have;
         ours and ours_value: the same of the leading term of what the implementation does.
-
-    Raises:
-        ConfigError: if the method has no entry in the table, or the parameters leave nothing to count.
     """
-    name, results = case.method.name, case.task.step_results
-    if name not in SCHEMES:
-        raise ConfigError(f"the method is {name}; the table has entries for {', '.join(SCHEMES)}")
-    scheme = SCHEMES[name]
+    scheme, results = SCHEMES[case.method.name], case.task.step_results
     work = scheme.train(case.task, case.parameters, results)
     stages = (*scheme.before, "generator")
     sent = {stage: sum(entry["bytes"] for entry in results[stage].communication) for stage in stages}

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from feddep.federation.boundary import Boundary, Payload
-from feddep.graph.impairing import Impaired
 from feddep.methods.feddep import FedDEPParameters, GeneratorParameters, mending, without_prototypes
 from feddep.methods.feddep.generation import Generated, Search, Targets, generator_loss
 from feddep.methods.fedsage import NeighGenParameters, cross_client
@@ -22,7 +21,6 @@ from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, new_neighg
 from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Part, Task
-from feddep.utils.errors import ConfigError
 from studies.overhead.flops import FlopCounter
 
 Results = Mapping[str, StepResult]
@@ -52,13 +50,7 @@ class Work:
 
 
 class Counted:
-    """A function whose floating-point operations are counted.
-
-    Attributes:
-        operations: operations of each call.
-        calls: arguments of each call.
-        last: what the last call has returned.
-    """
+    """A function whose floating-point operations are counted, of each call, beside its arguments, and what the last returned."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -76,65 +68,46 @@ class Counted:
 
 
 def dgen_with_prototypes(task: Task, parameters: FedDEPParameters, results: Results) -> list[Work]:
-    """As :func:`feddep.methods.feddep.mending.generate` trains: each client searches the prototypes that the others have shared.
-
-    Raises:
-        ConfigError: if the parameters leave nothing to count.
-    """
+    """As :func:`feddep.methods.feddep.mending.generate` trains: each client searches the prototypes that the others shared."""
     shared, targets = (results["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
-    work = []
-    for i, client in enumerate(task.subgraphs()):
-        impaired = impair_client(task, parameters, i, client)
-        work.append(_dgen(task, parameters, i, client, impaired, targets[i], mending.nearest_of_others(shared, i)))
-    return work
+    return _dgens(task, parameters, targets, lambda i, nodes: mending.nearest_of_others(shared, i))
 
 
 def dgen_without_prototypes(task: Task, parameters: FedDEPParameters, results: Results) -> list[Work]:
-    """As :func:`feddep.methods.feddep.without_prototypes.generate` trains: each client asks all others, who search their nodes.
+    """As :func:`feddep.methods.feddep.without_prototypes.generate` trains: each client asks all others, who search theirs."""
+    embeddings = results["pretrain"].of_clients("embeddings")
 
-    Raises:
-        ConfigError: if the parameters leave nothing to count.
-    """
-    embeddings, work = results["pretrain"].of_clients("embeddings"), []
-    for i, client in enumerate(task.subgraphs()):
-        impaired = impair_client(task, parameters, i, client)
-        shape = (len(impaired.kept), parameters.max_generated, parameters.embedding)
+    def search(i: int, nodes: int) -> Search:
+        shape = (nodes, parameters.max_generated, parameters.embedding)
         question, answer = without_prototypes.generated(i), without_prototypes.gradients(i)
         boundary = Boundary({question: {"embeddings": shape}, answer: {"gradients": shape}})
-        search = without_prototypes.remote_nearest(boundary, i, embeddings)
-        work.append(_dgen(task, parameters, i, client, impaired, embeddings[i], search))
+        return without_prototypes.remote_nearest(boundary, i, embeddings)
+
+    return _dgens(task, parameters, embeddings, search)
+
+
+def _dgens(task: Task, parameters: FedDEPParameters, targets: list[Tensor], search: Callable[[int, int], Search]) -> list[Work]:
+    """Train each client's DGen and mend its subgraph; ``search`` is that of a client's number and of so many nodes."""
+    work = []
+    for i, client in enumerate(task.subgraphs()):
+        impaired = impair_client(task, parameters, i, client)
+        size = len(impaired.kept)
+        counted = Counted(search(i, size))
+        with FlopCounter() as counter:
+            mending.mend(task, parameters, i, client, impaired, targets[i], counted)
+        # What is searched for and found has the same shape in every update, and with it the distances the same cost.
+        points, slots = counted.calls[-1]
+        operations = fmean(counted.operations) + operations_of_distances(points, slots, counted.last, parameters)
+        generated = fmean(float(chosen.sum()) / size for _, chosen in counted.calls)
+        work.append(Work(size, len(counted.calls), parameters.max_generated, generated, operations, counter.total))
     return work
-
-
-def _dgen(
-    task: Task, parameters: FedDEPParameters, number: int, client: Part, impaired: Impaired, targets: Tensor, search: Search
-) -> Work:
-    """Train a client's DGen and mend its subgraph; the arguments are those of :func:`feddep.methods.feddep.mending.mend`."""
-    counted = Counted(search)
-    with FlopCounter() as counter:
-        mending.mend(task, parameters, number, client, impaired, targets, counted)
-    if not counted.calls:
-        raise ConfigError(
-            f"generator_epochs is {parameters.generator_epochs} and cross_weight is {parameters.cross_weight:g}; "
-            "both must be above 0 where the cost of learning from other clients is to be measured"
-        )
-    # What is searched for and found has the same shape in every update, and with it the distances the same cost.
-    points, slots = counted.calls[-1]
-    operations = fmean(counted.operations) + operations_of_distances(points, slots, counted.last, parameters)
-    generated = fmean(float(chosen.sum()) / len(chosen) for _, chosen in counted.calls)
-    return Work(len(impaired.kept), len(counted.calls), parameters.max_generated, generated, operations, counter.total)
 
 
 def operations_of_distances(points: Tensor, chosen: Tensor, found: Sequence[Targets | Tensor], how: GeneratorParameters) -> int:
     """Operations of the cross-client term of the loss, the search aside, and of its gradient in what was generated.
 
-    The loss is computed with and without the term; the difference is what the term costs.
-
-    Args:
-        points: generated embeddings, shape (n, S, d_z).
-        chosen: which of them count, shape (n, S).
-        found: what is nearest to each, shape (n, S, d_z), of each of M − 1 others.
-        how: weights and scale.
+    The loss is computed with and without the term; the difference is what the term costs.  ``points`` are generated embeddings,
+    shape (n, S, d_z), of which those ``chosen`` count; ``found`` is what is nearest to each, of each of M − 1 others.
     """
 
     def operations(cross_weight: float) -> int:
@@ -152,15 +125,7 @@ def operations_of_distances(points: Tensor, chosen: Tensor, found: Sequence[Targ
 
 
 def neighgen(task: Task, how: NeighGenParameters, results: Results) -> list[Work]:
-    """As :func:`feddep.methods.fedsage.cross_client.generate` trains: others generate with a client's own NeighGen.
-
-    Raises:
-        ConfigError: if the parameters leave nothing to count.
-    """
-    if not how.generator_federated_epochs:
-        raise ConfigError(
-            "generator_federated_epochs is 0; it must be above 0 where the cost of learning from others is to be measured"
-        )
+    """As :func:`feddep.methods.fedsage.cross_client.generate` trains: others generate with a client's own NeighGen."""
     clients = task.subgraphs()
     peers = {i: cross_client.Peer(task, how, i, graph.features) for i, (graph, _) in enumerate(clients)}
     return [

@@ -18,16 +18,11 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import beta, binom, rankdata
 
-from feddep.utils.errors import ConfigError
-
 FPR = 0.01
 """False positive rate at which the true positive rate is reported."""
 
 CONFIDENCE = 0.95
 """Of lower bounds on ε."""
-
-LEAST_RUNS = 4
-"""Least number of runs with and without the edge: two to choose a test on, two to evaluate it."""
 
 GUESSED = (1.0, 0.3, 0.1, 0.03)
 """Shares of the canaries of one run whose coins are guessed, the others being left out; each gets its part of the error."""
@@ -69,10 +64,7 @@ def bootstrap_samples(positive: np.ndarray, times: int, rng: np.random.Generator
 
 
 def bootstrap_groups(group: np.ndarray, times: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Positions of bootstrap samples of whole groups, such as all pairs of a client, which are no independent observations.
-
-    ``group`` is the group of each observation, shape (N,).
-    """
+    """Positions of bootstrap samples of whole groups, shape (N,), such as all pairs of a client, which are not independent."""
     members = [np.flatnonzero(group == number) for number in np.unique(group)]
     return [np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))]) for _ in range(times)]
 
@@ -112,18 +104,10 @@ class ThresholdTest(NamedTuple):
 
 
 def epsilon_lower_bound(present: np.ndarray, absent: np.ndarray, delta: float) -> dict[str, float]:
-    """A lower bound on ε with confidence :data:`CONFIDENCE`; the result of :func:`evaluate_test`.
+    """A lower bound on ε with confidence :data:`CONFIDENCE`, as :func:`evaluate_test` returns it.
 
-    Args:
-        present: the statistic in runs with the edge, in random order, shape (R,).
-        absent: the statistic in runs without it, shape (R',).
-        delta: δ.
-
-    Raises:
-        ConfigError: if there are fewer than :data:`LEAST_RUNS` runs of either kind.
+    ``present`` is the statistic in runs with the edge, in random order, shape (R,), ``absent`` in those without it, shape (R',).
     """
-    if min(len(present), len(absent)) < LEAST_RUNS:
-        raise ConfigError(f"ε is bounded from {len(present)} and {len(absent)} runs; at least {LEAST_RUNS} of each are needed")
     test = choose_test(present[::2], absent[::2], delta)
     return evaluate_test(test, present[1::2], absent[1::2], delta)
 
@@ -233,12 +217,7 @@ def one_run_bound(scores: np.ndarray, joined: np.ndarray, delta: float) -> dict[
 
     Returns:
         low, the bound; delta; confidence; canaries (m), guesses (r) and correct (v); most, the bound if all of them were correct.
-
-    Raises:
-        ConfigError: if there are fewer than two canaries.
     """
-    if len(scores) < 2:
-        raise ConfigError(f"ε is bounded from {len(scores)} canaries in one run; at least 2 are needed")
     order, error = np.argsort(scores, kind="stable"), (1 - CONFIDENCE) / len(GUESSED)
     found = []
     for share in GUESSED:

@@ -31,7 +31,6 @@ from feddep.privacy.profile import exact_guarantee
 from feddep.training.learner import Learner
 from feddep.training.task import Task
 from feddep.utils import seeding
-from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
 from studies.privacy_audit import one_run
 from studies.privacy_audit.attack_statistics import epsilon_lower_bound
@@ -56,21 +55,16 @@ Model = Callable[[Task], Any]
 """From a world to a model with its initial weights, the same in both worlds."""
 
 
-def measure(task: Task, parameters: WithoutNFDPParameters, repetitions: int | None = None) -> list[Row]:
+def measure(task: Task, parameters: WithoutNFDPParameters) -> list[Row]:
     """Audit all canaries.
-
-    Args:
-        task: the run.
-        parameters: FedDEP's and those of the noise.
-        repetitions: runs of each world; by default each canary has its own number.
 
     Returns:
         Rows of releases, what is released; degree, number of neighbours of u without the canary; runs of each world, half of
         them evaluated; the claimed guarantee (promised_epsilon, promised_delta, and promise, its source); and the result of
         :func:`evaluate_test`.  Then those of :func:`.one_run.measure`.
     """
-    fanout, updates = task.setting.fanout, repetitions or UPDATES
-    rows = [sampling_row(degree, fanout, task.seed, repetitions or SAMPLINGS) for degree in dict.fromkeys((15, fanout))]
+    fanout = task.setting.fanout
+    rows = [sampling_row(degree, fanout, task.seed, SAMPLINGS) for degree in dict.fromkeys((15, fanout))]
     steps = run_steps(task, parameters, registry.find("feddep_wo_nfdp").steps(parameters))
     best, worst = (insert_canary(task, degree) for degree in DEGREES)
     mended = steps["generator"].of_clients("mended")[best.client]
@@ -78,11 +72,11 @@ def measure(task: Task, parameters: WithoutNFDPParameters, repetitions: int | No
     feddep: Model = partial(mending.new_classifier, parameters=parameters)
     return [
         *rows,
-        update_row("FedAvg: one model update", best, updates, Task.new_model, Learner),
-        update_row("FedDEP: one model update, given what was generated", best, updates, feddep, partial(Learner, table=table)),
-        update_row("FedAvg: one model update", worst, updates, Task.new_model, Learner),
-        prototypes_row(worst, parameters, repetitions or PROTOTYPES),
-        *one_run.measure(task, Privacy(parameters.sigma, parameters.clip), DELTA, repetitions or one_run.RUNS),
+        update_row("FedAvg: one model update", best, Task.new_model, Learner),
+        update_row("FedDEP: one model update, given what was generated", best, feddep, partial(Learner, table=table)),
+        update_row("FedAvg: one model update", worst, Task.new_model, Learner),
+        prototypes_row(worst, parameters),
+        *one_run.measure(task, Privacy(parameters.sigma, parameters.clip), DELTA),
     ]
 
 
@@ -113,20 +107,13 @@ class Canary(NamedTuple):
 
 
 def insert_canary(task: Task, degree: int) -> Canary:
-    """Insert a canary next to the training node with the number of neighbours nearest to ``degree``, in the smallest such client.
-
-    Raises:
-        ConfigError: if no client has training nodes.
-    """
+    """A canary next to the training node with the number of neighbours nearest to ``degree``, in the smallest such client."""
     parts = task.subgraphs()
-    candidates = [
+    _, _, client, u = min(
         (abs(int(graph.degrees[node]) - degree), graph.num_nodes, client, node)
         for client, (graph, split) in enumerate(parts)
         for node in split.train.tolist()
-    ]
-    if not candidates:
-        raise ConfigError("no client has a training node to plant a canary beside")
-    _, _, client, u = min(candidates)
+    )
     graph, split = parts[client]
     v = graph.num_nodes
     worlds = [with_nodes(graph, np.array([[u, v]])[:edges], np.zeros(1, dtype=int), graph.labels[[u]]) for edges in (1, 0)]
@@ -159,14 +146,8 @@ def canary_weights(
 ) -> list[np.ndarray]:
     """After one round, the first convolution's weights for v's own feature of neighbours in each world, shape (R, H).
 
-    Only u reads v, so that they change only if the canary was drawn.
-
-    Args:
-        canary: the client.
-        repetitions: numbers of the runs, which name their draws.
-        new_model: from a world to the model before the round.
-        new_learner: called like :class:`feddep.training.learner.Learner`.
-        name: of the progress bar.
+    Only u reads v, so that they change only if the canary was drawn.  ``repetitions`` are numbers of runs, which name their
+    draws; ``new_learner`` is called like :class:`feddep.training.learner.Learner`, and ``name`` is of the progress bar.
     """
     found: list[list[np.ndarray]] = [[], []]
     for repetition in track(repetitions, name):
@@ -183,20 +164,20 @@ def _seed(task: Task, repetition: int) -> int:
     return seeding.derive_seed(task.seed, "canary", repetition)
 
 
-def update_row(releases: str, canary: Canary, runs: int, new_model: Model, new_learner: Callable) -> Row:
+def update_row(releases: str, canary: Canary, new_model: Model, new_learner: Callable) -> Row:
     """One update without noise; the statistic is how far v's weights have moved."""
-    weights = canary_weights(canary, range(runs), new_model, new_learner, f"{releases}, {canary.degree} neighbours")
+    weights = canary_weights(canary, range(UPDATES), new_model, new_learner, f"{releases}, {canary.degree} neighbours")
     initial = weights[1][0]  # nobody reads v there
     worlds = [np.linalg.norm(each - initial, axis=1) for each in weights]
     return _row(releases, canary.degree, worlds, 0.0, *_sampling_claim(canary, canary.worlds[0].setting.local_epochs))
 
 
-def prototypes_row(canary: Canary, parameters: Any, runs: int) -> Row:
+def prototypes_row(canary: Canary, parameters: Any) -> Row:
     """The prototypes of one pretraining; the statistic is a discriminant learned from further runs."""
     count = parameters.prototypes or canary.worlds[0].graph.num_classes
-    shadow, releases = int(SHADOW_RUNS * runs), f"FedDEP: {count} prototypes"
+    shadow, releases = int(SHADOW_RUNS * PROTOTYPES), f"FedDEP: {count} prototypes"
     found: list[list[np.ndarray]] = [[], []]
-    for repetition in track(range(runs + shadow), f"{releases}, {canary.degree} neighbours"):
+    for repetition in track(range(PROTOTYPES + shadow), f"{releases}, {canary.degree} neighbours"):
         for world, task in enumerate(canary.worlds):
             task, seed = replace(task, setting=pretraining.setting_of(parameters, task.setting)), _seed(task, repetition)
             gnn = pretraining.new_gnn(task, parameters, "client")

@@ -39,16 +39,12 @@ def sent_embeddings(kinds: Collection[str], nodes: Callable[[], np.ndarray]) -> 
 
 
 class EmbeddingFeatures:
-    """Features of pairs from embeddings of one client's nodes.
+    """Features of pairs from embeddings of one client's nodes, which ``extract`` reads off messages; its edges are not used.
 
-    Args:
-        graph: the client's subgraph, of which the edges are not used.
-        pairs: the pairs whose features will be asked for.
-        extract: reads messages.
-        weights_known: whether the adversary knows the weights that embeddings are computed with, those of the common model.
+    ``weights_known``: whether the adversary knows the weights that embeddings are computed with, those of the common model.
     """
 
-    def __init__(self, graph: Graph, pairs: Pairs, extract: Extract, weights_known: bool = False) -> None:
+    def __init__(self, graph: Graph, pairs: Pairs, extract: Extract, weights_known: bool) -> None:
         self._graph, self._pairs, self._extract, self._weights_known = graph, pairs, extract, weights_known
         self._layer: Convolution | None = None
         self._sum = np.zeros((graph.num_nodes, 0))

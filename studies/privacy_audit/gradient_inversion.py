@@ -35,12 +35,10 @@ class _Inversion:
 
 
 class FeatureInversion(_Inversion):
-    """Inverts the gradients that one client returns to others in FedSage+, for slots that a single generated neighbour uses.
+    """Inverts the gradients that one of M clients returns to others in FedSage+, for slots that one generated neighbour uses.
 
-    Args:
-        clients: number of clients M.
-        real: features of the client's nodes, shape (n, F): to evaluate what was recovered, not to recover.
-        scale: c n of the loss, where n is the number of nodes that it is a mean over.
+    ``real`` are features of the client's nodes, shape (n, F), to evaluate what was recovered, not to recover; ``scale`` is c n of
+    the loss, where n is the number of nodes that it is a mean over.
     """
 
     def __init__(self, clients: int, real: np.ndarray, scale: float) -> None:
@@ -76,11 +74,9 @@ class FeatureInversion(_Inversion):
 
 
 class EmbeddingInversion(_Inversion):
-    """Inverts the gradients that one client returns to others in FedDEP w/o Proto: z_u = z̃ − gradient / 2.
+    """Inverts the gradients that one of M clients returns to others in FedDEP w/o Proto: z_u = z̃ − gradient / 2.
 
-    Args:
-        clients: number of clients M.
-        real: embeddings of the client's nodes, shape (n, d_z): to identify the node of each recovered row, and to evaluate it.
+    ``real`` are embeddings of the client's nodes, shape (n, d_z): to identify the node of each recovered row, and to evaluate it.
     """
 
     def __init__(self, clients: int, real: Tensor) -> None:

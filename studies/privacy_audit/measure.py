@@ -9,20 +9,11 @@ crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a 
 * ``reconstruction``: features from prototypes.
 """
 
-from feddep.config.sentences import checked
 from feddep.methods.feddep import WithoutNFDPParameters
 from feddep.utils.errors import ConfigError
-from feddep.utils.parameters import Parameters, Positive
 from studies.measuring import Case, Tables
 from studies.privacy_audit import canaries, membership, properties, reconstruction
 from studies.privacy_audit.claims import claimed
-
-
-class Options(Parameters):
-    """What the study says beside its runs."""
-
-    repetitions: Positive | None = None
-    """runs with, and without, each canary; `null`: of each canary its own number"""
 
 
 def measure(case: Case) -> Tables:
@@ -30,22 +21,21 @@ def measure(case: Case) -> Tables:
 
     Returns:
         The rows of each part by its name; to those of ``membership`` are added rounds, and promise, the claimed guarantee.
-        Canaries and properties take the parameters of FedDEP and those of its noise, so they are parts of FedDEP w/o NFDP alone,
-        and reconstruction of FedDEP.
+        Canaries and properties are parts of FedDEP w/o NFDP alone, whose parameters are FedDEP's and those of the noise, and
+        reconstruction of FedDEP.
 
     Raises:
-        ConfigError: if there is nothing to attack, or too little.
+        ConfigError: if there are no clients to attack, or too few.
     """
     method, task, parameters = case.method, case.task, case.parameters
     if task.partition is None:
         raise ConfigError(f"an audit is of clients, and the method {method.name} has none")
-    options = checked(Options, case.options, ("studies", "privacy_audit", "options"))
     rows = membership.measure(method, task, parameters)
     claims = [claimed(task, method.name, parameters, row["leaves"]) for row in rows]
     of = {"rounds": task.setting.rounds}
     tables = {"membership": [{**of, **row, "promise": claim} for row, claim in zip(rows, claims, strict=True)]}
     if isinstance(parameters, WithoutNFDPParameters):
-        tables["canaries"] = canaries.measure(task, parameters, options.repetitions)
+        tables["canaries"] = canaries.measure(task, parameters)
         tables["properties"] = properties.measure(task, parameters)
     if method.name == "feddep":
         tables["reconstruction"] = reconstruction.measure(task, parameters)

@@ -21,7 +21,6 @@ from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.routing import upward
 from feddep.training.task import Task
 from feddep.utils import seeding
-from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
 from studies.privacy_audit.attack_models import attack_each, standardise
 from studies.privacy_audit.attack_statistics import auc, bootstrap_groups, interval, tpr_at_fpr
@@ -57,13 +56,9 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Channel:
-    """Something that leaves clients.
+    """Something that leaves clients: what it is, an observer per client, and what else the attack found, called at the end.
 
-    Attributes:
-        leaves: what it is.
-        observers: one per client.
-        remark: what else the attack found, called after the last message.
-        attacked: one per client, for when it is attacked; by default the observers, which the attack on others is learned from.
+    ``attacked`` are the observers of the attacked clients; by default those that the attack on others is learned from.
     """
 
     leaves: str
@@ -73,35 +68,22 @@ class Channel:
 
 
 def measure(method: Method, task: Task, parameters: Any) -> list[dict[str, Any]]:
-    """Run a method, watch its messages, and attack them.
-
-    Returns:
-        The rows of :func:`attack`.
-
-    Raises:
-        ConfigError: if the method has no clients, or sends messages that no attack is known for.
-    """
-    if not method.partitioned:
-        raise ConfigError(f"the method {method.name} has no clients, so nothing leaves any")
+    """Run a method, watch its messages, and attack them; the rows of :func:`attack`."""
     pairs = [
         matched_pairs(graph, seeding.generator(task.seed, f"client{i}", "audit", "pairs"))
         for i, (graph, _) in enumerate(task.subgraphs())
     ]
     watched, channels = channels_of(method.name, task, parameters, pairs)
-    kinds: set[str] = set()
 
-    def receive(client: int, direction: str, kind: str, payload: Mapping[str, Tensor]) -> None:
-        kinds.add(kind)
+    def receive(client: int, *message: Any) -> None:
         for channel in channels:
-            channel.observers[client].receive(direction, kind, payload)
+            channel.observers[client].receive(*message)
 
     method.run(replace(watched, observers=(receive,)), parameters)
-    if kinds and not channels:
-        raise ConfigError(f"the method {method.name} sends {', '.join(sorted(kinds))}, which no attack here is made for")
     if method.name in PLACEBO_OF:
         attacked = [updates_on_rewired_edges(method, task, parameters, client) for client in range(len(pairs))]
         channels.append(replace(channels[0], leaves=PLACEBO, attacked=attacked))
-    return attack(task, pairs, channels if kinds else [])
+    return attack(task, pairs, channels)
 
 
 def updates_on_rewired_edges(method: Method, task: Task, parameters: Any, client: int) -> UpdateFeatures:

@@ -31,7 +31,6 @@ from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level
 from feddep.privacy.ghost_clipping import add_clipped, recorded
 from feddep.training.task import Task
 from feddep.utils import seeding
-from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
 from studies.privacy_audit.attack_statistics import one_run_bound
 from studies.privacy_audit.inserting import with_nodes
@@ -49,33 +48,20 @@ SIMULATIONS = 20
 Row = dict[str, Any]
 
 
-def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canaries: int = CANARIES) -> list[Row]:
-    """Audit DP-SGD with each noise of :data:`NOISES`, in the client with the fewest training nodes.
-
-    Args:
-        task: the run; each training takes all of its rounds, in this client alone.
-        privacy: clipping norm and noise.
-        delta: δ.
-        runs: trainings with each noise.
-        canaries: canaries in each training.
+def measure(task: Task, privacy: Privacy, delta: float) -> list[Row]:
+    """Audit DP-SGD with each noise of :data:`NOISES`, in the client with the fewest training nodes, over all rounds of the run.
 
     Returns:
         A row for each noise: sigma, steps T, canaries (m, of all trainings), guesses (r), correct, the bound low with its
         confidence, the guarantee of a canary (promised_epsilon, promised_delta and promise, its source); attainable, the mean
         bound of simulated audits of canaries that attain the guarantee, and most, the bound if all of the r guesses were right.
-
-    Raises:
-        ConfigError: if there is no noise: nothing is promised.
     """
-    if privacy.sigma == 0:
-        raise ConfigError("sigma is 0; a training without noise promises nothing that an audit could refute")
     part = min((part for part in task.subgraphs() if len(part[1].train)), key=lambda part: len(part[1].train))
     rows: list[Row] = []
     for factor in NOISES:
         noise = replace(privacy, sigma=factor * privacy.sigma)
-        found = [
-            train_watched(task, part, noise, canaries, run) for run in track(range(runs), f"DP-SGD, σ = {noise.sigma:g}: one run")
-        ]
+        name = f"DP-SGD, σ = {noise.sigma:g}"
+        found = [train_watched(task, part, noise, CANARIES, run) for run in track(range(RUNS), f"{name}: one run")]
         scores, joined = (np.concatenate(each) for each in zip(*((one.scores, one.joined) for one in found), strict=True))
         rate, steps = found[0].rate, found[0].steps
         epsilon = edge_level(noise.sigma, binomial_changes(1, rate), steps, delta).least
@@ -83,19 +69,9 @@ def measure(task: Task, privacy: Privacy, delta: float, runs: int = RUNS, canari
         attained = [
             one_run_bound(*simulated(noise.sigma, rate, steps, len(scores), rng), delta)["low"] for _ in range(SIMULATIONS)
         ]
-        bound = one_run_bound(scores, joined, delta)
-        of: Row = {
-            "releases": f"DP-SGD, σ = {noise.sigma:g}, every step",
-            "degree": 0,
-            "runs": runs,
-            "sigma": noise.sigma,
-        }
-        promise: Row = {
-            "promised_epsilon": epsilon,
-            "promised_delta": delta,
-            "promise": "accountant, edge level, 1 root",
-        }
-        rows.append({**of, "steps": steps, **promise, **bound, "attainable": float(np.mean(attained))})
+        of: Row = {"releases": f"{name}, every step", "degree": 0, "runs": RUNS, "sigma": noise.sigma, "steps": steps}
+        of |= {"promised_epsilon": epsilon, "promised_delta": delta, "promise": "accountant, edge level, 1 root"}
+        rows.append({**of, **one_run_bound(scores, joined, delta), "attainable": float(np.mean(attained))})
     return rows
 
 
@@ -108,14 +84,8 @@ class Watched(PrivateLearner):
     """
 
     def __init__(self, with_all: Graph, roots: np.ndarray, joined: np.ndarray, *arguments: Any, privacy: Privacy) -> None:
-        """Prepare for training.
-
-        Args:
-            with_all: the graph with all canary edges.
-            roots: node u of each canary; its feature is one of the last m, in the same order.
-            joined: the coins.
-            arguments: those of :class:`PrivateLearner`.
-            privacy: clipping norm and noise.
+        """Prepare for training: ``with_all`` is the graph with all canary edges, ``roots`` are the nodes u, whose features are
+        the last m, in the same order, and ``joined`` the coins; the others are arguments of :class:`PrivateLearner`.
         """
         super().__init__(*arguments, privacy=privacy)
         self.scores, self.joined = np.zeros(len(roots)), joined

@@ -10,7 +10,6 @@ from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import dataset_title, method_title
-from feddep.utils.errors import DataError
 from studies import measuring
 from studies.privacy_audit.attack_statistics import ThresholdTest, evaluate_test
 from studies.privacy_audit.canaries import DELTA
@@ -22,18 +21,11 @@ _RUN = ["setting", "dataset", "clients", "seed"]
 
 
 def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
-    """The tables of all parts, the text and the figure.
-
-    Raises:
-        DataError: if a part is missing.
-    """
-    if missing := {"canaries", "properties", "reconstruction"} - set(tables):
-        raise DataError(f"no run has {', '.join(sorted(missing))}: the audit's runs must be of feddep_wo_nfdp and feddep, too")
+    """The tables of all parts, the text and the figure; the runs must be of FedDEP and FedDEP w/o NFDP, too."""
     run = tables["membership"].iloc[0]
     membership = in_paper_order(tables["membership"], ["method"]).drop(columns=_RUN)
-    canaries, properties, reconstruction = (
-        tables[part].drop(columns=[*_RUN, "method"]) for part in ("canaries", "properties", "reconstruction")
-    )
+    canaries, reconstruction = (tables[part].drop(columns=[*_RUN, "method"]) for part in ("canaries", "reconstruction"))
+    properties = tables["properties"][["property", "leaves", "clients", "auc", "auc_low", "auc_high", "model"]]
     scores, in_one = summary(records(reconstruction)), canaries["canaries"].notna()
     text = measuring.text(
         "privacy_audit",

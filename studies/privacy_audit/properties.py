@@ -42,18 +42,13 @@ PROPERTIES: dict[str, Callable[[Graph], float]] = {
 """What is inferred: whether it is above the median of the shadow clients."""
 
 
-def measure(task: Task, parameters: WithoutNFDPParameters, clients: int = CLIENTS) -> list[dict[str, Any]]:
-    """Infer every property from every kind of message.
-
-    Args:
-        task: the run; its graph is divided anew.
-        parameters: FedDEP's and those of the noise.
-        clients: number of clients made, half of which are attacked.
+def measure(task: Task, parameters: WithoutNFDPParameters) -> list[dict[str, Any]]:
+    """Infer every property from every kind of message, of clients that the run's graph is divided among anew.
 
     Returns:
         Rows of property, leaves, clients (attacked), AUC with its interval (0.5 is guessing), and model.
     """
-    parts, attacked = divide(task, clients)
+    parts, attacked = divide(task)
     private = partial(PrivateLearner, privacy=Privacy(parameters.sigma, parameters.clip))
     messages = {
         "FedAvg: one model update and its reports": partial(update_features, task, Learner),
@@ -70,8 +65,8 @@ def measure(task: Task, parameters: WithoutNFDPParameters, clients: int = CLIENT
     return rows
 
 
-def divide(task: Task, clients: int) -> tuple[list[Part], np.ndarray]:
-    """Clients made of the graph's communities, and whether each is attacked, shape (clients,): every second one."""
+def divide(task: Task) -> tuple[list[Part], np.ndarray]:
+    """Clients made of the graph's communities, and whether each is attacked, shape (CLIENTS,): every second one."""
     communities = find_communities(task.graph, task.seed)
     rng = seeding.generator(task.seed, "audit", "shadows")
     pieces = []
@@ -80,12 +75,12 @@ def divide(task: Task, clients: int) -> tuple[list[Part], np.ndarray]:
         pieces += np.array_split(nodes, -(-len(nodes) // LARGEST_PIECE))
     pieces.sort(key=lambda piece: (-len(piece), int(piece[0])))
     parts = []
-    for i in range(clients):
+    for i in range(CLIENTS):
         half = pieces[i % 2 :: 2]
         chosen = rng.permutation(len(half))[: max(1, len(half) // 3)]
         nodes = np.sort(np.concatenate([half[k] for k in chosen]))
         parts.append((task.graph.subgraph(nodes), task.split.restrict(nodes)))
-    return parts, np.arange(clients) % 2 == 1
+    return parts, np.arange(CLIENTS) % 2 == 1
 
 
 def infer(features: np.ndarray, positive: np.ndarray, attacked: np.ndarray, seed: int) -> dict[str, Any]:

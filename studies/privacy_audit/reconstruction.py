@@ -21,9 +21,7 @@ from feddep.methods.feddep import FedDEPParameters
 from feddep.methods.feddep.pretraining import embed, embeddings_of, without_edges
 from feddep.methods.feddep.prototypes import Prototypes, find_prototypes
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from feddep.utils.progress import track
-from studies.privacy_audit.attack_models import LEAST_CLIENTS
 from studies.privacy_audit.embedding_features import train_encoders
 
 COUNTS = (3, 5, 10, 15, 20, 50, 100, 200)
@@ -41,13 +39,8 @@ def measure(task: Task, parameters: FedDEPParameters) -> list[dict[str, Any]]:
     Returns:
         Rows of knowledge, prototypes (C), every_node (whether each node is a prototype), client, nodes (n), and the scores of
         :func:`evaluate`.
-
-    Raises:
-        ConfigError: if there are fewer than three clients.
     """
     graphs = [graph for graph, _ in task.subgraphs()]
-    if len(graphs) < LEAST_CLIENTS:
-        raise ConfigError(f"there are {len(graphs)} clients; at least {LEAST_CLIENTS} are needed")
     encoders, pretrained = train_encoders(task, parameters)
     own = pretrained.of_clients("embeddings")
     common = embed(task, parameters.replace(encoder="federated")).of_clients("embeddings")
@@ -76,9 +69,7 @@ def measure(task: Task, parameters: FedDEPParameters) -> list[dict[str, Any]]:
 def fit(embeddings: Sequence[np.ndarray], features: Sequence[np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     """The map from embeddings to features, as a function; its regularizer is selected by leaving one client out at a time.
 
-    Args:
-        embeddings: of each of the clients trained on, at least two, shape (n, d_z).
-        features: likewise, shape (n, F).
+    ``embeddings`` are those of each of the clients trained on, at least two, shape (n, d_z); ``features`` likewise, (n, F).
     """
     clients = np.arange(len(embeddings))
     with threadpool_limits(1):
@@ -108,13 +99,9 @@ def prototypes_of(z: Tensor, count: int, parameters: FedDEPParameters, seed: int
 
 
 def evaluate(graph: Graph, prototypes: Prototypes, reconstructed: np.ndarray, guess: np.ndarray) -> dict[str, float]:
-    """Scores of a reconstruction.
+    """Scores of a reconstruction, shape (C, F), of features from each prototype of a client; repeated ones count once.
 
-    Args:
-        graph: the client's subgraph.
-        prototypes: its prototypes, and the cluster of each node; repeated ones count once.
-        reconstructed: features reconstructed from each prototype, shape (C, F).
-        guess: the mean features of the nodes trained on, shape (F,).
+    ``guess`` is the mean features of the nodes trained on, shape (F,).
 
     Returns:
         error, squared error of the clusters' mean features as a share of the guess's; match, share of the prototypes for which

@@ -17,7 +17,6 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
-from feddep.utils.errors import ConfigError
 from studies.privacy_audit.pairs import Pairs
 
 EARLY_ROUNDS = 5
@@ -44,18 +43,12 @@ class Convolution(NamedTuple):
 
 
 def convolutions(weights: Mapping[str, Tensor]) -> list[Convolution]:
-    """A copy of the convolutions of a GraphSAGE, or of a model with the same layout, from its weights.
-
-    Raises:
-        ConfigError: if there are none under their names.
-    """
+    """A copy of the convolutions of a GraphSAGE, or of a model with the same layout, from its weights."""
     found: list[Convolution] = []
     while (name := f"convolution{len(found)}") + ".weight" in weights:
         weight, bias = (weights[f"{name}.{part}"].detach().cpu().numpy().copy() for part in ("weight", "bias"))
         own, neighbours = np.split(weight, 2)
         found.append(Convolution(own, neighbours, bias))
-    if not found:
-        raise ConfigError(f"the model has the weights {', '.join(weights)}; only classifiers with convolutions can be audited")
     return found
 
 
@@ -153,12 +146,8 @@ class UpdateFeatures:
 
         For each projection, of the first rounds and of all: the sum over both directions, once standardised over the neighbours
         of the same root v, and once centred over both u and v.  And how similar the two nodes are to the last model.
-
-        Raises:
-            ConfigError: if there was no update.
         """
-        if self._last is None:
-            raise ConfigError("a client has sent no model update; the setting needs at least one round")
+        assert self._last is not None, "a run has at least one round"
         u, v = pairs.nodes.T
         columns = []
         for matrix in [*self._early, *self._all]:

@@ -52,8 +52,8 @@ def measure(case: Case) -> Tables:
         ``quality``: one row a client, a choice of hidden nodes and a prediction: client, hidden, guess (the prediction);
         nodes: how many are compared; squared_error: mean of ‖prediction − t_v‖² over them; explained: 1 − squared_error / that of
         the mean prototype; filled: share of them with a prediction other than zero; explained_filled and explained_empty:
-        explained over these and over the others; generated: share of all nodes with a prediction other than zero; count_error:
-        mean of |ñ_v − n_v| over all nodes; count_correlation: of ñ_v and n_v over all nodes.
+        explained over these and over the others; generated: share of all nodes with a prediction other than zero; count_error
+        and count_correlation: mean |ñ_v − n_v| and the correlation of both, over all nodes.
     """
     task, parameters = case.task, case.parameters
     shared, targets = (case.step("prototypes").of_clients(name) for name in ("prototypes", "targets"))
@@ -78,18 +78,14 @@ def train_dgen(
 ) -> DGen:
     """The DGen that :func:`feddep.methods.feddep.mending.mend` trains for a client: same weights, same draws."""
     dgen, name = mending.new_dgen(task, parameters, number), f"client{number}"
-    split = task.subgraphs()[number][1]
+    classifier, search = mending.new_classifier(task, parameters, name), mending.nearest_of_others(shared, number)
     generator = Generator(dgen, parameters, task.seed, name, task.device)
-    search = mending.nearest_of_others(shared, number)
-    generator.train(mending.new_classifier(task, parameters, name), impaired, split, targets, search)
+    generator.train(classifier, impaired, task.subgraphs()[number][1], targets, search)
     return dgen.eval()
 
 
 def unseen(anew: Impaired, trained: Impaired) -> np.ndarray:
-    """Which remaining nodes of ``anew`` miss no neighbour that they miss in ``trained`` as well; bool, shape (n,).
-
-    Both are impaired subgraphs of the same graph.
-    """
+    """Which remaining nodes of ``anew`` miss no neighbour that they miss in ``trained``, of the same graph; bool, shape (n,)."""
 
     def ids(impaired: Impaired) -> np.ndarray:
         v, u = impaired.pairs.T
@@ -116,8 +112,7 @@ def least_loss(impaired: Impaired, targets: Tensor, others: Sequence[Tensor], in
         impaired: an impaired subgraph.
         targets: z'_u of all nodes of the client's subgraph, shape (N, d_z).
         others: the prototypes Z'_j of every other client.
-        intra: β^f.
-        cross: β^n.
+        intra, cross: β^f and β^n.
 
     Returns:
         z̄_v, the mean over v's hidden neighbours whose prototypes attain the least; zero where nothing is missing; shape (n, d_z).

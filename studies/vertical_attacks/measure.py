@@ -3,10 +3,9 @@
 from typing import Any
 
 from feddep.methods.method import Method
-from feddep.methods.vesper import METHODS, PerturbedParameters
+from feddep.methods.vesper import PerturbedParameters
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from studies.measuring import Case, Tables
 from studies.vertical_attacks import node_membership, vertical_canaries
 
@@ -17,25 +16,15 @@ def measure(case: Case) -> Tables:
     Returns:
         ``vertical_attacks``: one row with budget (ε, None without one), theta (None without noise), and what
         :func:`node_membership.measure` and :func:`vertical_canaries.measure` return.
-
-    Raises:
-        ConfigError: if it is another method, whose parties hold something else.
     """
-    method = case.method
-    if method not in METHODS:
-        known = ", ".join(each.name for each in METHODS)
-        raise ConfigError(f"the method is {method.name}; vertical_attacks has attacks on {known}")
-    parameters = with_known_noise(method, case.task, case.parameters)
+    method, parameters = case.method, with_known_noise(case.method, case.task, case.parameters)
     of = {"budget": getattr(case.parameters, "epsilon", None), "theta": getattr(parameters, "theta", None)}
     nodes, edges = (attack.measure(method, case.task, parameters) for attack in (node_membership, vertical_canaries))
     return {"vertical_attacks": [{**of, **nodes, **edges}]}
 
 
 def with_known_noise(method: Method, task: Task, parameters: Any) -> Any:
-    """The parameters with the noise scale θ of the run in place of its privacy budget.
-
-    Other trainings with them, of more or fewer nodes, then have the noise of this run.
-    """
+    """The parameters with the noise scale θ of the run in place of its privacy budget, for trainings of more or fewer nodes."""
     if not isinstance(parameters, PerturbedParameters):
         return parameters
     nodes, edges = len(task.split.train), task.graph.num_edges

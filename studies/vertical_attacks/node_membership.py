@@ -40,12 +40,7 @@ _WIDTHS = (64, 32)
 
 
 def measure(method: Method, task: Task, parameters: Any) -> dict[str, float]:
-    """Attack a method's model.
-
-    Args:
-        method: one of :data:`feddep.methods.vesper.METHODS`.
-        task: the graph, how to train, and the seed.
-        parameters: the method's, with the noise that is attacked.
+    """Attack a method's model, trained with the noise that the parameters say.
 
     Returns:
         membership_auc: AUC of the attack with a shadow model, over all nodes.
@@ -121,15 +116,9 @@ def query(target: SplitTraining, graph: Graph, *groups: np.ndarray) -> tuple[np.
 
 
 def attack_scores(members: np.ndarray, others: np.ndarray, attacked: np.ndarray, seed: int) -> np.ndarray:
-    """How likely nodes are members, by an attack model that learns from a shadow model.
+    """How likely nodes with the posteriors ``attacked``, shape (N, C), are members, by an attack model; shape (N,).
 
-    Args:
-        members, others: posteriors of the shadow model for nodes that it was trained on and for others, shape (nodes, C) each.
-        attacked: posteriors of the attacked model, shape (N, C).
-        seed: seed of the attack model.
-
-    Returns:
-        Scores, shape (N,).
+    It learns from a shadow model's posteriors for nodes that it was trained on and for others, shape (nodes, C) each.
     """
     known = np.concatenate([members, others])
     truth = np.repeat([True, False], [len(members), len(others)])

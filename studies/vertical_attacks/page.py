@@ -10,16 +10,12 @@ from feddep.config import variants
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import dataset_title, method_title
+from feddep.reporting.labels import method_title, panel_title, places
 from studies import measuring
 from studies.vertical_attacks.vertical_canaries import CANARIES, DELTA, PROMISES
 
 PLACE = ["setting", "dataset"]
-ATTACKS = {
-    "membership_auc": "node, shadow model",
-    "entropy_auc": "node, entropy",
-    "edge_auc": "edge, canaries",
-}
+ATTACKS = {"membership_auc": "node, shadow model", "entropy_auc": "node, entropy", "edge_auc": "edge, canaries"}
 """The attacks by the column of their AUC."""
 _MEASURED = (*ATTACKS, "accuracy_inside", "accuracy_outside", "low")
 """What is averaged over seeds."""
@@ -38,9 +34,9 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     """Means over seeds, one row a setting, dataset and method.
 
     Returns:
-        setting, dataset, method, budget (∞ without one), theta (0 without noise), seeds; mean and std of the AUC of each
-        attack, and of accuracy_inside, accuracy_outside and low, the bound on ε; most, the largest bound that could have been
-        found; promised_certified and promised_rdp, the mean, ∞ where nothing is promised.
+        setting, dataset, method, budget (∞ without one), theta (0 without noise), seeds; mean and std of :data:`_MEASURED`,
+        where low is the bound on ε; most, the largest that could have been found; promised_certified and promised_rdp, the mean,
+        ∞ where nothing is promised.
     """
     missing = {"budget": math.inf, "theta": 0.0, **dict.fromkeys(_PROMISES, math.inf)}
     known = measured.assign(**{column: measured[column].astype(float).fillna(value) for column, value in missing.items()})
@@ -74,14 +70,12 @@ def figure(summary: pd.DataFrame) -> Figure:
     """AUC over the budget, ∞ last, with standard deviations: a panel a place, a colour a method, a dash an attack."""
     lines = [{**line, "line": _without_budget(line["method"])} for line in records(summary)]
     names = list(dict.fromkeys(line["line"] for line in lines))
-    budgets = sorted({line["budget"] for line in lines})
-    places = list(dict.fromkeys((line["setting"], line["dataset"]) for line in lines))
-    several = len({setting for setting, _ in places}) > 1
+    budgets, of = sorted({line["budget"] for line in lines}), places(summary)
     curves = [(name, attack) for name in names for attack in ATTACKS]
     looks = {attack: {"linestyle": drawing.DASHES[k], "marker": drawing.MARKERS[k]} for k, attack in enumerate(ATTACKS)}
     with drawing.style():
-        drawn, axes = drawing.tiles(len(places), 2, lambda rows, columns: (0.8 + 3.8 * columns, 1.6 + 2.8 * rows))
-        for ax, (setting, dataset) in zip(axes.flat, places, strict=False):
+        drawn, axes = drawing.tiles(len(of), 2, lambda rows, columns: (0.8 + 3.8 * columns, 1.6 + 2.8 * rows))
+        for ax, (setting, dataset) in zip(axes.flat, of, strict=False):
             ax.axhline(0.5, color=drawing.INK, linewidth=0.8, zorder=1)
             here = [line for line in lines if (line["setting"], line["dataset"]) == (setting, dataset)]
             for k, (name, attack) in enumerate(curves):
@@ -92,8 +86,7 @@ def figure(summary: pd.DataFrame) -> Figure:
                 spread = [line[f"{attack}_std"] or 0.0 for line in points]
                 shade = drawing.colour(names.index(name))
                 ax.errorbar(at, means, spread, color=shade, linewidth=1.1, elinewidth=0.8, markersize=4, **looks[attack])
-            of_setting = f", setting {setting}" if several else ""
-            ax.set_title(f"{dataset_title(dataset)}{of_setting}", loc="left")
+            ax.set_title(panel_title(summary, setting, dataset), loc="left")
             ax.set_xticks(range(len(budgets)), [_epsilon(budget) for budget in budgets])
             ax.set_xlim(-0.5, len(budgets) - 0.5)
             ax.set_xlabel("privacy budget ε")

@@ -50,37 +50,26 @@ _RIDGE = 1e-3
 """What is added to the diagonal of C, as a share of its mean."""
 
 
-def measure(
-    method: Method, task: Task, parameters: Any, canaries: int = CANARIES, delta: float = DELTA
-) -> dict[str, float | int]:
-    """Audit a method with one run.
-
-    Args:
-        method: one of :data:`feddep.methods.vesper.METHODS`.
-        task: the graph without canaries, how to train, and the seed.
-        parameters: the method's, with a noise scale and without a budget.
-        canaries: number m of canaries.
-        delta: δ.
+def measure(method: Method, task: Task, parameters: Any) -> dict[str, float | int]:
+    """Audit a method with one run; the parameters have a noise scale and no budget.
 
     Returns:
-        edge_auc: AUC of the scores.
-        low, delta, confidence, canaries, guesses, correct, most: as :func:`one_run_bound`.
-        promised_certified, promised_rdp: ε at the same δ of the training with canaries, by these accountants; ∞ where they
-            promise nothing.
+        edge_auc: AUC of the scores; what :func:`one_run_bound` returns; promised_certified and promised_rdp: ε at the same δ of
+        the training with canaries, by these accountants; ∞ where they promise nothing.
     """
-    world, joined = with_canaries(task, parameters, canaries)
-    watched = Watched(canaries, _further(parameters))
+    world, joined = with_canaries(task, parameters, CANARIES)
+    watched = Watched(CANARIES, _further(parameters))
     method.run(replace(world, observers=(watched.receive,), inspectors=(watched.inspect,)), parameters)
-    promises = {f"promised_{name}": promised(method, world, parameters, name, delta) for name in PROMISES}
-    return {"edge_auc": auc(watched.scores, joined), **one_run_bound(watched.scores, joined, delta), **promises}
+    promises = {f"promised_{name}": promised(method, world, parameters, name) for name in PROMISES}
+    return {"edge_auc": auc(watched.scores, joined), **one_run_bound(watched.scores, joined, DELTA), **promises}
 
 
-def promised(method: Method, task: Task, parameters: Any, accountant: str, delta: float) -> float:
+def promised(method: Method, task: Task, parameters: Any, accountant: str) -> float:
     """ε at δ that an accountant promises for a run; ∞ where it promises nothing: no noise, or none that it has a bound for."""
     if not isinstance(parameters, PerturbedParameters) or parameters.theta == 0:
         return float("inf")
     nodes, aggregation = len(task.split.train), AGGREGATIONS[method.name]
-    found = accounted_epsilon(nodes, task.setting, parameters, aggregation, accountant, parameters.theta, delta)
+    found = accounted_epsilon(nodes, task.setting, parameters, aggregation, accountant, parameters.theta, DELTA)
     return float("inf") if found is None else found
 
 
@@ -113,14 +102,12 @@ def _canary_nodes(count: int, further: int) -> tuple[np.ndarray, np.ndarray, np.
 
 
 class Watched:
-    """Watches a training for canaries.
+    """Watches a training for canaries, each of whose nodes has so many neighbours beside the other.
 
-    Attributes:
-        scores: of each canary so far, the larger, the likelier it is joined; float64, shape (m,).
+    ``scores`` are those of each canary so far, the larger, the likelier it is joined; float64, shape (m,).
     """
 
     def __init__(self, canaries: int, further: int) -> None:
-        """Prepare for so many canaries, each of whose nodes has so many neighbours beside the other."""
         self.scores = np.zeros(canaries)
         self.training: SplitTraining
         self._further = further
@@ -159,10 +146,9 @@ class Watched:
 
 
 class SimulatedPairs:
-    """Pairs like the canaries in a graph of their own, joined and not."""
+    """Pairs like the canaries in a graph of their own, joined and not, with as many further neighbours."""
 
     def __init__(self, target: SplitTraining, further: int, count: int = _SIMULATED) -> None:
-        """Set up so many pairs, with the further neighbours that canaries have."""
         task, protocol = target.task, target.protocol
         self._target, self._messages = target, 0
         pairs, others, kinds = _canary_nodes(count, further)
