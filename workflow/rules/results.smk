@@ -15,7 +15,7 @@ def main_runs():
     return list(dict.fromkeys([*plan.runs(config), *published.planned_runs(config)]))
 
 
-rule main:
+rule main_tables:
     """Every number beside the published one: accuracy, comparisons, effect sizes, average ranks, costs, partitions."""
     message: "Write the main tables"
     input:
@@ -66,7 +66,17 @@ rule page:
 
 
 localrules:
+    main,
     studies,
+
+
+# Both ask for the results of runs beside the pages: Snakemake makes no input of a file that is there, as pages are in a clone.
+rule main:
+    """The main tables."""
+    message: "The main tables are made: see {MAIN}/page.md"
+    input:
+        rules.main_tables.output,
+        lambda wildcards: results_of(main_runs()),
 
 
 rule studies:
