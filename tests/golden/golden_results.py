@@ -56,6 +56,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedgsl", {"edges": 3, "share": 0.5, "refresh": 1}),
     ("fedgraph", {"episodes": 0}),
     ("fedavg_oracle", {"hops": 1}),
+    ("answers_bayes", {"likelihood": "plain", "labels": True}),
+    ("answers_propagation", {"labels": True, "epsilon": None}),
     ("vertical_gin", {"decoder": "gru", "degree": 3}),
     ("vertical_mlp", {"encoder_layers": 2, "decoder_layers": 1}),
     ("vfgnn", {"aggregation": "gcn", "weights": "frozen"}),

@@ -35,14 +35,14 @@ class BayesParameters(AnswersParameters):
     training nodes; ``plain``: h [y = a] + (1 − h) / C, whatever ε is"""
     homophily: Annotated[float, Field(ge=0, lt=1)] = 0.6
     """h of ``plain``, and of the prior of H: the weight of a neighbour's class being the node's own, over a uniform one"""
-    prior_count: Annotated[float, Field(ge=0.01, le=10**6)] = 5.0
+    prior_count: Annotated[float, Field(ge=0.01, le=10**6)] = 20.0
     """weight of the prior of H, in neighbours for each class of a node"""
 
 
 class PropagationParameters(AnswersParameters):
     """How answers spread on a client's subgraph."""
 
-    alpha: Annotated[float, Field(ge=0, lt=1)] = 0.8
+    alpha: Annotated[float, Field(ge=0, lt=1)] = 0.5
     """weight α of a node's neighbours against its own prediction; 0: the predictions as they are"""
     iterations: Repetitions = 30
     """steps of the propagation"""
