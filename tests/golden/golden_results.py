@@ -57,6 +57,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedgraph", {"episodes": 0}),
     ("fedavg_oracle", {"hops": 1}),
     ("answers_bayes", {"likelihood": "plain", "labels": True}),
+    ("answers_bayes", {"prior_count": 20.0}),
     ("answers_propagation", {"labels": True, "epsilon": None}),
     ("vertical_gin", {"decoder": "gru", "degree": 3}),
     ("vertical_mlp", {"encoder_layers": 2, "decoder_layers": 1}),

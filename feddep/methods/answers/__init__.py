@@ -31,12 +31,11 @@ class BayesParameters(AnswersParameters):
     """How likely an answer is for each class of the node that asks."""
 
     likelihood: Literal["kernel", "plain"] = "kernel"
-    """``kernel``: Σ_c H(y, c) K(a | c), with the kernel K of randomised response, and H estimated by each client from its own
-    training nodes; ``plain``: h [y = a] + (1 − h) / C, whatever ε is"""
+    """``kernel``: Σ_c H(y, c) K(a | c), with the kernel K of randomised response; ``plain``: g(y, a), whatever ε is"""
     homophily: Annotated[float, Field(ge=0, lt=1)] = 0.6
-    """h of ``plain``, and of the prior of H: the weight of a neighbour's class being the node's own, over a uniform one"""
-    prior_count: Annotated[float, Field(ge=0.01, le=10**6)] = 20.0
-    """weight of the prior of H, in neighbours for each class of a node"""
+    """h of g(y, c) = h [y = c] + (1 − h) / C: the weight of a neighbour's class being the node's own, over a uniform one"""
+    prior_count: Annotated[float, Field(ge=0.01, le=10**6)] | None = None
+    """weight of g beside a client's own estimate of H, in neighbours for each class of a node; null: H is g, no estimate"""
 
 
 class PropagationParameters(AnswersParameters):

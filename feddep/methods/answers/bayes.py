@@ -6,15 +6,16 @@ where a_u is the answer for u, K(a | c) the probability that randomised response
 (:func:`feddep.privacy.randomised_response.kernel`; Warner, 1965), and H(y, c) the probability that a neighbour of a node of
 class y is one of which its owner would answer c if it answered truly.  Neighbours count as independent given y (naive Bayes).
 
-Each client estimates H from its own subgraph, of the n(y, c) pairs of a training node of class y and a neighbour of which it
-would itself answer c:
+By default H is g(y, c) = h [y = c] + (1 − h) / C.  With ``prior_count`` s, each client estimates it from its own subgraph, of the
+n(y, c) pairs of a training node of class y and a neighbour of which it would itself answer c:
 
-    H(y, c) = (n(y, c) + s · g(y, c)) / (Σ_c' n(y, c') + s),   g(y, c) = h [y = c] + (1 − h) / C.
+    H(y, c) = (n(y, c) + s · g(y, c)) / (Σ_c' n(y, c') + s).
 
-So it covers mistakes of predictions as well as neighbours of other classes, and heterophily.  Nothing is sent for it: counts of
-a few dozen pairs, sent as they are, would tell the labels of single nodes, and no ε would cover them.
+So it may cover mistakes of predictions and neighbours of other classes, heterophily included, if the neighbours that a client has
+are like those that it lacks.  Nothing is sent for it: counts of a few dozen pairs, sent as they are, would tell the labels of
+single nodes, and no ε would cover them.
 
-``plain`` takes g(y, a_u) for the likelihood: a fixed h, and no regard to what randomised response does.
+``plain`` takes g(y, a_u) for the likelihood, without regard to what randomised response does.
 """
 
 from collections.abc import Mapping
@@ -44,8 +45,9 @@ def run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]
     for own, told, part, of_client in zip(edges, answers, parts, known, strict=True):
         likelihood = prior(parameters.homophily, classes)
         if parameters.likelihood == "kernel":
-            counts = neighbour_counts(part, of_client, classes)
-            likelihood = compatibility(counts, likelihood, parameters.prior_count) @ kernel(classes, parameters.epsilon)
+            if parameters.prior_count is not None:
+                likelihood = compatibility(neighbour_counts(part, of_client, classes), likelihood, parameters.prior_count)
+            likelihood = likelihood @ kernel(classes, parameters.epsilon)
         found.append(evidence(own.links, told, likelihood))
     return changed(task, step, lambda i, logits: logits + found[i], boundary.communication.rows())
 
