@@ -16,7 +16,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from divided import divide, owners, random_task, tasks
 from feddep.federation.boundary import Boundary
-from feddep.methods.answers import PropagationParameters, asking, bayes, propagation
+from feddep.methods.answers import PropagationParameters, asking, bayes, propagation, recorded_fedavg
+from feddep.methods.method import StepResult
 from feddep.methods.shared.answering import answer_kinds
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
@@ -112,18 +113,39 @@ def test_parameters_that_cannot_be_meant_are_refused(name: str, wrong: dict[str,
 
 
 def test_neighbour_counts_are_of_training_nodes_and_their_neighbours_in_the_subgraph():
-    task = random_task(nodes=30, edges=90)
     rng = np.random.default_rng(0)
-    for graph, split in task.subgraphs():
-        known = rng.integers(3, size=graph.num_nodes)
-        expected = np.zeros((3, 3))
+    for graph, split in task_of("answers_bayes").subgraphs():
+        known = rng.integers(4, size=graph.num_nodes)
+        expected = np.zeros((4, 4))
         for v, u in product(split.train, range(graph.num_nodes)):
             expected[graph.labels[v], known[u]] += graph.adjacency[v, u]
-        counts = bayes.neighbour_counts((graph, split), known, 3)
+        counts = bayes.neighbour_counts((graph, split), known, 4)
         assert np.array_equal(counts, expected)
-        found = bayes.compatibility(counts, bayes.prior(0.6, 3), 5.0)
+        found = bayes.compatibility(counts, bayes.prior(0.6, 4), 5.0)
         np.testing.assert_allclose(found.sum(axis=1), 1)
-        np.testing.assert_allclose(found * (counts.sum(axis=1) + 5)[:, None], counts + 5 * bayes.prior(0.6, 3))
+        np.testing.assert_allclose(found * (counts.sum(axis=1) + 5)[:, None], counts + 5 * bayes.prior(0.6, 4))
+
+
+def test_answers_come_from_the_round_that_is_best_on_validation_nodes():
+    logits = torch.randn(4, 5, 3)
+    step = StepResult({"client0.before": logits, "history.validation": torch.tensor([0.2, 0.9, 0.9, 0.1])})
+    (found,) = recorded_fedavg.at_best_round(step)
+    assert np.array_equal(found, logits[1].numpy())
+
+
+def test_propagation_starts_from_labels_and_predictions_and_counts_all_neighbours(monkeypatch):
+    task, given, propagated = task_of("answers_propagation"), [], propagation.propagated
+    monkeypatch.setattr(propagation, "propagated", lambda *each: given.append(each) or propagated(*each))
+    run_on(task, "answers_propagation", epsilon=None)
+    for (graph, split), own, (adjacency, told, degrees, start, kept, _) in zip(
+        task.subgraphs(), cross_edges(task), given, strict=False
+    ):
+        assert (adjacency != graph.adjacency).nnz == 0
+        assert np.array_equal(degrees, np.diff(task.graph.indptr)[own.nodes])
+        assert np.array_equal(told.sum(axis=1), np.diff(own.links.indptr))
+        assert np.array_equal(kept, split.train)
+        assert np.array_equal(start[kept], np.eye(4)[graph.labels[kept]])
+        np.testing.assert_allclose(start.sum(axis=1), 1)
 
 
 @given(tasks(), st.floats(0, 0.95))
