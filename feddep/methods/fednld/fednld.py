@@ -32,8 +32,9 @@ from feddep.graph.graph import Graph
 from feddep.methods.feddep.pretraining import without_edges
 from feddep.methods.fednld import FedNLDAnswersParameters, FedNLDParameters
 from feddep.methods.fednld.cross_fitting import NO_FOLD, classifiers, predict
-from feddep.methods.fednld.neighbours import Answers, answer_kinds, feature_knn_mean, missing_degree
+from feddep.methods.fednld.neighbours import Answers, feature_knn_mean, missing_degree
 from feddep.methods.method import StepResult
+from feddep.methods.shared.answering import answer_kinds
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import MLP
 from feddep.training.evaluator import Evaluator

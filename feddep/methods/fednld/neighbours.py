@@ -10,9 +10,10 @@ from scipy.spatial import KDTree
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
-from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.boundary import Boundary
+from feddep.methods.shared.answering import answers_for, answers_of
 from feddep.methods.shared.cross_edges import CrossEdges
-from feddep.methods.shared.routing import match, name_kinds
+from feddep.methods.shared.routing import match
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.task import Task
 from feddep.utils.seeding import generator
@@ -89,22 +90,3 @@ class Answers:
 def missing_degree(own: CrossEdges) -> np.ndarray:
     """The number c_v of missing neighbours of each of a client's nodes, shape (n, 1)."""
     return np.diff(own.links.indptr).astype(np.float32)[:, None]
-
-
-def answers_of(client: int) -> str:
-    """The kind of message that carries the answers for a client's own nodes to the server."""
-    return f"answers of client {client}"
-
-
-def answers_for(client: int) -> str:
-    """The kind of message that carries the answers that a client asked for."""
-    return f"answers for client {client}"
-
-
-def answer_kinds(edges: Sequence[CrossEdges], classes: int) -> dict[str, Schema]:
-    """The messages of asking and answering."""
-    kinds = name_kinds(edges)
-    for i, own in enumerate(edges):
-        kinds[answers_of(i)] = {"answers": (len(own.endpoints), classes)}
-        kinds[answers_for(i)] = {"answers": (len(own.outside), classes)}
-    return kinds

@@ -1,1 +1,1 @@
-"""What several methods share: stand-ins for nodes of other clients, and noise on updates."""
+"""What several methods share: stand-ins for nodes of other clients, names and answers that a server passes on, impairing."""

@@ -15,6 +15,7 @@ from feddep.federation.boundary import Boundary
 from feddep.graph.split import Split
 from feddep.methods.fednld import CrossFittingParameters, cross_fitting, fednld, neighbours
 from feddep.methods.fednld.fednld import SoftmaxRegression
+from feddep.methods.shared.answering import answer_kinds
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
@@ -97,7 +98,7 @@ def test_quantised_distributions_are_all_that_multiples_make(parts, classes):
 def test_true_answers_are_the_mean_of_the_missing_neighbours_quantised_distributions(task, parts):
     edges, classes = cross_edges(task), task.graph.num_classes
     log_p = torch.randn(task.graph.num_nodes, classes, generator=torch.Generator().manual_seed(0)).log_softmax(1)
-    boundary = Boundary(neighbours.answer_kinds(edges, classes))
+    boundary = Boundary(answer_kinds(edges, classes))
     found = neighbours.Answers(task, boundary, edges, None, parts).ask([log_p[each.nodes] for each in edges])
     multiples = np.array([each for each in product(range(parts + 1), repeat=classes) if sum(each) == parts]) / parts
     distances = ((log_p.exp().numpy()[:, None] - multiples) ** 2).sum(axis=2)
@@ -122,7 +123,7 @@ def test_everybody_who_asks_for_a_node_gets_the_same_answer():
             return super().send(client, direction, kind, payload)
 
     even = [torch.zeros(len(each.nodes), classes) for each in edges]
-    neighbours.Answers(task, Listening(neighbours.answer_kinds(edges, classes)), edges, 0.5).ask(even)
+    neighbours.Answers(task, Listening(answer_kinds(edges, classes)), edges, 0.5).ask(even)
     assert len(heard) > 10
     assert all(len(answers) == 1 for answers in heard.values())
     assert len(set.union(*heard.values())) > 1

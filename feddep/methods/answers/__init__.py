@@ -1,0 +1,75 @@
+"""One FedAvg, one private answer a node from the owners of missing neighbours, and a rule that is not trained.  Ours.
+
+A classifier, the setting's encoder, is trained by FedAvg (:mod:`feddep.methods.answers.recorded_fedavg`).  With its weights at
+the best round on validation nodes, the owner of each node u that has neighbours at other clients answers once: with the class
+that it predicts for u, or u's label where it trains on u, by randomised response (:mod:`feddep.methods.answers.asking`).  Each
+client combines its predictions with the answers: by Bayes' rule (:mod:`feddep.methods.answers.bayes`), or by label propagation
+(:mod:`feddep.methods.answers.propagation`).  They are the plainest rules for what FedNLD trains a regression on.
+
+On the global graph nobody lacks a neighbour: there both are FedAvg, and so are all choices of a round, which is FedAvg's best.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from feddep.methods.method import ANY_ENCODER, Method, Step
+from feddep.utils.parameters import Parameters, Repetitions
+
+
+class AnswersParameters(Parameters):
+    """What owners answer.  No paper has these choices; they are ours."""
+
+    labels: bool = False
+    """an owner answers with the label of a node that it trains on, otherwise with the class that it predicts; false: always with
+    the class that it predicts"""
+    epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
+    """ε of the local differential privacy of a node's one answer, which is the same for all who ask; null: the true answer"""
+
+
+class BayesParameters(AnswersParameters):
+    """How likely an answer is for each class of the node that asks."""
+
+    likelihood: Literal["kernel", "plain"] = "kernel"
+    """``kernel``: Σ_c H(y, c) K(a | c), with the kernel K of randomised response; ``plain``: g(y, a), whatever ε is"""
+    homophily: Annotated[float, Field(ge=0, lt=1)] = 0.6
+    """h of g(y, c) = h [y = c] + (1 − h) / C: the weight of a neighbour's class being the node's own, over a uniform one"""
+    prior_count: Annotated[float, Field(ge=0.01, le=10**6)] | None = None
+    """weight of g beside a client's own estimate of H, in neighbours for each class of a node; null: H is g, no estimate"""
+
+
+class PropagationParameters(AnswersParameters):
+    """How answers spread on a client's subgraph."""
+
+    alpha: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """weight α of a node's neighbours against its own prediction; 0: the predictions as they are"""
+    iterations: Repetitions = 30
+    """steps of the propagation"""
+
+
+FEDAVG = Step(
+    "answers.fedavg",
+    "pretrain",
+    "feddep.methods.answers.recorded_fedavg:train",
+    Parameters,
+    setting=(
+        *("optimizer", "learning_rate", "weight_decay", "batch_size", "fanout", "rounds", "local_epochs", "client_weights"),
+        *("encoder", "layers", "hidden_channels", "dropout"),
+    ),
+)
+ASSUMES = ("cross-client edges known", "noised node embeddings shared")
+
+
+def _steps(parameters: Any) -> tuple[Step, ...]:
+    return (FEDAVG,)
+
+
+def _method(name: str, title: str, parameters: type[AnswersParameters], function: str) -> Method:
+    function = f"feddep.methods.answers.{function}"
+    return Method(name, title, parameters, function, steps=_steps, assumes=ASSUMES, encoders=ANY_ENCODER)
+
+
+METHODS = (
+    _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
+    _method("answers_propagation", "Answers, label propagation", PropagationParameters, "propagation:run"),
+)

@@ -1,0 +1,99 @@
+"""FedAvg as it is, and what each client predicts for its own nodes in every round, for rules that change predictions afterwards.
+
+The training is that of :mod:`feddep.methods.basic.fedavg`, with the same streams, so that every number is FedAvg's.  It is a
+step: all rules and all their parameters share one training.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from feddep.federation.averaging import total
+from feddep.federation.boundary import Payload
+from feddep.federation.client import Client
+from feddep.methods.basic import fedavg
+from feddep.methods.method import StepResult, by_client
+from feddep.training.history import History, Right
+from feddep.training.rounds import run_rounds
+from feddep.training.task import RunResult, Task
+
+MEASURED = ("loss", "validation", "test", "global_validation")
+"""What a history has of each round beside local accuracies."""
+Rule = Callable[[int, np.ndarray], np.ndarray]
+"""Called with a client's number and the logits of its nodes, shape (n_i, C); gives scores, of which the largest is the class."""
+
+
+class RecordingClient(Client):
+    """A client of FedAvg that keeps the logits of its nodes after its local steps and with the weights that it is sent then."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Set up a client, as :class:`feddep.federation.client.Client`."""
+        super().__init__(*args, **options)
+        self.after: list[Tensor] = []
+        self.before: list[Tensor] = []
+
+    def test(self) -> tuple[int, int]:
+        self.after.append(self.evaluator.logits(self.model).cpu())
+        return super().test()
+
+    def validate(self) -> Payload:
+        self.before.append(self.evaluator.logits(self.model).cpu())
+        return super().validate()
+
+
+def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult:
+    """FedAvg on the clients' subgraphs.
+
+    Returns:
+        ``client0.before`` …, logits of the client's nodes in each of R rounds, float32, shape (R, n_i, C), with the model that it
+        receives at the end of the round; ``client0.after`` …, with its own after the local steps; ``history.loss`` and whatever
+        else :data:`MEASURED` names, float64, shape (R,); and the weights at the best round as ``classifier.NAME``.
+    """
+    clients: list[RecordingClient] = []
+
+    def client(*args: Any, **options: Any) -> Client:
+        clients.append(RecordingClient(*args, **options))
+        return clients[-1]
+
+    result = fedavg.train_on(task, task.subgraphs(), client)
+    (history,) = result.histories
+    measured = {f"history.{name}": torch.tensor(getattr(history, name), dtype=torch.float64) for name in MEASURED}
+    weights = {f"classifier.{name}": tensor for name, tensor in history.best_weights.items()}
+    logits = by_client(before=[torch.stack(each.before) for each in clients], after=[torch.stack(each.after) for each in clients])
+    return StepResult({**logits, **measured, **weights}, result.communication)
+
+
+def at_best_round(step: StepResult) -> list[np.ndarray]:
+    """Logits of each client's nodes with the weights of the best round on validation nodes, shape (n_i, C)."""
+    best = int(np.argmax(step.tensors["history.validation"].numpy()))
+    return [logits[best].numpy() for logits in step.of_clients("before")]
+
+
+def changed(task: Task, step: StepResult, rule: Rule, communication: Sequence[dict[str, Any]]) -> RunResult:
+    """The result of FedAvg, with local accuracies by what a rule makes of predictions; all else is FedAvg's.
+
+    ``rule`` is given the predictions of every round, so that curves can be drawn.  What crossed the boundary for it is
+    ``communication``.
+    """
+    measured = [step.tensors[f"history.{name}"].tolist() for name in MEASURED]
+    model, weights = task.new_model(), {name: tensor for name, tensor in step.tensors.items() if name.startswith("classifier.")}
+    model.load_state_dict({name.removeprefix("classifier."): tensor for name, tensor in weights.items()})
+    history, parts = History(), task.subgraphs()
+    before, after = step.of_clients("before"), step.of_clients("after")
+
+    def right(predicted: Sequence[Tensor], number: int) -> Right:
+        counts = []
+        for i, ((graph, split), logits) in enumerate(zip(parts, predicted, strict=True)):
+            found = rule(i, logits[number - 1].numpy())[split.test].argmax(axis=1)
+            counts.append((int((found == graph.labels[split.test]).sum()), len(split.test)))
+        return total(counts)
+
+    def one_round(number: int) -> None:
+        history.record(model, *(values[number - 1] for values in measured))
+        history.record_local(right(before, number), right(after, number))
+
+    run_rounds(task, [history], one_round)
+    return RunResult([history], list(communication))

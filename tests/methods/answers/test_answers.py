@@ -1,0 +1,255 @@
+"""Answers: FedAvg to the bit where there are none; Bayes' rule, label propagation and what is sent against slow references."""
+
+import dataclasses
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy.special import log_softmax, logsumexp, softmax
+
+from divided import divide, owners, random_task, tasks
+from feddep.federation.boundary import Boundary
+from feddep.methods.answers import PropagationParameters, asking, bayes, propagation, recorded_fedavg
+from feddep.methods.method import StepResult
+from feddep.methods.shared.answering import answer_kinds
+from feddep.methods.shared.cross_edges import cross_edges
+from feddep.privacy.randomised_response import kernel
+from feddep.training.evaluator import Evaluator
+from feddep.training.task import Task
+from graphs import random_graph
+from method_tasks import parameters_of, run_on, steps_of, task_of, train
+
+RULES = ["answers_bayes", "answers_propagation"]
+CURVES = ["loss", "validation", "test", "global_validation"]
+
+
+def without_cross_edges() -> Task:
+    """A task whose clients are joined by no edge."""
+    graph, owner = random_graph(40, 160), owners(40, 3, 0)
+    edges = np.array([(u, v) for u, v in zip(*graph.adjacency.nonzero(), strict=True) if owner[u] == owner[v]])
+    return divide(type(graph).from_edges(edges, graph.features, graph.labels, graph.num_classes), owner)
+
+
+def test_without_edges_to_others_bayes_is_fedavg_to_the_bit():
+    task = without_cross_edges()
+    changed, plain = run_on(task, "answers_bayes"), run_on(task, "fedavg")
+    for name in (*CURVES, "local_before", "local_after"):
+        assert getattr(changed.histories[0], name) == getattr(plain.histories[0], name)
+    assert all(torch.equal(tensor, changed.weights()[name]) for name, tensor in plain.weights().items())
+    assert changed.communication == plain.communication
+
+
+def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
+    (changed,) = train("answers_propagation", alpha=0.0).histories
+    (plain,) = train("fedavg").histories
+    assert (changed.local_before, changed.local_after) == (plain.local_before, plain.local_after)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_global_graph_and_the_choice_of_a_round_are_those_of_fedavg(name: str):
+    (changed,), (plain,) = train(name).histories, train("fedavg").histories
+    assert all(getattr(changed, curve) == getattr(plain, curve) for curve in CURVES)
+    assert all(torch.equal(tensor, changed.best_weights[key]) for key, tensor in plain.best_weights.items())
+    assert changed.local_before != plain.local_before
+
+
+@given(st.integers(2, 3), st.integers(0, 3), st.floats(0.1, 8), st.integers(0, 1000))
+def test_the_posterior_is_that_of_an_enumeration_of_the_missing_neighbours_classes(classes, missing, epsilon, seed):
+    rng = np.random.default_rng(seed)
+    p, told = rng.dirichlet(np.ones(classes)), rng.integers(classes, size=missing)
+    compatibility, noise = rng.dirichlet(np.ones(classes), classes), kernel(classes, epsilon)
+    joint = np.zeros(classes)
+    for y in range(classes):
+        for each in product(range(classes), repeat=missing):
+            joint[y] += p[y] * math.prod(compatibility[y, c] * noise[c, a] for c, a in zip(each, told, strict=True))
+    links = sp.csr_matrix(np.ones((1, missing), dtype=np.float32))
+    scores = np.log(p) + bayes.evidence(links, told, compatibility @ noise)[0]
+    np.testing.assert_allclose(softmax(scores), joint / joint.sum(), rtol=1e-6)
+
+
+def test_plain_evidence_is_a_fixed_weight_of_the_answer_and_a_uniform_rest():
+    links = sp.csr_matrix(np.array([[1, 1, 0], [0, 0, 0]], dtype=np.float32))
+    found = bayes.evidence(links, np.array([2, 0, 1]), bayes.prior(0.6, 4))
+    answers = np.eye(4)[[2, 0]]
+    np.testing.assert_allclose(found, [np.log(0.6 * answers + 0.4 / 4).sum(axis=0), np.zeros(4)])
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 4.0, 8.0])
+@pytest.mark.parametrize("classes", [1, 2, 7])
+def test_the_kernel_is_normalised_and_as_private_as_it_says(classes, epsilon):
+    found = kernel(classes, epsilon)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    if classes > 1:
+        assert (found.max(axis=0) / found.min(axis=0)).max() == pytest.approx(math.exp(epsilon))
+    assert np.array_equal(kernel(classes, None), np.eye(classes))
+
+
+@pytest.mark.parametrize(("possible", "epsilon", "true"), [(7, 4.0, 0.90), (7, 8.0, 0.998), (28, 8.0, 0.991)])
+def test_how_often_an_answer_is_true_is_what_the_page_says(possible, epsilon, true):
+    """A class of Cora's 7, and a distribution rounded to halves, one of 28."""
+    assert kernel(possible, epsilon)[0, 0] == pytest.approx(true, abs=5e-4 if epsilon > 4 else 5e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *(
+            ("answers_bayes", wrong)
+            for wrong in ({"epsilon": 0.0}, {"homophily": 1.0}, {"prior_count": 0.0}, {"likelihood": "h"})
+        ),
+        *(("answers_propagation", wrong) for wrong in ({"alpha": 1.0}, {"iterations": -1}, {"labels": 1})),
+    ],
+)
+def test_parameters_that_cannot_be_meant_are_refused(name: str, wrong: dict[str, Any]):
+    with pytest.raises(ValidationError):
+        parameters_of(name, **wrong)
+
+
+def test_neighbour_counts_are_of_training_nodes_and_their_neighbours_in_the_subgraph():
+    rng = np.random.default_rng(0)
+    for graph, split in task_of("answers_bayes").subgraphs():
+        known = rng.integers(4, size=graph.num_nodes)
+        expected = np.zeros((4, 4))
+        for v, u in product(split.train, range(graph.num_nodes)):
+            expected[graph.labels[v], known[u]] += graph.adjacency[v, u]
+        counts = bayes.neighbour_counts((graph, split), known, 4)
+        assert np.array_equal(counts, expected)
+        found = bayes.compatibility(counts, bayes.prior(0.6, 4), 5.0)
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        np.testing.assert_allclose(found * (counts.sum(axis=1) + 5)[:, None], counts + 5 * bayes.prior(0.6, 4))
+
+
+def test_answers_come_from_the_round_that_is_best_on_validation_nodes():
+    logits = torch.randn(4, 5, 3)
+    step = StepResult({"client0.before": logits, "history.validation": torch.tensor([0.2, 0.9, 0.9, 0.1])})
+    (found,) = recorded_fedavg.at_best_round(step)
+    assert np.array_equal(found, logits[1].numpy())
+
+
+def test_propagation_starts_from_labels_and_predictions_and_counts_all_neighbours(monkeypatch):
+    task, given, propagated = task_of("answers_propagation"), [], propagation.propagated
+    monkeypatch.setattr(propagation, "propagated", lambda *each: given.append(each) or propagated(*each))
+    run_on(task, "answers_propagation", epsilon=None)
+    for (graph, split), own, (adjacency, told, degrees, start, kept, _) in zip(
+        task.subgraphs(), cross_edges(task), given, strict=False
+    ):
+        assert (adjacency != graph.adjacency).nnz == 0
+        assert np.array_equal(degrees, np.diff(task.graph.indptr)[own.nodes])
+        assert np.array_equal(told.sum(axis=1), np.diff(own.links.indptr))
+        assert np.array_equal(kept, split.train)
+        assert np.array_equal(start[kept], np.eye(4)[graph.labels[kept]])
+        np.testing.assert_allclose(start.sum(axis=1), 1)
+
+
+@given(tasks(), st.floats(0, 0.95))
+def test_propagation_ends_where_a_linear_system_is_solved(task, alpha):
+    rng = np.random.default_rng(0)
+    parameters = PropagationParameters(alpha=alpha, iterations=1000)
+    for (graph, split), own in zip(task.subgraphs(), cross_edges(task), strict=True):
+        n, a = graph.num_nodes, graph.adjacency.toarray()
+        start, told = rng.dirichlet(np.ones(3), n), own.links @ rng.dirichlet(np.ones(3), len(own.outside))
+        degrees = a.sum(axis=1) + own.links.toarray().sum(axis=1)
+        found = propagation.propagated(graph.adjacency, told, degrees, start, split.train, parameters)
+        matrix, right = np.eye(n), start.copy()
+        for v in set(range(n)) - set(split.train):
+            if degrees[v]:
+                matrix[v] -= alpha * a[v] / degrees[v]
+                right[v] = (1 - alpha) * start[v] + alpha * told[v] / degrees[v]
+        np.testing.assert_allclose(found, np.linalg.solve(matrix, right), atol=1e-6)
+
+
+def test_an_owner_knows_the_labels_that_it_trains_on_and_predicts_all_others():
+    task = task_of("answers_bayes")
+    for graph, split in task.subgraphs():
+        logits = np.random.default_rng(0).standard_normal((graph.num_nodes, graph.num_classes))
+        before = logits.copy()
+        found, others = asking.known_classes((graph, split), logits, True), np.concatenate([split.val, split.test])
+        assert np.array_equal(found[split.train], graph.labels[split.train])
+        assert np.array_equal(found[others], logits[others].argmax(axis=1))
+        assert np.array_equal(asking.known_classes((graph, split), logits, False), logits.argmax(axis=1))
+        assert np.array_equal(logits, before)
+
+
+def test_true_answers_reach_those_who_ask():
+    task = random_task(nodes=30, edges=90, clients=4)
+    edges, classes = cross_edges(task), task.graph.num_classes
+    known = np.random.default_rng(0).integers(classes, size=30)
+    found = asking.ask(task, Boundary(answer_kinds(edges, classes)), edges, [known[own.nodes] for own in edges], None)
+    assert all(np.array_equal(told, known[own.outside]) for told, own in zip(found, edges, strict=True))
+
+
+def test_answers_are_drawn_once_a_node_by_the_law_of_randomised_response():
+    task, epsilon, counts = random_task(nodes=900, edges=9000, clients=3), 1.0, np.zeros(3)
+    edges = cross_edges(task)
+    heard: dict[int, set[int]] = {}
+    for seed in range(5):
+        known = [np.full(len(own.nodes), 1) for own in edges]
+        again = dataclasses.replace(task, seed=seed)
+        found = asking.ask(again, Boundary(answer_kinds(edges, 3)), edges, known, epsilon)
+        heard = {}
+        for own, told in zip(edges, found, strict=True):
+            for u, answer in zip(own.outside, told, strict=True):
+                heard.setdefault(int(u), set()).add(int(answer))
+        assert all(len(answers) == 1 for answers in heard.values())
+        counts += np.bincount([answers.pop() for answers in heard.values()], minlength=3)
+    keep = math.e / (math.e + 2)
+    np.testing.assert_allclose(
+        counts / counts.sum(), [(1 - keep) / 2, keep, (1 - keep) / 2], atol=4 * 0.5 / math.sqrt(counts.sum())
+    )
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was_heard(labels: bool):
+    heard = {}
+
+    def listen(client, direction, kind, payload):
+        if kind.startswith("answers for"):
+            heard[client] = payload["answers"].numpy().argmax(axis=1)
+
+    task = dataclasses.replace(task_of("answers_bayes"), observers=(listen,))
+    (history,) = run_on(task, "answers_bayes", likelihood="plain", labels=labels, epsilon=None).histories
+    model = task.new_model()
+    model.load_state_dict(history.best_weights)
+    logits = [Evaluator(graph).logits(model).numpy() for graph, _ in task.subgraphs()]
+    known = np.zeros(task.graph.num_nodes, dtype=np.int64)
+    for own, part, each in zip(cross_edges(task), task.subgraphs(), logits, strict=True):
+        known[own.nodes] = asking.known_classes(part, each, labels)
+    right = 0
+    for i, (own, (graph, split)) in enumerate(zip(cross_edges(task), task.subgraphs(), strict=True)):
+        assert np.array_equal(heard[i], known[own.outside])
+        scores = log_softmax(logits[i].astype(float), axis=1)
+        for v in split.test:
+            for u in own.links[v].indices:
+                a = np.eye(4)[heard[i][u]]
+                scores[v] += np.log(0.6 * a + 0.4 / 4)
+            scores[v] -= logsumexp(scores[v])
+            right += int(scores[v].argmax() == graph.labels[v])
+    assert history.local_before[history.best_round - 1] == (right, len(task.split.test))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_is_sent_beside_fedavg_are_names_and_answers_once(name: str):
+    task = task_of(name)
+    kinds = {(row["client"], row["direction"], row["kind"]): row for row in run_on(task, name).communication}
+    for i, own in enumerate(cross_edges(task)):
+        row = 4 * task.graph.num_classes
+        names = kinds.pop((i, "up", f"encrypted names from client {i}"))
+        up, down = (kinds.pop((i, *way)) for way in (("up", f"answers of client {i}"), ("down", f"answers for client {i}")))
+        assert {each["messages"] for each in (names, up, down)} == {1}
+        assert names["bytes"] == 8 * (len(own.endpoints) + len(own.outside))
+        assert (up["bytes"], down["bytes"]) == (row * len(own.endpoints), row * len(own.outside))
+    assert list(kinds.values()) == run_on(task, "fedavg").communication
+
+
+def test_rules_and_their_parameters_share_one_training():
+    steps = [parameters_of(*each) for each in (("answers_bayes",), ("answers_propagation",))]
+    task = task_of("answers_bayes")
+    first, second = (steps_of(name, task, each) for name, each in zip(RULES, steps, strict=True))
+    assert all(torch.equal(tensor, second["pretrain"].tensors[name]) for name, tensor in first["pretrain"].tensors.items())
