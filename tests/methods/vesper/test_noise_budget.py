@@ -15,12 +15,12 @@ from method_tasks import ROUNDS, run_on, task_of
 
 DETACHED = {"weights": "detached", "bounding": "both"}
 BUDGETS: list[tuple[PerturbedParameters, str]] = [
-    (WeightParameters(epsilon=8.0, accountant="rdp", degree=3), "gin"),
-    (WeightParameters(epsilon=8.0, degree=3, **DETACHED), "gin"),
-    (TruncatedParameters(epsilon=16.0, degree=3, degree_ratio=2.0, **DETACHED), "gcn"),
-    (GAPParameters(epsilon=4.0, release="one_shot", bounding="both"), "gap"),
+    (WeightParameters(epsilon=8.0, delta=5e-4, accountant="rdp", degree=3), "gin"),
+    (WeightParameters(epsilon=8.0, delta=5e-4, degree=3, **DETACHED), "gin"),
+    (TruncatedParameters(epsilon=16.0, delta=5e-4, degree=3, degree_ratio=2.0, **DETACHED), "gcn"),
+    (GAPParameters(epsilon=4.0, delta=5e-4, release="one_shot", bounding="both"), "gap"),
     (GAPParameters(epsilon=4.0, accountant="no_amplification", delta=1e-4), "gap"),
-    (VFGNNParameters(epsilon=32.0, weights="frozen", bounding="both", degree=3), "vfgnn"),
+    (VFGNNParameters(epsilon=32.0, delta=5e-4, weights="frozen", bounding="both", degree=3), "vfgnn"),
 ]
 
 
@@ -38,7 +38,7 @@ def facts_of(parameters: PerturbedParameters, aggregation: str) -> VerticalTrain
 
 @pytest.mark.parametrize(("parameters", "aggregation"), BUDGETS)
 def test_the_noise_keeps_the_budget_and_no_more(parameters, aggregation):
-    delta = parameters.delta or 1 / (task().graph.num_edges + 1)
+    delta = parameters.delta
     theta = noise(parameters, aggregation)
     accountant = accountant_named(parameters.accountant, facts_of(parameters, aggregation))
     assert accountant.epsilon(theta, delta) <= parameters.epsilon
@@ -62,7 +62,7 @@ def test_without_a_budget_the_noise_is_as_given():
 
 
 def test_a_run_by_budget_is_the_run_with_that_noise():
-    budget = {"epsilon": 32.0, "accountant": "no_amplification"}
+    budget = {"epsilon": 32.0, "delta": 5e-4, "accountant": "no_amplification"}
     theta = noise(WeightParameters(**budget), "gin")
     found, same = (run_on(task(), "vesper_gin", **options).histories[0] for options in (budget, {"theta": theta}))
     assert found.loss == same.loss
@@ -79,12 +79,12 @@ def test_a_run_by_budget_is_the_run_with_that_noise():
 )
 def test_a_budget_that_no_noise_keeps_is_a_mistake(options: dict[str, Any], error: type[Exception]):
     with pytest.raises(error):
-        noise(WeightParameters(**{"epsilon": 8.0, **options}), "gin")
+        noise(WeightParameters(**{"epsilon": 8.0, "delta": 5e-4, **options}), "gin")
 
 
 def test_degrees_without_noise_have_no_guarantee():
     with pytest.raises(ConfigError):
-        noise(TruncatedParameters(epsilon=8.0, **DETACHED), "gcn")
+        noise(TruncatedParameters(epsilon=8.0, delta=5e-4, **DETACHED), "gcn")
 
 
 def test_an_account_of_any_run_is_a_number_or_none():
