@@ -90,7 +90,7 @@ def _references(spelled: Sequence[str]) -> dict[str, str]:
         return tuple(changes.get(key) for key in options)
 
     alike = {values(name): name for name in baselines}
-    if options and rest and len(alike) == len(baselines) and all(values(name) in alike for name in rest):
+    if options and rest and all(None not in values(name) and values(name) in alike for name in [*baselines, *rest]):
         return {name: alike[values(name)] for name in rest}
     return dict.fromkeys(others, first)
 
