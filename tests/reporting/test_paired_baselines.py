@@ -17,3 +17,9 @@ def test_otherwise_the_first_is_the_baseline_of_all() -> None:
     assert _references(["gap,epsilon=2", "gap,epsilon=8"]) == {"gap,epsilon=8": "gap,epsilon=2"}
     names = ["gap,epsilon=2", "gap,epsilon=8", "vesper_gin,epsilon=4"]
     assert _references(names) == dict.fromkeys(names[1:], names[0])
+
+
+def test_a_default_that_is_not_spelled_out_is_a_value() -> None:
+    names = [f"{method}{encodings},epsilon=2" for method in ("gap", "vesper_gin") for encodings in ("", ",encodings=true")]
+    assert _references(names) == {names[2]: names[0], names[3]: names[1]}
+    assert _references(["feddep,depth=1", "fedavg", "feddep"]) == dict.fromkeys(["fedavg", "feddep"], "feddep,depth=1")

@@ -89,8 +89,9 @@ def _references(spelled: Sequence[str]) -> dict[str, str]:
         changes = variants.read(name)[1]
         return tuple(changes.get(key) for key in options)
 
-    alike = {values(name): name for name in baselines}
-    if options and rest and all(None not in values(name) and values(name) in alike for name in [*baselines, *rest]):
+    alike, entries = {values(name): name for name in baselines}, {variants.base(name) for name in rest}
+    of_all = all(options.keys() <= _varied([name for name in rest if variants.base(name) == entry]).keys() for entry in entries)
+    if options and rest and of_all and all(values(name) in alike for name in rest):
         return {name: alike[values(name)] for name in rest}
     return dict.fromkeys(others, first)
 
