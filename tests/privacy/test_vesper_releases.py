@@ -194,7 +194,7 @@ WORST: dict[str, list[tuple[int, Edges, tuple[int, int]]]] = {
 def graphs(bounding: str) -> Iterator[tuple[int, Edges, Edges]]:
     """Number of nodes, edges, and edges without one: the worst graphs and some random ones."""
     rng, chosen = np.random.default_rng(0), list(WORST[bounding])
-    for _ in range(3):
+    for _ in range(2):
         nodes = int(rng.integers(4, 8))
         edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.5] or [(0, 1)]
         chosen.append((nodes, edges, edges[int(rng.integers(len(edges)))]))
@@ -229,7 +229,8 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
     """The largest quotients of what is seen over what is charged, of the whole and of its parts, over some graphs and rows."""
     most: dict[str, float] = defaultdict(float)
     rng = np.random.default_rng(1)
-    for (nodes, edges, without), adverse in itertools.product(graphs(bounding), (True, False)):
+    chosen = list(graphs(bounding))
+    for (nodes, edges, without), adverse in [*((each, False) for each in chosen), *((each, True) for each in chosen[:-2])]:
         nonnegative, signed = worst_rows(heard(nodes, edges, bounding) - heard(nodes, without, bounding))
         further: dict[str, Any] = {"min_degree": 2, "degree_ratio": 1.5} if name == "vesper_gcn" else {}
         further |= {"clip": CLIP, "gradient_ratio": 2.0} if name != "gap" else {}
