@@ -15,7 +15,7 @@ from feddep.privacy.dpsgd_accounting import SIGMAS, Epsilons, binomial_changes, 
 from feddep.privacy.formatting import format_delta, format_number
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, NOISES, noise_for
-from feddep.privacy.vesper_sensitivity import AGGREGATIONS, BOUNDINGS, WEIGHTS, Correction, VerticalTraining
+from feddep.privacy.vesper_sensitivity import AGGREGATIONS, BOUNDINGS, NOISE_LAST, WEIGHTS, Correction, VerticalTraining
 
 Rows = list[dict[str, Any]]
 
@@ -151,7 +151,7 @@ def _dpsgd(arguments: argparse.Namespace) -> Rows:
 def _vesper(arguments: argparse.Namespace) -> Rows:
     given, budget, delta = vars(arguments), arguments.epsilon, arguments.delta
     accountant.require_delta(delta, arguments.edges)
-    weights = arguments.weights or ("frozen" if arguments.aggregation == "vfgnn" else "detached")
+    weights = arguments.weights or ("frozen" if arguments.aggregation in NOISE_LAST else "detached")
     options = ("bounding", "one_shot", "evaluations", "nonnegative", "gradient_ratio", "degree_ratio")
     facts = {name: given[name] for name in ("nodes", "batch", "layers", "degree", "aggregation", "least_degree")}
     shuffled, batches = arguments.steps is None, -(-arguments.nodes // max(arguments.batch, 1))

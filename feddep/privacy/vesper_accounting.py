@@ -28,6 +28,7 @@ from scipy.stats import binom, hypergeom, norm
 
 from feddep.privacy.accountant import PrivacyError, least_noise, require_delta
 from feddep.privacy.vesper_sensitivity import (
+    NOISE_LAST,
     VerticalTraining,
     changed_outputs,
     layer_squares,
@@ -266,7 +267,7 @@ def certified_guarantee(training: VerticalTraining) -> TouchMixture:
     correction = training.correction
     if correction.weights == "trained":
         return NO_BOUND
-    if training.aggregation == "vfgnn":
+    if training.aggregation in NOISE_LAST:
         return _noise_at_the_end(training)
     squares = np.array(layer_squares(training))
     always = float(squares.sum()) * (correction.evaluations + correction.one_shot)
@@ -291,7 +292,8 @@ def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
     reached = changed_outputs(training)
     for_all = correction.evaluations + correction.one_shot
     if reached is None and for_all:
-        raise PrivacyError("vfgnn releases all nodes at once, and an edge may reach any number of them; bounding must be 'both'")
+        found = f"{training.aggregation} with bounding {correction.bounding!r} releases all nodes at once"
+        raise PrivacyError(f"{found}, and an edge may reach any number of them; bounding must be 'both'")
     always = 4.0 * for_all * (reached or 0)
     if correction.one_shot:
         return _certain(always)

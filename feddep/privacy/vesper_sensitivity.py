@@ -17,8 +17,13 @@ from dataclasses import dataclass, field
 
 from feddep.privacy.accountant import PrivacyError, require_count
 
-AGGREGATIONS = ("gin", "gcn", "gap", "vfgnn")
-"""PMP with the sum (GIN), or with GCN's weights and truncation; GAP's sum without weights; noise after the last layer (VFGNN)."""
+AGGREGATIONS = ("gin", "gcn", "gap", "vfgnn", "vfgnn_gcn")
+"""PMP with the sum (GIN), or with GCN's weights and truncation; GAP's sum without weights; noise after the last layer (VFGNN) of
+sums, or of GCN's weights by degrees without noise (``vfgnn_gcn``).
+"""
+
+NOISE_LAST = ("vfgnn", "vfgnn_gcn")
+"""Those of :data:`AGGREGATIONS` with noise after the last layer alone."""
 
 WEIGHTS = ("frozen", "detached", "dpsgd", "trained")
 """How A's weights depend on edges.
@@ -61,7 +66,8 @@ class Correction:
         bounding: a key of :data:`BOUNDINGS`.
         weights: one of :data:`WEIGHTS`.
         one_shot: each layer is released once for all nodes and used in every step, as GAP does; otherwise anew in every step, for
-            the blocks of its batch.  Then inputs of a layer must not change either: weights before the noise are fixed.
+            the blocks of its batch.  Then what comes before a layer's noise must not change either: weights are ``frozen``, or
+            ``detached`` ones after the noise of the last layer; with one layer, these are all.
         evaluations: number of times that each layer is released for all nodes besides, to validate, test or predict.
         nonnegative: whether the encodings, the inputs of the first layer, have no negative entry.
         gradient_ratio: for ``dpsgd``, the deviation of the noise on A's gradient over θ, for clipping norm 1.
@@ -136,8 +142,9 @@ class VerticalTraining:
         if self.least_degree is not None and not 2 <= self.least_degree <= self.degree:
             allowed = f"from 2, where Proposition 2 starts, to D = {self.degree}"
             raise PrivacyError(f"the minimum degree D_min is {self.least_degree}; it must be {allowed}")
-        if self.aggregation == "vfgnn" and self.correction.weights == "detached":
-            raise PrivacyError("weights are 'detached', but vfgnn has no noise between its layers; they must be frozen or dpsgd")
+        if self.aggregation in NOISE_LAST and self.correction.weights == "detached":
+            found = f"weights are 'detached', but {self.aggregation} has no noise between its layers"
+            raise PrivacyError(f"{found}; they must be frozen or dpsgd")
 
     @property
     def batches(self) -> int:
@@ -164,9 +171,10 @@ def published_sensitivities(training: VerticalTraining) -> tuple[float, ...]:
 
     * GIN: √2 ‖W‖ (Proposition 1); GAP: √2, as GIN without weights (Appendix C.3).
     * GCN: η(D_min) ‖W‖ (Proposition 2).
-    * VFGNN: one release, S² = 8 (1 + D + … + D^(L−1)) for rows of norm 1 (Proposition 3).
+    * VFGNN: one release, S² = 8 (1 + D + … + D^(L−1)) for rows of norm 1 (Proposition 3), which is the sum's; the paper does not
+      say that GCN's weights change more rows.
     """
-    if training.aggregation == "vfgnn":
+    if training.aggregation in NOISE_LAST:
         return (math.sqrt(8 * geometric_sum(training.degree, training.layers)),)
     return (math.sqrt(2) if training.least_degree is None else eta(training.least_degree),) * training.layers
 
@@ -194,12 +202,19 @@ def changed_outputs(training: VerticalTraining, hops: int | None = None) -> int 
 
     Shortest ways there use no changed edge, so that those rows have room for D − 1 neighbours, as have all others beside the one
     that they are reached from.
+
+    With ``vfgnn_gcn`` the sum of a node changes as well if the degree of a neighbour does.  An end that takes up another
+    neighbour keeps its degree, and that of the other grows; an end that takes up none has a degree less.  So for each end there
+    is one node whose degree changes, for which nodes within one hop more count, and beside it the end itself, as for ``vfgnn``.
+    Where not both ends have to keep an edge, any number of nodes may hear one whose degree changes.
     """
     hops = training.layers - 1 if hops is None else hops
     change = BOUNDINGS[training.correction.bounding]
-    if hops > 0 and training.correction.bounding != "both":
+    by_degree = training.aggregation == "vfgnn_gcn"
+    if (hops > 0 or by_degree) and training.correction.bounding != "both":
         return None
-    return change.rows * geometric_sum(training.degree - 1, hops + 1)
+    nodes = geometric_sum(training.degree - 1, hops + 1)
+    return change.rows // 2 * (nodes + geometric_sum(training.degree - 1, hops + 2)) if by_degree else change.rows * nodes
 
 
 def reading_roots(training: VerticalTraining, layer: int) -> int:

@@ -4,7 +4,7 @@ from typing import Any
 
 from feddep.methods.method import Method
 from feddep.methods.vesper import PerturbedParameters
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
+from feddep.methods.vesper.noise_budget import aggregation_of, noise_scale
 from feddep.training.task import Task
 from studies.measuring import Case, Tables
 from studies.vertical_attacks import node_membership, vertical_canaries
@@ -28,5 +28,5 @@ def with_known_noise(method: Method, task: Task, parameters: Any) -> Any:
     if not isinstance(parameters, PerturbedParameters):
         return parameters
     nodes, edges = len(task.split.train), task.graph.num_edges
-    theta = noise_scale(nodes, edges, task.setting, parameters, AGGREGATIONS[method.name])
+    theta = noise_scale(nodes, edges, task.setting, parameters, aggregation_of(method.name, parameters))
     return parameters.replace(theta=theta, epsilon=None)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy.stats import norm
 
 from feddep.config import variants
 from feddep.reporting import drawing
@@ -36,7 +37,7 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     Returns:
         setting, dataset, method, budget (∞ without one), theta (0 without noise), seeds; mean and std of :data:`_MEASURED`,
         where low is the bound on ε; most, the largest that could have been found; promised_certified and promised_rdp, the mean,
-        ∞ where nothing is promised.
+        ∞ where nothing is promised; attainable, see :func:`attainable`.
     """
     missing = {"budget": math.inf, "theta": 0.0, **dict.fromkeys(_PROMISES, math.inf)}
     known = measured.assign(**{column: measured[column].astype(float).fillna(value) for column, value in missing.items()})
@@ -44,7 +45,20 @@ def summarise(measured: pd.DataFrame) -> pd.DataFrame:
     averaged = {f"{name}_{part}": (name, part) for name in _MEASURED for part in ("mean", "std")}
     fixed = {name: (name, "mean") for name in ("theta", "most", *_PROMISES)}
     summary = groups.agg(budget=("budget", "first"), seeds=("seed", "size"), **averaged, **fixed).reset_index()
+    summary["attainable"] = list(map(attainable, summary["setting"], summary["method"], summary["theta"]))
     return in_paper_order(summary, [*PLACE, "method"])
+
+
+def attainable(setting: str, method: str, theta: float) -> float:
+    """The largest AUC that any attack on an edge can have, where noised sums are released once, in one layer; NaN elsewhere.
+
+    An edge changes two rows by 1 at most, so that with the edge and without, the best score is a normal variable with means √2/θ
+    apart in its standard deviation.  Its AUC is Φ(1/θ), which canaries attain, as the rows of their ends have norm 1.
+    """
+    name, options = variants.read(method)
+    sums = name in ("gap", "vesper_gin") and options.get("bounding") == "none"
+    once = options.get("release") == "one_shot" and variants.read(setting)[1].get("layers") == 1
+    return float(norm.cdf(1 / theta)) if sums and once and theta > 0 else math.nan
 
 
 def _block(block: pd.DataFrame) -> str:
@@ -54,11 +68,12 @@ def _block(block: pd.DataFrame) -> str:
         found = {name: md.plus_minus(line[f"{name}_mean"], line[f"{name}_std"]) for name in _MEASURED}
         nodes.append([*of, *(found[name] for name in _MEASURED if name not in ("edge_auc", "low"))])
         promises = [_epsilon(line[name]) for name in _PROMISES]
-        edges.append([*of, found["edge_auc"], found["low"], f"{line['most']:.2f}", *promises])
+        best = "" if line["attainable"] is None or math.isnan(line["attainable"]) else f"{line['attainable']:.4f}"
+        edges.append([*of, found["edge_auc"], best, found["low"], f"{line['most']:.2f}", *promises])
     head = ["", "budget", "θ"]
     of_nodes = md.table([*head, "AUC, shadow", "AUC, entropy", "accuracy inside", "accuracy outside"], nodes)
     promised = [f"promised, {name}" for name in PROMISES]
-    of_edges = md.table([*head, "AUC", "ε at least", "most", *promised], edges)
+    of_edges = md.table([*head, "AUC", "attainable", "ε at least", "most", *promised], edges)
     return f"Nodes:\n\n{of_nodes}\nEdges:\n\n{of_edges}"
 
 

@@ -31,7 +31,7 @@ from feddep.methods.method import Method
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters
 from feddep.methods.vesper.graph_party import RootBatches
 from feddep.methods.vesper.networks import feature_rows
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, accounted_epsilon
+from feddep.methods.vesper.noise_budget import accounted_epsilon, aggregation_of
 from feddep.methods.vesper.split_training import ALL, TEST, TRAINING, VALIDATION, SplitTraining, new_sampler
 from feddep.training.task import Task
 from feddep.utils import seeding
@@ -68,7 +68,7 @@ def promised(method: Method, task: Task, parameters: Any, accountant: str) -> fl
     """ε at δ that an accountant promises for a run; ∞ where it promises nothing: no noise, or none that it has a bound for."""
     if not isinstance(parameters, PerturbedParameters) or parameters.theta == 0:
         return float("inf")
-    nodes, aggregation = len(task.split.train), AGGREGATIONS[method.name]
+    nodes, aggregation = len(task.split.train), aggregation_of(method.name, parameters)
     found = accounted_epsilon(nodes, task.setting, parameters, aggregation, accountant, parameters.theta, DELTA)
     return float("inf") if found is None else found
 

@@ -65,7 +65,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("gap", {"release": "one_shot", "bounding": "both", "degree": 3}),
     ("vesper_gin", {"weights": "detached", "bounding": "receiver", "degree": 3}),
     ("vesper_gin", {"weights": "dpsgd", "bounding": "none"}),
-    ("vesper_gin", {"epsilon": 32.0, "accountant": "no_amplification"}),
+    ("vesper_gin", {"epsilon": 32.0, "delta": 0.001, "accountant": "no_amplification"}),
     ("vesper_gcn", {"weights": "frozen", "release": "one_shot", "encoder_epochs": 1}),
     ("vesper_gcn", {"weights": "detached", "degree_ratio": 5.0}),
 ]

@@ -373,7 +373,9 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
     "recovery": [{**FEW, "methods": {"fedavg": {}, recovery.BOUND: {}, "feddep": {}}}],
     "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "methods": {"fedavg": {}}}],
-    "tradeoff": [{**FEW, "methods": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "accountant": "no_amplification"}}}],
+    "tradeoff": [
+        {**FEW, "methods": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "delta": 1e-6, "accountant": "no_amplification"}}}
+    ],
     "tuned": [{**FEW, "methods": {"fedavg": {}, "feddep": {}}}],
 }
 

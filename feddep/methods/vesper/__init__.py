@@ -51,15 +51,23 @@ class PerturbedParameters(MessagePassingParameters):
     epsilon: StepSize | None = None
     """privacy budget ε of an edge: θ is the least noise that keeps it, in place of `theta`; null: `theta`; paper: 1 to 32"""
     delta: OpenShare | None = None
-    """δ of the budget, below 1/|E|; null: 1/(|E| + 1); paper: 1/|E|"""
+    """δ of the budget, below 1/|E|; has to be given with `epsilon`: computed from the number of edges, as 1/|E| in the paper, it
+    would tell that number, which is private (ours); null: goes with `theta` alone, tables then have ε at 1/n² for n nodes"""
     accountant: Literal["paper", "paper_fixed", "rdp", "no_amplification", "certified"] = "certified"
     """who counts (docs/vesper.md): `paper_fixed` and `rdp` as the paper does; only `certified` is a guarantee"""
     release: Literal["per_step", "one_shot"] = "per_step"
     """`per_step`: A computes embeddings anew, with new noise, for each batch and each evaluation (Algorithm 3); `one_shot`: for
-    all nodes at the beginning, as the authors of GAP do, which takes weights that are not trained"""
+    all nodes at the beginning, as the authors of GAP do; `weights` are then `frozen`, or with one layer `detached`, and learn
+    from the noised sums that were released (ours)"""
     encoder_epochs: Repetitions | None = None
     """epochs in which the encoder is first trained without the graph, by SplitNN with an MLP at B: GAP's first stage; null: as
     many as `rounds` where later no gradient reaches it, else 0"""
+
+    @model_validator(mode="after")
+    def _check_delta(self) -> "PerturbedParameters":
+        if self.epsilon is not None and self.delta is None:
+            raise ValueError(f"delta is null, but epsilon is {self.epsilon:g}, which takes a number below 1/|E|, such as 1e-6")
+        return self
 
 
 class GAPParameters(PerturbedParameters):
@@ -80,8 +88,8 @@ class WeightParameters(PerturbedParameters):
 
     @model_validator(mode="after")
     def _check_release(self) -> "WeightParameters":
-        if self.release == "one_shot" and self.weights != "frozen":
-            raise ValueError(f"release is one_shot, which takes weights: frozen, but weights is {self.weights}")
+        if self.release == "one_shot" and self.weights not in ("frozen", "detached"):
+            raise ValueError(f"release is one_shot, which takes weights: frozen or detached, but weights is {self.weights}")
         return self
 
 

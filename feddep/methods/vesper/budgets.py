@@ -12,7 +12,7 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.graph.split import PARTS
 from feddep.methods import registry, vesper
 from feddep.methods.vesper import PerturbedParameters, VerticalParameters
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, accounted_epsilon, delta_of, noise_scale
+from feddep.methods.vesper.noise_budget import accounted_epsilon, aggregation_of, noise_scale
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
@@ -29,7 +29,7 @@ class Budget:
 
     Attributes:
         epsilon: the budget ε that noise was computed from.
-        delta: δ of all ε here.
+        delta: δ of all ε here; 1/n² of a run that has none, which is below 1/|E| and computed from public facts alone.
         theta: the noise scale θ that was used; 0 where a method that could have noise has none.
         guarantee: ε of an edge by the account ``certified``; ∞ where no finite one is proven.
         paper_epsilon: ε by the account ``rdp``, which is the paper's, whether or not it holds.
@@ -61,7 +61,7 @@ def budget(specification: Mapping[str, Any]) -> Budget:
         specification: of the run, as its result has it (:func:`feddep.experiment.keys.specification`).
 
     Raises:
-        ConfigError: if the method is none of VESPER's paper, or δ is to be computed from the edges of a synthetic graph.
+        ConfigError: if the method is none of VESPER's paper.
         PrivacyError: if no noise keeps the budget.
         KeyError: if the specification lacks a part.
     """
@@ -73,26 +73,25 @@ def budget(specification: Mapping[str, Any]) -> Budget:
     if parameters.epsilon is None and parameters.theta == 0:
         return Budget(theta=0.0, guarantee=math.inf, paper_epsilon=math.inf)
     dataset, setting = specification["dataset"], TrainingConfig(**specification["setting"])
-    n, edges = _sizes(dataset, parameters.delta)
+    n, edges = _sizes(dataset)
     nodes = training_nodes(n, specification["split"], dataset.get("labelled"))
-    return _budget(nodes, edges, setting, parameters, AGGREGATIONS[method.name])
+    delta = n**-2 if parameters.delta is None else parameters.delta
+    return _budget(nodes, edges, delta, setting, parameters, aggregation_of(method.name, parameters))
 
 
-def _sizes(dataset: Mapping[str, Any], delta: float | None) -> tuple[int, int]:
+def _sizes(dataset: Mapping[str, Any]) -> tuple[int, int]:
     """Numbers of nodes and edges of a graph; of a synthetic one 0 edges, which nobody has counted."""
     if (synthetic := dataset.get("synthetic")) is None:
         graph = REGISTRY[dataset["name"]]
         return graph.nodes, graph.edges
-    if delta is None:
-        name = dataset["name"]
-        raise ConfigError(f"delta is null, which stands for 1/(|E| + 1), but {name} is synthetic and |E| not known; set delta")
     return synthetic["nodes"], 0
 
 
 @functools.cache
-def _budget(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> Budget:
+def _budget(
+    nodes: int, edges: int, delta: float, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str
+) -> Budget:
     """The same from public sizes; kept, as seeds and much that differs between runs change nothing."""
-    delta = delta_of(parameters, edges)
     epsilon, theta = parameters.epsilon, noise_scale(nodes, edges, setting, parameters, aggregation)
 
     def spent(accountant: str) -> float | None:

@@ -13,7 +13,7 @@ from feddep.federation.boundary import Boundary, Payload
 from feddep.graph.blocks import BlockSampler
 from feddep.graph.graph import Graph
 from feddep.methods.vesper.networks import Perceptron, feature_rows
-from feddep.methods.vesper.perturbed import ROWS, PerturbedMessagePassing, stacked
+from feddep.methods.vesper.perturbed import ROWS, NoisedSums, PerturbedMessagePassing, stacked
 from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
@@ -106,6 +106,19 @@ class GraphParty:
         self._weights = list(together.parameters())
         self._optimizer = new_optimizer(together, setting) if self._weights else None
         self._sent: Tensor | None = None
+        self._released: NoisedSums | None = None
+
+    @torch.no_grad()
+    def keep_sums(self, nodes: np.ndarray) -> None:
+        """Draw the noised sums of all ``nodes``, in the order of their ids, once.
+
+        All that is sent from then on is computed from them, and no longer from the graph: nothing more is told of it.
+        """
+        assert self._extractor is not None
+        blocks = self._sampler.draw(nodes, self._hops, self._sampling["evaluation"])
+        degrees = blocks.degrees if self._degrees is None else self._degrees[blocks.nodes]
+        encodings, noise = self._encoded(blocks.nodes, None), self._torch["evaluation noise"]
+        self._released = self._extractor.noised_sums(encodings, blocks, degrees, noise)
 
     def represent(self) -> Payload:
         """Compute and send the embeddings of the next batch, shape (B, L, d)."""
@@ -149,6 +162,8 @@ class GraphParty:
         """The rows that are sent of the roots, a tensor of shape (B, d) for each layer."""
         if self._extractor is None:
             return [stacked(self._encoded(roots, dropout), len(roots))]
+        if self._released is not None:
+            return self._extractor.from_sums(self._released, torch.from_numpy(roots).to(self._device))
         blocks = self._sampler.draw(roots, self._hops, rng)
         degrees = blocks.degrees if self._degrees is None else self._degrees[blocks.nodes]
         return self._extractor(self._encoded(blocks.nodes, dropout), blocks, degrees, noise)

@@ -2,7 +2,7 @@
 
 import functools
 
-from feddep.methods.vesper import PerturbedParameters, TruncatedParameters, WeightParameters
+from feddep.methods.vesper import PerturbedParameters, TruncatedParameters, VFGNNParameters, WeightParameters
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.vesper_accounting import accountant_named, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
@@ -10,7 +10,13 @@ from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
 AGGREGATIONS = {"vfgnn": "vfgnn", "gap": "gap", "vesper_gin": "gin", "vesper_gcn": "gcn"}
-"""What accountants call the message passing of each method with noise."""
+"""What accountants call the message passing of each method with noise; see :func:`aggregation_of`."""
+
+
+def aggregation_of(method: str, parameters: PerturbedParameters) -> str:
+    """What accountants call the message passing of a run: that of its method, and ``vfgnn_gcn`` for VFGNN with GCN's weights."""
+    weighted = isinstance(parameters, VFGNNParameters) and parameters.aggregation == "gcn"
+    return "vfgnn_gcn" if weighted else AGGREGATIONS[method]
 
 
 def noise_scale(nodes: int, edges: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> float:
@@ -18,24 +24,29 @@ def noise_scale(nodes: int, edges: int, setting: TrainingConfig, parameters: Per
 
     Args:
         nodes: number of training nodes N_T.
-        edges: number of edges |E|.
+        edges: number of edges |E|, to check δ by.
         setting: batch size, layers and rounds.
         parameters: those of the method.
         aggregation: one of :data:`feddep.privacy.vesper_sensitivity.AGGREGATIONS`.
 
     Raises:
-        ConfigError: if the accountant is ``certified``, and D neighbours are sampled in each step.
+        ConfigError: if weights are to learn from a single release of several layers, or the accountant is ``certified`` and D
+            neighbours are sampled in each step.
         PrivacyError: if no noise keeps ε, or a value is outside the accountant's range.
     """
+    _check_layers(setting, parameters)
     if parameters.epsilon is None:
         return parameters.theta
+    assert parameters.delta is not None
     accountant = accountant_named(parameters.accountant, public_facts(nodes, setting, parameters, aggregation))
-    return noise_for(accountant, parameters.epsilon, delta_of(parameters, edges), edges)
+    return noise_for(accountant, parameters.epsilon, parameters.delta, edges)
 
 
-def delta_of(parameters: PerturbedParameters, edges: int) -> float:
-    """δ: ``delta``, or if it is not given 1/(|E| + 1)."""
-    return 1 / (edges + 1) if parameters.delta is None else parameters.delta
+def _check_layers(setting: TrainingConfig, parameters: PerturbedParameters) -> None:
+    """Refuse a single release of several layers with weights that learn: the second layer's sums would change with them."""
+    learning = isinstance(parameters, WeightParameters) and parameters.weights == "detached"
+    if learning and parameters.release == "one_shot" and setting.layers > 1:
+        raise ConfigError(f"setting.layers is {setting.layers}; release: one_shot with weights: detached takes layers: 1")
 
 
 def public_facts(nodes: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:

@@ -84,6 +84,21 @@ def stacked(parts: Iterable[Tensor], rows: int) -> Tensor:
     return whole
 
 
+@dataclass(frozen=True, eq=False)
+class NoisedSums:
+    """One release of the only layer of ``noise_first``, from which its rows are computed with whatever weights there are.
+
+    Attributes:
+        sums: what W reads, with noise; shape (R, d).
+        low: whether the linear map of truncated message passing reads it instead, shape (R, 1); None for no such map.
+        encodings: the rows before the layer, shape (R, d), if they are put out.
+    """
+
+    sums: Tensor
+    low: Tensor | None
+    encodings: Tensor | None
+
+
 class PerturbedMessagePassing(nn.Module):
     """L layers of message passing with noise; the private representation extractor of VESPER, and those of its baselines."""
 
@@ -137,6 +152,22 @@ class PerturbedMessagePassing(nn.Module):
             found.append(roots if torch.is_grad_enabled() else roots.clone())  # so that the other rows can be forgotten
         return before + ([self._noised(found[-1], generator)] if self.design.order == "noise_last" else found)
 
+    def noised_sums(
+        self, encodings: Iterable[Tensor], blocks: Blocks, degrees: np.ndarray, generator: torch.Generator | None
+    ) -> NoisedSums:
+        """The noised sums of the roots, for one layer of ``noise_first``; the arguments are those of :meth:`forward`."""
+        hidden, size = stacked(map(unit_rows, encodings), len(blocks.nodes)), blocks.sizes[0]
+        pieces = (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
+        found = stacked((self._inputs(hidden, blocks, degrees, 1, rows, generator)[0] for rows in pieces), size)
+        low = torch.from_numpy(degrees[:size] < self.design.min_degree).to(found.device)[:, None] if len(self.low) else None
+        return NoisedSums(found, low, hidden[:size] if self.design.encodings else None)
+
+    def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
+        """What :meth:`forward` puts out for some rows of a release, with the weights as they are now."""
+        x = released.sums[rows]
+        y = self._mapped(x, x, None if released.low is None else released.low[rows], 1, self.weight(1))
+        return [*([] if released.encodings is None else [released.encodings[rows]]), unit_rows(y.relu())]
+
     def _layer(
         self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, generator: torch.Generator | None
     ) -> Tensor:
@@ -157,21 +188,28 @@ class PerturbedMessagePassing(nn.Module):
         weight: Tensor | None,
         generator: torch.Generator | None,
     ) -> Tensor:
-        design = self.design
-        x = self._aggregated(hidden, blocks, degrees, layer, rows)
         if weight is None:
-            return unit_rows(self._noised(x, generator))
-        own = hidden[rows]
-        low = torch.from_numpy(degrees[rows] < design.min_degree).to(x.device)[:, None] if design.min_degree else None
-        if design.order == "noise_first":
-            x = self._noised(x if low is None else torch.where(low, own, x), generator)
-            own = x
-        y = x @ weight.T
-        if low is not None:
-            y = torch.where(low, self.low[layer - 1](own), y)
-        if design.order == "weights_first":
+            return unit_rows(self._noised(self._aggregated(hidden, blocks, degrees, layer, rows), generator))
+        y = self._mapped(*self._inputs(hidden, blocks, degrees, layer, rows, generator), layer, weight)
+        if self.design.order == "weights_first":
             y = self._noised(y, generator)
         return unit_rows(y.relu())
+
+    def _inputs(
+        self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, rows: slice, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What W reads, with noise for ``noise_first``; what the map for low degrees reads; and whether that map is taken."""
+        x, own = self._aggregated(hidden, blocks, degrees, layer, rows), hidden[rows]
+        least = self.design.min_degree
+        low = torch.from_numpy(degrees[rows] < least).to(x.device)[:, None] if least else None
+        if self.design.order == "noise_first":
+            x = own = self._noised(x if low is None else torch.where(low, own, x), generator)
+        return x, own, low
+
+    def _mapped(self, x: Tensor, own: Tensor, low: Tensor | None, layer: int, weight: Tensor) -> Tensor:
+        """W x, or W_tr h_v + b_tr where degrees are low."""
+        y = x @ weight.T
+        return y if low is None else torch.where(low, self.low[layer - 1](own), y)
 
     def _aggregated(self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, rows: slice) -> Tensor:
         """ω_v h_v + Σ_u β_uv h_u for some rows of a layer."""

@@ -29,7 +29,7 @@ from feddep.methods.vesper import (
 from feddep.methods.vesper.graph_party import Clipping, GraphParty, RootBatches, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
 from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, Perceptron
-from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
+from feddep.methods.vesper.noise_budget import aggregation_of, noise_scale
 from feddep.methods.vesper.perturbed import Aggregation, Design, PerturbedMessagePassing
 from feddep.training.history import History
 from feddep.training.rounds import run_rounds
@@ -59,7 +59,8 @@ class Protocol:
         bounding: how D bounds degrees, as in :class:`feddep.methods.vesper.MessagePassingParameters`.
         decoder: ``concat`` or ``gru``.
         weights: how A's weights are trained, as in :class:`feddep.methods.vesper.WeightParameters`.
-        one_shot: whether the embeddings of all nodes are sent once, in place of those of each batch.
+        one_shot: whether each layer is released once for all nodes: their embeddings are sent once, in place of those of each
+            batch, or with ``detached`` weights, A keeps noised sums and sends what its weights of the step make of them.
         encoder_epochs: epochs in which the encoder is trained before, without the graph.
         clipping: what A's gradient goes through.
         degree_noise: standard deviation of the noise on degrees.
@@ -77,6 +78,11 @@ class Protocol:
     clipping: Clipping | None = None
     degree_noise: float = 0.0
     kinds: tuple[str, str] = TRAINING
+
+    @property
+    def sent_once(self) -> bool:
+        """Whether embeddings are sent once, for all nodes."""
+        return self.one_shot and self.weights != "detached"
 
     def embeddings(self, layers: int) -> int:
         """How many embeddings are sent of a node, for so many layers."""
@@ -135,7 +141,8 @@ def _run_perturbed(
     degree_ratio: float = 0.0,
     **options: Any,
 ) -> RunResult:
-    theta = noise_scale(len(task.split.train), task.graph.num_edges, task.setting, parameters, AGGREGATIONS[method])
+    accounted = aggregation_of(method, parameters)
+    theta = noise_scale(len(task.split.train), task.graph.num_edges, task.setting, parameters, accounted)
     return train(task, perturbed(task, parameters, Design(aggregation, order, theta, **options), degree_ratio * theta))
 
 
@@ -209,7 +216,7 @@ class SplitTraining:
         graph, split, setting, seed = task.graph, task.split, task.setting, task.seed
         stream = protocol.kinds[0]
         batches = [RootBatches(split.train, setting.batch_size, seed, f"batches of {stream}") for _ in "ab"]
-        self._split, self._steps, self._one_shot = split, batches[0].in_epoch, protocol.one_shot
+        self._split, self._steps, self._sent_once = split, batches[0].in_epoch, protocol.sent_once
         self._nodes = np.arange(graph.num_nodes)
         self.boundary = Boundary(messages(task, protocol), task.observers)
 
@@ -238,15 +245,17 @@ class SplitTraining:
         task.show("split training", self)
 
     def begin(self) -> None:
-        """Send what is sent once."""
-        if self._one_shot:
+        """Draw what is released once, and send it unless weights have yet to be learned."""
+        if self.protocol.one_shot and not self._sent_once:
+            self.party_a.keep_sums(self._nodes)
+        elif self._sent_once:
             for received in self.party_a.release({ALL: self._nodes}):
                 self.party_b.keep(received)
 
     def epoch(self) -> float:
         """⌈N_T/B⌉ steps; returns the mean loss a node, in nats."""
         for _ in range(self._steps):
-            answer = self.party_b.learn(None if self._one_shot else self.party_a.represent())
+            answer = self.party_b.learn(None if self._sent_once else self.party_a.represent())
             if self._answered:
                 self.party_a.update(answer)
         return self.party_b.mean_loss()
@@ -254,7 +263,7 @@ class SplitTraining:
     def evaluate(self) -> tuple[float, float]:
         """Validation and test accuracy, counted by B from what A sends."""
         groups = {VALIDATION: self._split.val, TEST: self._split.test}
-        received = itertools.repeat(None) if self._one_shot else self.party_a.release(groups)
+        received = itertools.repeat(None) if self._sent_once else self.party_a.release(groups)
         validation, test = map(self.party_b.accuracy, groups.values(), received)
         return validation, test
 
@@ -264,7 +273,7 @@ def messages(task: Task, protocol: Protocol) -> dict[str, Schema]:
     count, width = protocol.embeddings(task.setting.layers), task.setting.hidden_channels
     up, down = protocol.kinds
     sizes = {ALL: task.graph.num_nodes}
-    if not protocol.one_shot:
+    if not protocol.sent_once:
         sizes = {VALIDATION: len(task.split.val), TEST: len(task.split.test)} if up == TRAINING[0] else {}
         sizes |= dict.fromkeys((up, down) if _TRAINED[protocol.weights] else (up,), task.setting.batch_size)
     return {kind: {"values": (size, count, width)} for kind, size in sizes.items()}

@@ -1,18 +1,21 @@
 """Kind ``paired``: do named interpretations differ from one baseline by more than chance?
 
-The baseline is the method that the study's first block names first.
+The baseline is the method that the study's first block names first.  If that has several variants, and all other methods vary
+the same options, each of these is compared with the variant of the same values: GAP at the same budget ε, for instance.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from feddep.config import variants
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import distinguishing, method_title, place_title
-from feddep.reporting.load import Study
+from feddep.reporting.load import Study, without
 from feddep.reporting.statistics import SIGNIFICANT
 from feddep.utils.errors import DataError
 
@@ -41,12 +44,15 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Raises:
         DataError: if no run can be paired with one of the baseline.
     """
-    runs, reference = study.runs, study.runs["method"].iloc[0]
-    table = statistics.compare(runs[runs["method"] != reference], runs[runs["method"] == reference], study.resplit_ratio).assign(
-        cells=1
-    )
+    runs, first = study.runs, study.runs["method"].iloc[0]
+    references = pd.Series(_references(list(dict.fromkeys(runs["method"]))))
+    found = [
+        statistics.compare(runs[runs["method"].isin(of.index)], runs[runs["method"] == reference], study.resplit_ratio)
+        for reference, of in references.groupby(references, sort=False)
+    ]
+    table = pd.concat(found, ignore_index=True).assign(cells=1) if found else pd.DataFrame()
     if table.empty:
-        raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {reference}")
+        raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {first}")
     pooled = [
         {
             **{"method": method, "setting": setting, "cells": len(of), **of[[*statistics.FLAWS]].mean()},
@@ -58,28 +64,66 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     table = pd.concat([in_paper_order(table, ["dataset", "clients"]), pd.DataFrame(pooled)], ignore_index=True)
     table["p_holm"] = statistics.holm(table["p"])
     table["significant"] = (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
-    return {"table": table.assign(reference=reference)[COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})}
+    table["reference"] = table["method"].map(references)
+    return {"table": table[COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})}
+
+
+def _varied(spelled: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """The options of which variants of one entry have several values: by name their values, None where one has none."""
+    changes = [variants.read(name)[1] for name in spelled]
+    options = {key: tuple(has.get(key) for has in changes) for has in changes for key in has}
+    return {key: values for key, values in options.items() if len(set(values)) > 1}
+
+
+def _references(spelled: Sequence[str]) -> dict[str, str]:
+    """The baseline of each method but the baselines."""
+    first, *others = spelled
+    baselines = [name for name in spelled if variants.base(name) == variants.base(first)]
+    rest = [name for name in others if name not in baselines]
+    options = _varied(baselines)
+
+    def values(name: str) -> tuple[Any, ...]:
+        changes = variants.read(name)[1]
+        return tuple(changes.get(key) for key in options)
+
+    alike, entries = {values(name): name for name in baselines}, {variants.base(name) for name in rest}
+    of_all = all(options.keys() <= _varied([name for name in rest if variants.base(name) == entry]).keys() for entry in entries)
+    if options and rest and of_all and all(values(name) in alike for name in rest):
+        return {name: alike[values(name)] for name in rest}
+    return dict.fromkeys(others, first)
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting and dataset, and one over all its cells."""
     table = tables["table"].fillna({"dataset": "all cells"})
     columns = ["clients", "method", "cells", "seeds", "mean_difference", "p", "p_holm"]
-    return f"Baseline: {method_title(table['reference'].iloc[0])}.\n\n{md.shown(table, columns)}"
+    return f"Baseline: {_baseline(table)}.\n\n{md.shown(table, columns)}"
+
+
+def _baseline(table: pd.DataFrame) -> str:
+    """The baseline, and the options by which it is chosen if it has several variants."""
+    references = list(dict.fromkeys(table["reference"]))
+    if len(references) == 1:
+        return method_title(references[0])
+    return f"{method_title(variants.base(references[0]))} with the same {' and '.join(_varied(references))}"
 
 
 def _place(row: dict[str, Any], with_setting: bool) -> str:
     place = "All cells" if row["dataset"] is None else place_title(row["dataset"], row["clients"])
-    return f"{place}, {row['setting']}" if with_setting else place
+    return ", ".join([place, *([row["setting"]] if with_setting else []), *row["of"]])
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A forest plot: a row a place, a colour a method; filled where the difference is significant."""
+    """A forest plot: a row a place, and variant of the baseline; a colour a method; filled where a difference is significant."""
     table = tables["table"]
-    several, reference = table["setting"].nunique() > 1, table["reference"].iloc[0]
-    titles = {spelled: method_title(name) for spelled, name in distinguishing([*table["method"], reference]).items()}
+    several, references = table["setting"].nunique() > 1, list(dict.fromkeys(table["reference"]))
+    chosen = _varied(references) if len(references) > 1 else {}
+    names = {name: without(name, chosen) for name in [*table["method"], *references]}
+    titles = {spelled: method_title(name) for spelled, name in distinguishing(names.values()).items()}
     rows: dict[str, dict[str, Any]] = {}
     for row in records(table):
-        rows.setdefault(_place(row, several), {})[titles[row["method"]]] = {**row, "mean": row["mean_difference"]}
-    label = f"test accuracy less that of {titles[reference]}, mean and 95 % interval"
+        changes = {key: value for key, value in variants.read(row["method"])[1].items() if key in chosen}
+        row["of"] = variants.format_name("", changes).split(",")[1:]
+        rows.setdefault(_place(row, several), {})[titles[names[row["method"]]]] = {**row, "mean": row["mean_difference"]}
+    label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
     return figures.forests(study.title, {"": rows}, label)

@@ -52,8 +52,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         above the MLP's by more than the standard deviation of that.
 
     Raises:
-        ConfigError: if a method is none of VESPER's paper, if some runs have noise for a budget and others of a given scale,
-            or if δ is to be computed from the edges of a synthetic graph.
+        ConfigError: if a method is none of VESPER's paper, or if some runs have noise for a budget and others of a given scale.
         PrivacyError: if no noise keeps a budget.
     """
     # Variants of a dataset are panels of their own.

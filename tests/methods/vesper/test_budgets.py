@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.datasets.synthetic import planted_partition
@@ -22,7 +23,7 @@ SHARES = {"train": 0.6, "val": 0.2, "test": 0.2}
 SETTING = {"rounds": 3, "batch_size": 16, "hidden_channels": 8}
 TINY = {"name": "tiny", "labelled": None, "synthetic": {"nodes": 121}}
 CORA = {"name": "cora", "labelled": None, "synthetic": None}
-BOUNDED = {"bounding": "both", "accountant": "certified", "epsilon": 8.0}
+BOUNDED = {"bounding": "both", "accountant": "certified", "epsilon": 8.0, "delta": 1e-4}
 
 
 def specification(name: str, dataset: dict[str, Any] = CORA, **options: Any) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def test_the_noise_is_what_a_run_uses(
     name: str, options: dict[str, Any], labelled: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(split_training, "train", lambda task, protocol: protocol)  # what it is asked to train
-    specified = specification(name, {**TINY, "labelled": labelled}, **options, delta=1e-4)
+    specified = specification(name, {**TINY, "labelled": labelled}, **{**options, "delta": 1e-4})
     method, parameters = registry.configured(specified["method"])
     graph, setting = planted_partition(121, 4, 12, 32, 6.0, 1.0, 8, 0.5, 0), TrainingConfig(**SETTING)
     task = Task("tiny", graph, random_split(121, SHARES, 0).labelled(labelled, 0), None, setting, 0)
@@ -64,11 +65,11 @@ def test_the_noise_is_what_a_run_uses(
 
 def test_the_noise_of_the_papers_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vesper_accounting, "_LIBRARY_ORDERS", [2, 4, 8, 16])  # to be quick
-    specified = specification("vesper_gcn", accountant="rdp", epsilon=5.0, degree=7)
+    specified = specification("vesper_gcn", accountant="rdp", epsilon=5.0, delta=1e-4, degree=7)
     _, parameters = registry.configured(specified["method"])
     found = budget(specified)
     assert found.theta == noise_scale(1624, CORA_EDGES, TrainingConfig(**SETTING), parameters, AGGREGATIONS["vesper_gcn"])
-    assert found.delta == 1 / (CORA_EDGES + 1)
+    assert found.delta == 1e-4
     assert found.paper_epsilon == pytest.approx(5.0, rel=1e-3)
     assert found.paper_epsilon <= 5.0
 
@@ -109,7 +110,12 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert (zero.theta, zero.guarantee, zero.paper_epsilon) == (0, math.inf, math.inf)
 
 
-def test_mistakes_are_configuration_errors() -> None:
-    for wrong in (specification("fedavg"), specification("gap", TINY, theta=1.0)):  # no delta for an unknown number of edges
-        with pytest.raises(ConfigError):
-            budget(wrong)
+def test_mistakes_are_errors() -> None:
+    with pytest.raises(ConfigError):
+        budget(specification("fedavg"))
+    with pytest.raises(ValidationError):  # a budget takes a delta
+        budget(specification("gap", TINY, epsilon=8.0))
+
+
+def test_delta_of_a_given_noise_is_from_the_number_of_nodes() -> None:
+    assert budget(specification("gap", TINY, theta=1.0)).delta == 121**-2

@@ -13,12 +13,12 @@ from method_tasks import ROUNDS, task_of
 
 DETACHED = {"weights": "detached", "bounding": "both"}
 BUDGETS: list[tuple[PerturbedParameters, str]] = [
-    (WeightParameters(epsilon=8.0, accountant="rdp", degree=3), "gin"),
-    (WeightParameters(epsilon=8.0, degree=3, **DETACHED), "gin"),
-    (TruncatedParameters(epsilon=16.0, degree=3, degree_ratio=2.0, **DETACHED), "gcn"),
-    (GAPParameters(epsilon=4.0, release="one_shot", bounding="both"), "gap"),
+    (WeightParameters(epsilon=8.0, delta=5e-4, accountant="rdp", degree=3), "gin"),
+    (WeightParameters(epsilon=8.0, delta=5e-4, degree=3, **DETACHED), "gin"),
+    (TruncatedParameters(epsilon=16.0, delta=5e-4, degree=3, degree_ratio=2.0, **DETACHED), "gcn"),
+    (GAPParameters(epsilon=4.0, delta=5e-4, release="one_shot", bounding="both"), "gap"),
     (GAPParameters(epsilon=4.0, accountant="no_amplification", delta=1e-4), "gap"),
-    (VFGNNParameters(epsilon=32.0, weights="frozen", bounding="both", degree=3), "vfgnn"),
+    (VFGNNParameters(epsilon=32.0, delta=5e-4, weights="frozen", bounding="both", degree=3), "vfgnn"),
 ]
 
 
@@ -36,7 +36,7 @@ def facts_of(parameters: PerturbedParameters, aggregation: str) -> VerticalTrain
 
 @pytest.mark.parametrize(("parameters", "aggregation"), BUDGETS)
 def test_the_noise_keeps_the_budget_and_no_more(parameters, aggregation):
-    delta = parameters.delta or 1 / (task().graph.num_edges + 1)
+    delta = parameters.delta
     theta = noise(parameters, aggregation)
     accountant = accountant_named(parameters.accountant, facts_of(parameters, aggregation))
     assert accountant.epsilon(theta, delta) <= parameters.epsilon
@@ -62,11 +62,14 @@ def test_without_a_budget_the_noise_is_as_given():
 @pytest.mark.parametrize(
     ("parameters", "error"),
     [
-        (WeightParameters(epsilon=8.0), ConfigError),  # neighbours are sampled, for which the certified account has no bound
-        (WeightParameters(epsilon=8.0, bounding="both"), PrivacyError),  # weights learn from edges without noise
+        (
+            WeightParameters(epsilon=8.0, delta=5e-4),
+            ConfigError,
+        ),  # neighbours are sampled, for which the certified account has no bound
+        (WeightParameters(epsilon=8.0, delta=5e-4, bounding="both"), PrivacyError),  # weights learn from edges without noise
         (WeightParameters(epsilon=1e-6, accountant="no_amplification", delta=1e-9), PrivacyError),
         (WeightParameters(epsilon=8.0, accountant="rdp", delta=0.5), PrivacyError),  # above 1/|E|
-        (TruncatedParameters(epsilon=8.0, **DETACHED), ConfigError),  # degrees have no noise
+        (TruncatedParameters(epsilon=8.0, delta=5e-4, **DETACHED), ConfigError),  # degrees have no noise
     ],
 )
 def test_a_budget_that_no_noise_keeps_is_a_mistake(parameters: PerturbedParameters, error: type[Exception]):

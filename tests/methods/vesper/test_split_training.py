@@ -314,7 +314,7 @@ def test_degree_noise_decides_who_hears():
     [
         ("vesper_gcn", {"min_degree": 11}),
         ("vesper_gin", {"theta": -0.5}),
-        ("vesper_gin", {"release": "one_shot"}),  # which takes frozen weights
+        ("vesper_gin", {"release": "one_shot"}),  # which takes frozen or detached weights
         ("vfgnn", {"weights": "detached"}),
         ("vertical_gin", {"theta": 1.0}),
     ],

@@ -1,0 +1,60 @@
+"""Weights that learn from a single release of one layer: what crosses, what is drawn, and that it is the same layer."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from feddep.methods.vesper import GAPParameters, WeightParameters
+from feddep.methods.vesper.noise_budget import noise_scale
+from feddep.methods.vesper.perturbed import PerturbedMessagePassing
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+from method_tasks import ROUNDS, run_on, task_of
+
+ONCE: dict[str, Any] = {"weights": "detached", "release": "one_shot", "bounding": "none"}
+BATCH, STEPS, WIDTH, VAL, TEST, NODES = 16, 9, 16, 48, 48, 240
+
+
+def task(layers: int = 1) -> Task:
+    found = task_of("vesper_gin")
+    return dataclasses.replace(found, setting=found.setting.replace(layers=layers))
+
+
+@pytest.mark.parametrize(
+    ("name", "further"), [("vesper_gin", {}), ("vesper_gin", {"encodings": True}), ("vesper_gcn", {"degree_ratio": 2.0})]
+)
+def test_noise_is_drawn_once_and_every_byte_is_counted(name: str, further: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+    drawn, noised = [], PerturbedMessagePassing._noised
+    monkeypatch.setattr(PerturbedMessagePassing, "_noised", lambda self, x, rng: drawn.append(len(x)) or noised(self, x, rng))
+    result = run_on(task(), name, theta=0.3, encoder_epochs=0, **ONCE, **further)
+    assert drawn == [NODES]
+    row = (1 + bool(further.get("encodings"))) * WIDTH * 4
+    assert {(sent["direction"], sent["kind"]): (sent["messages"], sent["bytes"]) for sent in result.communication} == {
+        ("up", "representations"): (ROUNDS * STEPS, ROUNDS * STEPS * BATCH * row),
+        ("down", "gradients"): (ROUNDS * STEPS, ROUNDS * STEPS * BATCH * row),
+        ("up", "validation representations"): (ROUNDS, ROUNDS * VAL * row),
+        ("up", "test representations"): (ROUNDS, ROUNDS * TEST * row),
+    }
+
+
+@pytest.mark.parametrize("name", ["vesper_gin", "vesper_gcn"])
+def test_without_noise_it_is_the_layer_that_is_computed_in_every_step(name: str):
+    steps = {**ONCE, "release": "per_step"}
+    once, every = (run_on(task(), name, theta=0.0, **options).histories[0] for options in (ONCE, steps))
+    torch.testing.assert_close(torch.tensor(once.loss), torch.tensor(every.loss), atol=1e-4, rtol=0)
+    assert once.loss[-1] < once.loss[0]
+
+
+def test_it_takes_the_noise_of_frozen_weights_and_of_gap():
+    budget = {"epsilon": 8.0, "delta": 1e-4, "release": "one_shot", "bounding": "none"}
+    of = (144, 500, task().setting)
+    found = noise_scale(*of, WeightParameters(weights="detached", **budget), "gin")
+    assert found == noise_scale(*of, WeightParameters(weights="frozen", **budget), "gin")
+    assert found == noise_scale(*of, GAPParameters(**budget), "gap")
+
+
+def test_more_layers_are_refused():
+    with pytest.raises(ConfigError, match=r"^setting\.layers is 2; release: one_shot with weights: detached takes layers: 1$"):
+        run_on(task(2), "vesper_gin", **ONCE)
