@@ -15,6 +15,8 @@ from feddep.graph.partition import louvain
 from feddep.methods.fedsage.cross_client import gradients_for, request_of
 from feddep.utils.files import read_arrays
 
+pytestmark = pytest.mark.slow
+
 
 def changed(client, number, kind, make):
     """A change of what one client sends in one round."""

@@ -16,6 +16,8 @@ from studies.privacy_audit.attack_models import attack_each, standardise
 from studies.privacy_audit.attack_statistics import auc, clopper_pearson, epsilon_lower_bound
 from studies.privacy_audit.pairs import baseline_features, matched_pairs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("successes", "trials"), [(81, 263), (15, 148), (0, 20), (29, 29)])
 def test_intervals_are_those_of_scipy(successes, trials):

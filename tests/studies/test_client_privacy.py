@@ -29,6 +29,8 @@ from studies.client_privacy.neighbour_sampling import expected_samplings, lemma_
 from studies.client_privacy.page import weakest
 from studies.measuring import frame, tables_of
 
+pytestmark = pytest.mark.slow
+
 SETTING = TrainingConfig(batch_size=8, fanout=2, rounds=3, local_epochs=2, hidden_channels=4)
 
 

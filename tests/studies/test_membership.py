@@ -16,6 +16,8 @@ from studies.privacy_audit.claims import claimed
 from studies.privacy_audit.pairs import matched_pairs
 from studies.privacy_audit.reconstruction import KNOWLEDGE
 
+pytestmark = pytest.mark.slow
+
 LEAVES = {
     "local": {"nothing"},
     "fedgraph": {"model updates", "embeddings of border nodes"},

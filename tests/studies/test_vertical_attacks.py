@@ -16,6 +16,8 @@ from studies.vertical_attacks import node_membership, vertical_canaries
 from studies.vertical_attacks.measure import with_known_noise
 from studies.vertical_attacks.vertical_canaries import SimulatedPairs, Watched, with_canaries
 
+pytestmark = pytest.mark.slow
+
 KNOWN = {"weights": "detached", "bounding": "both"}
 
 
