@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 import feddep
 from feddep.flower import FederationError
 from feddep.flower.certificates import make_certificate, make_node_key
@@ -70,6 +72,9 @@ class LocalFederation:
 
     def __exit__(self, *raised: object) -> None:
         """End all processes and what they have started, the SuperNodes first."""
+        running = [process for process in self._processes.values() if process.poll() is None]
+        # In process groups of their own; a ServerApp whose SuperLink has gone may wait for it without end.
+        apps = [app for process in running for app in psutil.Process(process.pid).children(recursive=True)]
         for process in reversed(self._processes.values()):
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
@@ -79,6 +84,9 @@ class LocalFederation:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        for app in apps:
+            with suppress(psutil.NoSuchProcess):
+                app.kill()
         for port in self._ports:
             port.close()
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from flower_tasks import cut, small_task
 
@@ -49,6 +50,8 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
     with LocalFederation(tmp_path, tls=False) as local, pytest.raises(FederationError, match="client 1 "):
         local.run(app=app.parent)
     assert not (tmp_path / "server/outcome.json").exists()
+    homes = [process.info["environ"] or {} for process in psutil.process_iter(["environ"])]
+    assert not [home for home in homes if home.get("FLWR_HOME", "").startswith(str(tmp_path))]
 
 
 @pytest.mark.parametrize("wrong", [{"loss": [0.5]}, {"validation": [0.5]}, {"best_round": 9}, {"communication": []}, {}])
