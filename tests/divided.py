@@ -28,7 +28,9 @@ def divide(graph: Graph, owner: np.ndarray, **changes: Any) -> Task:
     clients = int(owner.max()) + 1
     first = np.array([np.flatnonzero(owner == i)[0] for i in range(clients)])
     rest = np.setdiff1d(np.arange(graph.num_nodes), first)
-    setting = TrainingConfig(learning_rate=0.5, batch_size=8, fanout=3, rounds=3, layers=2, hidden_channels=WIDTH, dropout=0.0)
+    setting = TrainingConfig(
+        optimizer="sgd", learning_rate=0.5, batch_size=8, fanout=3, rounds=3, layers=2, hidden_channels=WIDTH, dropout=0.0
+    )
     return Task("divided", graph, Split(rest, first, rest), Partition(owner, clients), setting.replace(**changes), 0)
 
 

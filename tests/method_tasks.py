@@ -27,7 +27,9 @@ def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) ->
     graph = planted_partition(240, 4, 12, 64, 6.0, 1.0, 8, 0.8, 0)
     partition = louvain(graph, clients, seed) if registry.find(name).partitioned else None
     split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, seed)
-    setting = TrainingConfig(learning_rate=0.5, batch_size=16, fanout=3, rounds=ROUNDS, hidden_channels=16, dropout=0.2)
+    setting = TrainingConfig(
+        optimizer="sgd", learning_rate=0.5, batch_size=16, fanout=3, rounds=ROUNDS, hidden_channels=16, dropout=0.2
+    )
     if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
         setting = setting.replace(optimizer="adam", learning_rate=0.02)
     return Task(name, graph, split, partition, setting.replace(**changes), seed)

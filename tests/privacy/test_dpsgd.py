@@ -128,7 +128,7 @@ def test_a_parameter_without_a_rule_stops_the_training():
         ours(model, new_table("sage", graph), graph, trees, labels, 1.0)
 
 
-SETTING = TrainingConfig(learning_rate=0.5, batch_size=8, fanout=3, rounds=5, hidden_channels=16)
+SETTING = TrainingConfig(optimizer="sgd", learning_rate=0.5, batch_size=8, fanout=3, rounds=5, hidden_channels=16)
 
 
 def new_learner(

@@ -24,7 +24,9 @@ def small_task(clients: int | None = 3, nodes: int = 240, delta: int = 20, round
     """A planted-partition graph among so many clients, or whole."""
     features = 32 if nodes == 120 else 64
     graph = planted_partition(nodes, 4, 12, features, 6.0, 1.0, 8, 0.8, 0)
-    setting = TrainingConfig(learning_rate=0.5, batch_size=16, fanout=3, rounds=rounds, hidden_channels=16, dropout=dropout)
+    setting = TrainingConfig(
+        optimizer="sgd", learning_rate=0.5, batch_size=16, fanout=3, rounds=rounds, hidden_channels=16, dropout=dropout
+    )
     partition = None if clients is None else louvain(graph, clients, 0, delta)
     return Task("small", graph, random_split(nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0), partition, setting, 0)
 

@@ -41,7 +41,7 @@ def test_a_classifier_that_diverges(name: str):
 
 
 def test_the_round_is_the_one_that_diverges():
-    assert "round 2" in said("fedavg", {"learning_rate": 1000, "weight_decay": 1.0})
+    assert "round 2" in said("fedavg", {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1.0})
 
 
 def test_noise_that_overflows():
@@ -73,7 +73,7 @@ def test_what_is_finite_passes():
 def test_nothing_is_written_and_the_command_line_says_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture):
     graph, table = tmp_path / "graph.pt", tmp_path / "runs.csv"
     torch.save(api.to_pyg(api.synthetic_graph(nodes=60, communities=4)), graph)
-    options = ("learning_rate=1000", "weight_decay=1e6", "rounds=2", "hidden_channels=4")
+    options = ("optimizer=sgd", "learning_rate=1000", "weight_decay=1e6", "rounds=2", "hidden_channels=4")
     given = ["--graph", str(graph), "--clients", "2", "--seeds", "1", *(text for each in options for text in ("--set", each))]
     assert cli.main(["run", "global", *given, "--output", str(table)]) == 1
     assert "diverge" in capsys.readouterr().err.splitlines()[-1]

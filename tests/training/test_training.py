@@ -12,7 +12,7 @@ from feddep.utils import seeding
 from graphs import random_graph
 from small_models import drawn
 
-SETTING = TrainingConfig(weight_decay=0.01, batch_size=16, fanout=3, rounds=1, hidden_channels=8, dropout=0.0)
+SETTING = TrainingConfig(learning_rate=0.1, weight_decay=0.01, batch_size=16, fanout=3, rounds=1, hidden_channels=8, dropout=0.0)
 GRAPH = random_graph(50, 120, seed=4)
 NODES = np.arange(5, 45)
 
