@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp, softmax
 
-from divided import divide, owners, random_task, tasks
+from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.methods.answers import PropagationParameters, asking, bayes, propagation, recorded_fedavg
 from feddep.methods.method import StepResult
@@ -20,28 +20,15 @@ from feddep.methods.shared.answering import answer_kinds
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.evaluator import Evaluator
-from feddep.training.task import Task
-from graphs import random_graph
-from method_tasks import parameters_of, run_on, steps_of, task_of, train
+from method_tasks import parameters_of, run_on, same_runs, steps_of, task_of, train, without_cross_edges
 
 RULES = ["answers_bayes", "answers_propagation"]
 CURVES = ["loss", "validation", "test", "global_validation"]
 
 
-def without_cross_edges() -> Task:
-    """A task whose clients are joined by no edge."""
-    graph, owner = random_graph(40, 160), owners(40, 3, 0)
-    edges = np.array([(u, v) for u, v in zip(*graph.adjacency.nonzero(), strict=True) if owner[u] == owner[v]])
-    return divide(type(graph).from_edges(edges, graph.features, graph.labels, graph.num_classes), owner)
-
-
 def test_without_edges_to_others_bayes_is_fedavg_to_the_bit():
-    task = without_cross_edges()
-    changed, plain = run_on(task, "answers_bayes"), run_on(task, "fedavg")
-    for name in (*CURVES, "local_before", "local_after"):
-        assert getattr(changed.histories[0], name) == getattr(plain.histories[0], name)
-    assert all(torch.equal(tensor, changed.weights()[name]) for name, tensor in plain.weights().items())
-    assert changed.communication == plain.communication
+    task = without_cross_edges("answers_bayes")
+    assert same_runs(run_on(task, "answers_bayes"), run_on(task, "fedavg"))
 
 
 def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():

@@ -9,10 +9,9 @@ from feddep.methods.fedgnn import fedgnn
 from feddep.methods.shared import routing
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph
-from feddep.methods.shared.routing import downward, upward
 from feddep.privacy.dpsgd import PrivateLearner
 from feddep.training.learner import Learner
-from method_tasks import CLIENTS, ROUNDS, counted, task_of, train
+from method_tasks import CLIENTS, ROUNDS, task_of, train
 
 FREE = {"sigma": 0.0, "clip": 1e6}
 
@@ -26,19 +25,6 @@ def test_of_one_client_without_dp_sgd_it_is_fedavg(monkeypatch):
     ours, plain = run(1, **FREE), train("fedavg", clients=1)
     np.testing.assert_allclose(ours.histories[0].loss, plain.histories[0].loss, rtol=1e-4)
     assert {row["kind"] for row in ours.communication} == {row["kind"] for row in plain.communication}
-
-
-def test_it_counts_names_once_and_embeddings_for_each_convolution_in_every_round():
-    task = task_of("fedgnn")
-    width, times = task.setting.hidden_channels * 4, ROUNDS + 1
-    expected = {}
-    for i, edges in enumerate(cross_edges(task)):
-        own, elsewhere = len(edges.endpoints), len(edges.outside)
-        expected[i, "up", routing.names_of(i)] = (1, 8 * (own + elsewhere))
-        for level in range(2):
-            expected[i, "up", upward(i, level)] = (times, times * own * width)
-            expected[i, "down", downward(i, level)] = (times, times * elsewhere * width)
-    assert counted(run(**FREE).communication, "encrypted names", "embeddings") == expected
 
 
 @pytest.mark.parametrize(("refresh", "times"), [(1, ROUNDS + 1), (2, 3), (100, 1)])

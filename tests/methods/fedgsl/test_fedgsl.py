@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from feddep.methods.fedgsl import fedgsl
 from feddep.utils.errors import ConfigError
-from method_tasks import CLIENTS, ROUNDS, counted, run_on, task_of, train
+from method_tasks import CLIENTS, run_on, task_of, train
 
 
 def run(clients=CLIENTS, **parameters):
@@ -18,17 +17,6 @@ def test_without_learned_edges_it_is_fedavg(clients, share):
     ours, plain = run(clients, share=share), train("fedavg", clients=clients)
     np.testing.assert_allclose(ours.histories[0].loss, plain.histories[0].loss, rtol=1e-6)
     assert ours.histories[0].test == plain.histories[0].test
-
-
-@pytest.mark.parametrize(("refresh", "times"), [(1, ROUNDS + 1), (3, 2), (10, 1)])
-def test_every_embedding_goes_up_once_and_down_to_all_others(refresh, times):
-    task = task_of("fedgsl")
-    expected = {}
-    for i, (graph, _) in enumerate(task.subgraphs()):
-        size = graph.num_nodes * task.setting.hidden_channels * 4
-        for receiver in range(CLIENTS):
-            expected[receiver, "up" if receiver == i else "down", fedgsl.embeddings_of(i)] = (times, times * size)
-    assert counted(run(refresh=refresh).communication, "embeddings") == expected
 
 
 def test_embeddings_are_noised_before_they_are_sent():

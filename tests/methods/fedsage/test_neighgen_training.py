@@ -1,7 +1,6 @@
 """Training and mending against loops over nodes, generated neighbours and candidates."""
 
 import dataclasses
-import pickle
 
 import numpy as np
 import torch
@@ -163,18 +162,6 @@ def test_answers_of_others_are_added_to_the_gradient():
     for name, weight in alone.items():
         expected = weight - 1.5 * gradient[name] if name in gradient else weight
         torch.testing.assert_close(asked[name], expected)
-
-
-def test_a_trainer_that_is_pickled_amid_an_epoch_takes_the_same_step():
-    gradient = {"heads.3.bias": torch.full((32,), 2.0), "heads.0.weight": torch.ones(32, 12)}
-    whole, halves = trainer_of(HOW), trainer_of(HOW)
-    for _ in range(3):
-        loss = whole.step(lambda request: gradient)
-        halves.begin()
-        halves = pickle.loads(pickle.dumps(halves))
-        assert halves.finish(gradient) == loss
-    again = halves.model.state_dict()
-    assert all(torch.equal(weight, again[name]) for name, weight in whole.model.state_dict().items())
 
 
 @st.composite

@@ -149,27 +149,6 @@ def test_neither_party_has_a_way_to_what_the_other_holds(name, options, monkeypa
     assert generators[0].isdisjoint(generators[1])
 
 
-def test_every_byte_is_counted():
-    step, row = BATCH * LAYERS * WIDTH * 4, LAYERS * WIDTH * 4
-    steps = ROUNDS * STEPS
-    evaluations = {
-        (0, "up", "validation representations"): (ROUNDS, ROUNDS * VAL * row),
-        (0, "up", "test representations"): (ROUNDS, ROUNDS * TEST * row),
-    }
-    ups = {(0, "up", "representations"): (steps, steps * step), **evaluations}
-    trained = {**ups, (0, "down", "gradients"): (steps, steps * step)}
-    pretraining = (3 * STEPS, 3 * STEPS * step // LAYERS)
-    once = {(0, "up", "representations of all nodes"): (1, NODES * row)}
-    once |= {(0, "up", "encodings"): pretraining, (0, "down", "gradients of encodings"): pretraining}
-    for name, options, expected in (
-        ("vesper_gin", {}, trained),
-        ("vesper_gin", {"weights": "frozen", "encoder_epochs": 0}, ups),
-        ("gap", {"release": "one_shot", "encoder_epochs": 3}, once),
-    ):
-        assert counted(run_on(task_of(name), name, **options).communication) == expected
-    assert counted(run_on(task_of("vfgnn"), "vfgnn").communication)[0, "up", "representations"] == (steps, steps * step // LAYERS)
-
-
 @pytest.mark.parametrize("design", [None, Design("gin"), Design("gcn", min_degree=3)])
 def test_split_training_is_the_training_of_one_model_in_one_place(design):
     """The chain rule across the boundary: one optimiser over all weights, one backward pass, the same weights."""
