@@ -127,14 +127,6 @@ def test_everybody_who_asks_for_a_node_gets_the_same_answer():
     assert len(set.union(*heard.values())) > 1
 
 
-def test_what_is_sent_beside_weights_and_reports_are_names_and_answers():
-    task = task_of("fednld_answers")
-    kinds = {row["kind"] for row in run_on(task, "fednld_answers").communication}
-    beside = {kind for kind in kinds if not kind.startswith(("encrypted names", "answers"))}
-    assert beside == {"model", "cross-fitted classifier", "training", "validation"}
-    assert {row["kind"] for row in run_on(task, "fednld").communication} == beside
-
-
 def test_each_round_answers_what_the_regression_before_it_predicts(monkeypatch):
     asked, budgets = [], []
     ask = neighbours.Answers.ask
