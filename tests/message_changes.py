@@ -15,17 +15,14 @@ def small_graphs(nodes: int) -> Iterator[list[tuple[int, int]]]:
         yield [pair for place, pair in enumerate(pairs) if chosen >> place & 1]
 
 
-def adjacency(nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
-    """The 0/1 matrix; float64, shape (n, n)."""
-    matrix = np.zeros((nodes, nodes))
-    for u, v in edges:
-        matrix[u, v] = matrix[v, u] = 1
-    return matrix
-
-
 def featureless(nodes: int, edges: list[tuple[int, int]]) -> Graph:
     """The graph with these edges."""
     return Graph.from_edges(np.array(edges).reshape(-1, 2), np.zeros((nodes, 1)), np.zeros(nodes), 1)
+
+
+def adjacency(nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
+    """The 0/1 matrix; float64, shape (n, n)."""
+    return featureless(nodes, edges).adjacency.toarray().astype(float)
 
 
 def gin(a: np.ndarray) -> np.ndarray:

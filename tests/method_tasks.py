@@ -6,7 +6,10 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
+
 from feddep.datasets.synthetic import planted_partition
+from feddep.graph.graph import Graph
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
 from feddep.methods import registry, vesper
@@ -33,6 +36,28 @@ def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) ->
     if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
         setting = setting.replace(optimizer="adam", learning_rate=0.02)
     return Task(name, graph, split, partition, setting.replace(**changes), seed)
+
+
+def without_cross_edges(name: str) -> Task:
+    """The same task, whose clients have no edges to each other."""
+    task = task_of(name)
+    assert task.partition is not None
+    graph, owner = task.graph, task.partition.client
+    edges = graph.edges()
+    inner = edges[owner[edges[:, 0]] == owner[edges[:, 1]]]
+    return dataclasses.replace(task, graph=Graph.from_edges(inner, graph.features, graph.labels, graph.num_classes))
+
+
+def same_runs(ours: RunResult, theirs: RunResult) -> bool:
+    """Whether two runs of one model are the same to the last bit: what is measured, the best weights and what is sent."""
+    (mine,), (other,) = ours.histories, theirs.histories
+    curves = ("loss", "validation", "test", "global_validation", "local_before", "local_after")
+    same = all(torch.equal(mine.best_weights[name], weight) for name, weight in other.best_weights.items())
+    return (
+        same
+        and all(getattr(mine, name) == getattr(other, name) for name in curves)
+        and ours.communication == theirs.communication
+    )
 
 
 def parameters_of(name: str, **changes: Any) -> Parameters:

@@ -117,6 +117,11 @@ def test_every_import_is_a_direct_dependency(folder: str):
             "import feddep.graph.partition, feddep.graph.partitioners, feddep.graph.split, feddep.graph.scaling",
             {"torch", "networkx"},
         ),
+        (
+            "import torch\nfrom feddep.training.learner import OPTIMIZERS\nfor make in OPTIMIZERS.values():\n"
+            "    weight = torch.nn.Parameter(torch.ones(3))\n    weight.sum().backward()\n    make([weight], lr=0.1).step()",
+            {"torch._dynamo"},
+        ),
         ("from feddep.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass", {"torch"}),
     ],
 )

@@ -29,9 +29,6 @@ def refusal(raw: Any) -> str:
     return str(caught.value)
 
 
-# --- what is filled in ---
-
-
 def test_defaults_are_filled_in_and_the_input_is_left_alone():
     raw = copy.deepcopy(MINIMAL)
     config = validate(raw)
@@ -73,8 +70,6 @@ def test_a_parameter_may_have_a_value_for_each_dataset():
         entry(shipped, "methods", method, "mine")
 
 
-# --- how files are put together ---
-
 TREES = st.recursive(
     st.integers(0, 3) | st.none() | st.lists(st.integers(0, 3), max_size=2),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
@@ -110,8 +105,6 @@ def test_a_file_that_is_no_configuration_is_named(content: bytes | None, tmp_pat
     with pytest.raises(ConfigError, match=re.escape("bad.yaml")):
         load(tmp_path / "bad.yaml")
 
-
-# --- what is refused ---
 
 MISTAKES: list[tuple[str, Any]] = [
     *(("outputs", "x"), ("settings.quick.optimiser", "adam"), ("datasets.tiny.synthetic.node", 3), ("studies.0.kin", "x")),
@@ -158,8 +151,6 @@ def test_a_misspelt_key_is_named_before_the_key_that_it_leaves_missing():
     del raw["seeds"]
     assert refusal(raw).startswith("seed ")
 
-
-# --- tables and studies ---
 
 TWO: dict[str, Any] = {
     **MINIMAL,
@@ -224,9 +215,6 @@ def test_every_study_that_is_shipped_can_be_planned(monkeypatch: pytest.MonkeyPa
 def test_shipped_configurations_are_valid(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     assert plan.all_runs(load("config/default.yaml", f"config/{name}"))
-
-
-# --- variations ---
 
 
 def test_a_variation_is_spelled_by_what_differs():

@@ -126,9 +126,6 @@ def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
     assert verification.fetch_graph(config, "mine,labelled=0.5", tmp_path).fingerprint == graph.fingerprint
 
 
-# --- tables of statistics ---
-
-
 @pytest.mark.parametrize("kind", ["graphs", "partitions"])
 def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_path: Path):
     config = Config({**made.config, "records": {"directory": str(tmp_path), "use": True}})
@@ -156,9 +153,6 @@ def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_
         (tmp_path / f"{kind}.csv").write_text(content)
         with pytest.raises(DataError, match=re.escape(f"{kind}.csv")):
             data_tables.load(config, kind, files)
-
-
-# --- verification ---
 
 
 def test_recorded_runs_that_fit_are_drawn(made: Made):

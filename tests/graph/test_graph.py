@@ -31,16 +31,6 @@ def edge_lists(draw):
     return n, draw(st.lists(st.tuples(node, node), max_size=40))
 
 
-def assert_same(graph: Graph, other: Graph) -> None:
-    assert graph.fingerprint == other.fingerprint
-    for name in ("indptr", "indices", "labels"):
-        mine, theirs = getattr(graph, name), getattr(other, name)
-        np.testing.assert_array_equal(mine, theirs)
-        assert mine.dtype == theirs.dtype
-    np.testing.assert_array_equal(graph.features.toarray(), other.features.toarray())
-    assert graph.num_classes == other.num_classes
-
-
 @given(edge_lists())
 def test_simple_and_undirected(pairs):
     n, edges = pairs
@@ -112,7 +102,7 @@ def test_features_have_one_form_and_those_that_were_given_keep_theirs():
     values, columns = np.array([1, 1, 2, 0, 2], dtype=np.float32), np.array([2, 1, 1, 0, 2], dtype=np.int32)
     messy = sp.csr_matrix((values, columns, np.array([0, 3, 5], dtype=np.int32)), shape=(2, 3))
     graph = Graph.from_edges(edges, messy, [0, 1], 2)
-    assert_same(graph, Graph.from_edges(edges, dense, [0, 1], 2))
+    assert graph.fingerprint == Graph.from_edges(edges, dense, [0, 1], 2).fingerprint
     assert (graph.features.nnz, graph.num_features) == (3, 3)
     np.testing.assert_array_equal(messy.toarray(), dense)
 
@@ -153,7 +143,8 @@ def test_save_and_load(tmp_path_factory, graph):
     path = tmp_path_factory.getbasetemp() / "graph.safetensors"
     graph.save(path)
     loaded = Graph.load(path)
-    assert_same(loaded, graph)
+    assert loaded.fingerprint == graph.fingerprint
+    assert (loaded.indptr.dtype, loaded.indices.dtype, loaded.labels.dtype) == (np.int64, np.int32, np.int64)
 
 
 def test_file_that_holds_no_graph(tmp_path):

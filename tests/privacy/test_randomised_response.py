@@ -5,14 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from feddep.privacy.randomised_response import keep_probability, randomised_response
+from feddep.privacy.randomised_response import kernel, randomised_response
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
-@pytest.mark.parametrize("classes", [2, 100])
+@pytest.mark.parametrize("classes", [1, 2, 100])
 def test_the_true_answer_is_e_to_the_epsilon_times_as_likely_as_a_false_one(epsilon, classes):
-    keep = keep_probability(epsilon, classes)
-    assert keep == pytest.approx((1 - keep) / (classes - 1) * math.exp(epsilon), rel=1e-6)
+    weights = np.where(np.eye(classes, dtype=bool), math.exp(epsilon), 1)
+    np.testing.assert_allclose(kernel(classes, epsilon), weights / weights.sum(axis=1), rtol=1e-6)
+    assert np.array_equal(kernel(classes, None), np.eye(classes))
 
 
 def test_answers_are_distributed_as_they_should_be():

@@ -12,7 +12,7 @@ the noised value is replaced by one that is the same in both, so that all that f
 import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from feddep.graph.degree_bounding import KEEPING, bounded_adjacency
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.methods import registry
-from feddep.methods.vesper import PerturbedParameters, split_training
+from feddep.methods.vesper import split_training
 from feddep.methods.vesper.graph_party import Clipping, noised_degrees
 from feddep.methods.vesper.noise_budget import aggregation_of, public_facts
 from feddep.methods.vesper.perturbed import PerturbedMessagePassing
@@ -45,10 +45,8 @@ Edges = list[tuple[int, int]]
 class Twin:
     """A training on one of the two graphs, with weights, encodings and noised values that are the same for both.
 
-    Attributes:
-        rows: what is released before noise, by layer and node.
-        degrees: the same of degrees, shape (n,); None if they are not released.
-        sent: all that crossed to B, and A's weights after each step.
+    What is released before noise is in ``rows``, by layer and node, and in ``degrees``, None if these are not released; ``sent``
+    is all that crossed to B, and A's weights after each step.
     """
 
     active: ClassVar["Twin"]
@@ -56,15 +54,7 @@ class Twin:
     def __init__(
         self, task: Task, protocol: Protocol, targets: np.ndarray, degrees: np.ndarray, weights: list[np.ndarray]
     ) -> None:
-        """Set up both parties, and make all that is released for all nodes.
-
-        Args:
-            task: graph and setting; the rows of its features are the encodings.
-            protocol: what the parties do.
-            targets: noised rows by layer and node, shape (L, n, d).
-            degrees: noised degrees, shape (n,).
-            weights: the first ones of message passing, in place of the drawn ones.
-        """
+        """Make all that is released for all nodes, whose features are the encodings; ``targets`` and ``degrees`` are noised."""
         Twin.active = self
         self.targets, self.noised_degrees = targets, degrees
         self.rows: dict[tuple[int, int], np.ndarray] = {}
@@ -136,20 +126,22 @@ def task_of(nodes: int, edges: Edges, encodings: np.ndarray, layers: int) -> Tas
     return Task("control", graph, Split(every, every[:2], every[2:]), None, TrainingConfig(layers=layers, **options), 0)
 
 
-def protocol_of(task: Task, name: str, parameters: PerturbedParameters) -> Protocol:
-    """What a run asks to be trained; raises what it raises."""
+def twins_of(
+    name: str, options: dict[str, Any], given: Sequence[Edges], encodings: np.ndarray, targets: np.ndarray, *first: Any
+) -> tuple[list[Twin], Protocol, VerticalTraining]:
+    """Twins on graphs with the same nodes, what a run asks to be trained, and what the accountant is told.
+
+    The latter is of one step and, unless there is a single release, one evaluation.  Raises what a run raises.
+    """
+    parameters: Any = registry.find(name).parameters(**{"theta": 0.7, "degree": DEGREE, **options})
+    tasks = [task_of(len(encodings), edges, encodings, len(targets)) for edges in given]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(split_training, "train", lambda task, protocol: protocol)
-        found = getattr(split_training, f"run_{name}")(task, parameters)
-    assert isinstance(found, Protocol)
-    return found
-
-
-def facts_of(task: Task, name: str, parameters: PerturbedParameters) -> VerticalTraining:
-    """What the accountant is told of one step and, unless there is a single release, one evaluation."""
-    facts = public_facts(len(task.split.train), task.setting, parameters, aggregation_of(name, parameters))
+        protocol = getattr(split_training, f"run_{name}")(tasks[0], parameters)
+    facts = public_facts(len(encodings), tasks[0].setting, parameters, aggregation_of(name, parameters))
     correction = dataclasses.replace(facts.correction, evaluations=0 if facts.correction.one_shot else 1)
-    return dataclasses.replace(facts, correction=correction, steps=1)
+    twins = [Twin(task, protocol, targets, *first) for task in tasks]
+    return twins, protocol, dataclasses.replace(facts, correction=correction, steps=1)
 
 
 def signs(nodes: int) -> np.ndarray:
@@ -234,30 +226,19 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
         nonnegative, signed = worst_rows(heard(nodes, edges, bounding) - heard(nodes, without, bounding))
         further: dict[str, Any] = {"min_degree": 2, "degree_ratio": 1.5} if name == "vesper_gcn" else {}
         further |= {"clip": CLIP, "gradient_ratio": 2.0} if name != "gap" else {}
-        given = {
-            "theta": 0.7,
-            "bounding": bounding,
-            "degree": DEGREE,
-            "encodings": bool(rng.random() < 0.5),
-            **further,
-            **options,
-        }
-        parameters = registry.find(name).parameters(**given)
-        assert isinstance(parameters, PerturbedParameters)
+        given = {"bounding": bounding, "encodings": bool(rng.random() < 0.5), **further, **options}
         # What noise may have made of rows, of weights and of degrees is all that there is.
         encodings = nonnegative if adverse else unit(rng.random((nodes, WIDTH)))
         targets = unit(rng.normal(size=(layers, nodes, WIDTH)))
         if adverse:
             targets[0] = signed if name == "gap" else nonnegative
         degrees = np.full(nodes, 2.0) if adverse else rng.normal(2, 1, nodes)
-        tasks = [task_of(nodes, each, encodings, layers) for each in (edges, without)]
-        protocol, facts = protocol_of(tasks[0], name, parameters), facts_of(tasks[0], name, parameters)
+        drawn = rng.random if name == "vfgnn" else rng.standard_normal  # of the former, ReLU lets every change pass
+        weights = [np.eye(WIDTH) if adverse else drawn((WIDTH, WIDTH)) for _ in range(layers if name != "gap" else 0)]
+        pair, protocol, facts = twins_of(name, given, (edges, without), encodings, targets, degrees, weights)
         account = certified_guarantee(facts)
         assert account is not NO_BOUND
         assert protocol.design is not None
-        drawn = rng.random if name == "vfgnn" else rng.standard_normal  # of the former, ReLU lets every change pass
-        weights = [np.eye(WIDTH) if adverse else drawn((WIDTH, WIDTH)) for _ in range(layers if name != "gap" else 0)]
-        pair = [Twin(task, protocol, targets, degrees, weights) for task in tasks]
         assert pair[0].rows.keys() == pair[1].rows.keys()
         squares = {key: float(((row - pair[1].rows[key]) ** 2).sum()) for key, row in pair[0].rows.items()}
 
@@ -349,37 +330,20 @@ def test_no_release_shows_more_of_an_edge_than_is_charged(name: str, options: di
             assert found["rows"] == EXACT
 
 
-def star_changes(degree: int) -> tuple[float, TouchMixture, TouchMixture]:
-    """The squared change of VFGNN's release on a star of D leaves that loses one; its charge, and that without GCN's weights.
+@pytest.mark.parametrize(("degree", "square"), [(10, 18), (20, 38), (50, 98)])
+def test_weights_by_degrees_change_the_rows_of_all_neighbours(degree: int, square: float) -> None:
+    """A star that loses a leaf: what VFGNN is charged for sums does not cover GCN's weights; a promise of ε = 8 would be broken.
 
     W turns each leaf's row between two directions as the weight of its neighbour passes a ratio, which an edge of the hub moves.
     """
     turn = (np.sqrt(2 / (degree + 1)) + np.sqrt(2 / degree)) / 2
     weights = [np.array([[1, -1 / turn, 0], [-turn, 1, 0], [0, 0, 0]])]
-    nodes, edges = degree + 1, [(0, leaf) for leaf in range(1, degree + 1)]
-    encodings = np.eye(WIDTH, dtype=np.float32)[[1, *[0] * degree]]
-    options = {
-        "theta": 0.7,
-        "bounding": "both",
-        "release": "one_shot",
-        "weights": "frozen",
-        "degree": degree,
-        "aggregation": "gcn",
-    }
-    parameters: Any = registry.find("vfgnn").parameters(**options)
-    tasks = [task_of(nodes, each, encodings, 1) for each in (edges, edges[1:])]
-    protocol, targets = protocol_of(tasks[0], "vfgnn", parameters), np.zeros((1, nodes, WIDTH), dtype=np.float32)
-    one, other = (Twin(task, protocol, targets, np.zeros(nodes), weights) for task in tasks)
-    facts = facts_of(tasks[0], "vfgnn", parameters)
-    sums = dataclasses.replace(facts, aggregation="vfgnn")
-    square = sum(float(((row - other.rows[key]) ** 2).sum()) for key, row in one.rows.items())
-    return square, certified_guarantee(facts), certified_guarantee(sums)
-
-
-@pytest.mark.parametrize(("degree", "square"), [(10, 18), (20, 38), (50, 98)])
-def test_weights_by_degrees_change_the_rows_of_all_neighbours(degree: int, square: float) -> None:
-    """A star: what VFGNN is charged for sums does not cover GCN's weights; a promise of ε = 8 would be broken."""
-    seen, charged, of_sums = star_changes(degree)
+    edges = [(0, leaf) for leaf in range(1, degree + 1)]
+    encodings, targets = np.eye(WIDTH, dtype=np.float32)[[1, *[0] * degree]], np.zeros((1, degree + 1, WIDTH), dtype=np.float32)
+    options = {"bounding": "both", "release": "one_shot", "weights": "frozen", "degree": degree, "aggregation": "gcn"}
+    (one, other), _, facts = twins_of("vfgnn", options, (edges, edges[1:]), encodings, targets, np.zeros(degree + 1), weights)
+    charged, of_sums = (certified_guarantee(each) for each in (facts, dataclasses.replace(facts, aggregation="vfgnn")))
+    seen = sum(float(((row - other.rows[key]) ** 2).sum()) for key, row in one.rows.items())
     assert seen == pytest.approx(square, abs=1e-4)
     assert float(of_sums.squares[0]) == 16 < seen <= float(charged.squares[0]) == 8 * (degree + 1)
     noise = noise_for(of_sums, 8.0, 1e-6)
@@ -390,18 +354,14 @@ def test_weights_by_degrees_change_the_rows_of_all_neighbours(degree: int, squar
 
 def test_learning_from_one_release_tells_nothing_more() -> None:
     """Noised sums are drawn once: A then needs neither graph nor features, and B sees what its own gradients make of them."""
-    nodes, edges, without = next(graphs("none"))
+    nodes, *pair = next(graphs("none"))
     rng = np.random.default_rng(0)
     encodings, targets = unit(rng.random((nodes, WIDTH))), unit(rng.normal(size=(1, nodes, WIDTH)))
     for name, further in (("vesper_gin", {}), ("vesper_gcn", {"min_degree": 2, "degree_ratio": 1.5})):
-        options = {"theta": 0.7, "bounding": "none", "release": "one_shot", "weights": "detached", "degree": DEGREE, **further}
-        parameters: Any = registry.find(name).parameters(**options)
-        twins = []
-        for given in (edges, without):
-            task = task_of(nodes, given, encodings, 1)
-            twin = Twin(task, protocol_of(task, name, parameters), targets, np.full(nodes, 2.0), [np.eye(WIDTH)])
-            twins.append(twin)
-            party = twin.training.party_a
+        options = {"bounding": "none", "release": "one_shot", "weights": "detached", **further}
+        twins, *_ = twins_of(name, options, pair, encodings, targets, np.full(nodes, 2.0), [np.eye(WIDTH)])
+        for twin in twins:
+            Twin.active, party = twin, twin.training.party_a
             released = {key: row.copy() for key, row in twin.rows.items()}
             party._sampler = party._features = party._encodings = None  # type: ignore[assignment]
             losses = [twin.training.epoch() for _ in range(20)]
@@ -409,5 +369,4 @@ def test_learning_from_one_release_tells_nothing_more() -> None:
             assert losses[-1] < losses[0]  # it learns
             assert twin.rows.keys() == released.keys() == {(1, node) for node in range(nodes)}
             assert all((twin.rows[key] == row).all() for key, row in released.items())
-        for one, other in zip(twins[0].sent, twins[1].sent, strict=True):
-            assert torch.equal(one, other)
+        assert all(torch.equal(*each) for each in zip(twins[0].sent, twins[1].sent, strict=True))

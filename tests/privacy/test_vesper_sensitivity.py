@@ -1,5 +1,6 @@
 """Sensitivities of VESPER's layers against a search over small graphs and random weights."""
 
+import dataclasses
 import itertools
 import math
 from functools import cache
@@ -93,6 +94,21 @@ def test_vfgnn_changes_no_more_rows_than_counted(layers: int, degree: int):
         assert np.linalg.norm(change) <= bound
     assert most == 2 * geometric_sum(degree - 1, layers) <= published_roots(degree, layers)
     assert bound**2 == pytest.approx(4 * published_roots(degree, layers))
+
+
+@pytest.mark.parametrize(("degree", "layers"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2)])
+def test_no_more_rows_change_by_weights_of_gcn_than_counted(degree: int, layers: int):
+    """A row of VFGNN changes where one of the L-th power of the weights does."""
+    rng, nodes, most = np.random.default_rng(degree), 18, 0
+    for seed in range(400):
+        edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.1 * degree] or [(0, 1)]
+        pair = [bounded_adjacency(featureless(nodes, each), degree, seed).toarray().astype(float) for each in (edges, edges[1:])]
+        one, other = (np.linalg.matrix_power(gcn(each), layers) for each in pair)
+        most = max(most, int((np.abs(one - other) > 1e-12).any(1).sum()))
+    of_gcn = training(aggregation="vfgnn_gcn", layers=layers, degree=degree, correction=FROZEN)
+    assert 0.6 * changed_outputs(of_gcn) <= most <= changed_outputs(of_gcn)
+    assert changed_outputs(of_gcn) == 2 * (degree + 1) or layers > 1
+    assert published_sensitivities(of_gcn) == published_sensitivities(dataclasses.replace(of_gcn, aggregation="vfgnn"))
 
 
 FROZEN = Correction(weights="frozen")

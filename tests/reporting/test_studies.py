@@ -396,6 +396,7 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
     assert all(len(pd.read_csv(tmp_path / "once" / name)) > 0 for name in tables)
     page = contents[0]["page.md"].decode()
     assert page.startswith("# One\n")
+    assert page.count("\n|") > 2  # a table
     assert not any(f" {word} " in page for word in ("nan", "None", "NA", "<NA>"))
     with Image.open(tmp_path / "once" / "figure.png") as image:
         assert np.asarray(image.convert("L")).std() > 5  # something is drawn

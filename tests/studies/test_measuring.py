@@ -1,22 +1,19 @@
 """From runs to pages: tables of a run as files, all of them as a page, by the rules of the workflow."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from small import DGEN, NEIGHGEN, case_of, measured, of_run, page, small_task
 
 from feddep.utils.errors import ConfigError
 from studies.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
 from studies.measuring import tables_of
+from workspace import REPOSITORY, Workspace
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 METHODS: dict[str, dict[str, Any]] = {
     "quality": {"feddep": {}},
     "label_shortcut": {"feddep": {"prototypes": 4}},
@@ -28,14 +25,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "privacy_audit": {"local": {}, "fedavg": {}},
     "client_privacy": {"fedgnn": {}},
 }
-CONFIG: dict[str, Any] = {
-    "output": "out",
-    "records": {"directory": "records", "use": False},
-    "device": "cpu",
-    "datasets": {"mini": {"synthetic": {"nodes": 60, "communities": 6}}},
-    "clients": [2],
-    "seeds": [0],
-    "settings": {"quick": {"rounds": 1, "batch_size": 16, "hidden_channels": 8}},
+CHANGES: dict[str, Any] = {
+    "settings": {"quick": {"rounds": 1, "batch_size": 16}},
     "methods": {"feddep": DGEN, "feddep_wo_proto": DGEN, "fedsage_plus": NEIGHGEN},
     "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["global"]}],
     "studies": [{"name": name, "kind": name, "runs": [{"methods": methods}]} for name, methods in METHODS.items()],
@@ -43,17 +34,12 @@ CONFIG: dict[str, Any] = {
 DATA = {"prepare": 1, "split": 1}
 
 
-def snakemake(folder: Path, *arguments: str) -> str:
-    """What Snakemake prints, run in a folder with a configuration of small runs."""
-    if not (folder / "studies").exists():
-        (folder / "studies").symlink_to(REPOSITORY / "studies")
-        (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG))
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(REPOSITORY / "workflow" / "Snakefile"), "--cores", "1"]
-    done = subprocess.run(
-        [*command, "--configfile", "config.yaml", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    found = Workspace(tmp_path)
+    found.configure(**CHANGES)
+    (tmp_path / "studies").symlink_to(REPOSITORY / "studies")
+    return found
 
 
 @pytest.mark.dag
@@ -69,19 +55,19 @@ def snakemake(folder: Path, *arguments: str) -> str:
         ("client_privacy", {**DATA, "partition": 1, "measure": 1}),
     ],
 )
-def test_a_study_needs_what_it_reads(study: str, expected: dict[str, int], tmp_path: Path):
-    printed = snakemake(tmp_path, "--dry-run", "--", study)
+def test_a_study_needs_what_it_reads(study: str, expected: dict[str, int], workspace: Workspace):
+    printed = workspace.run("--dry-run", study)
     jobs = re.findall(r"^(\w+) +(\d+)$", printed.partition("Job stats:")[2], re.MULTILINE)
     found = {rule: int(count) for rule, count in jobs if rule != "total"}
     assert found == {**expected, study: 1}
 
 
 @pytest.mark.dag
-def test_pages_are_made_of_what_is_measured(tmp_path: Path):
+def test_pages_are_made_of_what_is_measured(workspace: Workspace):
     """The files of each page, without which Snakemake fails; and nothing of it is made unasked."""
-    snakemake(tmp_path, "--", "quality", "neighbourhoods", "overhead", "degree_histograms")
-    assert pd.read_csv(tmp_path / "out" / "quality" / "table.csv")["setting"].tolist() == ["quick"] * 2 * 5
-    assert not {*METHODS, "measure"} & set(re.findall(r"^rule (\w+):", snakemake(tmp_path, "--dry-run"), re.MULTILINE))
+    workspace.run("quality", "neighbourhoods", "overhead", "degree_histograms")
+    assert pd.read_csv(workspace.folder / "out" / "quality" / "table.csv")["setting"].tolist() == ["quick"] * 2 * 5
+    assert not {*METHODS, "measure"} & set(re.findall(r"^rule (\w+):", workspace.run("--dry-run"), re.MULTILINE))
 
 
 NUMBERS = (

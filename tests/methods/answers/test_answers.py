@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +10,9 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from scipy.special import log_softmax, logsumexp, softmax
 
-from divided import divide, owners, random_task, tasks
+from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.methods.answers import PropagationParameters, asking, bayes, propagation, recorded_fedavg
 from feddep.methods.method import StepResult
@@ -22,28 +20,15 @@ from feddep.methods.shared.answering import answer_kinds
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.evaluator import Evaluator
-from feddep.training.task import Task
-from graphs import random_graph
-from method_tasks import parameters_of, run_on, steps_of, task_of, train
+from method_tasks import parameters_of, run_on, same_runs, steps_of, task_of, train, without_cross_edges
 
 RULES = ["answers_bayes", "answers_propagation"]
 CURVES = ["loss", "validation", "test", "global_validation"]
 
 
-def without_cross_edges() -> Task:
-    """A task whose clients are joined by no edge."""
-    graph, owner = random_graph(40, 160), owners(40, 3, 0)
-    edges = np.array([(u, v) for u, v in zip(*graph.adjacency.nonzero(), strict=True) if owner[u] == owner[v]])
-    return divide(type(graph).from_edges(edges, graph.features, graph.labels, graph.num_classes), owner)
-
-
 def test_without_edges_to_others_bayes_is_fedavg_to_the_bit():
-    task = without_cross_edges()
-    changed, plain = run_on(task, "answers_bayes"), run_on(task, "fedavg")
-    for name in (*CURVES, "local_before", "local_after"):
-        assert getattr(changed.histories[0], name) == getattr(plain.histories[0], name)
-    assert all(torch.equal(tensor, changed.weights()[name]) for name, tensor in plain.weights().items())
-    assert changed.communication == plain.communication
+    task = without_cross_edges("answers_bayes")
+    assert same_runs(run_on(task, "answers_bayes"), run_on(task, "fedavg"))
 
 
 def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
@@ -79,37 +64,6 @@ def test_plain_evidence_is_a_fixed_weight_of_the_answer_and_a_uniform_rest():
     found = bayes.evidence(links, np.array([2, 0, 1]), bayes.prior(0.6, 4))
     answers = np.eye(4)[[2, 0]]
     np.testing.assert_allclose(found, [np.log(0.6 * answers + 0.4 / 4).sum(axis=0), np.zeros(4)])
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 4.0, 8.0])
-@pytest.mark.parametrize("classes", [1, 2, 7])
-def test_the_kernel_is_normalised_and_as_private_as_it_says(classes, epsilon):
-    found = kernel(classes, epsilon)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-    if classes > 1:
-        assert (found.max(axis=0) / found.min(axis=0)).max() == pytest.approx(math.exp(epsilon))
-    assert np.array_equal(kernel(classes, None), np.eye(classes))
-
-
-@pytest.mark.parametrize(("possible", "epsilon", "true"), [(7, 4.0, 0.90), (7, 8.0, 0.998), (28, 8.0, 0.991)])
-def test_how_often_an_answer_is_true_is_what_the_page_says(possible, epsilon, true):
-    """A class of Cora's 7, and a distribution rounded to halves, one of 28."""
-    assert kernel(possible, epsilon)[0, 0] == pytest.approx(true, abs=5e-4 if epsilon > 4 else 5e-3)
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        *(
-            ("answers_bayes", wrong)
-            for wrong in ({"epsilon": 0.0}, {"homophily": 1.0}, {"prior_count": 0.0}, {"likelihood": "h"})
-        ),
-        *(("answers_propagation", wrong) for wrong in ({"alpha": 1.0}, {"iterations": -1}, {"labels": 1})),
-    ],
-)
-def test_parameters_that_cannot_be_meant_are_refused(name: str, wrong: dict[str, Any]):
-    with pytest.raises(ValidationError):
-        parameters_of(name, **wrong)
 
 
 def test_neighbour_counts_are_of_training_nodes_and_their_neighbours_in_the_subgraph():
@@ -177,23 +131,14 @@ def test_an_owner_knows_the_labels_that_it_trains_on_and_predicts_all_others():
         assert np.array_equal(logits, before)
 
 
-def test_true_answers_reach_those_who_ask():
-    task = random_task(nodes=30, edges=90, clients=4)
-    edges, classes = cross_edges(task), task.graph.num_classes
-    known = np.random.default_rng(0).integers(classes, size=30)
-    found = asking.ask(task, Boundary(answer_kinds(edges, classes)), edges, [known[own.nodes] for own in edges], None)
-    assert all(np.array_equal(told, known[own.outside]) for told, own in zip(found, edges, strict=True))
-
-
 def test_answers_are_drawn_once_a_node_by_the_law_of_randomised_response():
     task, epsilon, counts = random_task(nodes=900, edges=9000, clients=3), 1.0, np.zeros(3)
     edges = cross_edges(task)
-    heard: dict[int, set[int]] = {}
     for seed in range(5):
         known = [np.full(len(own.nodes), 1) for own in edges]
         again = dataclasses.replace(task, seed=seed)
+        heard: dict[int, set[int]] = {}
         found = asking.ask(again, Boundary(answer_kinds(edges, 3)), edges, known, epsilon)
-        heard = {}
         for own, told in zip(edges, found, strict=True):
             for u, answer in zip(own.outside, told, strict=True):
                 heard.setdefault(int(u), set()).add(int(answer))

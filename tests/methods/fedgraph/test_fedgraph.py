@@ -3,13 +3,10 @@
 import itertools
 
 import numpy as np
-import pytest
 
 from feddep.methods.fedgraph.ddpg import Ddpg
-from feddep.methods.shared.cross_edges import cross_edges
-from feddep.methods.shared.routing import downward, upward
 from feddep.training.learner import Learner
-from method_tasks import CLIENTS, ROUNDS, counted, task_of, train
+from method_tasks import CLIENTS, ROUNDS, train
 
 
 def run(clients=CLIENTS, **parameters):
@@ -22,23 +19,6 @@ def test_of_one_client_with_the_largest_fanouts_it_is_fedavg(monkeypatch):
     assert ours.histories[0].loss == plain.histories[0].loss
     assert ours.histories[0].validation == plain.histories[0].validation
     assert ours.histories[0].test == plain.histories[0].test
-
-
-@pytest.mark.parametrize("episodes", [0, 2])
-def test_practice_is_counted_like_the_training_that_counts(episodes):
-    task = task_of("fedgraph")
-    outcome = run(episodes=episodes)
-    communication = counted(outcome.communication)
-    trainings, width = episodes + 1, task.setting.hidden_channels * 4
-    for i, edges in enumerate(cross_edges(task)):
-        times = trainings * (ROUNDS + 1)
-        assert communication[i, "up", upward(i, 1)] == (times, times * len(edges.endpoints) * width)
-        assert communication[i, "down", downward(i, 1)] == (times, times * len(edges.outside) * width)
-        assert communication[i, "down", "policy"] == (trainings * ROUNDS, trainings * ROUNDS * 2 * 8)
-        assert communication[i, "up", "model"][0] == trainings * ROUNDS
-    assert not any("convolution 0" in kind for _, _, kind in communication)  # nothing stands in for features
-    assert len(outcome.histories) == 1
-    assert len(outcome.histories[0].loss) == ROUNDS
 
 
 def test_the_agent_explores_and_learns_in_practice_only(monkeypatch):

@@ -19,7 +19,7 @@ from feddep.methods.shared.answering import answer_kinds
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
-from method_tasks import counted, parameters_of, run_on, steps_of, task_of
+from method_tasks import parameters_of, run_on, steps_of, task_of
 
 
 @given(st.integers(0, 30), st.integers(0, 20), st.integers(1, 5), st.integers(0, 5))
@@ -115,26 +115,16 @@ def test_everybody_who_asks_for_a_node_gets_the_same_answer():
     edges, classes = cross_edges(task), task.graph.num_classes
     heard: dict[int, set[tuple[float, ...]]] = {}
 
-    class Listening(Boundary):
-        def send(self, client, direction, kind, payload):
-            if kind.startswith("answers for"):
-                for node, row in zip(edges[client].outside, payload["answers"].tolist(), strict=True):
-                    heard.setdefault(int(node), set()).add(tuple(row))
-            return super().send(client, direction, kind, payload)
+    def listen(client, direction, kind, payload):
+        if kind.startswith("answers for"):
+            for node, row in zip(edges[client].outside, payload["answers"].tolist(), strict=True):
+                heard.setdefault(int(node), set()).add(tuple(row))
 
     even = [torch.zeros(len(each.nodes), classes) for each in edges]
-    neighbours.Answers(task, Listening(answer_kinds(edges, classes)), edges, 0.5).ask(even)
+    neighbours.Answers(task, Boundary(answer_kinds(edges, classes), [listen]), edges, 0.5).ask(even)
     assert len(heard) > 10
     assert all(len(answers) == 1 for answers in heard.values())
     assert len(set.union(*heard.values())) > 1
-
-
-def test_what_is_sent_beside_weights_and_reports_are_names_and_answers():
-    task = task_of("fednld_answers")
-    kinds = {row["kind"] for row in run_on(task, "fednld_answers").communication}
-    beside = {kind for kind in kinds if not kind.startswith(("encrypted names", "answers"))}
-    assert beside == {"model", "cross-fitted classifier", "training", "validation"}
-    assert {row["kind"] for row in run_on(task, "fednld").communication} == beside
 
 
 def test_each_round_answers_what_the_regression_before_it_predicts(monkeypatch):
@@ -158,16 +148,6 @@ def test_each_round_answers_what_the_regression_before_it_predicts(monkeypatch):
         assert all(torch.allclose(each.exp().sum(dim=1), torch.ones(len(each))) for each in after)
     classes = task.graph.num_classes
     assert result.weights()["layer0.weight"].shape == (7 * classes, classes)
-
-
-def test_answers_cross_once_a_round_and_names_once():
-    task = task_of("fednld_answers")
-    once, thrice = (run_on(task, "fednld_answers", label_rounds=k).communication for k in (1, 3))
-    times = {"answers": 3, "encrypted names": 1}
-    for kind, factor in times.items():
-        sent = counted(once, kind)
-        assert sent
-        assert counted(thrice, kind) == {key: (factor * messages, factor * size) for key, (messages, size) in sent.items()}
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(0, 100))

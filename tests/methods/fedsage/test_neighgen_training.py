@@ -1,7 +1,6 @@
 """Training and mending against loops over nodes, generated neighbours and candidates."""
 
 import dataclasses
-import pickle
 
 import numpy as np
 import torch
@@ -61,9 +60,6 @@ def trainer_of(how: NeighGenParameters, task: Task = TASK) -> NeighGenTrainer:
     return NeighGenTrainer(task, how, 0, client, impair_client(task, how, 0, client), new_neighgen(task, how, "client0"))
 
 
-# The nearest node
-
-
 def test_the_nearest_node_is_the_same_whatever_the_block_size(monkeypatch):
     rng = np.random.default_rng(0)
     points, allowed = some(rng, 50, 32), rng.random((50, 160)) < 0.2
@@ -72,9 +68,6 @@ def test_the_nearest_node_is_the_same_whatever_the_block_size(monkeypatch):
     monkeypatch.setattr(neighgen_training, "_BLOCK", 160 * 7)
     assert torch.equal(search.search(points), expected[0])
     assert torch.equal(search.search(points, allowed), expected[1])
-
-
-# The loss
 
 
 @st.composite
@@ -123,36 +116,17 @@ def test_the_local_loss_and_its_gradient_are_the_paper_s(case, count, feature, s
 def test_the_task_loss_is_that_of_the_wholly_mended_graph():
     """Only the neighbourhood of the sampled nodes is mended; their logits are those of the graph that is mended everywhere."""
     how = HOW.replace(generator_batch=10, count_weight=0.0, feature_weight=0.0)
-    trainer = trainer_of(how)
-    impaired = impair_client(TASK, how, 0, (GRAPH, SPLIT))
-    graph = impaired.graph
-    rng = np.random.default_rng(0)
-    whole = generated_for(rng, graph.num_nodes, GRAPH.num_features)
-    nodes = np.arange(40, 50)
+    trainer, impaired = trainer_of(how), impair_client(TASK, how, 0, (GRAPH, SPLIT))
+    graph, nodes = impaired.graph, np.arange(40, 50)
+    whole = generated_for(np.random.default_rng(0), graph.num_nodes, GRAPH.num_features)
     near = within(graph, nodes, 1)
     assert len(near) < graph.num_nodes
     ours = trainer._task_loss(part_of(whole, near), near, nodes)
-
-    edges = [*graph.edges().tolist(), *([v, graph.num_nodes + k] for k, v in enumerate(whole.owner.tolist()))]
-    x = np.concatenate([graph.features.toarray(), whole.features.detach().numpy()])
-    adjacency = np.zeros((len(x), len(x)), dtype=np.float32)
-    adjacency[tuple(np.array(edges).T)] = adjacency[tuple(np.array(edges).T[::-1])] = 1
-    mean = torch.from_numpy(adjacency / np.maximum(adjacency.sum(axis=1, keepdims=True), 1))
-    logits = trainer.classifier.full(torch.from_numpy(x), mean)
+    mended = dense_graph(MendedSubgraph(graph, whole.owner, whole.features.detach()), graph, whole.features.detach())
     train = [v for v in nodes if impaired.kept[v] in SPLIT.train]
-    expected = cross_entropy(logits[train], torch.from_numpy(graph.labels[train]))
-    torch.testing.assert_close(ours, expected)
-
-
-def test_the_task_loss_trains_features():
-    how = HOW.replace(count_weight=0.0, feature_weight=0.0)
-    trainer = trainer_of(how)
-    before = [head.weight.detach().clone() for head in trainer.neighgen.generator.heads]
-    trainer.step()
-    assert not torch.equal(before[0], trainer.neighgen.generator.heads[0].weight)
-
-
-# Training
+    logits = Evaluator(mended).logits(trainer.classifier)[train]
+    torch.testing.assert_close(ours, cross_entropy(logits, torch.from_numpy(graph.labels[train])))
+    assert torch.autograd.grad(ours, whole.features)[0].any()
 
 
 def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
@@ -188,21 +162,6 @@ def test_answers_of_others_are_added_to_the_gradient():
     for name, weight in alone.items():
         expected = weight - 1.5 * gradient[name] if name in gradient else weight
         torch.testing.assert_close(asked[name], expected)
-
-
-def test_a_trainer_that_is_pickled_amid_an_epoch_takes_the_same_step():
-    gradient = {"heads.3.bias": torch.full((32,), 2.0), "heads.0.weight": torch.ones(32, 12)}
-    whole, halves = trainer_of(HOW), trainer_of(HOW)
-    for _ in range(3):
-        loss = whole.step(lambda request: gradient)
-        halves.begin()
-        halves = pickle.loads(pickle.dumps(halves))
-        assert halves.finish(gradient) == loss
-    again = halves.model.state_dict()
-    assert all(torch.equal(weight, again[name]) for name, weight in whole.model.state_dict().items())
-
-
-# The mended subgraph
 
 
 @st.composite

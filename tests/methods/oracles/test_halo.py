@@ -1,39 +1,17 @@
 """FedAvg's oracle: FedAvg where nothing is missing, the global graph's neighbourhoods where something is."""
 
-import dataclasses
-
 import numpy as np
-import torch
 
-from feddep.graph.graph import Graph
 from feddep.methods.basic import fedavg
 from feddep.methods.oracles import HaloParameters
 from feddep.methods.oracles.true_neighbours import extended, run_fedavg
 from feddep.training.evaluator import Evaluator
-from feddep.training.task import RunResult, Task
-from method_tasks import task_of
-
-
-def disconnected() -> Task:
-    """A task whose clients have no edges to each other."""
-    task = task_of("fedavg_oracle")
-    assert task.partition is not None
-    graph, owner = task.graph, task.partition.client
-    edges = graph.edges()
-    inner = edges[owner[edges[:, 0]] == owner[edges[:, 1]]]
-    return dataclasses.replace(task, graph=Graph.from_edges(inner, graph.features, graph.labels, graph.num_classes))
-
-
-def same(ours: RunResult, theirs: RunResult) -> bool:
-    mine, other = ours.histories[0], theirs.histories[0]
-    courses = [(each.loss, each.validation, each.test) for each in (mine, other)]
-    weights = all(torch.equal(mine.best_weights[name], other.best_weights[name]) for name in other.best_weights)
-    return courses[0] == courses[1] and weights and ours.communication == theirs.communication
+from method_tasks import same_runs, task_of, without_cross_edges
 
 
 def test_without_cross_client_edges_it_is_fedavg_to_the_last_bit():
-    task = disconnected()
-    assert same(run_fedavg(task, HaloParameters()), fedavg.run(task))
+    task = without_cross_edges("fedavg_oracle")
+    assert same_runs(run_fedavg(task, HaloParameters()), fedavg.run(task))
 
 
 def test_halo_nodes_are_neither_trained_nor_validated_on():
@@ -68,8 +46,8 @@ def test_with_a_hop_a_layer_a_client_sees_its_nodes_as_the_experimenter_does():
 def test_without_hops_it_is_fedavg_and_null_means_as_many_hops_as_layers():
     task = task_of("fedavg_oracle")
     plain, (none, one, two, default) = fedavg.run(task), (run_fedavg(task, HaloParameters(hops=k)) for k in (0, 1, 2, None))
-    assert same(none, plain)
-    assert same(default, two)
-    assert not same(one, plain)
-    assert not same(two, one)
+    assert same_runs(none, plain)
+    assert same_runs(default, two)
+    assert not same_runs(one, plain)
+    assert not same_runs(two, one)
     assert two.communication == plain.communication
