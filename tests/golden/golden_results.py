@@ -26,7 +26,15 @@ from feddep.training.summary import summary
 from feddep.training.task import Task
 
 FILE = Path(__file__).with_name("golden.json")
-_SGD = {"learning_rate": 0.5, "batch_size": 16, "fanout": 3, "rounds": 3, "hidden_channels": 16, "dropout": 0.2}
+_SGD = {
+    "optimizer": "sgd",
+    "learning_rate": 0.5,
+    "batch_size": 16,
+    "fanout": 3,
+    "rounds": 3,
+    "hidden_channels": 16,
+    "dropout": 0.2,
+}
 SETTINGS: dict[str, dict[str, Any]] = {
     "sgd": _SGD,
     "adam": {
@@ -110,11 +118,15 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
             **{step.name: step.revision for step in steps},
         },
         "steps": {stage: _tensors(result) for stage, result in results.items()},
-        "result": {
-            **found,
-            "messages": sum(row["messages"] for row in communication),
-            "bytes": sum(row["bytes"] for row in communication),
-        },
+        "result": {**found, "sent": _sent(communication)},
+    }
+
+
+def _sent(communication: list[dict[str, Any]]) -> dict[str, str]:
+    """What each client sent and received, by direction and kind."""
+    return {
+        f"client {row['client']} {row['direction']} {row['kind']}": f"{row['messages']} messages, {row['bytes']} bytes"
+        for row in communication
     }
 
 

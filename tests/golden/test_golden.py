@@ -28,7 +28,5 @@ def test_numbers_move_only_with_a_revision(label: str):
         assert found == golden, f"the numbers of {label} have moved: raise the revision of what you changed"
     else:
         # Elsewhere sums are added in another order, and an answer or a rounded number may tip: compare what hardly can.
-        assert {key: found["result"][key] for key in ("messages", "bytes")} == {
-            key: golden["result"][key] for key in ("messages", "bytes")
-        }
+        assert found["result"]["sent"] == golden["result"]["sent"]
         assert found["result"]["curve"]["loss"] == pytest.approx(golden["result"]["curve"]["loss"], rel=0.05)
