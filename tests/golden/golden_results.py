@@ -51,7 +51,7 @@ _AUTHORS = {"fused": "authors", "hidden_from": "all", "scale": "authors"}
 _ADAM = {"generator_optimizer": "adam", "generator_learning_rate": 0.01, "generator_epochs": 10}
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("feddep", _AUTHORS),
-    ("feddep", {"clustering": "dec"}),
+    ("feddep", {"clustering": "dec", "pretraining_optimizer": "sgd"}),
     ("feddep", {"encoder": "federated", "inference": "generated"}),
     ("feddep", {**_AUTHORS, **_ADAM, "bernoulli_rate": 0.5, "slots": "all"}),
     ("feddep", {"initial": "uniform", "depth": 0, "cross_weight": 0.0}),

@@ -14,6 +14,7 @@ from feddep.privacy.accountant import (
     SamplingParameters,
     amplified_epsilon_as_printed,
     amplify,
+    composed_epsilon,
     least_noise,
     published_guarantee,
     require_delta,
@@ -87,6 +88,11 @@ def test_the_printed_amplification_promises_less_than_epsilon_for_no_subsampling
     assert printed == pytest.approx(math.log1p(math.exp(epsilon - 1)))
     assert printed < epsilon == amplify(Guarantee(epsilon, -1.0), 1.0).epsilon
     assert amplified_epsilon_as_printed(epsilon, 0.0) == 0
+    assert amplified_epsilon_as_printed(1.0, 0.5) == pytest.approx(math.log(1.5))
+
+
+def test_what_never_differs_costs_nothing_however_often():
+    assert composed_epsilon(0.0, 5, 1e-6) == 0
 
 
 @given(st.floats(0.02, 900), st.floats(0.5, 50), st.floats(1.0001, 2))
