@@ -14,8 +14,6 @@ from feddep.config.sentences import join, show
 from feddep.utils.errors import ConfigError
 
 _VALUE = r"[A-Za-z0-9_.+-]+"
-PATTERN = rf"[a-z][a-z0-9_]*(?:,[a-z_]+={_VALUE})*"
-"""A regular expression for a spelled name."""
 
 
 def format_name(name: str, changes: Mapping[str, Any]) -> str:

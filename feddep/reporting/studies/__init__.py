@@ -15,14 +15,6 @@ from feddep.utils.errors import ConfigError
 if TYPE_CHECKING:
     from feddep.config.loading import Config
 
-FURTHER_TABLES = {
-    "curves": ("rounds",),
-    "grid": ("main_effects",),
-    "recovery": ("cells", "summary"),
-    "tuned": ("choices",),
-}
-"""Tables that a kind has beside ``table``."""
-
 
 def available() -> list[str]:
     """The names of all kinds, sorted."""
