@@ -29,14 +29,14 @@ from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
-from feddep.graph.split import PARTS, Split, draw
+from feddep.graph.split import Split, draw
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
 from feddep.training.rounds import LOCAL
 from feddep.training.summary import summary
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError, DataError, PartitionError
+from feddep.utils.errors import ConfigError, PartitionError
 from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def to_pyg(graph: Graph, split: Split | None = None) -> "Data":
     Raises:
         DataError: if PyTorch Geometric is not installed.
     """
-    return pyg.to_data(graph, split)
+    return pyg.to_data(graph, split and split.checked(graph.num_nodes))
 
 
 def client_data(graph: Graph, partition: Partition, split: Split | None = None) -> "list[Data]":
@@ -223,8 +223,8 @@ def client_data(graph: Graph, partition: Partition, split: Split | None = None) 
         DataError: if PyTorch Geometric is not installed.
         PartitionError: if the partition is of another graph.
     """
-    _check_partition(graph, partition)
-    return pyg.client_data(graph, partition, split)
+    nodes = graph.num_nodes
+    return pyg.client_data(graph, partition.checked(nodes), split and split.checked(nodes))
 
 
 def split(
@@ -299,8 +299,9 @@ def run(
 
     Raises:
         ConfigError: for a method, field, parameter or value that does not exist.
-        DataError: if the split is of another graph.
-        PartitionError: if a partition is needed and none is given, or it is of another graph.
+        DataError: if the split is none of this graph (:meth:`feddep.graph.split.Split.checked`).
+        PartitionError: if a partition is needed and none of this graph is given
+            (:meth:`feddep.graph.partition.Partition.checked`).
         DivergenceError: if training leads to numbers that are not finite.
     """
     found, chosen, task, specification = prepare(
@@ -431,16 +432,10 @@ def prepare(
         "seed": seed,
         **plugins.identity_of(method, encoder=(setting or {}).get("encoder", "")),
     }
-    if any(len(nodes := getattr(split, part)) and nodes.max() >= graph.num_nodes for part in PARTS):
-        raise DataError(f"the split names nodes that the graph does not have; it has {graph.num_nodes}")
+    sets, owners = split.checked(graph.num_nodes), None
     if found.partitioned:
         if partition is None:
             raise PartitionError(f"{method} needs a partition of the graph; api.partition makes one")
-        _check_partition(graph, partition)
-    task = build_task(specification, graph, split, partition if found.partitioned else None, method, choose_device(device))
+        owners = partition.checked(graph.num_nodes)
+    task = build_task(specification, graph, sets, owners, method, choose_device(device))
     return found, chosen, task, specification
-
-
-def _check_partition(graph: Graph, partition: Partition) -> None:
-    if len(partition.client) != graph.num_nodes:
-        raise PartitionError(f"the partition is of a graph of {len(partition.client)} nodes, but the graph has {graph.num_nodes}")

@@ -101,6 +101,41 @@ def test_parts_of_another_graph(graph: api.Graph, split: api.Split, partition: a
         api.client_data(other, partition)
 
 
+def test_sets_and_owners_by_hand(graph: api.Graph, split: api.Split, partition: api.Partition):
+    """Masks, lists and tensors say the same as ids."""
+    masks = [torch.zeros(120, dtype=torch.bool) for _ in range(3)]
+    for mask, part in zip(masks, (split.train, split.val, split.test), strict=True):
+        mask[part] = True
+    lists = [part[::-1].tolist() for part in (split.train, split.val, split.test)]
+    owners = api.Partition(torch.from_numpy(partition.client.astype(np.int32)), 3)
+    expected = api.run("fedavg", graph, split, partition, setting=SETTING).history
+    for given in (api.Split(*masks), api.Split(*(mask.numpy() for mask in masks)), api.Split(*lists)):
+        assert api.run("fedavg", graph, given, owners, setting=SETTING).history.equals(expected)
+    assert len(api.client_data(graph, owners, api.Split(*masks))) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"train": train} for train in ([], [0.5], [-1, 3], [3, 120], [3, 3], [[3], [4]], [True] * 119, ["3"], 3)),
+        {"val": [7], "test": [7, 8]},
+    ],
+)
+def test_a_split_that_is_none_of_the_graph(wrong: dict[str, Any], graph: api.Graph):
+    given = api.Split(**{"train": [0, 1], "val": [4], "test": [5], **wrong})
+    with pytest.raises(DataError, match=r"split\."):
+        api.run("global", graph, given, setting=SETTING)
+
+
+@pytest.mark.parametrize(
+    ("client", "clients"),
+    [([0, 1] * 60, 3), ([0, 1] * 60, 1), ([-1, 0] * 60, 1), ([0, 1] * 59, 2), ([0.0, 1.0] * 60, 2), ([[0], [1]] * 60, 2)],
+)
+def test_a_partition_that_is_none_of_the_graph(client: list[Any], clients: int, graph: api.Graph, split: api.Split):
+    with pytest.raises(PartitionError, match="client"):
+        api.run("fedavg", graph, split, api.Partition(np.array(client), clients), setting=SETTING)
+
+
 def test_datasets_and_methods_are_listed():
     assert "cora" in api.datasets()
     assert api.methods()["fedavg"] == "FedAvg"

@@ -40,6 +40,25 @@ class Partition:
         """Ids of the nodes that ``client`` owns, in ascending order; int64."""
         return np.flatnonzero(self.client == client)
 
+    def checked(self, nodes: int) -> "Partition":
+        """The partition of a graph of so many nodes, of owners that somebody wrote by hand; NumPy's, PyTorch's or Python's.
+
+        Raises:
+            PartitionError: if they are not one integer a node in 0 … M − 1, or a client owns no node.
+        """
+        owner, last = np.asarray(self.client), self.num_clients - 1
+        if owner.shape != (nodes,) or owner.dtype.kind not in "iu":
+            found = f"type {owner.dtype} and shape {owner.shape}"
+            raise PartitionError(f"partition.client has {found}; one integer for each of the graph's {nodes} nodes is needed")
+        if owner.min() < 0 or owner.max() > last:
+            raise PartitionError(
+                f"partition.client has owners {owner.min()} to {owner.max()}; with {last + 1} clients 0 to {last} are allowed"
+            )
+        owned = np.bincount(owner.astype(np.int64), minlength=last + 1)
+        if not owned.all():
+            raise PartitionError(f"client {owned.argmin()} of the partition owns no node; each of {last + 1} clients needs one")
+        return Partition(owner.astype(np.int64), last + 1, self.facts)
+
     def save(self, path: str | Path, key: str = "") -> None:
         """Write the owner of each node as safetensors, with the partition's content key if it has one."""
         write_arrays(path, {"client": self.client}, key)

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,22 @@ class Split:
     train: np.ndarray
     val: np.ndarray
     test: np.ndarray
+
+    def checked(self, nodes: int) -> "Split":
+        """The split of a graph of so many nodes, of sets that somebody wrote by hand.
+
+        Each may be a list of ids in any order, or a mask, one bool a node; NumPy's, PyTorch's or Python's.
+
+        Raises:
+            DataError: if a set is neither, is empty, or names a node twice or one that is not there, or two sets share a node.
+        """
+        found = {part: _ids(f"split.{part}", getattr(self, part), nodes) for part in PARTS}
+        for one, other in combinations(PARTS, 2):
+            if len(both := np.intersect1d(found[one], found[other])):
+                raise DataError(
+                    f"split.{one} and split.{other} share {len(both)} nodes, such as {both[0]}; a node may be in one set"
+                )
+        return Split(**found)
 
     def labelled(self, share: float | None, seed: int) -> "Split":
         """The same split with fewer training nodes: only this share of all nodes has a label to train on.
@@ -135,3 +153,20 @@ def random_split(n: int, fractions: Mapping[str, float], seed: int) -> Split:
             raise ConfigError(f"split.{part} is {fractions[part]:g}, which leaves no node of a graph of {n}; it must be larger")
     order = generator(seed, "split").permutation(n)
     return Split(*(np.sort(part) for part in np.split(order, ends)[:3]))
+
+
+def _ids(name: str, given: Any, nodes: int) -> np.ndarray:
+    found = np.asarray(given)
+    ids = np.flatnonzero(found) if found.dtype == bool and found.shape == (nodes,) else found
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        described = f"type {found.dtype} and shape {found.shape}"
+        raise DataError(f"{name} has {described}; ids of nodes or one bool for each of {nodes} nodes are allowed")
+    if not len(ids):
+        raise DataError(f"{name} is empty; each set needs a node")
+    if ids.min() < 0 or ids.max() >= nodes:
+        raise DataError(
+            f"{name} names the node {ids.min() if ids.min() < 0 else ids.max()}; the graph has nodes 0 to {nodes - 1}"
+        )
+    if len(unique := np.unique(ids)) < len(ids):
+        raise DataError(f"{name} has {len(ids)} ids of {len(unique)} nodes; each node may be named once")
+    return unique.astype(np.int64)
