@@ -23,6 +23,14 @@ def sizes(graph: Graph, layers: int = 2) -> tuple[int, int, int, int, float]:
     return graph.num_features, HIDDEN, graph.num_classes, layers, 0.0
 
 
+def with_biases(model: nn.Module) -> nn.Module:
+    """The model with biases that are not zero, as they are at first."""
+    with torch.no_grad():
+        for layer in model.layers:
+            layer.bias.normal_(generator=torch.Generator().manual_seed(2))
+    return model
+
+
 def gcn_layer(layer) -> nn.Module:
     theirs = GCNConv(*layer.weight.shape)
     theirs.load_state_dict({"lin.weight": layer.weight.T, "bias": layer.bias})
@@ -40,7 +48,7 @@ def gat_layer(layer) -> nn.Module:
 @given(graphs(), st.integers(1, 3), st.sampled_from([(GCN, gcn_layer), (GAT, gat_layer)]))
 def test_a_gcn_and_a_gat_are_pygs(graph: Graph, layers: int, kinds: tuple):
     ours, theirs = kinds
-    model, hidden = drawn(ours(*sizes(graph, layers)), 1), torch.from_numpy(graph.features.toarray())
+    model, hidden = with_biases(drawn(ours(*sizes(graph, layers)), 1)), torch.from_numpy(graph.features.toarray())
     for k, layer in enumerate(model.layers):
         hidden = theirs(layer)(hidden.relu() if k else hidden, edge_index(graph))
     torch.testing.assert_close(full(model, graph), hidden, rtol=1e-4, atol=1e-5)
@@ -48,7 +56,7 @@ def test_a_gcn_and_a_gat_are_pygs(graph: Graph, layers: int, kinds: tuple):
 
 def test_an_mlp_sees_no_edges():
     graph = random_graph(12, 30)
-    model = drawn(new_encoder("mlp", *sizes(graph)), 1)
+    model = with_biases(drawn(new_encoder("mlp", *sizes(graph)), 1))
     first, last = model.layers
     hidden = (torch.from_numpy(graph.features.toarray()) @ first.weight + first.bias).relu()
     torch.testing.assert_close(full(model, graph), hidden @ last.weight + last.bias)

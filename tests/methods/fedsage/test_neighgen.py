@@ -75,6 +75,8 @@ def test_the_count_is_rounded_and_at_most_the_slots_for_use_only(count, filled):
     assert (generated.owner == 1).sum() == 1
     assert generated.features.shape == (filled + 1, FEATURES)
     torch.testing.assert_close(generated.count, torch.tensor([max(count, 0.0), 1.0]))
+    nothing = torch.zeros(2, 1)
+    assert predicting(nothing)(nothing, torch.Generator().manual_seed(0)).features.shape == (0, FEATURES)
 
 
 @pytest.mark.parametrize("seed", range(20))
