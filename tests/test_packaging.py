@@ -2,6 +2,7 @@
 
 import ast
 import fnmatch
+import importlib.metadata
 import os
 import re
 import shutil
@@ -75,6 +76,12 @@ def test_the_lock_fulfils_what_the_project_asks_for():
     pins, requirements = lock("direct"), project()
     assert set(requirements) == set(pins) - {"setuptools"}
     assert all(requirement.specifier.contains(pins[name]) for name, requirement in requirements.items())
+
+
+def test_the_lock_has_what_its_packages_need():
+    needed = [Requirement(each) for name in lock("all") for each in importlib.metadata.requires(name) or []]
+    here = {canonicalize_name(each.name) for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})}
+    assert here <= set(lock("all"))
 
 
 def test_the_python_that_is_asked_for():
