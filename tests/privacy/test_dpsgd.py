@@ -194,7 +194,9 @@ def test_every_node_is_sampled_with_the_rate_that_is_accounted_for():
     assert sizes.var() == pytest.approx(27 * learner.rate * (1 - learner.rate), rel=0.15)  # independent nodes, no fixed size
 
 
-@pytest.mark.parametrize(("nodes", "rate", "steps"), [(8, 1.0, 1), (3, 1.0, 1), (1, 1.0, 1), (9, 8 / 9, 2), (17, 8 / 17, 3), (0, 0.0, 0)])
+@pytest.mark.parametrize(
+    ("nodes", "rate", "steps"), [(8, 1.0, 1), (3, 1.0, 1), (1, 1.0, 1), (9, 8 / 9, 2), (17, 8 / 17, 3), (0, 0.0, 0)]
+)
 def test_rate_and_steps_are_those_that_are_accounted_for(nodes, rate, steps):
     graph = random_graph(20, 20)
     learner = new_learner("sage", graph, nodes, Privacy())
