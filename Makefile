@@ -55,7 +55,7 @@ retrain: env ## train every run of the benchmark anew, in results/retrained
 publish: env ## merge the runs that were trained here into the tables that git keeps
 	@$(SNAKEMAKE) publish --configfile $(CONFIG)
 
-check: lint ## check style and types, run the unit tests: a few minutes
+check: lint ## check style and types, run the unit tests: a minute
 	@$(PYTEST) -m "not dag and not data and not slow"
 
 test: lint ## check style and types, run every test
