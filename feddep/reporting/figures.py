@@ -1,5 +1,6 @@
 """The kinds of figures: lines over values, forests of intervals, histories over rounds, heat maps."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -126,11 +127,12 @@ def forests(
                 ax.axvline(rule, color=INK, linewidth=0.8, linestyle="-" if rules is None else ":", zorder=1)
             known = [point for points in rows.values() for point in points.values() if point["mean"] is not None]
             means = [point["mean"] for point in known if flaw(point) != "stalled"] or [point["mean"] for point in known]
-            ends = max(min(means, default=0.0), max(means, default=0.0) - far), max(means, default=0.0)
+            lowest, highest = min(means, default=0.0), max(means, default=0.0)
             for number, points in enumerate(rows.values()):
                 for name, point in points.items():
                     k = names.index(name)
                     place = number + 0.7 / len(names) * (k - (len(names) - 1) / 2)
+                    ends = (max(lowest, highest - far), highest) if flaw(point) == "stalled" else (highest - far, math.inf)
                     _interval(ax, point, place, k, *ends)
             ax.set_yticks(range(len(rows)), list(rows) if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(len(rows) - 0.5, -0.5)
@@ -159,7 +161,7 @@ def _interval(ax: Axes, point: Row, place: float, number: int, floor: float, cei
         ax.text(0.01 + 0.2 * number, place, ("◂ " if mean < floor else "▸ ") + f"{mean:.3f}" + mark(point), **look)
         return
     if point.get("low") is not None:
-        ax.hlines(place, max(point["low"], floor), point["high"], color=shade, linewidth=1.2)
+        ax.hlines(place, max(point["low"], floor), min(point["high"], ceiling), color=shade, linewidth=1.2)
     face = shade if point.get("significant", True) else "white"
     ax.plot(mean, place, color=shade, markersize=4.5, markerfacecolor=face, **_POINT)
     look = {"textcoords": "offset points", "ha": "center", "fontsize": 6, "color": shade}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from fabricated import finished, study
 
-from feddep.reporting import drawing, html, main, main_page
+from feddep.reporting import drawing, figures, html, main, main_page
 from feddep.reporting import markdown as md
 from feddep.reporting.studies import sweep
 from feddep.utils.errors import DataError
@@ -61,3 +61,12 @@ def test_a_page_is_one_html_file(tmp_path: Path) -> None:
     page.write_text("![gone](gone.png)")
     with pytest.raises(DataError):
         html.render(page)
+
+
+def test_intervals_are_drawn_from_end_to_end_and_what_stalled_sets_no_axis():
+    points = {"a": (0.1, -0.4, 0.3, 0), "b": (0.2, 0.1, 0.9, 0), "c": (-7.0, -9.0, 8.0, 1)}
+    row = {name: dict(zip(("mean", "low", "high", "stalled"), point, strict=True)) for name, point in points.items()}
+    (ax,) = figures.forests("Title", {"": {"place": row}}, "label").axes
+    ends = [segment[:, 0].tolist() for lines in ax.collections for segment in lines.get_segments()]
+    assert sorted(ends) == [[-0.4, 0.3], [0.1, 0.9]]
+    assert ax.get_xlim()[0] > -1
