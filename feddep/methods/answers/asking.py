@@ -4,17 +4,48 @@ The server matches names that it cannot read and passes the answers on (:mod:`fe
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from feddep.federation.boundary import Boundary
-from feddep.methods.shared.answering import answers_for, answers_of
-from feddep.methods.shared.cross_edges import CrossEdges
+from feddep.methods.answers import AnswersParameters
+from feddep.methods.answers.recorded_fedavg import at_best_round
+from feddep.methods.method import StepResult
+from feddep.methods.shared.answering import answer_kinds, answers_for, answers_of
+from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
 from feddep.methods.shared.routing import match
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.task import Part, Task
 from feddep.utils.seeding import generator
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What a rule may read, an entry a client.
+
+    Attributes:
+        edges: the client's edges to nodes elsewhere.
+        known: the class that the client knows of each of its nodes (:func:`known_classes`), shape (n_i,).
+        told: the answered class of each node elsewhere that it is joined to, shape (h_i,).
+        communication: what crossed the boundary for it, a row each client, direction and kind.
+    """
+
+    edges: Sequence[CrossEdges]
+    known: Sequence[np.ndarray]
+    told: Sequence[np.ndarray]
+    communication: list[dict[str, Any]]
+
+
+def answered(task: Task, parameters: AnswersParameters, step: StepResult) -> Answered:
+    """Let all owners answer with FedAvg's weights at its best round."""
+    edges = cross_edges(task)
+    known = [known_classes(*each, parameters.labels) for each in zip(task.subgraphs(), at_best_round(step), strict=True)]
+    boundary = Boundary(answer_kinds(edges, task.graph.num_classes), task.observers)
+    told = ask(task, boundary, edges, known, parameters.epsilon)
+    return Answered(edges, known, told, boundary.communication.rows())
 
 
 def known_classes(part: Part, logits: np.ndarray, labels: bool) -> np.ndarray:

@@ -23,33 +23,26 @@ from collections.abc import Mapping
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.federation.boundary import Boundary
 from feddep.methods.answers import BayesParameters
-from feddep.methods.answers.asking import ask, known_classes
-from feddep.methods.answers.recorded_fedavg import at_best_round, changed
+from feddep.methods.answers.asking import answered
+from feddep.methods.answers.recorded_fedavg import changed
 from feddep.methods.method import StepResult
-from feddep.methods.shared.answering import answer_kinds
-from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.task import Part, RunResult, Task
 
 
 def run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]) -> RunResult:
     """FedAvg whose clients add the evidence of answers to what they predict for their own nodes."""
-    step, parts, edges = steps["pretrain"], task.subgraphs(), cross_edges(task)
-    classes = task.graph.num_classes
-    known = [known_classes(*each, parameters.labels) for each in zip(parts, at_best_round(step), strict=True)]
-    boundary = Boundary(answer_kinds(edges, classes), task.observers)
-    answers = ask(task, boundary, edges, known, parameters.epsilon)
-    found = []
-    for own, told, part, of_client in zip(edges, answers, parts, known, strict=True):
+    step, parts, classes = steps["pretrain"], task.subgraphs(), task.graph.num_classes
+    answers, found = answered(task, parameters, step), []
+    for own, told, part, of_client in zip(answers.edges, answers.told, parts, answers.known, strict=True):
         likelihood = prior(parameters.homophily, classes)
         if parameters.likelihood == "kernel":
             if parameters.prior_count is not None:
                 likelihood = compatibility(neighbour_counts(part, of_client, classes), likelihood, parameters.prior_count)
             likelihood = likelihood @ kernel(classes, parameters.epsilon)
         found.append(evidence(own.links, told, likelihood))
-    return changed(task, step, lambda i, logits: logits + found[i], boundary.communication.rows())
+    return changed(task, step, lambda i, logits: logits + found[i], answers.communication)
 
 
 def prior(homophily: float, classes: int) -> np.ndarray:

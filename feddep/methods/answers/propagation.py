@@ -13,33 +13,28 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from feddep.federation.boundary import Boundary
 from feddep.methods.answers import PropagationParameters
-from feddep.methods.answers.asking import ask, known_classes
-from feddep.methods.answers.recorded_fedavg import at_best_round, changed
+from feddep.methods.answers.asking import answered
+from feddep.methods.answers.recorded_fedavg import changed
 from feddep.methods.method import StepResult
-from feddep.methods.shared.answering import answer_kinds
-from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.task import RunResult, Task
 
 
 def run(task: Task, parameters: PropagationParameters, steps: Mapping[str, StepResult]) -> RunResult:
     """FedAvg whose clients propagate predictions, labels and answers on their subgraphs."""
-    step, parts, edges = steps["pretrain"], task.subgraphs(), cross_edges(task)
-    classes = task.graph.num_classes
-    known = [known_classes(*each, parameters.labels) for each in zip(parts, at_best_round(step), strict=True)]
-    boundary = Boundary(answer_kinds(edges, classes), task.observers)
-    answers = ask(task, boundary, edges, known, parameters.epsilon)
-    told = [own.links @ kernel(classes, parameters.epsilon)[each] for own, each in zip(edges, answers, strict=True)]
+    step, parts, classes = steps["pretrain"], task.subgraphs(), task.graph.num_classes
+    answers = answered(task, parameters, step)
+    likely = kernel(classes, parameters.epsilon)
+    told = [own.links @ likely[each] for own, each in zip(answers.edges, answers.told, strict=True)]
 
     def rule(i: int, logits: np.ndarray) -> np.ndarray:
         (graph, split), start = parts[i], softmax(logits.astype(np.float64), axis=1)
         start[split.train] = np.eye(classes)[graph.labels[split.train]]
-        degrees = np.diff(graph.indptr) + np.diff(edges[i].links.indptr)
+        degrees = np.diff(graph.indptr) + np.diff(answers.edges[i].links.indptr)
         return propagated(graph.adjacency, told[i], degrees, start, split.train, parameters)
 
-    return changed(task, step, rule, boundary.communication.rows())
+    return changed(task, step, rule, answers.communication)
 
 
 def propagated(
