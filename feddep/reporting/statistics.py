@@ -85,10 +85,7 @@ def compare(runs: pd.DataFrame, reference: pd.DataFrame, ratio: float) -> pd.Dat
     """
     keys = ["method", *PLACE]
     rows = [
-        {
-            **dict(zip(keys, cast(tuple, key), strict=True)),
-            **difference(found, ratio),
-        }
+        {**dict(zip(keys, cast(tuple, key), strict=True)), **difference(found, ratio)}
         for key, found in pairs(runs, reference).groupby(keys, sort=False, dropna=False)
     ]
     table = pd.DataFrame(rows, columns=[*keys, *difference(pairs(runs[:0], reference), ratio)])

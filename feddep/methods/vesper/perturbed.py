@@ -159,8 +159,7 @@ class PerturbedMessagePassing(nn.Module):
         hidden, size = stacked(map(unit_rows, encodings), len(blocks.nodes)), blocks.sizes[0]
         pieces = (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
         found = stacked((self._inputs(hidden, blocks, degrees, 1, rows, generator)[0] for rows in pieces), size)
-        low = torch.from_numpy(degrees[:size] < self.design.min_degree).to(found.device)[:, None] if len(self.low) else None
-        return NoisedSums(found, low, hidden[:size] if self.design.encodings else None)
+        return NoisedSums(found, self._is_low(degrees[:size], found.device), hidden[:size] if self.design.encodings else None)
 
     def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
         """What :meth:`forward` puts out for some rows of a release, with the weights as they are now."""
@@ -200,11 +199,15 @@ class PerturbedMessagePassing(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """What W reads, with noise for ``noise_first``; what the map for low degrees reads; and whether that map is taken."""
         x, own = self._aggregated(hidden, blocks, degrees, layer, rows), hidden[rows]
-        least = self.design.min_degree
-        low = torch.from_numpy(degrees[rows] < least).to(x.device)[:, None] if least else None
+        low = self._is_low(degrees[rows], x.device)
         if self.design.order == "noise_first":
             x = own = self._noised(x if low is None else torch.where(low, own, x), generator)
         return x, own, low
+
+    def _is_low(self, degrees: np.ndarray, device: torch.device) -> Tensor | None:
+        """Whether the map for low degrees is taken, shape (R, 1); None without such a map."""
+        least = self.design.min_degree
+        return torch.from_numpy(degrees < least).to(device)[:, None] if least else None
 
     def _mapped(self, x: Tensor, own: Tensor, low: Tensor | None, layer: int, weight: Tensor) -> Tensor:
         """W x, or W_tr h_v + b_tr where degrees are low."""
