@@ -138,7 +138,7 @@ def test_extra_tensors_are_declared_counted_and_reach_the_server():
 
 @pytest.mark.parametrize(
     ("method", "few"),
-    [("fedavg", {}), ("global", {}), ("local", {}), ("gap", {}), ("fedgraph", {"episodes": 1}), ("fednld_answers", {"folds": 2})],
+    [("fedavg", {}), ("global", {}), ("local", {}), ("gap", {}), ("fedgraph", {"episodes": 1}), ("answers_bayes", {})],
 )
 def test_users_are_told_of_every_round_and_not_of_those_before_the_training(method, few):
     told: list[dict[str, float]] = []

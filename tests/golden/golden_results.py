@@ -44,7 +44,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 _SMALL = {
     **{"prototypes": 3, "embedding": 8, "pretraining_epochs": 3},
-    **{"folds": 2, "feature_knn": 10, "generator_local_epochs": 3, "generator_federated_epochs": 3, "generator_width": 16},
+    **{"generator_local_epochs": 3, "generator_federated_epochs": 3, "generator_width": 16},
 }
 _LITERAL = {"fused": "paper", "hidden_from": "validation", "scale": "paper"}
 _AUTHORS = {"fused": "authors", "hidden_from": "all", "scale": "authors"}

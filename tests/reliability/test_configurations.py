@@ -19,7 +19,7 @@ from feddep.utils.parameters import Parameters
 from graphs import MINIMAL_CONFIG, changed
 
 SCHEMA = json_schema()
-NAMES = ["tiny", "quick", "cora", "feddep", "fedavg", "fednld", "global", "default", "feddep,prototypes=3", "few"]
+NAMES = ["tiny", "quick", "cora", "feddep", "fedavg", "fedgcn", "global", "default", "feddep,prototypes=3", "few"]
 HOSTILE: list[Any] = [
     *(None, True, [], {}, "", " ", "3", "1e-3", "null", "a\nb", "über", "\u202e", "\ud800", "\x00", "é" * 10_000, "a,b=", "."),
     *(-1, 0, 2.5, 10**30, 1e-320, -1e308, math.nan, math.inf, 2**63, [None], [[]], [1, 1], ["3"], [{}], [10**30], b"bytes"),

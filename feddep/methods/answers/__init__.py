@@ -4,7 +4,7 @@ A classifier, the setting's encoder, is trained by FedAvg (:mod:`feddep.methods.
 the best round on validation nodes, the owner of each node u that has neighbours at other clients answers once: with the class
 that it predicts for u, or u's label where it trains on u, by randomised response (:mod:`feddep.methods.answers.asking`).  Each
 client combines its predictions with the answers: by Bayes' rule (:mod:`feddep.methods.answers.bayes`), or by label propagation
-(:mod:`feddep.methods.answers.propagation`).  They are the plainest rules for what FedNLD trains a regression on.
+(:mod:`feddep.methods.answers.propagation`).
 
 On the global graph nobody lacks a neighbour: there both are FedAvg, and so are all choices of a round, which is FedAvg's best.
 """

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from feddep.federation.boundary import Boundary
+from feddep.federation.boundary import Boundary, Schema
 from feddep.methods.answers import AnswersParameters
 from feddep.methods.answers.recorded_fedavg import at_best_round
 from feddep.methods.method import StepResult
-from feddep.methods.shared.answering import answer_kinds, answers_for, answers_of
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
-from feddep.methods.shared.routing import match
+from feddep.methods.shared.routing import match, name_kinds
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.task import Part, Task
 from feddep.utils.seeding import generator
@@ -67,7 +66,7 @@ def ask(
 
     Args:
         task: the task.
-        boundary: that of the clients, to which :func:`feddep.methods.shared.answering.answer_kinds` is declared.
+        boundary: that of the clients, to which :func:`answer_kinds` is declared.
         edges: the clients' edges to each other.
         known: the class that each client knows of each of its nodes, shape (n_i,).
         epsilon: ε of an answer; none for true ones.
@@ -84,3 +83,22 @@ def ask(
         received = boundary.send(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
         found.append(received.numpy().argmax(axis=1))
     return found
+
+
+def answers_of(client: int) -> str:
+    """The kind of message that carries the answers for a client's own nodes to the server."""
+    return f"answers of client {client}"
+
+
+def answers_for(client: int) -> str:
+    """The kind of message that carries the answers that a client asked for."""
+    return f"answers for client {client}"
+
+
+def answer_kinds(edges: Sequence[CrossEdges], classes: int) -> dict[str, Schema]:
+    """The messages of asking and answering."""
+    kinds = name_kinds(edges)
+    for i, own in enumerate(edges):
+        kinds[answers_of(i)] = {"answers": (len(own.endpoints), classes)}
+        kinds[answers_for(i)] = {"answers": (len(own.outside), classes)}
+    return kinds

@@ -16,7 +16,6 @@ from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.methods.answers import PropagationParameters, asking, bayes, propagation, recorded_fedavg
 from feddep.methods.method import StepResult
-from feddep.methods.shared.answering import answer_kinds
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.evaluator import Evaluator
@@ -138,7 +137,7 @@ def test_answers_are_drawn_once_a_node_by_the_law_of_randomised_response():
         known = [np.full(len(own.nodes), 1) for own in edges]
         again = dataclasses.replace(task, seed=seed)
         heard: dict[int, set[int]] = {}
-        found = asking.ask(again, Boundary(answer_kinds(edges, 3)), edges, known, epsilon)
+        found = asking.ask(again, Boundary(asking.answer_kinds(edges, 3)), edges, known, epsilon)
         for own, told in zip(edges, found, strict=True):
             for u, answer in zip(own.outside, told, strict=True):
                 heard.setdefault(int(u), set()).add(int(answer))
