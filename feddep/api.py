@@ -11,25 +11,26 @@ A run with the same options and seed has the same numbers as in the workflow, gi
 
 import dataclasses
 import math
+import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 from torch import Tensor
 
 from feddep.config import models
 from feddep.config.loading import PARTITION, SOURCES
-from feddep.config.sentences import checked
+from feddep.config.sentences import checked, show
 from feddep.datasets import cached, own_files, public_graphs, pyg
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment.tasks import build_task, choose_device
+from feddep.experiment.tasks import build_task, choose_device, divide, split_nodes
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
-from feddep.graph.split import Split, draw
+from feddep.graph.split import Split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
@@ -53,7 +54,9 @@ __all__ = [
     "from_pyg",
     "load_dataset",
     "load_graph",
+    "load_partition",
     "load_plugin",
+    "load_split",
     "methods",
     "parameters",
     "partition",
@@ -174,7 +177,7 @@ def synthetic_graph(**options: Any) -> Graph:
     Raises:
         ConfigError: if an option is unknown or out of its range.
     """
-    return planted_partition(**checked(models.Synthetic, options, ("synthetic",)).model_dump())
+    return planted_partition(**_checked(models.Synthetic, options, "synthetic").model_dump())
 
 
 def load_graph(path: str | Path) -> Graph:
@@ -187,6 +190,29 @@ def load_graph(path: str | Path) -> Graph:
         DataError: if there is no such file or folder, or it holds no graph.
     """
     return own_files.read(path)
+
+
+def load_split(path: str | Path, seed: int = 0) -> Split:
+    """The split that the files of a graph of one's own say (:func:`feddep.datasets.own_files.split_of`).
+
+    Args:
+        path: as :func:`load_graph` takes it.
+        seed: of k masks a set, that of column ``seed`` modulo k.
+
+    Raises:
+        DataError: if there is no such graph, or no split of it.
+    """
+    return own_files.split_of(path, seed)
+
+
+def load_partition(path: str | Path) -> Partition:
+    """The partition that the files of a graph of one's own say (:func:`feddep.datasets.own_files.partition_of`).
+
+    Raises:
+        DataError: if there is no such graph.
+        PartitionError: if they do not say the client of each node.
+    """
+    return own_files.partition_of(path)
 
 
 def from_pyg(data: "Data") -> Graph:
@@ -213,7 +239,7 @@ def to_pyg(graph: Graph, split: Split | None = None) -> "Data":
     Raises:
         DataError: if PyTorch Geometric is not installed.
     """
-    return pyg.to_data(graph, split and split.checked(graph.num_nodes))
+    return pyg.to_data(graph, split and split.checked(graph))
 
 
 def client_data(graph: Graph, partition: Partition, split: Split | None = None) -> "list[Data]":
@@ -223,8 +249,7 @@ def client_data(graph: Graph, partition: Partition, split: Split | None = None) 
         DataError: if PyTorch Geometric is not installed.
         PartitionError: if the partition is of another graph.
     """
-    nodes = graph.num_nodes
-    return pyg.client_data(graph, partition.checked(nodes), split and split.checked(nodes))
+    return pyg.client_data(graph, partition.checked(graph.num_nodes), split and split.checked(graph))
 
 
 def split(
@@ -235,8 +260,9 @@ def split(
     Raises:
         ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
     """
-    how = checked(models.Dataset, {"split": method}).split
-    return draw(graph, how, {"train": train, "val": val, "test": test}, seed)
+    how = _checked(models.Dataset, {"split": method}).split
+    shares = _checked(models.SplitShares, {"train": train, "val": val, "test": test}, "split").model_dump()
+    return split_nodes(graph, how, shares, _integer("seed", seed))
 
 
 def partition(
@@ -264,8 +290,10 @@ def partition(
         ConfigError: if an option is none of these or out of its range.
         PartitionError: if the graph has too few nodes for so many clients and these options.
     """
-    options = {"method": method, "delta": delta, "engine": engine, "beta": beta}
-    return partitioners.partition(graph, clients, seed, **checked(models.PartitionOptions, options, ("partition",)).model_dump())
+    options = _checked(
+        models.PartitionOptions, {"method": method, "delta": delta, "engine": engine, "beta": beta}, "partition"
+    ).model_dump()
+    return partitioners.partition(graph, _integer("clients", clients, 1), _integer("seed", seed), **options)
 
 
 def run(
@@ -336,10 +364,11 @@ def run(
 def compare(
     methods: Sequence[str],
     graph: Graph | str,
-    clients: int = 5,
+    clients: int | None = None,
     seeds: int = 3,
     *,
     partition: str = "louvain",
+    split: str = "random",
     setting: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
     features: str = "raw",
@@ -350,9 +379,10 @@ def compare(
     Args:
         methods: of :func:`methods`, or Python files with methods of one's own.
         graph: a graph, the name of a public dataset, or the path of a graph of one's own.
-        clients: number of clients M.
+        clients: number of clients M; by default 5, or as many as a ``given`` partition has.
         seeds: number of repetitions.
-        partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``.
+        partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, in the files of a graph of one's own.
+        split: ``random`` or ``class_balanced``; or ``masks``, in these files, of several a set the next with each seed.
         setting: as in :func:`run`.
         parameters: of the methods that have them, where they differ from their defaults.
         features: as in :func:`run`.
@@ -368,16 +398,18 @@ def compare(
         PartitionError: if the graph has too few nodes for so many clients.
     """
     names, given = named(methods), dict(parameters or {})
+    clients, seeds = None if clients is None else _integer("clients", clients, 1), _integer("seeds", seeds, 1)
     known = {name: registry.find(name).parameters.model_fields.keys() for name in names}
     for parameter in given:
         if not any(parameter in fields for fields in known.values()):
             raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
+    path = graph if isinstance(graph, str) and graph not in public_graphs.REGISTRY else None
     if isinstance(graph, str):
-        graph = load_dataset(graph) if graph in public_graphs.REGISTRY else load_graph(graph)
+        graph = load_graph(graph) if path else load_dataset(graph)
     rows, partitioned = [], any(registry.find(name).partitioned for name in names)
     for seed in range(seeds):
-        nodes = split(graph, seed)
-        owners = partitioners.partition(graph, clients, seed, method=partition) if partitioned else None
+        nodes = split_nodes(graph, split, models.SplitShares().model_dump(), seed, path)
+        owners = divide(graph, clients, seed, path, method=partition) if partitioned else None
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}
@@ -422,20 +454,40 @@ def prepare(
     """What :func:`run` calls: the method, its parameters and the task; and the specification.  Arguments and errors are its."""
     plugins.use()
     found = registry.find(method)
-    chosen = checked(found.parameters, dict(parameters or {}), ("parameters",))
+    chosen, seed = _checked(found.parameters, parameters or {}, "parameters"), _integer("seed", seed)
     specification = {
-        "dataset": checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(
+        "dataset": _checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(
             exclude={"split", *SOURCES, *PARTITION}
         ),
-        "setting": checked(TrainingConfig, dict(setting or {}), ("setting",)).model_dump(mode="json"),
+        "setting": _checked(TrainingConfig, setting or {}, "setting").model_dump(mode="json"),
         "method": {"name": method, **chosen.model_dump(mode="json")},
         "seed": seed,
         **plugins.identity_of(method, encoder=(setting or {}).get("encoder", "")),
     }
-    sets, owners = split.checked(graph.num_nodes), None
+    sets, owners = split.checked(graph), None
     if found.partitioned:
         if partition is None:
             raise PartitionError(f"{method} needs a partition of the graph; api.partition makes one")
         owners = partition.checked(graph.num_nodes)
     task = build_task(specification, graph, sets, owners, method, choose_device(device))
     return found, chosen, task, specification
+
+
+_Model = TypeVar("_Model", bound=Parameters)
+
+
+def _checked(model: type[_Model], given: Mapping[str, Any], *path: str) -> _Model:
+    """An instance of a model; its fields may be numbers of NumPy and PyTorch."""
+    plain = {key: value.item() if getattr(value, "shape", None) == () else value for key, value in given.items()}
+    return checked(model, plain, path)
+
+
+def _integer(name: str, value: Any, least: int = 0) -> int:
+    """An integer, which may be NumPy's or PyTorch's, of at most 63 bits."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = least - 1
+    if isinstance(value, bool) or not least <= found < 2**63:
+        raise ConfigError(f"{name} is {show(value)}; an integer from {least} to 2^63 − 1 is allowed")
+    return found

@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from feddep import __version__
-from feddep.utils.errors import FeddepError
+from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_notices
+from feddep.utils.files import atomic_path, check_replaceable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,12 +26,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parsed = _parser(next(iter(arguments), None)).parse_args(arguments)
     command: Callable[[argparse.Namespace], None] = parsed.function
+    plain_notices()
     try:
         command(parsed)
     except KeyboardInterrupt:
         return 130
     except (FeddepError, OSError, ValidationError) as error:
         print(f"feddep {parsed.command}: {error}", file=sys.stderr)
+        return 1
+    except (MemoryError, RuntimeError) as error:
+        if (sentence := out_of_memory(error)) is None:
+            raise
+        print(f"feddep {parsed.command}: {sentence}", file=sys.stderr)
         return 1
     return 0
 
@@ -52,10 +59,21 @@ def _parser(called: str | None) -> argparse.ArgumentParser:
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--graph", required=True, help="a public dataset (feddep datasets), or the path of a graph of your own")
-    parser.add_argument("--clients", type=int, default=5, metavar="M", help="number of clients (default: 5)")
+    parser.add_argument(
+        "--clients", type=int, metavar="M", help="number of clients (default: 5, or as many as a given partition has)"
+    )
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="number of repetitions, seeds 0 to N - 1 (default: 3)")
     parser.add_argument(
-        "--partition", default="louvain", choices=["louvain", "random", "dirichlet", "metis"], help="(default: louvain)"
+        "--partition",
+        default="louvain",
+        choices=["louvain", "random", "dirichlet", "metis", "given"],
+        help="how nodes are divided; given: as the files of the graph say (default: louvain)",
+    )
+    parser.add_argument(
+        "--split",
+        default="random",
+        choices=["random", "class_balanced", "masks"],
+        help="where training, validation and test nodes are from; masks: those in the files of the graph (default: random)",
     )
     parser.add_argument("--features", default="raw", choices=["raw", "row", "minmax"], help="scaling (default: raw)")
     parser.add_argument(
@@ -88,15 +106,21 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 def _run(given: argparse.Namespace) -> None:
     from feddep import comparison
 
+    if given.output:
+        check_replaceable(given.output, map(Path, (given.graph, given.method)))
     found = _trained(given, [given.method])
     if given.output:
-        found.to_csv(given.output, index=False)
+        with atomic_path(given.output) as scratch:
+            found.to_csv(scratch, index=False)
     print(comparison.table(found))
 
 
 def _compare(given: argparse.Namespace) -> None:
     from feddep import comparison
 
+    graph = Path(given.graph)
+    if given.output.exists() and (not given.output.is_dir() or (graph.exists() and given.output.samefile(graph))):
+        raise DataError(f"{given.output} is the graph or no folder; a comparison is written to a folder of its own")
     print(comparison.write_comparison(_trained(given, given.methods), given.output))
     print(f"table and figure are in {given.output}")
 
@@ -110,6 +134,7 @@ def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame
         clients=given.clients,
         seeds=given.seeds,
         partition=given.partition,
+        split=given.split,
         features=given.features,
         setting=_options(given.set),
         parameters=_options(given.parameter),

@@ -16,6 +16,7 @@ from feddep.privacy.formatting import format_delta, format_number
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, NOISES, noise_for
 from feddep.privacy.vesper_sensitivity import AGGREGATIONS, BOUNDINGS, NOISE_LAST, WEIGHTS, Correction, VerticalTraining
+from feddep.utils.files import atomic_path
 
 Rows = list[dict[str, Any]]
 
@@ -98,7 +99,8 @@ def main(arguments: argparse.Namespace) -> None:
     print(pd.DataFrame([[_shown(row[name]) for name in named] for row in rows], columns=named).to_string(index=False))
     if arguments.csv is not None:
         numbers = pd.DataFrame(rows).map(lambda cell: cell.delta if isinstance(cell, Guarantee) else cell)
-        numbers.to_csv(arguments.csv, index=False)
+        with atomic_path(arguments.csv) as scratch:
+            numbers.to_csv(scratch, index=False)
 
 
 def _shown(cell: Any) -> str:

@@ -89,6 +89,27 @@ def test_a_mistake_names_its_key(options: dict[str, Any], key: str, graph: api.G
         api.run(**{"method": "fedavg", "graph": graph, "split": split, "partition": partition, **options})
 
 
+def test_numbers_of_numpy_and_pytorch_are_those_of_python(graph: api.Graph, split: api.Split, partition: api.Partition):
+    expected = api.run("fedavg", graph, split, partition, setting={**SETTING, "learning_rate": 0.25}, labelled=0.5, seed=3)
+    for kind in (np.asarray, torch.tensor):
+        setting = {key: kind(value) if isinstance(value, int | float) else value for key, value in SETTING.items()}
+        options = {"setting": {**setting, "learning_rate": kind(0.25)}, "labelled": kind(0.5), "seed": kind(3)}
+        found = api.run("fedavg", graph, split, partition, **options)
+        assert found.history.equals(expected.history)
+        assert found.specification == expected.specification
+    assert np.array_equal(api.split(graph, np.int16(7)).train, api.split(graph, 7).train)
+    assert np.array_equal(api.partition(graph, torch.tensor(3)).client, api.partition(graph, 3).client)
+
+
+@pytest.mark.parametrize("wrong", ["3", 1.5, True, -1, 2**63, None, torch.tensor(1.0), np.array([1])])
+def test_what_is_no_seed(wrong: Any, graph: api.Graph, split: api.Split):
+    for call in (api.split, lambda graph, seed: api.partition(graph, 2, seed), lambda graph, seed: api.partition(graph, seed)):
+        with pytest.raises(ConfigError):
+            call(graph, wrong)
+    with pytest.raises(ConfigError, match="seed"):
+        api.run("global", graph, split, setting=SETTING, seed=wrong)
+
+
 def test_parts_of_another_graph(graph: api.Graph, split: api.Split, partition: api.Partition):
     other = api.synthetic_graph(nodes=60, communities=6)
     with pytest.raises(PartitionError):

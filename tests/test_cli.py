@@ -1,6 +1,8 @@
 """The command line: light to start, helpful, and short when something is wrong."""
 
+import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -10,6 +12,8 @@ import torch
 from feddep import api, cli
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import registry
+from feddep.utils.errors import DataError
+from feddep.utils.files import write_text
 
 QUICK = ["--clients", "3", "--seeds", "2", "--set", "rounds=2", "--set", "hidden_channels=8", "--device", "cpu"]
 
@@ -79,3 +83,27 @@ def test_the_workflow_can_be_copied(tmp_path: Path):
     assert (tmp_path / "bench" / "config" / "default.yaml").is_file()
     assert (tmp_path / "bench" / "studies" / "depth.yaml").is_file()
     assert cli.main(["workflow", str(tmp_path / "bench")]) == 1
+
+
+def test_an_output_takes_the_place_of_no_input_and_of_nothing_but_a_file(graph_file: Path, tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    before = graph_file.read_bytes()
+    for wrong in (graph_file, tmp_path, tmp_path / "pipe", Path(os.devnull)):
+        assert cli.main(["run", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(wrong)]) == 1
+    for wrong in (graph_file, tmp_path / "pipe"):
+        assert cli.main(["compare", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(wrong)]) == 1
+    assert cli.main(["compare", "fedavg", "--graph", str(tmp_path), *QUICK, "--output", str(tmp_path)]) == 1
+    assert graph_file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    with pytest.raises(DataError):
+        write_text(tmp_path / "pipe", "")
+
+
+def test_exhausted_memory_is_one_sentence(graph_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
+        monkeypatch.setattr(api, "compare", Mock(side_effect=error))
+        assert cli.main(["run", "fedavg", "--graph", str(graph_file)]) == 1
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    monkeypatch.setattr(api, "compare", Mock(side_effect=RuntimeError("any other")))
+    with pytest.raises(RuntimeError):
+        cli.main(["run", "fedavg", "--graph", str(graph_file)])

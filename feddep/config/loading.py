@@ -4,6 +4,7 @@ import difflib
 import functools
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -99,13 +100,14 @@ def validate(raw: Any) -> Config:
     plugins.use(resolved["plugins"])
     complete = {
         **resolved,
-        "datasets": {name: _dataset(options, resolved["partition"]) for name, options in resolved["datasets"].items()},
+        "datasets": {name: _dataset(name, options, resolved["partition"]) for name, options in resolved["datasets"].items()},
         "methods": {name: _method_parameters(name, options) for name, options in resolved["methods"].items()},
         "studies": {study.pop("name"): study for study in map(_study, resolved["studies"])},
     }
     config = Config(json.loads(json.dumps(complete, sort_keys=True)))
     _check_split(config["split"])
     _check_datasets(config["datasets"])
+    _check_outputs(config)
     _check_tables(config)
     _check_by_dataset(config)
     for name, study in config["studies"].items():
@@ -160,7 +162,7 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
         if key in changes:
             raise ConfigError(f"{section}.{name}.{key} makes another graph, not a variant; give it an entry in datasets")
     changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(mode="json")
-    return _dataset(changed, config["partition"]) if section == "datasets" else changed
+    return _dataset(name, changed, config["partition"]) if section == "datasets" else changed
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
@@ -198,10 +200,14 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
     return list(dict.fromkeys(names))
 
 
-def _dataset(options: dict[str, Any], partition: Mapping[str, Any]) -> dict[str, Any]:
+def _dataset(name: str, options: dict[str, Any], partition: Mapping[str, Any]) -> dict[str, Any]:
     """A dataset's options with the partition that they leave open, and without a source that is null."""
     kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
-    return kept | {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
+    kept |= {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
+    for key, value in (("split", "masks"), ("partition", "given")):
+        if kept[key] == value and "path" not in kept:
+            raise ConfigError(f"datasets.{name}.{key} is {value}, which is for a graph of your own (key path)")
+    return kept
 
 
 def _check_split(split: Mapping[str, float]) -> None:
@@ -224,6 +230,19 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
         if not given and not known:
             where = f"datasets.{name} is not a known dataset and has neither {' nor '.join(SOURCES)}"
             raise ConfigError(f"{where}; known: {', '.join(REGISTRY)}")
+
+
+def _check_outputs(config: Config) -> None:
+    """Make sure that no output takes the place of another, or of an input."""
+    output, records = (Path(os.path.abspath(path)) for path in (config["output"], config["records"]["directory"]))
+    for name in config["studies"]:
+        if name == "main" or output / name == records:
+            raise ConfigError(
+                f"studies.{name} would be written to {output / name}, which has other results; it needs another name"
+            )
+    for name, options in config["datasets"].items():
+        if "path" in options and Path(os.path.abspath(options["path"])) in (output, records, output / "main"):
+            raise ConfigError(f"datasets.{name}.path is {options['path']}, which results are written to (key output or records)")
 
 
 def _check_tables(config: Config) -> None:

@@ -28,7 +28,8 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
 Concentration = Annotated[float, Field(ge=0.001, le=10**6)]
 """β of a symmetric Dirichlet distribution."""
-PartitionMethod = Literal["louvain", "random", "dirichlet", "metis"]
+PartitionMethod = Literal["louvain", "random", "dirichlet", "metis", "given"]
+SplitMethod = Literal["random", "class_balanced", "masks"]
 LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
@@ -102,9 +103,9 @@ class Dataset(Parameters):
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
     """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of `split.train`. The nodes of a
     smaller share are among those of a larger one"""
-    split: Literal["random", "class_balanced"] = "random"
-    """how training, validation and test nodes are drawn: at `random`, or `class_balanced`, with equally many training nodes a
-    class (code). *Not in the key* where it is `random`"""
+    split: SplitMethod = "random"
+    """where training, validation and test nodes are from: drawn at `random`, or `class_balanced`, with equally many training
+    nodes a class (code), or the `masks` in the files of a graph of your own. *Not in the key* where it is `random`"""
     partition: PartitionMethod | None = None
     """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as `cora,partition=random`. `null`,
     here and in the next three: as the key `partition` says"""
@@ -138,7 +139,7 @@ class PartitionOptions(Parameters):
     method: PartitionMethod = "louvain"
     """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the nodes, at random; `dirichlet`:
     skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`: equal shares with few edges
-    between them. *Not in the key* where it is `louvain`"""
+    between them; `given`: as the files of a graph of your own say. *Not in the key* where it is `louvain`"""
     delta: Natural = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and pieces are dealt to a client as
     long as it stays below n/M + `delta` nodes (code)"""

@@ -106,6 +106,7 @@ def read_npz(directory: Path, release: Release) -> Graph:
 def csr_of(archive: Any, part: str) -> sp.csr_matrix:
     """The matrix in the arrays ``PART_data``, ``PART_indices``, ``PART_indptr`` and ``PART_shape`` of an archive."""
     data, indices, indptr, shape = (archive[f"{part}_{name}"] for name in ("data", "indices", "indptr", "shape"))
+    data = data.astype(np.float32) if data.dtype == np.float16 else data  # which SciPy has no matrices of
     matrix = sp.csr_matrix((data, indices, indptr), tuple(shape.tolist()))
     matrix.check_format(full_check=True)
     return matrix

@@ -1,27 +1,45 @@
 """Graphs of one's own: an archive of NumPy arrays, a ``Data`` of PyTorch Geometric, or a folder with two tables."""
 
 import hashlib
+import math
+import os
 import warnings
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from feddep.datasets import formats
-from feddep.graph.graph import Graph
-from feddep.utils.errors import DataError, one_line
-
-if TYPE_CHECKING:
-    import pandas as pd
+from feddep.graph.graph import Graph, class_numbers
+from feddep.graph.partition import Partition
+from feddep.graph.split import PARTS, Split
+from feddep.utils.errors import DataError, Notice, PartitionError, one_line
 
 REVISION = 1
 """Raised when the same files give another graph."""
+OWNERS = "client"
+"""What files call the owner of each node."""
+_LFS = b"version https://git-lfs.github.com/"
+"""How the text begins that stands for a file that Git LFS has not fetched."""
 
-_TEXT = {"id": str, "label": str, "source": str, "target": str}
-"""Columns of CSV that are text whatever they look like, so that 007 is not 7."""
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What is in files of one's own.
+
+    Attributes:
+        graph: the graph, in the order of its nodes there.
+        masks: for each of ``train``, ``val`` and ``test`` that there is a bool a node, shape (n,), or several, shape (n, k).
+        owners: the owner of each node, from 0, shape (n,); None where there is none.
+    """
+
+    graph: Graph
+    masks: Mapping[str, np.ndarray] = field(default_factory=dict)
+    owners: np.ndarray | None = None
 
 
 def checksums(path: str | Path) -> dict[str, str]:
@@ -32,7 +50,7 @@ def checksums(path: str | Path) -> dict[str, str]:
     """
     found = {}
     for part, file in _files(Path(path)).items():
-        with _naming(file), file.open("rb") as stream:
+        with naming(file), file.open("rb") as stream:
             found[part] = hashlib.file_digest(stream, "sha256").hexdigest()
     return found
 
@@ -43,15 +61,62 @@ def read(path: str | Path) -> Graph:
     Args:
         path: a file ``.npz`` with the arrays of gnn-benchmark (:func:`feddep.datasets.formats.read_npz`), features also dense, as
             ``attr_matrix``; or a file ``.pt`` (:func:`feddep.datasets.pyg.load`); or a folder with ``nodes`` and ``edges``, each
-            ``.csv`` or ``.parquet``, of columns ``id``, ``label`` and features, and of ``source`` and ``target``.
+            ``.csv``, ``.csv.gz`` or ``.parquet``, of columns ``id``, ``label`` and features, and of ``source`` and ``target``.
 
     Raises:
         DataError: if there is no such file or folder, or it holds no graph; it names the file and what is wrong with it.
     """
+    found = _contents(path)
+    counts = np.bincount(found.graph.labels[found.graph.labels >= 0], minlength=found.graph.num_classes)
+    bare, empty = found.graph.num_nodes - counts.sum(), np.flatnonzero(counts == 0)
+    for said, what in (
+        (bare, f"{bare} of {found.graph.num_nodes} nodes have no label; they are in the graph, and in no set of a split"),
+        (len(empty), f"{len(empty)} of {len(counts)} classes have no node, such as {empty[:1].sum()}; they count as classes"),
+        (found.masks, "it has masks of a split, which are read with split: masks, and not otherwise"),
+        (found.owners is not None, f"it has the owner of each node ({OWNERS}), read with partition: given, and not otherwise"),
+    ):
+        if said:
+            warnings.warn(f"{one_line(str(path))}: {what}", Notice, stacklevel=2)
+    return found.graph
+
+
+def split_of(path: str | Path, seed: int) -> Split:
+    """The split that the files of a graph say; of several masks a part, those in the column that the seed modulo k gives.
+
+    Raises:
+        DataError: if there is no graph, or no split of it (:meth:`feddep.graph.split.Split.checked`).
+    """
+    found = _contents(path)
+    if set(found.masks) != set(PARTS):
+        there = ", ".join(found.masks) or "none"
+        raise DataError(f"split is masks, but {one_line(str(path))} has {there}; train, val and test are needed")
+    with naming(Path(path)):
+        masks = {part: mask if mask.ndim == 1 else mask[:, seed % mask.shape[1]] for part, mask in found.masks.items()}
+        return Split(**masks).checked(found.graph)
+
+
+def partition_of(path: str | Path, clients: int | None = None) -> Partition:
+    """The partition that the files of a graph say.
+
+    Raises:
+        DataError: if there is no graph.
+        PartitionError: if they do not say who owns which node, or not for that number of clients.
+    """
+    found = _contents(path)
+    if found.owners is None:
+        raise PartitionError(f"partition is given, but {one_line(str(path))} has no {OWNERS} of each node")
+    owners, among = class_numbers(found.owners), int(found.owners.max()) + 1
+    if clients not in (None, among):
+        raise PartitionError(f"clients is {clients}, but {one_line(str(path))} has its nodes at {among} clients")
+    return Partition(owners, among).checked(found.graph.num_nodes)
+
+
+def _contents(path: str | Path) -> Contents:
     path = Path(path)
     files = _files(path)
-    with _naming(path):
-        graph = _read_npz(path) if ".npz" in files else _read_pt(path) if ".pt" in files else _read_tables(*files.values())
+    with naming(path):
+        found = _read_npz(path) if ".npz" in files else _read_pt(path) if ".pt" in files else _read_tables(*files.values())
+        graph = found.graph
         if not np.isfinite(graph.features.data).all():
             raise DataError("a feature is not a finite number of single precision")
         if graph.num_features < 1:
@@ -59,18 +124,18 @@ def read(path: str | Path) -> Graph:
         if not 2 <= graph.num_classes <= graph.num_nodes:
             allowed = "2 classes to as many as there are nodes, numbered from 0"
             raise DataError(f"there are {graph.num_classes} classes for {graph.num_nodes} nodes; allowed are {allowed}")
-    return graph
+    return found
 
 
 def _files(path: Path) -> dict[str, Path]:
     """The files at a path, by what they are."""
-    with _naming(path):
+    with naming(path):
         if path.is_dir():
-            found = [path / f"{name}.{ending}" for name in ("edges", "nodes") for ending in ("csv", "parquet")]
+            found = [path / f"{name}.{ending}" for name in ("edges", "nodes") for ending in ("csv", "csv.gz", "parquet")]
             tables = {file.name: file for file in found if file.is_file()}
-            if sorted(file.stem for file in tables.values()) != ["edges", "nodes"]:
+            if [name.partition(".")[0] for name in tables] != ["edges", "nodes"]:
                 there = ", ".join(tables) or "none of them"
-                raise DataError(f"the folder has {there}; it must have nodes and edges, each as .csv or as .parquet")
+                raise DataError(f"the folder has {there}; it must have nodes and edges, each as .csv, .csv.gz or .parquet")
             return tables
         if path.suffix not in (".npz", ".pt") or not path.is_file():
             raise DataError("there is no such graph; allowed are a file that ends with .npz or .pt, and a folder of tables")
@@ -78,99 +143,85 @@ def _files(path: Path) -> dict[str, Path]:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Name the file in errors, also in those that other packages raise, which may be any where it is damaged."""
     try:
-        with np.errstate(over="ignore"), warnings.catch_warnings():
+        with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            warnings.simplefilter("always", Notice)
             yield
-    except DataError as error:
-        raise DataError(f"{one_line(str(path))}: {one_line(str(error))}") from None
+    except (DataError, PartitionError) as error:
+        raise type(error)(f"{one_line(str(path))}: {one_line(str(error))}") from None
     except Exception as error:
         reason = one_line(f"{type(error).__name__}: {error}")[:300]
         raise DataError(f"{one_line(str(path))} cannot be read, or is damaged or of another format ({reason})") from None
 
 
-def _read_pt(path: Path) -> Graph:
+def check_size(file: Path) -> None:
+    """Make sure, before a file is read, that it is one, and that what it holds fits into memory.
+
+    Raises:
+        DataError: if it is not so.
+    """
+    with file.open("rb") as stream:
+        if stream.read(len(_LFS)) == _LFS:
+            raise DataError("it is a pointer of Git LFS, not the file; git lfs pull fetches that")
+    size = file.stat().st_size
+    if file.suffix in (".npz", ".pt"):
+        if not zipfile.is_zipfile(file):
+            raise DataError("it is no archive, or not a whole one; np.savez and torch.save write archives")
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            for member in members if file.suffix == ".npz" else ():
+                with archive.open(member) as stream:
+                    version = np.lib.format.read_magic(stream)
+                    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                    shape, _, dtype = header(stream)
+                    promised = stream.tell() + math.prod(shape) * dtype.itemsize
+                if promised != member.file_size and not dtype.hasobject:
+                    raise DataError(f"{member.filename} is {shape}, {promised} bytes, but holds {member.file_size}")
+    elif file.suffix == ".parquet":
+        from pyarrow import parquet
+
+        there = parquet.read_metadata(file)
+        size = max(size, 4 * there.num_rows * there.num_columns)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if size > memory:
+        raise DataError(f"it holds {size / 2**30:.3g} GiB; this machine has {memory / 2**30:.3g} GiB of memory")
+
+
+def _read_pt(path: Path) -> Contents:
     from feddep.datasets import pyg  # takes seconds, with PyTorch, which keys need not wait for
 
-    return pyg.load(path)
+    check_size(path)
+    data = pyg.load(path)
+    masks = {part: pyg.array(data, f"{part}_mask") for part in PARTS if data.get(f"{part}_mask") is not None}
+    return Contents(pyg.from_data(data), masks, None if data.get(OWNERS) is None else pyg.array(data, OWNERS))
 
 
-def _read_npz(path: Path) -> Graph:
+def _read_npz(path: Path) -> Contents:
+    check_size(path)
     with np.load(path, allow_pickle=False) as archive:
-        adjacency, labels = formats.csr_of(archive, "adj"), archive["labels"]
-        dense = "attr_matrix" in archive
-        features = sp.csr_matrix(archive["attr_matrix"]) if dense else formats.csr_of(archive, "attr")
+        adjacency, labels = formats.csr_of(archive, "adj"), class_numbers(archive["labels"])
+        features = archive["attr_matrix"] if "attr_matrix" in archive else formats.csr_of(archive, "attr")
+        masks = {part: archive[f"{part}_mask"] for part in PARTS if f"{part}_mask" in archive}
+        owners = archive.get(OWNERS, None)
     nodes = features.shape[0]
-    if labels.dtype.kind not in "iu" or labels.shape != (nodes,) or adjacency.shape != (nodes, nodes):
-        found = f"labels are {labels.dtype} of shape {labels.shape}, and the adjacency matrix has shape {adjacency.shape}"
-        raise DataError(f"{found}; with features of {nodes} nodes they must be integers ({nodes},), and ({nodes}, {nodes})")
-    return Graph.from_edges(np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1)
+    if labels.shape != (nodes,) or adjacency.shape != (nodes, nodes):
+        found = f"labels are of {len(labels)} nodes, and the adjacency matrix has shape {adjacency.shape}"
+        raise DataError(f"{found}; there are features of {nodes} nodes")
+    graph = Graph.from_edges(np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1)
+    return Contents(graph, masks, owners)
 
 
-def _read_tables(edges: Path, nodes: Path) -> Graph:
-    """Labels that are integers are the numbers of classes, others are names, numbered in alphabetical order."""
-    import pandas as pd  # takes as long as all else that planning imports
+def _read_tables(edges: Path, nodes: Path) -> Contents:
+    from feddep.datasets import own_tables  # which needs pandas: that takes as long as all else that planning imports
 
-    with _naming(Path(nodes.name)):
-        table = _table(nodes, "id", "label")
-        ids, (labels, classes) = pd.Index(_text(table, "id")), _classes(_text(table, "label"))
-        if ids.has_duplicates:
-            raise DataError(f"the id {ids[ids.duplicated()][0]} occurs twice; each node has an id of its own")
-        features = table.drop(columns=["id", "label"])
-        for name, column in features.items():
-            if column.dtype.kind not in "biuf" or column.isna().any():
-                raise DataError(
-                    f"the column {name} has type {column.dtype} or misses values; a feature is a number for every node"
-                )
-    with _naming(Path(edges.name)):
-        table = _table(edges, "source", "target")
-        if len(table.columns) > 2:
-            raise DataError(
-                f"the columns are {', '.join(map(str, table))}; allowed are source and target, as edges have no weights"
-            )
-        ends = [_text(table, name) for name in ("source", "target")]
-        pairs = np.column_stack([ids.get_indexer(pd.Index(end)) for end in ends])
-        unknown = [end[found < 0].iloc[0] for end, found in zip(ends, pairs.T, strict=True) if (found < 0).any()]
-        if unknown:
-            raise DataError(f"an edge names {unknown[0]}, which is the id of no node")
-    return Graph.from_edges(pairs, features.to_numpy(np.float32), labels, classes)
-
-
-def _table(path: Path, *columns: str) -> "pd.DataFrame":
-    import pandas as pd
-
-    if path.suffix == ".parquet":
-        table = pd.read_parquet(path)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows that are longer than the header
-            table = pd.read_csv(path, encoding="utf-8-sig", index_col=False, dtype=_TEXT, low_memory=False)
-    for column in columns:
-        if column not in table:
-            raise DataError(f"the column {column} is missing; there are {', '.join(map(str, table)) or 'none'}")
-    return table
-
-
-def _text(table: "pd.DataFrame", name: str) -> "pd.Series":
-    """A column of integers or text as text."""
-    column = table[name]
-    if column.isna().any():
-        raise DataError(f"{name} is missing in row {int(np.argmax(column.isna())) + 1}; every row needs one")
-    if column.dtype.kind in "fcmM":
-        raise DataError(f"{name} has type {column.dtype}; integers or text are allowed")
-    return column.astype(str)
-
-
-def _classes(labels: "pd.Series") -> tuple[np.ndarray, int]:
-    """The number of each label's class, and the number of classes."""
-    import pandas as pd
-
-    numbers = pd.to_numeric(labels, errors="coerce")
-    if numbers.isna().any():
-        names, found = np.unique(labels.to_numpy(dtype=object), return_inverse=True)
-        return found.astype(np.int64), len(names)
-    if len(wrong := labels[~labels.str.fullmatch(r"[+-]?[0-9]{1,9}")]):
-        raise DataError(f"a label is {wrong.iloc[0]}; the number of a class is an integer from 0, its name no number")
-    return numbers.to_numpy(np.int64), int(numbers.max()) + 1 if len(numbers) else 0
+    with naming(Path(nodes.name)):
+        check_size(nodes)
+        ids, labels, classes, features, masks, owners = own_tables.read_nodes(nodes)
+    with naming(Path(edges.name)):
+        check_size(edges)
+        pairs = own_tables.read_edges(edges, ids)
+    return Contents(Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes), masks, owners)

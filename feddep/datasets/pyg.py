@@ -6,16 +6,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, class_numbers
 from feddep.graph.partition import Partition
 from feddep.graph.split import PARTS, Split
 from feddep.utils.errors import DataError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+
+_INSTEAD = {
+    "BaseStorage": "data.to_homogeneous() makes one of a HeteroData",
+    "TemporalData": "Data(x=…, edge_index=torch.stack([data.src, data.dst]), y=…) makes one of its events",
+    "batch": "each graph of a batch needs a file of its own",
+    "tuple": "of the file of a processed dataset it is dataset[0]",
+    "list": "each graph needs a file of its own",
+    "networkx": "torch_geometric.utils.from_networkx makes one",
+    "dgl": "torch_geometric.utils.from_dgl makes one",
+}
+"""How to make a ``Data`` of what files hold in its place."""
 
 
 def to_data(graph: Graph, split: Split | None = None) -> "Data":
@@ -46,29 +57,31 @@ def from_data(data: "Data") -> Graph:
 
     Args:
         data: one class a node; ``x`` dense or sparse, shape (n, F); ``edge_index`` of shape (2, m); ``num_classes`` is read where
-            there is one, else it is max(y) + 1.
+            there is one, else it is max(y) + 1.  A node whose ``y`` is −1, or not a number, has no label.
 
     Raises:
         DataError: if something is missing or of another form.
     """
-    found = {name: _tensor(data, name) for name in ("x", "edge_index", "y")}
-    labels = found["y"].numpy()
+    if getattr(data, "edge_index", None) is None and getattr(data, "adj_t", None) is not None:
+        raise DataError("data.edge_index is missing; of data.adj_t it is torch_geometric.utils.to_edge_index(data.adj_t)[0]")
+    labels, edges = array(data, "y"), array(data, "edge_index")
+    x = _tensor(data, "x").to_dense()
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    edges, x = found["edge_index"].numpy(), found["x"].to_dense()
     for name, right, allowed in (
-        ("y", labels.ndim == 1 and labels.dtype.kind in "iu", "one integer a node"),
         ("edge_index", edges.ndim == 2 and len(edges) == 2 and edges.dtype.kind in "iu", "two rows of integers"),
         ("x", x.ndim == 2 and not x.is_complex() and bool(x.float().isfinite().all()), "finite numbers, a row a node"),
     ):
         if not right:
-            raise DataError(f"data.{name} of shape {tuple(found[name].shape)} and type {found[name].dtype} must be {allowed}")
+            found = getattr(data, name)
+            raise DataError(f"data.{name} of shape {tuple(found.shape)} and type {found.dtype} must be {allowed}")
+    labels = class_numbers(labels)
     num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
-    return Graph.from_edges(edges.T, sp.csr_matrix(x.float().numpy()), labels, int(num_classes))
+    return Graph.from_edges(edges.T, x.float().numpy(), labels, int(num_classes))
 
 
-def load(path: Path) -> Graph:
-    """The graph of a ``Data`` that ``torch.save`` wrote (:func:`from_data`); no other object in the file is made.
+def load(path: Path) -> "Data":
+    """The ``Data`` that ``torch.save`` wrote; no other object in the file is made.
 
     Raises:
         DataError: if the file holds something else.
@@ -86,8 +99,9 @@ def load(path: Path) -> Graph:
         data = found[1] if found else "something else"
     if not isinstance(data, Data):
         held = data if isinstance(data, str) else type(data).__name__
-        raise DataError(f"it holds {held}; a torch_geometric.data.Data of tensors, written by torch.save, is allowed")
-    return from_data(data)
+        hint = next((f"; {hint}" for kind, hint in _INSTEAD.items() if kind in held), "")
+        raise DataError(f"it holds {held}; a torch_geometric.data.Data of tensors, written by torch.save, is allowed{hint}")
+    return data
 
 
 def split_of(data: "Data") -> Split:
@@ -114,6 +128,16 @@ def client_data(graph: Graph, partition: Partition, split: Split | None = None) 
         data.n_id = torch.from_numpy(nodes)
         parts.append(data)
     return parts
+
+
+def array(data: "Data", name: str) -> np.ndarray:
+    """A tensor of ``Data`` as an array.
+
+    Raises:
+        DataError: if it is missing or no tensor.
+    """
+    value = _tensor(data, name)
+    return (value.float() if value.is_floating_point() else value).numpy()
 
 
 def _tensor(data: Any, name: str) -> torch.Tensor:

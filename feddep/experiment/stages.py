@@ -28,16 +28,15 @@ from feddep.experiment import keys, runs
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.experiment.provenance import environment
 from feddep.experiment.steps import step_jobs
-from feddep.experiment.tasks import build_task, choose_device
-from feddep.graph import partitioners
+from feddep.experiment.tasks import build_task, choose_device, divide, split_nodes
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
-from feddep.graph.split import Split, draw
+from feddep.graph.split import Split
 from feddep.methods import plugins
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
 from feddep.training.task import Task
-from feddep.utils.errors import DataError, FeddepError
+from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_notices
 from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
 
 
@@ -56,12 +55,17 @@ def job(snakemake: Any) -> Iterator[Config]:
         for stream in (1, 2):
             os.dup2(copy.stdin.fileno(), stream)
     torch.set_num_threads(snakemake.threads)
+    plain_notices()
     with threadpool_limits(snakemake.threads):
         try:
             plugins.use(snakemake.config["plugins"])
             yield Config(snakemake.config)
         except (FeddepError, OSError) as error:
             sys.exit(f"feddep: {error}")
+        except (MemoryError, RuntimeError) as error:
+            if (sentence := out_of_memory(error)) is None:
+                raise
+            sys.exit(f"feddep: {sentence}")
 
 
 def download(config: Config, dataset: str, folder: Path) -> None:
@@ -84,15 +88,16 @@ def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts:
 
 
 def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) -> None:
-    """Draw training, validation and test nodes of a graph."""
-    how = entry(config, "datasets", dataset)["split"]
-    draw(Graph.load(graph), how, config["split"], seed).save(output, keys.split_key(config, dataset, seed))
+    """Draw training, validation and test nodes of a graph, or take those of its masks."""
+    options = entry(config, "datasets", dataset)
+    found = split_nodes(Graph.load(graph), options["split"], config["split"], seed, options.get("path"))
+    found.save(output, keys.split_key(config, dataset, seed))
 
 
 def partition(config: Config, spec: PartitionSpec, graph: Path, output: Path, facts: Path) -> None:
     """Divide a graph among clients, and describe the division."""
-    loaded = Graph.load(graph)
-    found = partitioners.partition(loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
+    loaded, path = Graph.load(graph), entry(config, "datasets", spec.dataset).get("path")
+    found = divide(loaded, spec.clients, spec.seed, path, **keys.partition_options(config, spec.dataset))
     found.save(output, keys.partition_key(config, spec))
     write_json(facts, {"dataset": spec.dataset, "seed": spec.seed, **statistics(loaded, found)})
 

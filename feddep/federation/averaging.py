@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from feddep.federation.boundary import Boundary
 from feddep.federation.client import Client, Update
 from feddep.federation.server import Server
-from feddep.training.history import History, Right
+from feddep.training.history import History, Right, share
 from feddep.training.rounds import run_rounds
 from feddep.training.task import GlobalAccuracy, RunResult, Task
 
@@ -118,7 +118,7 @@ def train_federated(
         if shared:
             measured = [(mean_loss(updates), mean_validation(validations))]
         else:
-            measured = [(update.loss, right / nodes) for update, (right, nodes) in zip(updates, validations, strict=True)]
+            measured = [(update.loss, share(*each)) for update, each in zip(updates, validations, strict=True)]
         for history, each, (loss, validation) in zip(histories, models, measured, strict=True):
             history.record(each, loss, validation, *(test or task.test)(each))
         return [client.tested for client in clients]

@@ -15,7 +15,7 @@ import yaml
 from feddep import api
 from feddep.flower import FederationError
 from feddep.utils.errors import FeddepError
-from feddep.utils.files import read_arrays, read_json, write_json
+from feddep.utils.files import check_replaceable, read_arrays, read_json, write_json
 
 CUT = """\
 Cut a graph into a folder for each client and one for the server, which gets no data. Example:
@@ -99,6 +99,8 @@ def _cut(given: argparse.Namespace) -> None:
 def _train(given: argparse.Namespace) -> None:
     from feddep.flower.processes import LocalFederation
 
+    if given.output:
+        check_replaceable(given.output, [given.directory])
     with LocalFederation(given.directory, tls=not given.insecure) as local:
         outcome = local.run(given.patience)
     if given.output:

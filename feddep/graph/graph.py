@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +21,7 @@ class Graph:
         indptr: where the neighbours of node v start and end in ``indices``; int64, shape (n + 1,).
         indices: neighbours of each node in ascending order, both directions of every edge; int32, shape (2 |E|,).
         features: node features; float32 CSR matrix with sorted indices and no stored zeros, shape (n, F).
-        labels: class of each node, in 0 … num_classes − 1; int64, shape (n,).
+        labels: class of each node, in 0 … num_classes − 1, or −1 for a node without a label; int64, shape (n,).
         num_classes: number of classes, also of those that no node of this (sub)graph has.
     """
 
@@ -34,18 +35,25 @@ class Graph:
     def from_edges(cls, edges: np.ndarray, features: sp.spmatrix | np.ndarray, labels: np.ndarray, num_classes: int) -> "Graph":
         """Build a graph from node pairs, shape (m, 2): direction, repeats and self-loops are dropped.
 
+        Args:
+            edges: node pairs; integers of any type.
+            features: real numbers of any type, a row a node.
+            labels: as :func:`class_numbers` takes them.
+            num_classes: number of classes.
+
         Raises:
             DataError: if an edge or a label is out of range, or there is not one label for each row of features.
         """
-        features = sp.csr_matrix(features, dtype=np.float32)
-        labels = np.asarray(labels, dtype=np.int64)
+        features, labels = single_precision(features), class_numbers(labels)
         n = features.shape[0]
         edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
         if labels.shape != (n,):
             raise DataError(f"the graph has {n} rows of features but labels of shape {labels.shape}")
         if edges.size and not (edges.min() >= 0 and edges.max() < n):
             raise DataError(f"the graph has {n} nodes but edges name nodes {edges.min()} to {edges.max()}")
-        if n and not (labels.min() >= 0 and labels.max() < num_classes):
+        if features.shape[1] >= 2**31:
+            raise DataError(f"there are {features.shape[1]} columns of features; fewer than 2^31 are allowed")
+        if n and not labels.max() < num_classes:
             raise DataError(f"labels run from {labels.min()} to {labels.max()} but there are {num_classes} classes")
         edges = edges[edges[:, 0] != edges[:, 1]]
         ones = np.ones(2 * len(edges), dtype=np.int8)
@@ -151,6 +159,38 @@ class Graph:
             return cls(arrays["indptr"], arrays["indices"], features, arrays["labels"], num_classes)
         except KeyError as error:
             raise DataError(f"{path} holds no graph: {error} is missing; run the stage prepare again") from None
+
+
+def single_precision(values: sp.spmatrix | np.ndarray) -> sp.csr_matrix:
+    """Real numbers of any type, dense or sparse, as a float32 CSR matrix.
+
+    Raises:
+        DataError: if they are no real numbers.
+    """
+    values = values if sp.issparse(values) else np.asarray(values)
+    if values.dtype.kind not in "biuf" or values.ndim != 2:
+        raise DataError(
+            f"features have type {values.dtype} and shape {values.shape}; a row of real numbers for each node is needed"
+        )
+    return sp.csr_matrix(values.astype(np.float32))
+
+
+def class_numbers(labels: Any) -> np.ndarray:
+    """Labels of any type of number as int64: whole numbers from 0; −1, and what is not a number, is a node without a label.
+
+    Raises:
+        DataError: if they are no list of such numbers.
+    """
+    found = np.asarray(labels)
+    if found.ndim != 1 or found.dtype.kind not in "biuf":
+        raise DataError(f"labels have type {found.dtype} and shape {found.shape}; one whole number for each node is needed")
+    if found.dtype.kind == "f":
+        found = np.where(np.isnan(found), -1, found)
+    whole = found == np.floor(found) if found.dtype.kind == "f" else True
+    wrong = ~(whole & (found >= -1) & (found < 2**31))
+    if wrong.any():
+        raise DataError(f"a label is {found[wrong][0]}; a class is a whole number from 0 to 2^31 − 1, and −1 stands for none")
+    return found.astype(np.int64)
 
 
 def mean_adjacency(graph: Graph) -> sp.csr_matrix:

@@ -226,7 +226,8 @@ def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
     nodes = np.bincount(partition.client, minlength=partition.num_clients)
     edges = np.bincount(within, minlength=partition.num_clients)
     classes = np.zeros((partition.num_clients, graph.num_classes), dtype=np.int64)
-    np.add.at(classes, (partition.client, graph.labels), 1)
+    labelled = graph.labels >= 0
+    np.add.at(classes, (partition.client[labelled], graph.labels[labelled]), 1)
     return {
         **partition.facts,
         "clients": partition.num_clients,

@@ -12,7 +12,10 @@ from feddep.utils.seeding import derive_seed, generator
 
 REVISION = 1
 """Raised when the same options give another partition, by other means than python-louvain (:mod:`feddep.graph.partition`)."""
-OPTIONS: dict[str, tuple[str, ...]] = {"louvain": ("delta", "engine"), "random": (), "dirichlet": ("beta",), "metis": ()}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    **{"louvain": ("delta", "engine"), "random": (), "dirichlet": ("beta",), "metis": ()},
+    "given": (),  # by the files of a graph of one's own (feddep.datasets.own_files)
+}
 """Methods, and the options that each of them reads."""
 _TRIES = 1000
 """How often the shares of a Dirichlet partition are drawn."""
@@ -46,6 +49,8 @@ def partition(
     """
     if method == "louvain" and engine == "python-louvain":
         return louvain(graph, clients, seed, delta)
+    if method == "given":
+        raise PartitionError("partition is given, which is for a graph of your own that says the client of each node (key path)")
     if method not in OPTIONS or engine not in ("python-louvain", "igraph"):
         raise PartitionError(
             f"partition is {method} with the engine {engine}; there are {', '.join(OPTIONS)}, and igraph for louvain"
@@ -91,8 +96,9 @@ def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> n
     """Owners by class, shares from a Dirichlet distribution: the distribution-based label skew of Li et al. (2022).
 
     For each class the shares of the M clients are drawn from Dir(β, …, β), and its nodes, in random order, are cut at the sums
-    of these shares, rounded down.  All shares are drawn again until every client has at least 10 nodes, or ⌊n / (2M)⌋ (at least
-    1) where that is less.  Unlike the code of Li et al., no client is passed over for having n / M nodes already.
+    of these shares, rounded down.  Nodes without a label are a class here.  All shares are drawn again until every client has at
+    least 10 nodes, or ⌊n / (2M)⌋ (at least 1) where that is less.  Unlike the code of Li et al., no client is passed over for
+    having n / M nodes already.
 
     Args:
         graph: the graph, n nodes.
@@ -107,7 +113,7 @@ def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> n
         PartitionError: if a client had too few nodes in each of 1,000 draws.
     """
     draws = generator(seed, "partition")
-    by_class = [nodes for label in range(graph.num_classes) if len(nodes := np.flatnonzero(graph.labels == label))]
+    by_class = [nodes for label in range(-1, graph.num_classes) if len(nodes := np.flatnonzero(graph.labels == label))]
     sizes = np.array([[len(nodes)] for nodes in by_class])
     least = max(1, min(_FEW, graph.num_nodes // (2 * clients)))
     for _ in range(_TRIES):

@@ -36,15 +36,19 @@ class Split:
     val: np.ndarray
     test: np.ndarray
 
-    def checked(self, nodes: int) -> "Split":
-        """The split of a graph of so many nodes, of sets that somebody wrote by hand.
+    def checked(self, graph: Graph) -> "Split":
+        """The split of a graph, of sets that somebody wrote by hand.
 
         Each may be a list of ids in any order, or a mask, one bool a node; NumPy's, PyTorch's or Python's.
 
         Raises:
-            DataError: if a set is neither, is empty, or names a node twice or one that is not there, or two sets share a node.
+            DataError: if a set is neither, is empty, or names a node twice, or one that is not there or has no label, or two sets
+                share a node.
         """
-        found = {part: _ids(f"split.{part}", getattr(self, part), nodes) for part in PARTS}
+        found = {part: _ids(f"split.{part}", getattr(self, part), graph.num_nodes) for part in PARTS}
+        for part, ids in found.items():
+            if len(bare := ids[graph.labels[ids] < 0]):
+                raise DataError(f"split.{part} names {len(bare)} nodes without a label, such as {bare[0]}; each needs one")
         for one, other in combinations(PARTS, 2):
             if len(both := np.intersect1d(found[one], found[other])):
                 raise DataError(
@@ -96,10 +100,13 @@ class Split:
 
 
 def draw(graph: Graph, how: str, fractions: Mapping[str, float], seed: int) -> Split:
-    """The split of a graph, ``random`` (:func:`random_split`) or ``class_balanced`` (:func:`class_balanced_split`)."""
+    """The split of a graph's labelled nodes, ``random`` (:func:`random_split`) or :func:`class_balanced_split`."""
+    labelled = np.flatnonzero(graph.labels >= 0)
     if how == "class_balanced":
-        return class_balanced_split(graph.labels, graph.num_classes, fractions, seed)
-    return random_split(graph.num_nodes, fractions, seed)
+        found = class_balanced_split(graph.labels[labelled], graph.num_classes, fractions, seed)
+    else:
+        found = random_split(len(labelled), fractions, seed)
+    return Split(labelled[found.train], labelled[found.val], labelled[found.test])
 
 
 def class_balanced_split(labels: np.ndarray, classes: int, fractions: Mapping[str, float], seed: int) -> Split:

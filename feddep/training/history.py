@@ -1,8 +1,11 @@
 """The history of a training: what was measured after each round, and the weights at the best of them."""
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from torch import Tensor, nn
 
 from feddep.training.divergence import check_finite
@@ -11,16 +14,27 @@ Right = tuple[int, int]
 """How many nodes are classified right, and of how many."""
 
 
+def share(right: float, nodes: float) -> float:
+    """The share of nodes that are right; not a number where there are none."""
+    return right / nodes if nodes else math.nan
+
+
+def mean_of_measured(values: Sequence[float]) -> float:
+    """The mean of the values that are numbers; not a number where none is."""
+    found = [value for value in values if not math.isnan(value)]
+    return float(np.mean(found)) if found else math.nan
+
+
 @dataclass
 class History:
     """Measurements of one model, a round each.
 
-    The best round is the one with the highest validation accuracy, the first of equals.  Test accuracy is recorded
-    beside it and never chosen by.
+    The best round is the one with the highest validation accuracy, the first of equals; the last where there are no validation
+    nodes.  Test accuracy is recorded beside it and never chosen by.
 
     Attributes:
         loss: mean training loss, in nats a node.
-        validation: validation accuracy.
+        validation: validation accuracy; not a number where there are no validation nodes.
         test: test accuracy.
         global_validation: accuracy of the global graph's validation nodes, classified as its test nodes are; may be empty.
         local_before: how many test nodes their owners classify right, on their own subgraphs, with the model that they receive
@@ -49,7 +63,7 @@ class History:
             DivergenceError: if the loss or a weight of the model is not a finite number.
         """
         check_finite("the model", loss, model.state_dict().values())
-        if not self.validation or validation > max(self.validation):
+        if not self.validation or math.isnan(validation) or validation > max(self.validation):
             self.best_weights = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
         self.loss.append(loss)
         self.validation.append(validation)
@@ -66,6 +80,8 @@ class History:
     @property
     def best_round(self) -> int:
         """The round best on validation, counted from 1."""
+        if math.isnan(self.validation[0]):
+            return len(self.validation)
         return self.validation.index(max(self.validation)) + 1
 
     @property

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from feddep.training.history import History
+from feddep.training.history import History, mean_of_measured
 from feddep.training.task import Task
 from feddep.utils.errors import DivergenceError
 from feddep.utils.progress import track
@@ -27,14 +25,14 @@ def run_rounds(task: Task, histories: Sequence[History], one_round: Callable[[in
 
 
 def metrics(histories: Sequence[History], number: int) -> dict[str, float]:
-    """What several models measured in a round, from 1: means over models; of local accuracies over their test nodes.
+    """What several models measured in a round, from 1: means over models that did; of local accuracies over their test nodes.
 
     Returns:
         ``round``, ``loss``, ``validation``, ``test``, and where they were measured ``local_before`` and ``local_after``.
     """
     means = {name: [getattr(history, name)[number - 1] for history in histories] for name in ("loss", "validation", "test")}
     local = {name: local_accuracy(histories, name, [number] * len(histories)) for name in LOCAL if measured(histories, name)}
-    return {"round": number, **{name: float(np.mean(values)) for name, values in means.items()}, **local}
+    return {"round": number, **{name: mean_of_measured(values) for name, values in means.items()}, **local}
 
 
 LOCAL = ("local_before", "local_after")

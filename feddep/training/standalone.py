@@ -5,7 +5,7 @@ from typing import Any
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import History
+from feddep.training.history import History, share
 from feddep.training.learner import Learner, new_optimizer
 from feddep.training.task import Task
 
@@ -34,5 +34,5 @@ class StandaloneTrainer:
         for _ in range(self._task.setting.local_epochs):
             loss = self._learner.epoch(self._model, self._optimizer)
         validated, own = self._evaluator.correct(self._model, self._split.val, self._split.test)
-        self.history.record(self._model, loss, validated / len(self._split.val), *self._task.test(self._model))
+        self.history.record(self._model, loss, share(validated, len(self._split.val)), *self._task.test(self._model))
         self.history.record_local(*[(own, len(self._split.test))] * 2)  # nobody sends it another model

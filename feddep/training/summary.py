@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import numpy as np
-
+from feddep.training.history import mean_of_measured
 from feddep.training.rounds import LOCAL, local_accuracy, measured, metrics
 from feddep.training.task import RunResult
 
@@ -30,7 +29,7 @@ def summary(result: RunResult) -> dict[str, Any]:
         raise ValueError(f"the models have been trained for different numbers of rounds: {last_rounds}")
 
     def mean(name: str, rounds: list[int]) -> float:
-        return float(np.mean([getattr(history, name)[number - 1] for history, number in zip(histories, rounds, strict=True)]))
+        return mean_of_measured([getattr(history, name)[number - 1] for history, number in zip(histories, rounds, strict=True)])
 
     def best_and_last(of: Any, name: str) -> dict[str, float]:
         return {"best": of(name, best_rounds), "last": of(name, last_rounds)}

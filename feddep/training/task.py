@@ -1,5 +1,6 @@
 """What a method is given, and what it gives back."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import History
 from feddep.utils import seeding
-from feddep.utils.errors import PartitionError
+from feddep.utils.errors import Notice, PartitionError
 
 Evaluation = Literal["global", "local_before", "local_after"]
 """Which accuracy of a method counts.
@@ -126,7 +127,7 @@ class Task:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node ids.
 
         Raises:
-            PartitionError: if there is no partition, or a client holds no validation node to choose a round by.
+            PartitionError: if there is no partition, or no client holds a validation node to choose a round by.
         """
         if self.partition is None:
             raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
@@ -134,12 +135,14 @@ class Task:
         for client in range(self.partition.num_clients):
             nodes = self.partition.nodes(client)
             split = self.split.restrict(nodes)
-            if not len(split.val):
-                raise PartitionError(
-                    f"client {client} of {self.partition.num_clients} holds {len(nodes)} nodes but none for validation; "
-                    "use fewer clients (key clients) or a larger split.val"
-                )
             parts.append((self.graph.subgraph(nodes), split))
+        without = [str(client) for client, (_, split) in enumerate(parts) if not len(split.val)]
+        if len(without) == len(parts):
+            raise PartitionError("no client holds a node for validation; use fewer clients (key clients) or a larger split.val")
+        if without:
+            plural = "clients have" if len(without) > 1 else "client has"
+            what = f"{len(without)} {plural} no node for validation ({', '.join(without)}) and no say in the choice of a round"
+            warnings.warn(f"{self.name}: {what}", Notice, stacklevel=2)
         return parts
 
     @property

@@ -1,5 +1,8 @@
 """Errors that a user can act on: each is one sentence that names what was found and what is allowed."""
 
+import warnings
+from typing import Any
+
 
 def one_line(text: str) -> str:
     """Text on one line, as a part of a sentence."""
@@ -9,6 +12,27 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """Text with an escape sequence for each character that cannot be seen."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def out_of_memory(error: Exception) -> str | None:
+    """A sentence for an error of Python or PyTorch that says that memory was exhausted; None for any other."""
+    if not isinstance(error, MemoryError) and "memory" not in str(error):
+        return None
+    return f"memory is exhausted; smaller batch_size, hidden_channels, fanout or graphs need less ({one_line(str(error))[:200]})"
+
+
+class Notice(UserWarning):
+    """Something in a user's data that is allowed but easily overlooked."""
+
+
+def plain_notices() -> None:
+    """Let notices be printed as sentences, without the line of code that says them."""
+    usual = warnings.formatwarning
+
+    def form(message: Any, category: Any, *place: Any, **line: Any) -> str:
+        return f"feddep: {message}\n" if issubclass(category, Notice) else usual(message, category, *place, **line)
+
+    warnings.formatwarning = form
 
 
 class FeddepError(Exception):

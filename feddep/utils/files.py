@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,13 @@ from feddep.utils.errors import DataError
 
 @contextmanager
 def atomic_path(target: str | Path) -> Iterator[Path]:
-    """A temporary path beside ``target``, which it replaces at the end; on an error it is removed."""
+    """A temporary path beside ``target``, which it replaces at the end; on an error it is removed.
+
+    Raises:
+        DataError: if something else than a file is there, such as a folder, a device or a pipe.
+    """
     target = Path(target)
+    check_replaceable(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}{target.suffix}")
     try:
@@ -25,6 +30,20 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_replaceable(target: Path, inputs: Iterable[Path] = ()) -> None:
+    """Make sure that a file may be written.
+
+    Raises:
+        DataError: if something else than a file is there, such as a folder, a device or a pipe, or it is one of the inputs, or in
+            a folder of them.
+    """
+    if target.exists() and not target.is_file():
+        raise DataError(f"{target} is there and is no file; nothing but a file is replaced")
+    for each in inputs if target.exists() else ():
+        if any(target.samefile(file) for file in (each.rglob("*") if each.is_dir() else [each]) if file.exists()):
+            raise DataError(f"{target} is to be written, but it is read as {each}; the output needs a path of its own")
 
 
 def write_text(target: str | Path, text: str) -> None:

@@ -1,5 +1,6 @@
 """Every method: it learns, it is a function of its seed, and nothing raw leaves a client."""
 
+import dataclasses
 import functools
 import sys
 from typing import Any
@@ -14,12 +15,12 @@ from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import Client
 from feddep.federation.communication import CommunicationLog
 from feddep.federation.server import Server
-from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.methods import registry
 from feddep.methods.basic.fedavg import new_client
-from feddep.training.task import RunResult, Task
-from feddep.utils.errors import ConfigError, PartitionError
+from feddep.training.summary import summary
+from feddep.training.task import RunResult
+from feddep.utils.errors import ConfigError, Notice, PartitionError
 from method_tasks import CLIENTS, ROUNDS, reachable, run_on, task_of, train
 
 NAMES = list(registry.methods())
@@ -118,13 +119,22 @@ def test_local_reports_every_client():
     assert {name.split(".")[0] for name in outcome.weights()} == {"client0", "client1", "client2"}
 
 
-def test_a_client_without_validation_nodes_is_a_clear_error():
-    task = task_of("local")
-    client = np.zeros(240, dtype=np.int64)
-    client[task.split.train[0]] = 1
-    lonely = Task("local", task.graph, task.split, Partition(client, 2), task.setting, 0)
+@pytest.mark.parametrize("name", ["answers_bayes", "fedavg", "feddep", "fedsage_plus", "local", "locsage_plus", "scaffold"])
+def test_a_client_in_no_set_is_left_out(name: str):
+    """Of validation it is said, as without validation nodes nobody could choose a round."""
+    task, few = task_of(name, rounds=2), {"pretraining_epochs": 2, "generator_local_epochs": 2}
+    assert task.partition is not None
+    kept = [part[task.partition.client[part] != 0] for part in (task.split.train, task.split.val, task.split.test)]
+    given = {key: value for key, value in few.items() if key in registry.find(name).parameters.model_fields}
+    with pytest.warns(Notice, match=r"\(0\)"):
+        result = run_on(dataclasses.replace(task, split=Split(*kept)), name, **given)
+    found = summary(result)
+    assert np.isfinite([found[key][when] for key in ("accuracy", "validation", "local_after") for when in ("best", "last")]).all()
+    if name == "local":
+        assert found["best_round"][0] == 2  # its last
+    nobody = dataclasses.replace(task, split=Split(task.split.train, np.array([], dtype=np.int64), task.split.test))
     with pytest.raises(PartitionError):
-        run_on(lonely, "local")
+        run_on(nobody, name, **given)
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest_ones():

@@ -59,6 +59,15 @@ def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {"step": 2, "train": 1}
 
 
+def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
+    times = np.random.default_rng(0).permutation(10**6)
+    for time, path in zip(times, sorted(each for each in copy.folder.rglob("*") if each.is_file()), strict=False):
+        os.utime(path, (time, time))
+    assert copy.jobs() == {}
+    shutil.rmtree(copy.folder / ".snakemake")
+    assert copy.jobs() == {}
+
+
 def test_forced_rules_run_again_and_on_one_gpu_one_at_a_time(copy: Workspace):
     """Three trainings ask for the one GPU that there is; what they would compute is there already, and is only touched."""
     copy.configure(device="cuda")

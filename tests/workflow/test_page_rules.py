@@ -34,13 +34,17 @@ def planned(experiment: str) -> list[plan.Run]:
 
 def test_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    kinds, (made, experiment, _, session) = zip(*blocks("own-data.md"), strict=True)
-    assert kinds == ("python", "yaml", "sh", "python")
+    kinds, (made, experiment, _, session, divided, changes, _) = zip(*blocks("own-data.md"), strict=True)
+    assert kinds == ("python", "yaml", "sh", "python", "python", "yaml", "sh")
     names: dict[str, Any] = {}
     exec(made, names)
     assert [(run.dataset, run.method) for run in planned(experiment)] == [("people", "global"), ("people", "fedavg")]
     exec(session, names)  # ends with an assertion
     assert (names["graph"].num_nodes, names["graph"].num_features, names["graph"].num_classes) == (150, 8, 3)
+    exec(divided, names)
+    assert names["partition"].num_clients == 2
+    changed = yaml.safe_dump(merged(yaml.safe_load(experiment), yaml.safe_load(changes)))
+    assert [run.clients for run in planned(changed)] == [None, 2]
 
 
 def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,7 @@
-"""What all rules share: the checked configuration, the plan, and where things are.  Nothing is written here."""
+"""What all rules share: the checked configuration, the plan, and where things are.  Nothing is written here.
+
+A file of the cache is named by its key, so that its time tells nothing: as an input it is ``ancient``, however it was copied.
+"""
 
 import shutil
 import subprocess
@@ -68,14 +71,14 @@ def task_files(run):
     if run.partition is not None:
         files["partition"] = partition_file(run.partition)
         PARTITIONS[keys.partition_key(config, run.partition)] = run.partition
-    return files
+    return {name: ancient(file) for name, file in files.items()}
 
 
 def step_files(run, stages=("pretrain", "prototypes", "generator")):
     """The results of a run's steps, by stage."""
     jobs = step_jobs(config, run)
     STEPS.update((job.key, job) for job in jobs)
-    return {job.step.stage: f"{CACHE}/steps/{job.file}" for job in jobs if job.step.stage in stages}
+    return {job.step.stage: ancient(f"{CACHE}/steps/{job.file}") for job in jobs if job.step.stage in stages}
 
 
 def run_files(run):
@@ -87,7 +90,7 @@ def run_files(run):
 
 def results_of(planned):
     """The results of those runs that no table has."""
-    return [f"{CACHE}/runs/{key}.json" for run in planned if (key := keys.run_key(config, run)) in MISSING]
+    return [ancient(f"{CACHE}/runs/{key}.json") for run in planned if (key := keys.run_key(config, run)) in MISSING]
 
 
 def keys_of(planned):
@@ -106,7 +109,7 @@ def facts_of(kind):
 
 def statistics_files():
     """The statistics that no table has."""
-    return [file for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
+    return [ancient(file) for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
 
 
 @cache
