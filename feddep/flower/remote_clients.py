@@ -15,6 +15,10 @@ from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads
 
 
+LARGEST = 1e6
+"""No number of a client's model is larger in size: what is has diverged, or is made up."""
+
+
 class Courier:
     """Takes messages to the SuperNodes, and brings back their answers.
 
@@ -103,10 +107,10 @@ class Courier:
             raise FederationError(f"{who} failed {self.when}: {_sentence_of(reply.error.reason or '')}")
         try:
             answer, facts = unpack(reply.content)
-            client, number = int(facts["client"]), int(facts["round"])
+            client, number = facts["client"], facts["round"]
         except (ValueError, KeyError, TypeError) as error:
             raise FederationError(f"{who} sent no answer {self.when}: {error}") from None
-        if number != self.round or client not in (self._clients if known is None else [known]):
+        if not isinstance(client, int) or number != self.round or client not in (self._clients if known is None else [known]):
             raise FederationError(f"{who} answered as client {client} of round {number} {self.when}")
         return client, answer
 
@@ -127,6 +131,7 @@ class RemoteClient(Client):
         """Set up the server's view of client ``number``."""
         self.number = number
         self.tested = (0, 0)
+        self._nodes: dict[str, float] = {}  # that a kind of report is about
         self._courier = courier
         self._boundary = boundary
 
@@ -151,7 +156,8 @@ class RemoteClient(Client):
         """What the client sent of this kind.
 
         Raises:
-            FederationError: if it does not answer, or sends something else than was declared or numbers that are not finite.
+            FederationError: if it does not answer, or sends something else than was declared, or numbers that cannot be: not
+                finite, larger than :data:`LARGEST`, more nodes right than there are, or of other nodes than the round before.
         """
         sent = self._courier.answer(self.number).get(kind, {})
         where = f"client {self.number} sent {self._courier.when} what may not cross the boundary:"
@@ -165,4 +171,12 @@ class RemoteClient(Client):
                 raise FederationError(f"{where} {name} of kind {kind} is {tensor.dtype}, not {expected}")
             if not torch.isfinite(tensor).all() or (kind in REPORTS and tensor < 0):
                 raise FederationError(f"{where} {name} of kind {kind} has numbers that are not finite, or negative")
+            if name != "nodes" and (tensor.abs() > LARGEST).any():
+                raise FederationError(f"{where} {name} of kind {kind} has numbers beyond {LARGEST:g}")
+        if kind in REPORTS:
+            nodes, right = float(payload["nodes"]), float(payload.get("correct", torch.zeros(())))
+            if not nodes.is_integer() or not right.is_integer() or right > nodes:
+                raise FederationError(f"{where} kind {kind} tells of {right:g} of {nodes:g} nodes")
+            if nodes != self._nodes.setdefault(kind, nodes):
+                raise FederationError(f"{where} kind {kind} is of {nodes:g} nodes, and was of {self._nodes[kind]:g}")
         return payload

@@ -1,5 +1,6 @@
 """The commands, and a SuperLink and SuperNodes as processes: few, as each takes seconds to start."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from flower_tasks import cut, small_task
 from feddep import api
 from feddep.flower import FederationError
 from feddep.flower.__main__ import compared, main
+from feddep.flower.certificates import make_certificate
 from feddep.flower.processes import APP, LocalFederation
 from feddep.utils.files import read_arrays, read_json, write_arrays
 
@@ -52,6 +54,24 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
     assert not (tmp_path / "server/outcome.json").exists()
     homes = [process.info["environ"] or {} for process in psutil.process_iter(["environ"])]
     assert not [home for home in homes if home.get("FLWR_HOME", "").startswith(str(tmp_path))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["superlink.pem", "node.key"])
+def test_a_client_with_another_authority_or_the_key_of_another_is_not_let_in(tmp_path, monkeypatch, file):
+    cut(small_task(rounds=1), tmp_path)
+    make_certificate(tmp_path / "other.key", [tmp_path / "superlink.pem"])
+    start = LocalFederation._start_supernode
+
+    def start_one_wrong(local, number):
+        if number == 1:
+            shutil.copy((tmp_path if file == "superlink.pem" else tmp_path / "client0") / file, tmp_path / "client1" / file)
+        start(local, number)
+
+    monkeypatch.setattr(LocalFederation, "_start_supernode", start_one_wrong)
+    with LocalFederation(tmp_path) as local, pytest.raises(FederationError, match="client 1 "):
+        local.run(60)
+    assert not (tmp_path / "server/outcome.json").exists()
 
 
 @pytest.mark.parametrize("wrong", [{"loss": [0.5]}, {"validation": [0.5]}, {"best_round": 9}, {"communication": []}, {}])

@@ -72,6 +72,12 @@ WRONG = {
     "no such client": ("facts", lambda facts: {**facts, "client": 9}),
     "another round": ("facts", lambda facts: {**facts, "round": 0}),
     "no facts": ("facts", lambda _: {}),
+    "a round as text": ("facts", lambda facts: {**facts, "round": str(facts["round"])}),
+    "a client as text": ("facts", lambda facts: {**facts, "client": str(facts["client"])}),
+    "absurd weights": ("model", each_tensor(lambda t: t + 1e30)),
+    "more right than there are": ("validation", lambda report: {**report, "correct": report["nodes"] + 1}),
+    "half a node": ("validation", lambda report: {**report, "correct": report["nodes"] / 2 + 0.25}),
+    "more nodes to train": ("training", lambda report: {**report, "nodes": report["nodes"] * 1e6}),
 }
 
 
