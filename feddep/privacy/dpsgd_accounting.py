@@ -32,6 +32,12 @@ from feddep.privacy.accountant import LARGEST, PrivacyError, require_count, requ
 SIGMAS = (0.1, 1000.0)
 """The least and the largest noise multiplier that a budget's is looked for in."""
 
+RANGE = (1e-3, 1e6)
+"""The least and the largest noise multiplier beside 0 whose ε is computed."""
+
+LEAST_RATE = 1e-9
+"""The least sampling rate beside 0 whose ε is computed on the example level."""
+
 LEAST_PLD_DELTA = 1e-10
 """PLDs are composed by Fourier transforms in double precision; for a smaller δ their ε is not to be relied on and is ∞ here."""
 
@@ -82,18 +88,28 @@ def example_level(sigma: float, rate: float, steps: int, delta: float) -> Epsilo
     """
     _check_rate(rate)
     _check(sigma, steps, delta)
+    if 0 < rate < LEAST_RATE:
+        raise PrivacyError(f"the sampling rate q is {rate}; it must be 0 or a number from {LEAST_RATE:g} to 1")
     if rate == 0 or steps == 0:
         return NOTHING_SPENT
     if sigma == 0:
         return NO_GUARANTEE
     event = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), int(steps))
-    rdp = float(RdpAccountant(_ORDERS).compose(event).get_epsilon(delta))
+    rdp = _bound(lambda: RdpAccountant(_ORDERS).compose(event).get_epsilon(delta))
     if delta < LEAST_PLD_DELTA:
         return Epsilons(rdp, math.inf)
     # Fine enough for what steps add up to, and the coarser the larger ε.
     interval = max(1e-5 * rdp, min(1e-3, 1e-2 / math.sqrt(steps)) / max(sigma, 1.0))
-    pld = PLDAccountant(value_discretization_interval=interval).compose(event).get_epsilon(delta)
-    return Epsilons(rdp, float(pld))
+    return Epsilons(rdp, _bound(lambda: PLDAccountant(value_discretization_interval=interval).compose(event).get_epsilon(delta)))
+
+
+def _bound(epsilon: Callable[[], float]) -> float:
+    """ε, or ∞, which is a bound, too, where noise or rate are so small or large that it cannot be computed on a grid of doubles."""
+    try:
+        found = float(epsilon())
+    except (ArithmeticError, IndexError, MemoryError, ValueError):
+        return math.inf
+    return math.inf if math.isnan(found) else max(found, 0.0)
 
 
 def binomial_changes(roots: int, rate: float) -> np.ndarray:
@@ -141,8 +157,9 @@ def edge_level(sigma: float, changes: np.ndarray, steps: int, delta: float) -> E
     rest = delta - steps * step.infinite  # of δ, less the chance that some step's loss is infinite
     divergences = [steps * step.divergence(order) for order in _ORDERS]
     rdp = compute_epsilon(_ORDERS, divergences, rest)[0] if rest > 0 else math.inf
-    pld = math.inf if delta < LEAST_PLD_DELTA else step.distribution().self_compose(int(steps)).get_epsilon_for_delta(delta)
-    return Epsilons(float(rdp), float(pld))
+    if delta < LEAST_PLD_DELTA:
+        return Epsilons(float(rdp), math.inf)
+    return Epsilons(float(rdp), _bound(lambda: step.distribution().self_compose(int(steps)).get_epsilon_for_delta(delta)))
 
 
 def poisson_sampling(nodes: int, batch_size: int, epochs: int) -> tuple[float, int]:
@@ -180,8 +197,9 @@ def _check_rate(rate: float) -> None:
 
 
 def _check(sigma: float, steps: int, delta: float) -> None:
-    if not 0 <= sigma < math.inf:
-        raise PrivacyError(f"the noise multiplier σ is {sigma}; it must be a finite number of at least 0")
+    least, most = RANGE
+    if sigma != 0 and not least <= sigma <= most:
+        raise PrivacyError(f"the noise multiplier σ is {sigma}; it must be 0 or a number from {least:g} to {most:g}")
     if not (0 <= steps <= LARGEST and steps == int(steps)):
         raise PrivacyError(f"the number of steps T is {steps}; it must be a whole number from 0 to {LARGEST}")
     require_delta(delta)

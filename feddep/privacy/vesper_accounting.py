@@ -81,8 +81,8 @@ def noise_for(accountant: Accountant, epsilon: float, delta: float, edges: int |
 
 def _check(noise: float, delta: float) -> None:
     require_delta(delta)
-    if not 0 < noise < math.inf:
-        raise PrivacyError(f"the noise θ is {noise}; it must be a finite number above 0")
+    if not NOISES[0] <= noise <= NOISES[1]:
+        raise PrivacyError(f"the noise θ is {noise}; it must be a number from {NOISES[0]:g} to {NOISES[1]:g}")
 
 
 class RenyiBound:
@@ -318,7 +318,7 @@ def _certain(squared: float) -> TouchMixture:
 
 
 def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """The law of the sum of T independent costs, each rounded up to a grid, unless all are multiples of a part of the least.
+    """The law of the sum of T independent costs, each rounded up to a grid, unless all are small multiples of a part of the least.
 
     Args:
         costs: values of at least 0, one of them above it; shape (n,).
@@ -329,7 +329,7 @@ def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray
         Values and probabilities, but for some of total probability :data:`_TAIL`.
     """
     least, largest = costs[costs > 0].min(), costs.max()
-    units = [least / part for part in range(1, 9)]
+    units = [least / part for part in range(1, 9) if largest / least < 10**6]  # else the grid would not fit into memory
     fitting = (unit for unit in units if np.abs(np.rint(costs / unit) * unit - costs).max() < 1e-12 * largest)
     unit = next(fitting, largest / _CELLS)
     places = np.ceil(costs / unit - 1e-9).astype(np.int64)

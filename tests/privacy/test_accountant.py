@@ -99,11 +99,11 @@ def test_what_never_differs_costs_nothing_however_often():
 def test_the_least_noise_for_a_budget(budget, scale, ratio):
     """ε is ``scale`` over the noise."""
     low, high = 1e-2, 1e2
-    if scale / high > budget:
+    if scale / high > budget or scale / low <= budget:
         with pytest.raises(PrivacyError):
             least_noise(lambda noise: scale / noise, budget, low, high, ratio)
         return
-    found, exact = least_noise(lambda noise: scale / noise, budget, low, high, ratio), max(scale / budget, low)
+    found, exact = least_noise(lambda noise: scale / noise, budget, low, high, ratio), scale / budget
     assert exact <= found * (1 + 1e-12)
     assert found <= exact * ratio * (1 + 1e-12)
 
@@ -120,6 +120,7 @@ def test_what_is_out_of_range_is_refused():
         with pytest.raises(PrivacyError):
             least_noise(lambda noise: 0.0, budget, 1.0, 10.0, 1.1)
     assert least_noise(lambda noise: 1 / noise, 0.1, 1.0, 10.0, 1.1) == 10  # the most is just enough
+    assert least_noise(lambda noise: 0.0, 0.1, 1.0, 10.0, 1.1) == pytest.approx(1, rel=0.1)  # nothing to hide
     for delta, edges in ((0.0, None), (1.0, None), (math.nan, None), (1e-3, 1000)):
         with pytest.raises(PrivacyError):
             require_delta(delta, edges)

@@ -9,15 +9,19 @@ import pytest
 from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import PLDAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from feddep.graph.graph import Graph
-from feddep.privacy.accountant import PrivacyError
+from feddep.privacy.accountant import LARGEST, PrivacyError
 from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd_accounting import (
     _ORDERS,
+    LEAST_RATE,
     NO_GUARANTEE,
     NOTHING_SPENT,
+    RANGE,
     Epsilons,
     _DominatingPair,
     _LossDistribution,
@@ -242,3 +246,26 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma,
             assert missed <= by_trees * (1 + 1e-4) + 1e-9
             assert by_trees <= delta_of(bounds[count], epsilon) * (1 + 1e-4) + 1e-9
             assert by_trees <= delta_of(worst, epsilon) * (1 + 1e-4) + 1e-9
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.floats(-3, 6),
+    st.sampled_from([1.0, 0.5]) | st.floats(-9, 0).map(lambda power: 10**power),
+    st.sampled_from([1, 2, 1000, LARGEST]),
+    st.sampled_from([1e-300, 1e-12, 1e-5, 0.999999]),
+)
+def test_at_the_ends_of_all_ranges_there_is_a_bound(power, rate, steps, delta):
+    """PLD may have none, and is ∞ then; from σ = 0.01 on RDP has one where δ is not next to nothing."""
+    found = example_level(min(max(10**power, RANGE[0]), RANGE[1]), max(rate, LEAST_RATE), steps, delta)
+    assert found.rdp >= 0
+    assert found.pld >= 0
+    assert math.isfinite(found.rdp) or power < -2 or delta < 1e-200
+
+
+@pytest.mark.parametrize("sigma", [math.nan, math.inf, -1.0, 1e-4, 1e7, 5e-324])
+def test_noise_beyond_the_range_is_refused(sigma):
+    with pytest.raises(PrivacyError, match="σ"):
+        example_level(sigma, 0.1, 1, 1e-5)
+    with pytest.raises(PrivacyError, match="q"):
+        example_level(1.0, 1e-10 if sigma > 0 else -0.1, 1, 1e-5)

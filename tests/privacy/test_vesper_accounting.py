@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, hypergeom, norm
@@ -238,6 +238,23 @@ def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuff
         return
     noise = noise_for(accountant, epsilon, 1e-5)
     assert accountant.epsilon(noise, 1e-5) <= epsilon < accountant.epsilon(0.999 * noise, 1e-5)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from([1, 500, 10**6]),
+    st.sampled_from([1, 50, 10**6]),
+    st.sampled_from([1, 10**6]),
+    st.sampled_from([1e-9, 1.0, 1e9]),
+    st.sampled_from([*NOISES, 1.0]),
+    st.booleans(),
+)
+def test_at_the_ends_of_all_ranges_there_is_a_bound(nodes, degree, steps, ratio, noise, shuffled):
+    correction = Correction(weights="dpsgd", gradient_ratio=ratio)
+    training = VerticalTraining(nodes, min(32, nodes), steps, 2, degree, shuffled=shuffled, correction=correction)
+    for account in ACCOUNTANTS.values():
+        for delta in (1e-300, 1e-5, 0.999999):
+            assert account(training).epsilon(noise, delta) >= 0
 
 
 def test_what_is_out_of_range_is_refused():
