@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -22,4 +23,5 @@ class BuildWithWorkflow(build_py):
                 shutil.copytree(ROOT / name, target, symlinks=False, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-setup(cmdclass={"build_py": BuildWithWorkflow})
+BUILD = TemporaryDirectory()  # so that nothing is left in the clone
+setup(cmdclass={"build_py": BuildWithWorkflow}, options={"build": {"build_base": BUILD.name}})

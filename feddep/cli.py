@@ -30,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command(parsed)
     except KeyboardInterrupt:
+        print(f"feddep {parsed.command}: interrupted", file=sys.stderr)
         return 130
     except (FeddepError, OSError, ValidationError) as error:
         print(f"feddep {parsed.command}: {error}", file=sys.stderr)

@@ -5,6 +5,7 @@ import functools
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,21 @@ PARTITION = {"partition": "method", **{f"partition_{option}": option for option 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": TrainingConfig}
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML in which a number is the one that it looks like."""
+
+
+def _number(loader: Any, node: Any) -> int | float:
+    """A number; YAML 1.1 would read 010 as 8, and 12:30 as 750."""
+    if re.fullmatch(r"[+-]?0[0-9_]+|[^.]*:.*", node.value):
+        raise yaml.MarkedYAMLError(problem=f"{node.value} would be read as another number; quote a text, or write the number")
+    return loader.construct_yaml_float(node) if node.tag.endswith("float") else loader.construct_yaml_int(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
 
 
 class Config(dict[str, Any]):
@@ -67,7 +83,7 @@ def read(path: str | Path) -> Mapping[str, Any]:
         ConfigError: if it cannot be read or is no mapping.
     """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.CSafeLoader)
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(raw, Mapping):
@@ -247,16 +263,16 @@ def _check_outputs(config: Config) -> None:
 
 def _check_tables(config: Config) -> None:
     for number, table in enumerate(config["tables"]):
-        for section, names in {"settings": [table["setting"]], "datasets": table["datasets"] or []}.items():
-            for name in names:
-                if name not in config[section]:
-                    known = ", ".join(config[section])
-                    raise ConfigError(f"tables.{number} names {name}, which has no entry in {section}; there are {known}")
-        for name in table["methods"]:
+        named = {"settings": [table["setting"]], "datasets": table["datasets"] or [], "methods": table["methods"]}
+        for section, name in ((section, name) for section, names in named.items() for name in names):
             try:
-                registry.find(name)
+                entry(config, section, name)
             except ConfigError as error:
-                raise ConfigError(f"tables.{number}.methods: {error}") from None
+                raise ConfigError(f"tables.{number}.{section}: {error}") from None
+        if table["setting"] not in config["settings"]:
+            raise ConfigError(
+                f"tables.{number}.setting is {table['setting']}, a variant; a table's setting is an entry of settings"
+            )
     settings = [table["setting"] for table in config["tables"]]
     if len(set(settings)) < len(settings):
         raise ConfigError(f"tables is {show(settings)} by setting; a setting has one table")

@@ -14,7 +14,6 @@ from feddep.flower.folders import Federation
 from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads
 
-
 LARGEST = 1e6
 """No number of a client's model is larger in size: what is has diverged, or is made up."""
 

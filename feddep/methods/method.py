@@ -148,7 +148,7 @@ class Method:
         """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary.
 
         Raises:
-            ConfigError: if it cannot train the setting's encoder.
+            ConfigError: if it cannot train the setting's encoder, or returns something else than a history of all rounds.
             DivergenceError: if training diverges; the sentence says in which round, and what to lower.
         """
         self.check_encoder(task.setting.encoder)
@@ -160,8 +160,18 @@ class Method:
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
         with divergence_named(self.name, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)
+        self._check(result, task.setting.rounds)
         communication = merged(*(step.communication for step in results.values()), result.communication)
         return dataclasses.replace(result, communication=communication, constant=task.constant)
+
+    def _check(self, result: Any, rounds: int) -> None:
+        from feddep.training.task import RunResult
+
+        if not isinstance(result, RunResult):
+            raise ConfigError(f"{self.name} returned {type(result).__name__}; a method returns a RunResult")
+        recorded = [len(history.loss) for history in result.histories]
+        if set(recorded) != {rounds}:
+            raise ConfigError(f"{self.name} recorded {recorded} rounds; it must have a history a model, each of {rounds} rounds")
 
 
 def run_steps(task: "Task", parameters: Parameters, steps: Sequence[Step]) -> dict[str, StepResult]:

@@ -109,8 +109,8 @@ def least_noise(epsilon_of: Callable[[float], float], epsilon: float, low: float
         ratio: how many times the least noise the result is, at most; above 1.
 
     Raises:
-        PrivacyError: if the budget is not above 0, the most noise does not keep it, or the least noise has an ε above 0 that does;
-            names the least or the largest ε there is.
+        PrivacyError: if the budget is not above 0, the most noise does not keep it, or the least does with an ε above 0; names
+            the least or the largest ε there is.
     """
     if not 0 < epsilon < math.inf:
         raise PrivacyError(f"the budget ε is {epsilon}; it must be a finite number above 0")
@@ -118,7 +118,9 @@ def least_noise(epsilon_of: Callable[[float], float], epsilon: float, low: float
         reached = f"the least ε, with noise {high:g}, is {least:.4g}" if math.isfinite(least) else "there is no finite ε"
         raise PrivacyError(f"no noise keeps ε = {epsilon:g}; {reached}")
     if 0 < (largest := epsilon_of(low)) <= epsilon:
-        raise PrivacyError(f"ε = {epsilon:g} is kept by any noise from {low:g}, which has ε = {largest:.4g}; give less, or the noise")
+        raise PrivacyError(
+            f"ε = {epsilon:g} is kept by any noise from {low:g}, which has ε = {largest:.4g}; give less, or the noise"
+        )
     while high > low * ratio:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if epsilon_of(middle) <= epsilon else (middle, high)

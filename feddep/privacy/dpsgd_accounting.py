@@ -104,7 +104,7 @@ def example_level(sigma: float, rate: float, steps: int, delta: float) -> Epsilo
 
 
 def _bound(epsilon: Callable[[], float]) -> float:
-    """ε, or ∞, which is a bound, too, where noise or rate are so small or large that it cannot be computed on a grid of doubles."""
+    """ε; or ∞, which is a bound, too, where noise or rate are too small or large for a grid of doubles."""
     try:
         found = float(epsilon())
     except (ArithmeticError, IndexError, MemoryError, ValueError):

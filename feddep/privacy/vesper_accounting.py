@@ -318,7 +318,7 @@ def _certain(squared: float) -> TouchMixture:
 
 
 def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """The law of the sum of T independent costs, each rounded up to a grid, unless all are small multiples of a part of the least.
+    """The law of the sum of T independent costs, each rounded up to a grid, unless all are multiples of a part of the least.
 
     Args:
         costs: values of at least 0, one of them above it; shape (n,).

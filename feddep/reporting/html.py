@@ -1,6 +1,7 @@
 """A page in Markdown with its figures as one HTML file that needs no other file, no network and no script."""
 
 import base64
+import html
 import re
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def render(page: Path) -> str:
         DataError: if an image is missing.
     """
     text = page.read_text(encoding="utf-8")
-    title = text.partition("\n")[0].removeprefix("# ")
+    title = html.escape(html.unescape(re.sub(r"\\(.)", r"\1", text.partition("\n")[0].removeprefix("# "))))
     body = markdown.markdown(text, extensions=["tables", "sane_lists"])
     body = re.sub(r'(<img [^>]*src=")([^":]+)(")', lambda found: found[1] + _inlined(page.parent / found[2]) + found[3], body)
     head = f'<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n<title>{title}</title>'

@@ -33,8 +33,14 @@ _HEADINGS = {
 }
 
 
+def text(raw: str) -> str:
+    """Text on one line that Markdown and HTML show as it is."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", " ".join(raw.split())).replace("<", "&lt;")
+
+
 def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A pipe table whose columns are aligned."""
+    header, *lines = ([re.sub(r"(?<!\\)\|", r"\\|", " ".join(cell.split())) for cell in line] for line in [header, *lines])
     widths = [max(3, *(len(line[column]) for line in [header, *lines])) for column in range(len(header))]
     rows = [header, ["-" * width for width in widths], *lines]
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)

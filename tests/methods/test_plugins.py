@@ -196,3 +196,14 @@ def test_a_wrong_distribution_is_a_configuration_error(module: str, site: Path) 
     for _ in range(2):  # it is not forgotten
         with pytest.raises(ConfigError, match="my-package"):
             validate(RAW)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    ["None", "{}", "RunResult([])", "RunResult([History()])", "RunResult([fedavg.run(task).histories[0], History()])"],
+)
+def test_what_is_wrong_with_a_result_is_an_error_of_its_method(returned: str) -> None:
+    imports = "from feddep.training.history import History\nfrom feddep.training.task import RunResult\n"
+    using(imports + MINE.replace("fedavg.run(task)", returned))
+    with pytest.raises(ConfigError, match="mine"):
+        run("mine")

@@ -46,6 +46,20 @@ def test_latex_prints_the_same_cells() -> None:
     assert "FedAvg & ours & 0.8000" in found
 
 
+ODD = "A | B <b>x</b>, [y](z), *w* `v` a_b \\ \n & c"
+"""A title with whatever Markdown, HTML and tables give a meaning to."""
+
+
+def test_titles_and_cells_are_text_whatever_is_in_them(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# {md.text(ODD)}\n\n" + md.table(["a", "b"], [[md.text(ODD), "1"], ["x|y\nz", "2"]]))
+    text, shown = html.render(page), " ".join(ODD.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert f"<title>{shown}</title>" in text
+    assert f"<h1>{shown}</h1>" in text.replace("<b>", "&lt;b&gt;")
+    assert text.count("<td>") == 4
+    assert not re.search(r"<(b|a|em|code)[ >]", text.partition("<body>")[2])
+
+
 def test_a_page_is_one_html_file(tmp_path: Path) -> None:
     with drawing.style():
         figure, _ = drawing.panels(1, 1, (1.0, 1.0))

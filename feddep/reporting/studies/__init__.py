@@ -45,6 +45,7 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     module = kind(study.entry["kind"])
     tables = module.tables(study)
     body = markdown.explained(module.markdown(study, tables))
-    parts = [f"# {study.title}", module.SHOWS, f"![{study.title}](figure.png)", body, load.provenance(study.recorded)]
+    title = markdown.text(study.title)
+    parts = [f"# {title}", module.SHOWS, f"![{title}](figure.png)", body, load.provenance(study.recorded)]
     page = "\n\n".join(part.strip() for part in parts) + "\n"
     return {**{f"{each}.csv": table for each, table in tables.items()}, "page.md": page, "figure": module.figure(study, tables)}
