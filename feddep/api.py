@@ -224,13 +224,13 @@ def from_pyg(data: "Data") -> Graph:
     return pyg.from_data(data)
 
 
-def split_from_pyg(data: "Data") -> Split:
-    """The split that the masks of a ``Data`` say.
+def split_from_pyg(data: "Data", seed: int = 0) -> Split:
+    """The split that the masks of a ``Data`` say; of several a set that of column ``seed`` modulo their number.
 
     Raises:
         DataError: if a mask is missing or of another form.
     """
-    return pyg.split_of(data)
+    return pyg.split_of(data, seed)
 
 
 def to_pyg(graph: Graph, split: Split | None = None) -> "Data":

@@ -91,8 +91,7 @@ def split_of(path: str | Path, seed: int) -> Split:
         there = ", ".join(found.masks) or "none"
         raise DataError(f"split is masks, but {one_line(str(path))} has {there}; train, val and test are needed")
     with naming(Path(path)):
-        masks = {part: mask if mask.ndim == 1 else mask[:, seed % mask.shape[1]] for part, mask in found.masks.items()}
-        return Split(**masks).checked(found.graph)
+        return Split.of_masks(found.masks, seed, found.graph)
 
 
 def partition_of(path: str | Path, clients: int | None = None) -> Partition:

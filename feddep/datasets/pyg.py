@@ -104,19 +104,13 @@ def load(path: Path) -> "Data":
     return data
 
 
-def split_of(data: "Data") -> Split:
-    """The split that ``train_mask``, ``val_mask`` and ``test_mask`` of ``Data`` say.
+def split_of(data: "Data", seed: int = 0) -> Split:
+    """The split that ``train_mask``, ``val_mask`` and ``test_mask`` of ``Data`` say (:meth:`feddep.graph.split.Split.of_masks`).
 
     Raises:
         DataError: if a mask is missing or has not one truth value a node, or a node is in two of them.
     """
-    masks = {part: _tensor(data, f"{part}_mask") for part in PARTS}
-    for part, mask in masks.items():
-        if mask.dtype != torch.bool or mask.shape != (data.num_nodes,):
-            raise DataError(f"data.{part}_mask has shape {tuple(mask.shape)} and type {mask.dtype}; one bool a node is needed")
-    if bool((torch.stack(list(masks.values())).sum(dim=0) > 1).any()):
-        raise DataError("train_mask, val_mask and test_mask of the data overlap; a node may be in one of them")
-    return Split(**{part: np.flatnonzero(mask.numpy()) for part, mask in masks.items()})
+    return Split.of_masks({part: array(data, f"{part}_mask") for part in PARTS}, seed, from_data(data))
 
 
 def client_data(graph: Graph, partition: Partition, split: Split | None = None) -> "list[Data]":

@@ -36,6 +36,16 @@ class Split:
     val: np.ndarray
     test: np.ndarray
 
+    @classmethod
+    def of_masks(cls, masks: Mapping[str, np.ndarray], seed: int, graph: Graph) -> "Split":
+        """The split that masks of the three sets say; of several a set, shape (n, k), those in column ``seed`` modulo k.
+
+        Raises:
+            DataError: if they are no masks of the graph (:meth:`checked`).
+        """
+        one = {part: mask if mask.ndim < 2 else mask[:, seed % mask.shape[1]] for part, mask in masks.items()}
+        return cls(**one).checked(graph)
+
     def checked(self, graph: Graph) -> "Split":
         """The split of a graph, of sets that somebody wrote by hand.
 

@@ -75,7 +75,7 @@ def test_other_forms_of_data():
     "changes",
     [
         *({"x": None}, {"x": torch.full((3, 2), torch.nan)}, {"x": torch.ones(3)}),
-        *({"y": None}, {"y": torch.zeros(3)}, {"y": torch.zeros(3, 2, dtype=torch.int64)}, {"y": torch.tensor([0, 1])}),
+        *({"y": None}, {"y": torch.full((3,), 0.5)}, {"y": torch.zeros(3, 2, dtype=torch.int64)}, {"y": torch.tensor([0, 1])}),
         *({"edge_index": [[0], [1]]}, {"edge_index": torch.tensor([[0], [7]])}, {"edge_index": torch.zeros(2, 3)}),
         *({"edge_index": torch.zeros(5, 3, dtype=torch.int64)}, {"num_classes": 2}),
     ],
