@@ -7,7 +7,7 @@ differ in one neighbour, and any set S of outputs (Definition B.2).  The paper's
 2. composition of L·N samplings, one a hop and epoch (Lemma B.2, by Theorem B.3): :func:`compose`;
 3. amplification by a Bernoulli sampler of rate r (Theorem 3.1, by Theorem B.4): :func:`amplify`.
 
-Two printed formulas disagree with the theorems that they rest on; both readings are computed:
+Two printed formulas disagree with the theorems that they rest on; both interpretations are computed:
 
 * δ̃ is printed as (1−δ)^LN (1−δ'), in Lemma B.2 and Theorem 3.1; Theorem B.3 gives 1 − (1−δ)^LN (1−δ').
 * Theorem B.4 is printed with log(1 + p(e^(ε−1))); Theorem 3.1 uses it as log(1 + r(e^ε̃ − 1)), which is the theorem.

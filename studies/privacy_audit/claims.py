@@ -7,7 +7,7 @@ from typing import Any
 from feddep.privacy.accountant import Guarantee
 from feddep.training.task import Task
 from studies.client_privacy.measure import client_guarantees
-from studies.privacy_audit.membership import PLACEBO
+from studies.privacy_audit.membership import CONTROL
 
 CLAIMS: Mapping[tuple[str, str], str] = {
     ("fedgsl", "noised embeddings of all nodes"): (
@@ -17,7 +17,7 @@ CLAIMS: Mapping[tuple[str, str], str] = {
     ("feddep", "prototypes, encoder known"): "by FedDEP that of sampling; but embeddings are computed from full neighbour lists",
     ("feddep_wo_nfdp", "prototypes, encoder known"): "none: noise is on the classifier, embeddings from full neighbour lists",
     ("local", "nothing"): "all, (0, 0)",
-    ("fedavg", PLACEBO): "a control: of the true edges these updates can tell nothing",
+    ("fedavg", CONTROL): "a control: of the true edges these updates can tell nothing",
 }
 """By method and what leaves; everything else but model updates has :data:`NO_CLAIM`."""
 

@@ -1,7 +1,7 @@
 """Edge membership inference: which pairs of a client's nodes are joined, from what the client sends.
 
 Each client is attacked by a model trained on the others, as if they had colluded.  The baseline is the same attack without any
-message; the gain over it is what the messages leak.  A placebo shows that edges are what they leak: if the target alone trains on
+message; the gain over it is what the messages leak.  A control shows that edges are what they leak: if the target alone trains on
 rewired edges, an attack that was learned on true ones must not gain.
 """
 
@@ -37,11 +37,11 @@ from studies.privacy_audit.updates import UpdateFeatures
 
 BOOTSTRAPS = 500
 
-PLACEBO = "model updates, the target's edges rewired"
-"""What leaves in the placebo, as the table says."""
+CONTROL = "model updates, the target's edges rewired"
+"""What leaves in the control, as the table says."""
 
-PLACEBO_OF = ("fedavg",)
-"""The methods that a placebo is run for."""
+CONTROL_OF = ("fedavg",)
+"""The methods that the control is run for."""
 
 
 class Observer(Protocol):
@@ -80,9 +80,9 @@ def measure(method: Method, task: Task, parameters: Any) -> list[dict[str, Any]]
             channel.observers[client].receive(*message)
 
     method.run(replace(watched, observers=(receive,)), parameters)
-    if method.name in PLACEBO_OF:
+    if method.name in CONTROL_OF:
         attacked = [updates_on_rewired_edges(method, task, parameters, client) for client in range(len(pairs))]
-        channels.append(replace(channels[0], leaves=PLACEBO, attacked=attacked))
+        channels.append(replace(channels[0], leaves=CONTROL, attacked=attacked))
     return attack(task, pairs, channels)
 
 

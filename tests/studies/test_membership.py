@@ -67,7 +67,7 @@ def test_claimed_guarantees_are_of_what_leaves():
     assert claimed(task, "feddep_wo_nfdp", noised, "prototypes, encoder known") != of_sampling
 
 
-def test_the_placebo_changes_the_edges_of_the_target_alone():
+def test_the_control_changes_the_edges_of_the_target_alone():
     task, tasks = task_of(rounds=1), (task_of(rounds=1), membership.rewired(task_of(rounds=1), 1))
     assert (tasks[0].graph.features != tasks[1].graph.features).nnz == 0
     edges, replaced = ({tuple(edge) for edge in each.graph.edges().tolist()} for each in tasks)
@@ -83,10 +83,10 @@ def test_the_placebo_changes_the_edges_of_the_target_alone():
 
 def test_an_attack_gains_nothing_on_a_target_that_trained_on_other_edges_and_the_page_puts_guarantees_above_attacks():
     (rows,) = tables_of("privacy_audit", case_of("fedavg", task_of(rounds=1))).values()
-    true, placebo = rows
-    assert [row["leaves"] for row in rows] == ["model updates", membership.PLACEBO]
-    assert placebo["baseline_auc"] == true["baseline_auc"]
-    assert placebo["gain_auc"] < true["gain_auc"]
+    true, control = rows
+    assert [row["leaves"] for row in rows] == ["model updates", membership.CONTROL]
+    assert control["baseline_auc"] == true["baseline_auc"]
+    assert control["gain_auc"] < true["gain_auc"]
     assert all(row["promise"] and row["rounds"] == 1 for row in rows)
     for name, clients in (("global", None), ("fedavg", 2)):
         with pytest.raises(ConfigError):

@@ -3,7 +3,7 @@
 The modules follow the paper: :mod:`pretraining`, :mod:`clustering` and :mod:`prototypes`, :mod:`generation` and :mod:`mending`,
 :mod:`classifier`.  Every choice that the paper leaves open is a parameter.  Its default is the paper's value, where the paper is
 silent that of the authors' code, and for `fused`, `hidden_from`, `scale` and `prototypes` the interpretation that does best on
-validation nodes (study readings).  Two differences from the code have no parameter: it samples no generated neighbours
+validation nodes (study interpretations).  Two differences from the code have no parameter: it samples no generated neighbours
 (r = 1), and its generators are not trained by pseudo-FL but send weights and encoded nodes to every other client at every step.
 """
 
@@ -49,7 +49,7 @@ class PrototypeParameters(Parameters):
     """How embeddings are clustered."""
 
     prototypes: Annotated[int, Field(ge=1, le=1000)] | None = 15
-    """number C of prototypes a client (study readings); null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each dataset
+    """number C of prototypes a client (study interpretations); null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each dataset
     and M, chosen by the accuracy that it reports; the code's example has 5"""
     clustering: Literal["kmeans", "dec"] = "kmeans"
     """`kmeans`, ours, or `dec`, deep embedded clustering as in the code; the paper says only "a clustering function\""""

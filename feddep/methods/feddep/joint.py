@@ -1,4 +1,4 @@
-"""FedDEP whose generators are trained together with the classifier, a reading of Equation 3.1 (FedDEP, Section 3).
+"""FedDEP whose generators are trained together with the classifier, an interpretation of Equation 3.1 (FedDEP, Section 3).
 
 The paper speaks of "FL for the joint model of DGen and F" and has the federated classifier F lend DGen "task-oriented
 supervision".  Its text on pseudo-FL trains DGen first, and so do FedDEP here and the authors' code, beside a classifier of the
