@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -55,3 +57,9 @@ def test_dependencies_point_down():
 def test_a_module_name_occurs_once():
     names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_jobs_load_little_before_they_begin():
+    """Each is a process of its own; scipy.stats alone would take a quarter of what else they import."""
+    script = "import sys, feddep.experiment.stages; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import entropy
+from scipy.special import entr
 from torch import Tensor
 
 from feddep.graph.graph import Graph
@@ -150,7 +150,7 @@ class Task:
         """What a constant answer reaches on this split."""
         labels = self.graph.labels
         counts = np.bincount(labels[self.split.train], minlength=self.graph.num_classes)
-        return Constant(float((labels[self.split.test] == counts.argmax()).mean()), float(entropy(counts)))
+        return Constant(float((labels[self.split.test] == counts.argmax()).mean()), float(entr(counts / counts.sum()).sum()))
 
     def show(self, what: str, value: Any) -> None:
         """Let the task's inspectors see something that stays where it is, such as the models of a vertical training."""
