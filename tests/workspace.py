@@ -19,7 +19,7 @@ from feddep.experiment import plan, runs
 REPOSITORY = Path(__file__).resolve().parents[1]
 SNAKEFILE = ["--snakefile", str(REPOSITORY / "workflow" / "Snakefile")]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", *SNAKEFILE]
-COMPUTING = ("download", "prepare", "split", "partition", "step", "train")
+COMPUTING = ("download", "prepare", "split", "partition", "step", "train", "batch")
 CONFIG: dict[str, Any] = {
     "output": "out",
     "records": {"directory": "runs", "use": True},

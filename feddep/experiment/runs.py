@@ -265,14 +265,20 @@ def _frame(key: str, curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype({"key": "string"})
 
 
+def typical_seconds(config: Config) -> dict[tuple[str, str], float]:
+    """The median of the seconds of recorded runs, by dataset and method."""
+    frames = [read_table(file)[["dataset", "method", "seconds"]] for file in tables(Path(config["records"]["directory"]))]
+    known = pd.concat(frames).groupby(["dataset", "method"])["seconds"].median() if frames else pd.Series(dtype=float)
+    return dict(zip(known.index.tolist(), known.tolist(), strict=True))
+
+
 def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
     """Seconds that runs will take: the median of recorded runs of the same method on the same dataset.
 
     Returns:
         The sum, and how many runs have none like them in the tables.
     """
-    frames = [read_table(file)[["dataset", "method", "seconds"]] for file in tables(Path(config["records"]["directory"]))]
-    known = pd.concat(frames).groupby(["dataset", "method"])["seconds"].median() if frames else pd.Series(dtype=float)
+    known = typical_seconds(config)
     found = [known.get((variants.base(run.dataset), variants.base(run.method))) for run in runs]
     return float(sum(seconds for seconds in found if seconds is not None)), found.count(None)
 

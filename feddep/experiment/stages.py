@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,7 @@ def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task,
     return task, {"data_fingerprint": graph.fingerprint, "seconds_before": seconds}
 
 
+@lru_cache(maxsize=1)  # of the runs of a batch
 def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
     """The prepared graph of a dataset.
 
@@ -152,6 +154,30 @@ def step(config: Config, run: Run, stage: str, files: Mapping[str, Any], output:
     seconds = round(time.perf_counter() - start, 3)
     write_arrays(output, {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()}, planned.key)
     write_json(output.with_suffix(".json"), {"communication": result.communication, "seconds": seconds})
+
+
+def batch(config: Config, members: Sequence[tuple[Run, Mapping[str, Any], Path, Path]], receipt: Path) -> None:
+    """Train runs one after the other; one whose result is there already is not trained again.
+
+    Args:
+        config: the configuration.
+        members: of each run the run, its files, and where its result and model go, as :func:`train` takes them.
+        receipt: written when all are trained.
+
+    Raises:
+        FeddepError: of the first run that failed, after all others have been trained.
+    """
+    failed: list[FeddepError] = []
+    for run, files, output, model in members:
+        if not output.exists():
+            try:
+                train(config, run, files, output, model)
+            except FeddepError as error:
+                print(f"feddep: {error}", file=sys.stderr)
+                failed.append(error)
+    if failed:
+        raise failed[0]
+    write_json(receipt, {"runs": [run.path for run, *_ in members]})
 
 
 def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, model: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feddep.experiment import runs, verification
+from feddep.experiment import plan, runs, verification
 from workspace import CONFIG, REPOSITORY, SNAKEMAKE, Workspace
 
 PROFILES = REPOSITORY / "workflow" / "profiles"
@@ -30,15 +30,17 @@ OPTIONS = {
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 def test_slurm_gives_the_numbers_of_this_machine(tmp_path: Path):
     workspace = Workspace(tmp_path, ON_SLURM)
-    workspace.configure(memory={"data": 300, "training": 700}, tables=[{**CONFIG["tables"][0], "methods": ["global", "fedavg"]}])
+    datasets = {name: CONFIG["datasets"]["mini"] for name in ("mini", "other")}  # as runs on one graph would share a job
+    table = {**CONFIG["tables"][0], "datasets": list(datasets), "methods": ["fedavg"]}
+    workspace.configure(memory={"data": 300, "training": 700}, datasets=datasets, tables=[table])
     printed = workspace.run(*(word for option, values in OPTIONS.items() for word in (option, *values)))
-    for method, run in workspace.runs.items():
-        found = verification.retrain(workspace.config, run, tmp_path)
-        assert verification.differences(workspace.row(method), runs.load_curves(workspace.config, [run]), found) == {}
-    # One submission for all data, one for each run; each gets what its rule asks for.
+    for run in plan.runs(workspace.config):
+        found, row = verification.retrain(workspace.config, run, tmp_path), runs.load(workspace.config, [run]).iloc[0]
+        assert verification.differences(row, runs.load_curves(workspace.config, [run]), found) == {}
+    # One submission for the data of each graph, one for each run; each gets what its rule asks for.
     jobs = [dict(pair.partition("=")[::2] for pair in line.split()) for line in printed.splitlines() if line.startswith("JobId=")]
-    assert [job["JobState"] for job in jobs] == ["COMPLETED"] * 3
-    assert sorted(re.search(r"mem=(\d+)M", job["TRES"]).group(1) for job in jobs) == ["300", "700", "700"]
+    assert [job["JobState"] for job in jobs] == ["COMPLETED"] * 4
+    assert sorted(re.search(r"mem=(\d+)M", job["TRES"]).group(1) for job in jobs) == ["300", "300", "700", "700"]
     # There is one GPU: both runs are submitted, and the second waits for the first.
     first, second = sorted((job for job in jobs if job.get("TresPerJob") == "gres:gpu:1"), key=lambda job: job["StartTime"])
     assert second["SubmitTime"] <= first["EndTime"] <= second["StartTime"]

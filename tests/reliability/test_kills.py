@@ -20,7 +20,7 @@ ROUNDS = 600
 
 def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> None:
     """Until the progress bar is there."""
-    while not any(f"0/{ROUNDS}" in log.read_text() for log in workspace.cache.glob("logs/train/*.log")):
+    while not any(f"0/{ROUNDS}" in log.read_text() for log in workspace.cache.glob("logs/batches/*.log")):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.02)
 
@@ -28,10 +28,10 @@ def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> N
 def test_the_same_command_goes_on(tmp_path: Path):
     """After Ctrl-C, after SIGKILL to Snakemake alone, whose job lives on for a while, and after a power loss."""
     workspace = Workspace(tmp_path / "killed", MAKE)
-    workspace.configure(settings={"quick": {"rounds": ROUNDS}}, tables=[{**CONFIG["tables"][0], "methods": ["fedavg"]}])
+    workspace.configure(settings={"quick": {"rounds": ROUNDS}}, tables=[{**CONFIG["tables"][0], "methods": ["fedavg", "local"]}])
     prepared = None
     for stop, number in ((os.killpg, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL)):
-        for log in workspace.cache.glob("logs/train/*.log"):
+        for log in workspace.cache.glob("logs/batches/*.log"):
             log.unlink()
         with workspace.started() as process:
             wait_for_training(workspace, process)
@@ -47,8 +47,12 @@ def test_the_same_command_goes_on(tmp_path: Path):
         prepared = graph.stat().st_mtime_ns
     workspace.run()
     assert graph.stat().st_mtime_ns == prepared  # what was done is not done again
-    assert len(list(workspace.cache.glob("runs/*"))) == len(list(workspace.cache.glob("models/*"))) == 1
-    run = workspace.runs["fedavg"]
-    found = verification.retrain(workspace.config, run, tmp_path)
-    assert verification.differences(workspace.row("fedavg"), runs.load_curves(workspace.config, [run]), found) == {}
-    assert workspace.jobs(settings={"quick": {"rounds": ROUNDS}}, tables=[{**CONFIG["tables"][0], "methods": ["fedavg"]}]) == {}
+    assert len(list(workspace.cache.glob("runs/*"))) == len(list(workspace.cache.glob("models/*"))) == 2
+    for method in ("fedavg", "local"):
+        run = workspace.runs[method]
+        found = verification.retrain(workspace.config, run, tmp_path)
+        assert verification.differences(workspace.row(method), runs.load_curves(workspace.config, [run]), found) == {}
+    assert (
+        workspace.jobs(settings={"quick": {"rounds": ROUNDS}}, tables=[{**CONFIG["tables"][0], "methods": ["fedavg", "local"]}])
+        == {}
+    )

@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from feddep.config.loading import validate
-from feddep.experiment import plan, runs, verification
+from feddep.experiment import batches, keys, plan, runs, verification
 from graphs import npz_arrays, random_graph
 from workspace import REPOSITORY, SNAKEMAKE, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
-EVERYTHING = {"prepare": 1, "split": 1, "partition": 1, "step": 3, "train": 3}
+EVERYTHING = {"prepare": 1, "split": 1, "partition": 1, "step": 3, "batch": 1}
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +46,18 @@ def test_a_run_of_the_workflow_is_that_of_one_process(finished: Workspace, metho
     assert verification.differences(row, curves, verification.retrain(finished.config, run, tmp_path)) == {}
     assert set(json.loads(row["seconds_before"])) == ({"pretrain", "prototypes", "generator"} if method == "feddep" else set())
     assert (finished.cache / "models" / f"{row['key']}.safetensors").stat().st_size > 0
-    assert "2/2" in (finished.cache / "logs" / "train" / f"{row['key']}.log").read_text()  # the progress bar of two rounds
+    (log,) = finished.cache.glob("logs/batches/*.log")
+    assert log.read_text().count("2/2") >= 3  # the progress bars of two rounds
     assert not list(finished.cache.rglob(".*"))  # no scratch file is left
 
 
 def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs(threads=2, device="auto", records={"directory": "elsewhere"}) == {}
-    assert finished.jobs(settings={"quick": {"rounds": 3}}) == {"train": 3}  # which no step reads
-    assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {"step": 2, "train": 1}  # the local GNNs are shared
-    assert finished.jobs(partition={"delta": 4}) == {"partition": 1, "step": 3, "train": 2}  # Global has no partition
+    assert finished.jobs(settings={"quick": {"rounds": 3}}) == {"batch": 1}  # which no step reads
+    assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {"step": 2, "batch": 1}  # the local GNNs are shared
+    assert finished.jobs(partition={"delta": 4}) == {"partition": 1, "step": 3, "batch": 1}  # Global has no partition
     block = {"methods": {"feddep": {"prototypes": [2, 3]}, "fedavg": {}}}
-    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {"step": 2, "train": 1}
+    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {"step": 2, "batch": 1}
 
 
 def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
@@ -94,7 +95,7 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
     assert runs.load(copy.config, every).equals(before)
     assert runs.load_curves(copy.config, every).equals(curves)
     assert copy.jobs(records={"use": False}) == EVERYTHING
-    assert copy.jobs("--config", "records={use: false}")["train"] == 3
+    assert copy.jobs("--config", "records={use: false}")["batch"] == 1
 
     # A run that is in no table is trained, and all that it needs is made.
     table = copy.folder / "runs" / "quick.csv"
@@ -126,7 +127,9 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     shipped = yaml.safe_load((REPOSITORY / "config" / "default.yaml").read_text())
     planned = [line.split() for line in (done.stdout + done.stderr).splitlines()]
-    assert ["train", str(len(plan.runs(validate({**shipped, **changes}))))] in planned
+    config = validate({**shipped, **changes, "records": {"directory": "none"}})
+    made = batches.batches(config, {keys.run_key(config, run): run for run in plan.runs(config)})
+    assert ["batch", str(len(made))] in planned
     assert ["download", "2"] in planned
     assert not (tmp_path / "there").exists()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from feddep.config import variants
 from feddep.config.loading import SOURCES, entry, read, typed, validate
-from feddep.experiment import data_tables, keys, plan, runs
+from feddep.experiment import batches, data_tables, keys, plan, runs
 from feddep.experiment.steps import step_jobs
 from feddep.utils.errors import FeddepError
 
@@ -42,6 +42,8 @@ OUTPUT = config["output"]
 CACHE = f"{OUTPUT}/.cache"
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.
 RUNS, STEPS, SPLITS = dict(MISSING), {}, {}
+BATCHES = batches.batches(config, MISSING)
+BATCH_OF = {key: batch for batch, runs_of in BATCHES.items() for key in runs_of}
 PARTITIONS = {keys.partition_key(config, spec): spec for spec in plan.partitions(config)}
 
 
@@ -91,8 +93,19 @@ def run_files(run):
 
 
 def results_of(planned):
-    """The results of those runs that no table has."""
-    return [ancient(f"{CACHE}/runs/{key}.json") for run in planned if (key := keys.run_key(config, run)) in MISSING]
+    """The results of those runs that no table has; of a batch of several that is not yet trained, its receipt."""
+    results = dict.fromkeys(map(result_of, planned))
+    return [ancient(file) for file in results if file is not None]
+
+
+def result_of(run):
+    """The result of a run that no table has, or the receipt of its batch; None if one has it."""
+    if (key := keys.run_key(config, run)) not in MISSING:
+        return None
+    result, batch = f"{CACHE}/runs/{key}.json", BATCH_OF[key]
+    if Path(result).exists() or len(BATCHES[batch]) == 1:
+        return result
+    return f"{CACHE}/batches/{variants.base(run.dataset)}-{batch}.json"
 
 
 def keys_of(planned):

@@ -45,6 +45,30 @@ rule train:
     script: "../scripts/train.py"
 
 
+def members_of(wildcards):
+    """Of each run of a batch the run, what it reads, and where its result and model go."""
+    runs = [RUNS[key] for key in BATCHES[wildcards.key]]
+    files = [{name: str(file) for name, file in {**task_files(run), **step_files(run)}.items()} for run in runs]
+    return [(run, read, *map(Path, run_files(run).values())) for run, read in zip(runs, files)]
+
+
+rule batch:
+    """Several runs on one graph in one process, each with its result and weights as of `train`; none twice after a kill."""
+    message: "Train {params.number} runs on {wildcards.dataset}"
+    input: lambda wildcards: [ancient(file) for file in {file: 0 for _, read, *_ in members_of(wildcards) for file in read.values()}]
+    output: f"{CACHE}/batches/{{dataset}}-{{key}}.json"
+    log: f"{CACHE}/logs/batches/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/batches/{{dataset}}-{{key}}.tsv"
+    params:
+        members=members_of,
+        number=lambda wildcards: len(BATCHES[wildcards.key]),
+    threads: config["threads"]
+    resources:
+        mem_mb=config["memory"]["training"],
+        gpu=gpus(),
+    script: "../scripts/batch.py"
+
+
 localrules:
     publish,
 

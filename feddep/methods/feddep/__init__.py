@@ -49,8 +49,8 @@ class PrototypeParameters(Parameters):
     """How embeddings are clustered."""
 
     prototypes: Annotated[int, Field(ge=1, le=1000)] | None = 15
-    """number C of prototypes a client (study interpretations); null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each dataset
-    and M, chosen by the accuracy that it reports; the code's example has 5"""
+    """number C of prototypes a client (study interpretations); null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each
+    dataset and M, chosen by the accuracy that it reports; the code's example has 5"""
     clustering: Literal["kmeans", "dec"] = "kmeans"
     """`kmeans`, ours, or `dec`, deep embedded clustering as in the code; the paper says only "a clustering function\""""
 

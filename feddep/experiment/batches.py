@@ -1,0 +1,37 @@
+"""Runs that are trained one after the other in one process, which starts, and reads their graph, once."""
+
+from collections.abc import Mapping
+
+from feddep.config import variants
+from feddep.config.loading import Config
+from feddep.experiment import keys, runs
+from feddep.experiment.plan import Run
+
+SECONDS = 20
+"""How long a batch takes, by recorded runs like its own, unless one run alone takes longer: a few times what a process needs to
+start, and little enough that the cores of a machine share a small experiment."""
+UNKNOWN = 5
+"""Seconds of a run that no recorded one is like."""
+
+
+def batches(config: Config, missing: Mapping[str, Run]) -> dict[str, list[str]]:
+    """Divide runs into batches of one graph.
+
+    Args:
+        config: the configuration.
+        missing: runs by key.
+
+    Returns:
+        The keys of the runs of each batch, in the order of the plan, by the batch's own key.
+    """
+    typical, by_graph = runs.typical_seconds(config), dict[str, list[list[str]]]()
+    spent: dict[str, float] = {}
+    for key, run in missing.items():
+        graph = variants.base(run.dataset)
+        seconds = typical.get((graph, variants.base(run.method)), UNKNOWN)
+        if graph not in spent or spent[graph] + seconds > SECONDS:
+            by_graph.setdefault(graph, []).append([])
+            spent[graph] = 0
+        by_graph[graph][-1].append(key)
+        spent[graph] += seconds
+    return {keys.digest({"runs": batch}): batch for of_graph in by_graph.values() for batch in of_graph}

@@ -1,0 +1,66 @@
+"""Runs in one process: every run is in one batch of its graph, and a kill or a failure costs the others nothing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from feddep.config.loading import validate
+from feddep.experiment import batches, keys, plan, runs, stages
+from feddep.utils.errors import DivergenceError
+from graphs import PLANNED_CONFIG
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> tuple[Any, dict[str, plan.Run]]:
+    config = validate({**PLANNED_CONFIG, "records": {"directory": str(tmp_path / "runs")}})
+    return config, {keys.run_key(config, run): run for run in plan.runs(config)}
+
+
+def test_every_run_is_in_one_batch_of_its_graph(planned, monkeypatch):
+    config, missing = planned
+    monkeypatch.setattr(runs, "typical_seconds", lambda config: {("cora", "fedavg"): 3.0, ("cora", "feddep"): 100.0})
+    found = batches.batches(config, missing)
+    assert sorted(key for batch in found.values() for key in batch) == sorted(missing)
+    assert all(len({missing[key].dataset for key in batch}) == 1 for batch in found.values())
+    methods = [[missing[key].method for key in batch] for batch in found.values() if missing[batch[0]].dataset == "cora"]
+    assert all(batch == ["feddep"] for batch in methods if "feddep" in batch)  # as long as several others
+    assert max(map(len, methods)) > 2
+    assert batches.batches(config, dict(list(missing.items())[:1])).keys() != found.keys()
+
+
+def test_typical_seconds_are_medians(planned):
+    config, _ = planned
+    assert runs.typical_seconds(config) == {}
+    directory = Path(config["records"]["directory"])
+    rows = pd.DataFrame(
+        {"dataset": "cora", "method": ["fedavg"] * 3 + ["global"], "seconds": [1.0, 2.0, 9.0, 5.0], "time": "now"}
+    )
+    directory.mkdir()
+    runs.typed(rows.reindex(columns=list(runs.COLUMNS))).to_csv(directory / "quick.csv", index=False)
+    (directory / "quick.curves.parquet").touch()
+    assert runs.typical_seconds(config) == {("cora", "fedavg"): 2.0, ("cora", "global"): 5.0}
+    assert runs.estimate(config, [plan.Run("quick", "cora,labelled=0.1", 3, "fedavg", 0)]) == (2.0, 0)
+
+
+def test_a_failure_costs_one_run_and_what_is_there_is_kept(planned, tmp_path, monkeypatch):
+    config, missing = planned
+    members = [(run, {}, tmp_path / f"{key}.json", tmp_path / f"{key}.safetensors") for key, run in list(missing.items())[:3]]
+    trained, receipt = [], tmp_path / "receipt.json"
+
+    def train(config, run, files, output, model):
+        trained.append(run)
+        if len(trained) == 2:
+            raise DivergenceError("the model diverged")
+        output.write_text("{}")
+
+    monkeypatch.setattr(stages, "train", train)
+    with pytest.raises(DivergenceError):
+        stages.batch(config, members, receipt)
+    assert trained == [run for run, *_ in members]
+    assert not receipt.exists()
+    stages.batch(config, members, receipt)
+    assert trained[3:] == [members[1][0]]
+    assert json.loads(receipt.read_text())["runs"] == [run.path for run, *_ in members]
