@@ -104,7 +104,8 @@ def partition_of(path: str | Path, clients: int | None = None) -> Partition:
     found = _contents(path)
     if found.owners is None:
         raise PartitionError(f"partition is given, but {one_line(str(path))} has no {OWNERS} of each node")
-    owners, among = class_numbers(found.owners), int(found.owners.max()) + 1
+    owners = class_numbers(found.owners)
+    among = int(owners.max()) + 1
     if clients not in (None, among):
         raise PartitionError(f"clients is {clients}, but {one_line(str(path))} has its nodes at {among} clients")
     return Partition(owners, among).checked(found.graph.num_nodes)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,9 @@ def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> N
 def test_the_same_command_goes_on(tmp_path: Path):
     """After Ctrl-C, after SIGKILL to Snakemake alone, whose job lives on for a while, and after a power loss."""
     workspace = Workspace(tmp_path / "killed", MAKE)
-    workspace.configure(settings={"quick": {"rounds": ROUNDS}}, tables=[{**CONFIG["tables"][0], "methods": ["fedavg", "local"]}])
+    table = {**CONFIG["tables"][0], "methods": ["fedavg", "local"]}
+    changes: dict[str, Any] = {"settings": {"quick": {"rounds": ROUNDS}}, "tables": [table]}
+    workspace.configure(**changes)
     prepared = None
     for stop, number in ((os.killpg, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL)):
         for log in workspace.cache.glob("logs/batches/*.log"):
@@ -52,7 +55,4 @@ def test_the_same_command_goes_on(tmp_path: Path):
         run = workspace.runs[method]
         found = verification.retrain(workspace.config, run, tmp_path)
         assert verification.differences(workspace.row(method), runs.load_curves(workspace.config, [run]), found) == {}
-    assert (
-        workspace.jobs(settings={"quick": {"rounds": ROUNDS}}, tables=[{**CONFIG["tables"][0], "methods": ["fedavg", "local"]}])
-        == {}
-    )
+    assert workspace.jobs(**changes) == {}
