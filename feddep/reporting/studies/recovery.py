@@ -157,12 +157,14 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         maps += [("share", share, "RdBu", (-1.0, 1.0), "z.2f")] if len(share) else []
     rows, wide = [len(values) for _, values, *_ in maps], max(values.shape[1] for _, values, *_ in maps)
     longest = max(map(len, maps[0][1].columns))
-    size = (max(6.0, 3 + 0.3 * wide), 0.6 + 0.19 * sum(rows) + len(maps) * (0.4 + 0.065 * longest))
+    named = [i + 1 == len(maps) or list(values.columns) != list(maps[i + 1][1].columns) for i, (_, values, *_) in enumerate(maps)]
+    size = (max(6.0, 3 + 0.3 * wide), 0.6 + 0.19 * sum(rows) + 0.4 * len(maps) + sum(named) * 0.065 * longest)
     with drawing.style():
         drawn, axes = drawing.panels(len(maps), 1, size, height_ratios=rows)
-        for ax, (title, *shown) in zip(axes[:, 0], maps, strict=True):
+        for ax, (title, *shown), names in zip(axes[:, 0], maps, named, strict=True):
             figures.heat_map(ax, *shown)
             ax.set_title(title, loc="left")
+            ax.tick_params(labelbottom=names)  # once below maps of the same columns
         drawing.head(drawn, f"{study.title}: headroom in percentage points, and share of it recovered")
     return drawn
 
