@@ -167,4 +167,5 @@ def test_what_dockerfile_copies_is_all_that_the_workflow_needs(tmp_path: Path):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^train +22$", done.stdout, re.MULTILINE)
+    assert "feddep: 22 runs" in done.stderr
+    assert re.search(r"^batch +\d+$", done.stdout, re.MULTILINE)

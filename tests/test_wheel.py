@@ -75,4 +75,4 @@ def test_an_installed_package_does_its_work(installed: Path, tmp_path: Path):
 def test_the_workflow_of_an_installed_package_runs(installed: Path, tmp_path: Path):
     run(installed, tmp_path, "-m", "feddep", "workflow", "copy")
     plan = ["-m", "snakemake", "--dry-run", "--configfile", "config/smoke.yaml"]
-    assert re.search(r"^train +\d+$", run(installed, tmp_path / "copy", *plan), re.MULTILINE)
+    assert re.search(r"^batch +\d+$", run(installed, tmp_path / "copy", *plan), re.MULTILINE)

@@ -79,7 +79,7 @@ def specification(config: Config, run: Run) -> dict[str, Any]:
 def partition_options(config: Config, dataset: str) -> dict[str, Any]:
     """The options of a dataset's partition that its method reads, as :func:`feddep.graph.partitioners.partition` takes them."""
     given = {option: entry(config, "datasets", dataset)[key] for key, option in PARTITION.items()}
-    return {option: given[option] for option in ("method", *partitioners.OPTIONS[given["method"]])}
+    return {option: given[option] for option in ("method", *partitioners.OPTIONS.get(given["method"], ()))}
 
 
 @cache

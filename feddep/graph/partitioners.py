@@ -12,10 +12,7 @@ from feddep.utils.seeding import derive_seed, generator
 
 REVISION = 1
 """Raised when the same options give another partition, by other means than python-louvain (:mod:`feddep.graph.partition`)."""
-OPTIONS: dict[str, tuple[str, ...]] = {
-    **{"louvain": ("delta", "engine"), "random": (), "dirichlet": ("beta",), "metis": ()},
-    "given": (),  # by the files of a graph of one's own (feddep.datasets.own_files)
-}
+OPTIONS: dict[str, tuple[str, ...]] = {"louvain": ("delta", "engine"), "random": (), "dirichlet": ("beta",), "metis": ()}
 """Methods, and the options that each of them reads."""
 _TRIES = 1000
 """How often the shares of a Dirichlet partition are drawn."""

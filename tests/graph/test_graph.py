@@ -109,7 +109,7 @@ def test_features_have_one_form_and_those_that_were_given_keep_theirs():
 
 @pytest.mark.parametrize(
     ("edges", "labels"),
-    [([[0, 2]], [0, 1]), ([[-1, 0]], [0, 1]), ([[0, 1]], [0, 2]), ([[0, 1]], [-1, 0]), ([[0, 1]], [0, 1, 1])],
+    [([[0, 2]], [0, 1]), ([[-1, 0]], [0, 1]), ([[0, 1]], [0, 2]), ([[0, 1]], [-2, 0]), ([[0, 1]], [0, 1, 1])],
 )
 def test_what_is_no_graph(edges, labels):
     with pytest.raises(DataError):
