@@ -50,7 +50,7 @@ def checksums(path: str | Path) -> dict[str, str]:
     """
     found = {}
     for part, file in _files(Path(path)).items():
-        with naming(file), file.open("rb") as stream:
+        with _naming(file), file.open("rb") as stream:
             found[part] = hashlib.file_digest(stream, "sha256").hexdigest()
     return found
 
@@ -90,7 +90,7 @@ def split_of(path: str | Path, seed: int) -> Split:
     if set(found.masks) != set(PARTS):
         there = ", ".join(found.masks) or "none"
         raise DataError(f"split is masks, but {one_line(str(path))} has {there}; train, val and test are needed")
-    with naming(Path(path)):
+    with _naming(Path(path)):
         return Split.of_masks(found.masks, seed, found.graph)
 
 
@@ -114,7 +114,7 @@ def partition_of(path: str | Path, clients: int | None = None) -> Partition:
 def _contents(path: str | Path) -> Contents:
     path = Path(path)
     files = _files(path)
-    with naming(path):
+    with _naming(path):
         found = _read_npz(path) if ".npz" in files else _read_pt(path) if ".pt" in files else _read_tables(*files.values())
         graph = found.graph
         if not np.isfinite(graph.features.data).all():
@@ -129,7 +129,7 @@ def _contents(path: str | Path) -> Contents:
 
 def _files(path: Path) -> dict[str, Path]:
     """The files at a path, by what they are."""
-    with naming(path):
+    with _naming(path):
         if path.is_dir():
             found = [path / f"{name}.{ending}" for name in ("edges", "nodes") for ending in ("csv", "csv.gz", "parquet")]
             tables = {file.name: file for file in found if file.is_file()}
@@ -143,7 +143,7 @@ def _files(path: Path) -> dict[str, Path]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Name the file in errors, also in those that other packages raise, which may be any where it is damaged."""
     try:
         with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
@@ -157,7 +157,7 @@ def naming(path: Path) -> Iterator[None]:
         raise DataError(f"{one_line(str(path))} cannot be read, or is damaged or of another format ({reason})") from None
 
 
-def check_size(file: Path) -> None:
+def _check_size(file: Path) -> None:
     """Make sure, before a file is read, that it is one, and that what it holds fits into memory.
 
     Raises:
@@ -194,14 +194,14 @@ def check_size(file: Path) -> None:
 def _read_pt(path: Path) -> Contents:
     from feddep.datasets import pyg  # takes seconds, with PyTorch, which keys need not wait for
 
-    check_size(path)
+    _check_size(path)
     data = pyg.load(path)
     masks = {part: pyg.array(data, f"{part}_mask") for part in PARTS if data.get(f"{part}_mask") is not None}
     return Contents(pyg.from_data(data), masks, None if data.get(OWNERS) is None else pyg.array(data, OWNERS))
 
 
 def _read_npz(path: Path) -> Contents:
-    check_size(path)
+    _check_size(path)
     with np.load(path, allow_pickle=False) as archive:
         adjacency, labels = formats.csr_of(archive, "adj"), class_numbers(archive["labels"])
         features = archive["attr_matrix"] if "attr_matrix" in archive else formats.csr_of(archive, "attr")
@@ -218,10 +218,10 @@ def _read_npz(path: Path) -> Contents:
 def _read_tables(edges: Path, nodes: Path) -> Contents:
     from feddep.datasets import own_tables  # which needs pandas: that takes as long as all else that planning imports
 
-    with naming(Path(nodes.name)):
-        check_size(nodes)
+    with _naming(Path(nodes.name)):
+        _check_size(nodes)
         ids, labels, classes, features, masks, owners = own_tables.read_nodes(nodes)
-    with naming(Path(edges.name)):
-        check_size(edges)
+    with _naming(Path(edges.name)):
+        _check_size(edges)
         pairs = own_tables.read_edges(edges, ids)
     return Contents(Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes), masks, owners)
