@@ -7,7 +7,7 @@ from feddep.config.loading import Config
 from feddep.experiment import keys, runs
 from feddep.experiment.plan import Run
 
-SECONDS = 20
+SECONDS = 15
 """How long a batch takes, by recorded runs like its own, unless one run alone takes longer: a few times what a process needs to
 start, and little enough that the cores of a machine share a small experiment."""
 UNKNOWN = 5
