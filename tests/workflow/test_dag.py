@@ -57,7 +57,7 @@ def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {"step": 2, "batch": 1}  # the local GNNs are shared
     assert finished.jobs(partition={"delta": 4}) == {"partition": 1, "step": 3, "batch": 1}  # Global has no partition
     block = {"methods": {"feddep": {"prototypes": [2, 3]}, "fedavg": {}}}
-    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {"step": 2, "batch": 1}
+    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {"step": 2, "train": 1}
 
 
 def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
