@@ -119,6 +119,7 @@ def test_local_reports_every_client():
     assert {name.split(".")[0] for name in outcome.weights()} == {"client0", "client1", "client2"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["answers_bayes", "fedavg", "feddep", "fedsage_plus", "local", "locsage_plus", "scaffold"])
 def test_a_client_in_no_set_is_left_out(name: str):
     """Of validation it is said, as without validation nodes nobody could choose a round."""

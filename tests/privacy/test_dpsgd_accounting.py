@@ -248,6 +248,7 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma,
             assert by_trees <= delta_of(worst, epsilon) * (1 + 1e-4) + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(-3, 6),

@@ -240,6 +240,7 @@ def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuff
     assert accountant.epsilon(noise, 1e-5) <= epsilon < accountant.epsilon(0.999 * noise, 1e-5)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from([1, 500, 10**6]),
