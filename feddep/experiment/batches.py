@@ -24,6 +24,8 @@ def batches(config: Config, missing: Mapping[str, Run]) -> dict[str, list[str]]:
     Returns:
         The keys of the runs of each batch, in the order of the plan, by the batch's own key.
     """
+    if not missing:  # then the tables of runs need not be read
+        return {}
     typical, by_graph = runs.typical_seconds(config), dict[str, list[list[str]]]()
     spent: dict[str, float] = {}
     for key, run in missing.items():

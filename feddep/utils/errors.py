@@ -16,7 +16,7 @@ def printable(text: str) -> str:
 
 def out_of_memory(error: Exception) -> str | None:
     """A sentence for an error of Python or PyTorch that says that memory was exhausted; None for any other."""
-    if not isinstance(error, MemoryError) and "memory" not in str(error):
+    if not isinstance(error, MemoryError) and not any(said in str(error) for said in ("allocate memory", "out of memory")):
         return None
     return f"memory is exhausted; smaller batch_size, hidden_channels, fanout or graphs need less ({one_line(str(error))[:200]})"
 

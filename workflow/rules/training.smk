@@ -55,7 +55,7 @@ def members_of(wildcards):
 rule batch:
     """Several runs on one graph in one process, each with its result and weights as of `train`; none twice after a kill."""
     message: "Train {params.number} runs on {wildcards.dataset}"
-    input: lambda wildcards: [ancient(file) for file in {file: 0 for _, read, *_ in members_of(wildcards) for file in read.values()}]
+    input: lambda wildcards: map(ancient, dict.fromkeys(file for _, read, *_ in members_of(wildcards) for file in read.values()))
     output: f"{CACHE}/batches/{{dataset}}-{{key}}.json"
     log: f"{CACHE}/logs/batches/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/batches/{{dataset}}-{{key}}.tsv"
