@@ -22,7 +22,7 @@ import pandas as pd
 from torch import Tensor
 
 from feddep.config import models
-from feddep.config.loading import PARTITION, SOURCES
+from feddep.config.loading import PARTITION, SOURCES, SPLIT
 from feddep.config.sentences import checked, show
 from feddep.datasets import cached, own_files, public_graphs, pyg
 from feddep.datasets.synthetic import planted_partition
@@ -457,18 +457,18 @@ def prepare(
     chosen, seed = _checked(found.parameters, parameters or {}, "parameters"), _integer("seed", seed)
     specification = {
         "dataset": _checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(
-            exclude={"split", *SOURCES, *PARTITION}
+            exclude={"split", *SOURCES, *PARTITION, *SPLIT}
         ),
-        "setting": _checked(TrainingConfig, setting or {}, "setting").model_dump(mode="json"),
+        "setting": _checked(TrainingConfig, setting or {}, "setting").in_key(),
         "method": {"name": method, **chosen.model_dump(mode="json")},
         "seed": seed,
         **plugins.identity_of(method, encoder=(setting or {}).get("encoder", "")),
     }
     sets, owners = split.checked(graph), None
-    if found.partitioned:
-        if partition is None:
-            raise PartitionError(f"{method} needs a partition of the graph; api.partition makes one")
+    if partition is not None:
         owners = partition.checked(graph.num_nodes)
+    elif found.partitioned:
+        raise PartitionError(f"{method} needs a partition of the graph; api.partition makes one")
     task = build_task(specification, graph, sets, owners, method, choose_device(device))
     return found, chosen, task, specification
 

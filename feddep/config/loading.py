@@ -26,6 +26,8 @@ DEFAULT = "default"
 """What stands for all other datasets where a method's parameter has a value for each."""
 PARTITION = {"partition": "method", **{f"partition_{option}": option for option in ("delta", "engine", "beta")}}
 """Options of a dataset that stand for those of the key ``partition``."""
+SPLIT = {"split_train": "train", "split_val": "val"}
+"""Options of a dataset that stand for those of the key ``split``."""
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": TrainingConfig}
@@ -113,15 +115,15 @@ def validate(raw: Any) -> Config:
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
     resolved = checked(Configuration, raw).model_dump(mode="json")
+    _check_split(resolved["split"])
     plugins.use(resolved["plugins"])
     complete = {
         **resolved,
-        "datasets": {name: _dataset(name, options, resolved["partition"]) for name, options in resolved["datasets"].items()},
+        "datasets": {name: _dataset(name, options, resolved) for name, options in resolved["datasets"].items()},
         "methods": {name: _method_parameters(name, options) for name, options in resolved["methods"].items()},
         "studies": {study.pop("name"): study for study in map(_study, resolved["studies"])},
     }
     config = Config(json.loads(json.dumps(complete, sort_keys=True)))
-    _check_split(config["split"])
     _check_datasets(config["datasets"])
     _check_outputs(config)
     _check_tables(config)
@@ -178,7 +180,7 @@ def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]
         if key in changes:
             raise ConfigError(f"{section}.{name}.{key} makes another graph, not a variant; give it an entry in datasets")
     changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(mode="json")
-    return _dataset(name, changed, config["partition"]) if section == "datasets" else changed
+    return _dataset(name, changed, config) if section == "datasets" else changed
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
@@ -216,10 +218,15 @@ def variations(config: Config, section: str, given: Mapping[str, Mapping[str, An
     return list(dict.fromkeys(names))
 
 
-def _dataset(name: str, options: dict[str, Any], partition: Mapping[str, Any]) -> dict[str, Any]:
-    """A dataset's options with the partition that they leave open, and without a source that is null."""
+def _dataset(name: str, options: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """A dataset's options with those of partition and split that they leave open, and without a source that is null."""
+    partition, split = config["partition"], config["split"]
     kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
     kept |= {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
+    kept |= {key: split[option] for key, option in SPLIT.items() if options[key] is None}
+    if kept["split_train"] + kept["split_val"] > 1 - 1e-9:
+        shares = f"{kept['split_train']:g} and {kept['split_val']:g}"
+        raise ConfigError(f"datasets.{name}.split_train and split_val are {shares}; their sum must be below 1")
     for key, value in (("split", "masks"), ("partition", "given")):
         if kept[key] == value and "path" not in kept:
             raise ConfigError(f"datasets.{name}.{key} is {value}, which is for a graph of your own (key path)")

@@ -29,7 +29,7 @@ Degree = Annotated[float, Field(ge=0, le=100)]
 Concentration = Annotated[float, Field(ge=0.001, le=10**6)]
 """β of a symmetric Dirichlet distribution."""
 PartitionMethod = Literal["louvain", "random", "dirichlet", "metis", "given"]
-SplitMethod = Literal["random", "class_balanced", "masks"]
+SplitMethod = Literal["random", "class_balanced", "within_clients", "masks"]
 LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
@@ -105,7 +105,12 @@ class Dataset(Parameters):
     smaller share are among those of a larger one"""
     split: SplitMethod = "random"
     """where training, validation and test nodes are from: drawn at `random`, or `class_balanced`, with equally many training
-    nodes a class (code), or the `masks` in the files of a graph of your own. *Not in the key* where it is `random`"""
+    nodes a class (code), or `within_clients`, of each class at each client the same shares (OpenFGL), or the `masks` in the files
+    of a graph of your own. *Not in the key* where it is `random`"""
+    split_train: Fraction | None = None
+    """instead of `split.train`; the test nodes are then what is left"""
+    split_val: Fraction | None = None
+    """instead of `split.val`, likewise"""
     partition: PartitionMethod | None = None
     """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as `cora,partition=random`. `null`,
     here and in the next three: as the key `partition` says"""

@@ -13,13 +13,14 @@ from typing import Any
 
 from feddep import training
 from feddep.config import variants
-from feddep.config.loading import PARTITION, Config, entry
+from feddep.config.loading import PARTITION, SPLIT, Config, entry
 from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method, Step
+from feddep.training.config import TrainingConfig
 from feddep.utils.files import canonical_json
 from feddep.utils.parameters import Parameters
 
@@ -63,17 +64,25 @@ def own_fingerprint(path: str) -> str:
 def specification(config: Config, run: Run) -> dict[str, Any]:
     """Everything that determines a run but data and revisions: dataset options, split, partition, hyperparameters, seed."""
     given = entry(config, "datasets", run.dataset)
-    options = {key: value for key, value in given.items() if key != "path" and key not in PARTITION}
+    options = {key: value for key, value in given.items() if key != "path" and key not in PARTITION and key not in SPLIT}
     if given["split"] == "random":
         del options["split"]
     return {
         "dataset": {"name": variants.base(run.dataset), **options},
-        "split": dict(config["split"]),
+        "split": split_shares(config, run.dataset),
         "partition": None if run.clients is None else {"clients": run.clients, **partition_options(config, run.dataset)},
-        "setting": entry(config, "settings", run.setting),
+        "setting": TrainingConfig(**entry(config, "settings", run.setting)).in_key(),
         "method": {"name": variants.base(run.method), **entry(config, "methods", run.method, variants.base(run.dataset))},
         "seed": run.seed,
     }
+
+
+def split_shares(config: Config, dataset: str) -> dict[str, float]:
+    """The shares of a dataset's training, validation and test nodes."""
+    given = entry(config, "datasets", dataset)
+    shares = {**config["split"], **{option: given[key] for key, option in SPLIT.items()}}
+    changed = shares != config["split"]
+    return {**shares, "test": round(1 - shares["train"] - shares["val"], 9)} if changed else shares
 
 
 def partition_options(config: Config, dataset: str) -> dict[str, Any]:
@@ -124,7 +133,7 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
     own = {"step": step.revision, **plugins.identity_of(method.name, step.function, encoder)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
-        "setting": {name: specified["setting"][name] for name in step.setting},
+        "setting": {name: value for name, value in specified["setting"].items() if name in step.setting},
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
@@ -148,7 +157,8 @@ def graph_key(config: Config, dataset: str) -> str:
 def split_key(config: Config, dataset: str, seed: int) -> str:
     """The content key of a split."""
     data, how = data_fingerprint(config, dataset), entry(config, "datasets", dataset)["split"]
-    options = config["split"] if how == "random" else {**config["split"], "method": how}
+    shares = split_shares(config, dataset)
+    options = shares if how == "random" else {**shares, "method": how}
     return digest({"data": data, "split": options, "seed": seed, "revision": split.REVISION})
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from feddep.config import variants
-from feddep.config.loading import PARTITION, STUDIES, Config, main_tables, table_datasets, variations
+from feddep.config.loading import PARTITION, STUDIES, Config, entry, main_tables, table_datasets, variations
 from feddep.methods import registry
 
 
@@ -17,7 +17,7 @@ class Run:
     Attributes:
         setting: name of the hyperparameters, a key of ``settings``, or a variant of one (:mod:`feddep.config.variants`).
         dataset: a key of ``datasets``, or a variant of one.
-        clients: number of clients M, or None for a method that trains on the whole graph.
+        clients: number of clients M, or None for a method that trains on the whole graph and a split that no partition makes.
         method: a key of ``methods``, or a variant of a method.
         seed: one of ``seeds``; determines split, partition, initial weights and every draw.
     """
@@ -106,10 +106,13 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
         return variations(config, section, block.get(section, {name: {} for name in default}))
 
     for setting in names("settings", list(tables)[:1]):
-        base = variants.base(setting)
+        base, options = variants.base(setting), entry(config, "settings", setting)
         for dataset in names("datasets", table_datasets(config, base)):
+            within = entry(config, "datasets", dataset)["split"] == "within_clients"
             for method in names("methods", tables.get(base, [])):
-                partitioned = registry.find(variants.base(method)).partitioned
+                found = registry.find(variants.base(method))
+                found.check_setting(options["encoder"], options["full_batch"])
+                partitioned = found.partitioned or within
                 for clients in block.get("clients", config["clients"]) if partitioned else [None]:
                     for seed in block.get("seeds", config["seeds"]):
                         yield Run(setting, dataset, clients, method, seed)

@@ -22,6 +22,7 @@ from feddep.training.config import TrainingConfig
 from feddep.utils.errors import DataError
 from feddep.utils.files import atomic_path, read_json, write_json
 
+_MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
 COLUMNS: dict[str, str] = {
     "key": "string",
     # Which run it is; of options only those that differ from their defaults.
@@ -31,7 +32,7 @@ COLUMNS: dict[str, str] = {
     "seed": "Int64",
     # Shares of test or validation nodes, at the round best on validation and after the last.
     **dict.fromkeys(("test", "test_last", "validation", "validation_last"), "float64"),
-    **{f"{name}{when}": "float64" for name in ("global_validation", "local_before", "local_after") for when in ("", "_last")},
+    **{f"{name}{when}": "float64" for name in _MEASURED for when in ("", "_last")},
     "rounds": "Int64",
     # JSON: a number, or a list with one for each client that has a model of its own, and these clients' accuracies.
     **dict.fromkeys(("best_round", "client_accuracies"), "string"),
@@ -53,6 +54,8 @@ Attributes:
     partition: how nodes are divided among ``clients``; empty where a method sees the whole graph.
     test: accuracy of the test nodes on the global graph.
     local_before, local_after: the same, each node classified by its owner, before and after the round's local steps.
+    validation_after: accuracy of the validation nodes after the local steps, where the setting's evaluation is ``owners``;
+        ``best_round`` then has the best round before and that after them, and so have the accuracies of each client.
     stalled: whether the run is no better than a constant answer (:attr:`feddep.training.task.RunResult.stalled`).
     data: fingerprint of the parsed graph, its first 16 digits.
     machine: operating system, versions of Python and PyTorch, device and threads.
@@ -80,8 +83,7 @@ def row(
         "key": key,
         **described(setting, specification),
         **_both("test", result["accuracy"]),
-        **{key: value for name in ("validation", "global_validation") for key, value in _both(name, result.get(name)).items()},
-        **{key: value for name in ("local_before", "local_after") for key, value in _both(name, result.get(name)).items()},
+        **{key: value for name in ("validation", *_MEASURED) for key, value in _both(name, result.get(name)).items()},
         "rounds": len(result["curve"]["round"]),
         "best_round": json.dumps(result["best_round"]),
         "client_accuracies": json.dumps(accuracies) if accuracies else None,

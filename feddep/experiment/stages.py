@@ -32,7 +32,7 @@ from feddep.experiment.steps import step_jobs
 from feddep.experiment.tasks import build_task, choose_device, divide, split_nodes
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
-from feddep.graph.split import Split
+from feddep.graph.split import Split, within_clients_split
 from feddep.methods import plugins
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
@@ -91,7 +91,8 @@ def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts:
 def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) -> None:
     """Draw training, validation and test nodes of a graph, or take those of its masks."""
     options = entry(config, "datasets", dataset)
-    found = split_nodes(Graph.load(graph), options["split"], config["split"], seed, options.get("path"))
+    shares = keys.split_shares(config, dataset)
+    found = split_nodes(Graph.load(graph), options["split"], shares, seed, options.get("path"))
     found.save(output, keys.split_key(config, dataset, seed))
 
 
@@ -109,15 +110,19 @@ def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task,
     Args:
         config: the configuration.
         run: the run.
-        files: ``graph``, ``split``, ``partition`` for a method that works on subgraphs, and steps that are at hand by stage.
+        files: ``graph``, ``split`` unless it is drawn within clients, ``partition`` for a run with clients, and steps that are
+            at hand by stage.
 
     Raises:
         DataError: if a file is missing, damaged, or not the one that the configuration asks for.
         ConfigError: if a GPU is asked for where there is none.
     """
     graph = load_graph(config, run.dataset, files["graph"])
-    found = Split.load(files["split"], keys.split_key(config, run.dataset, run.seed))
     owners = None if run.partition is None else Partition.load(files["partition"], keys.partition_key(config, run.partition))
+    if "split" in files:
+        found = Split.load(files["split"], keys.split_key(config, run.dataset, run.seed))
+    else:
+        found = within_clients_split(graph, owners, keys.split_shares(config, run.dataset), run.seed)
     device, steps, seconds = choose_device(config["device"]), {}, {}
     for stage, key in ((each.step.stage, each.key) for each in step_jobs(config, run)):
         if stage in files:

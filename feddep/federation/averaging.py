@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from feddep.federation.boundary import Boundary
 from feddep.federation.client import Client, Update
 from feddep.federation.server import Server
-from feddep.training.history import History, Right, share
+from feddep.training.history import History, OwnersHistory, Right, Scores, share, total
 from feddep.training.rounds import run_rounds
 from feddep.training.task import GlobalAccuracy, RunResult, Task
 
@@ -55,9 +55,15 @@ class Federation:
         """How many test nodes each client's model classifies right as it is now, and of how many; nothing is sent."""
         return [client.test() for client in self.clients]
 
+    def scores(self) -> Scores:
+        """Validation and test of each client's model as it is now, on its own subgraph."""
+        pairs = zip(self.validate(), self.clients, strict=True)
+        return Scores.of(((int(right), int(nodes)), client.tested) for (right, nodes), client in pairs)
+
     def _distribute(self, done: int) -> None:
         for client in self.clients:
-            client.load(self.server.weights_for(client.number))
+            if weights := self.server.weights_for(client.number):
+                client.load(weights)
         if self._exchange is not None:
             self._exchange(done)
 
@@ -87,7 +93,8 @@ def train_federated(
     What is evaluated is what the method declares (:attr:`feddep.training.task.Task.evaluation`): the server's weights in one
     model, or a model a client, before or after the local steps of a round.  The former gives one history, by whose mean
     validation accuracy over all clients' nodes the best round is chosen; the latter one a client, each with its own choice.
-    Local accuracies before and after the local steps are recorded whatever is declared.
+    Local accuracies before and after the local steps are recorded whatever is declared.  Where owners judge, their models are
+    evaluated before and after the local steps, and beside them the server's, if there is one, on the global graph.
 
     Args:
         task: the task.
@@ -112,6 +119,8 @@ def train_federated(
             exchange(done)
 
     federation = Federation(server, clients, exchange_with_model)
+    if task.owners_judge:
+        return _judged_by_owners(task, federation, boundary, test or task.test, model if shared else None, before_round)
 
     def evaluate(updates: Sequence[Update]) -> list[Right]:
         validations = federation.validate()
@@ -137,6 +146,23 @@ def train_federated(
     return RunResult(histories, boundary.communication.rows(), [] if shared else task.client_facts())
 
 
-def total(counts: Sequence[Right]) -> Right:
-    """How many of all nodes are right, and of how many."""
-    return sum(right for right, _ in counts), sum(nodes for _, nodes in counts)
+def _judged_by_owners(
+    task: Task,
+    federation: Federation,
+    boundary: Boundary,
+    test: Callable[[Any], GlobalAccuracy],
+    model: Any,
+    before_round: Callable[[], None],
+) -> RunResult:
+    judged = OwnersHistory()
+
+    def one_round(number: int) -> None:
+        before_round()
+        updates = federation.train()
+        after = federation.scores()
+        federation.aggregate(updates, number)
+        accuracy = test(model) if model is not None else None
+        judged.record(mean_loss(updates), federation.scores(), after, model, accuracy)
+
+    run_rounds(task, [judged.history], one_round)
+    return RunResult([judged.history], boundary.communication.rows(), task.client_facts(), owners=judged)

@@ -44,6 +44,10 @@ class Boundary:
         self._may_cross = {kind: dict(schema) for kind, schema in may_cross.items()}
         self.communication = CommunicationLog()
 
+    def named(self, kind: str) -> list[str]:
+        """The names of the tensors that messages of a kind hold."""
+        return list(self._may_cross[kind])
+
     def send(self, client: int, direction: Direction, kind: str, payload: Mapping[str, Tensor]) -> Payload:
         """Carry a message to (``down``) or from (``up``) a client; returns what the receiver gets.
 

@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
-from feddep.training.learner import Learner, new_optimizer
+from feddep.training.learner import FullBatchLearner, Learner, new_optimizer
 
 REPORTS: dict[str, Schema] = {
     "training": {"nodes": (), "loss": ()},
@@ -56,7 +58,7 @@ class Client:
         self,
         number: int,
         model: Any,
-        learner: Learner,
+        learner: Learner | FullBatchLearner,
         evaluator: Evaluator,
         split: Split,
         setting: TrainingConfig,
@@ -73,20 +75,23 @@ class Client:
         self.tested = (0, len(split.test))
         self._boundary = boundary
         self._kind = kind
+        self._optimizer: torch.optim.Optimizer | None = None
 
     def load(self, weights: Payload) -> None:
-        """Take over the server's weights."""
-        self.model.load_state_dict(self._boundary.send(self.number, "down", self._kind, weights))
+        """Take over the server's weights; those that it does not send stay as they are."""
+        self.model.load_state_dict(self._boundary.send(self.number, "down", self._kind, weights), strict=False)
 
     def train(self) -> float:
-        """The local steps of one round, the local epochs with a new optimiser; returns the loss of the last epoch."""
-        optimizer = new_optimizer(self.model, self.setting)
-        losses = [self.learner.epoch(self.model, optimizer) for _ in range(self.setting.local_epochs)]
+        """The local steps of one round, the local epochs; returns the loss of the last epoch."""
+        if self._optimizer is None or self.setting.optimizer_state == "fresh":
+            self._optimizer = new_optimizer(self.model, self.setting)
+        losses = [self.learner.epoch(self.model, self._optimizer) for _ in range(self.setting.local_epochs)]
         return losses[-1]
 
     def weights(self) -> Payload:
-        """What is sent of the model after the local steps: all its weights."""
-        return self.model.state_dict()
+        """What is sent of the model after the local steps: the weights that are declared to the boundary."""
+        everything = self.model.state_dict()
+        return {name: everything[name] for name in self._boundary.named(self._kind)}
 
     def extra(self) -> Payload:
         """What is sent beside the weights; nothing, and so no message."""
@@ -95,7 +100,8 @@ class Client:
     def update(self) -> Update:
         """Do the local steps of a round, and send what came of them."""
         loss = self.train()
-        weights = self._send(self._kind, self.weights())
+        weights = self.weights()
+        weights = self._send(self._kind, weights) if weights else {}
         report = self._send("training", numbers(nodes=self.learner.size, loss=loss))
         extra = self.extra()
         return Update(weights, float(report["nodes"]), float(report["loss"]), self._send(EXTRA, extra) if extra else {})

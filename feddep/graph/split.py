@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
 from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.files import read_arrays, write_arrays
 from feddep.utils.seeding import generator
@@ -144,6 +145,38 @@ def class_balanced_split(labels: np.ndarray, classes: int, fractions: Mapping[st
         sizes = f"{len(train)}, {len(val)} and {len(test)} of {n} nodes"
         raise ConfigError(f"split is class_balanced, which leaves {sizes} to train, validate and test on; each needs one")
     return Split(np.sort(train), np.sort(val), np.sort(test))
+
+
+def within_clients_split(graph: Graph, partition: Partition | None, fractions: Mapping[str, float], seed: int) -> Split:
+    """Of each class at each client the same shares, as OpenFGL and FedTAD split.
+
+    The k nodes of a class at a client, in random order, are cut at ⌊k · train⌋ and ⌊k · (train + val)⌋; nodes without a label are
+    in no set.  Without a partition, one client has them all.
+
+    Args:
+        graph: the graph.
+        partition: who owns which node.
+        fractions: shares of train and val; that of test is what is left.
+        seed: of the stream "split within clients".
+
+    Raises:
+        ConfigError: if a set would have no node.
+    """
+    random = generator(seed, "split within clients")
+    owner = np.zeros(graph.num_nodes, dtype=np.int64) if partition is None else partition.client
+    group = np.where(graph.labels >= 0, owner * graph.num_classes + graph.labels, -1)
+    shares = np.cumsum([fractions["train"], fractions["val"]])
+    parts: list[list[np.ndarray]] = [[], [], []]
+    for each in np.unique(group[group >= 0]):
+        nodes = random.permutation(np.flatnonzero(group == each))
+        cut = np.split(nodes, np.floor(len(nodes) * shares + _ROUNDING).astype(np.int64))
+        for part, found in zip(parts, cut, strict=True):
+            part.append(found)
+    sets = [np.sort(np.concatenate(part)) for part in parts]
+    if not all(map(len, sets)):
+        sizes = ", ".join(str(len(part)) for part in sets)
+        raise ConfigError(f"split is within_clients, which leaves {sizes} nodes to train, validate and test on; each needs one")
+    return Split(*sets)
 
 
 def random_split(n: int, fractions: Mapping[str, float], seed: int) -> Split:

@@ -119,6 +119,7 @@ class Method:
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
         assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods.md.
         encoders: the setting's encoders that it can train.
+        full_batch: whether it can train on all nodes at once, as the setting may ask for.
         evaluation: which accuracy counts: ``global``, or, for a model a client, ``local_before`` or ``local_after`` the local
             steps of a round (:data:`feddep.training.task.Evaluation`).  The round is chosen by the validation of the same models.
         revision: raised when the numbers of its classifier's training change.
@@ -132,31 +133,34 @@ class Method:
     partitioned: bool = True
     assumes: tuple[str, ...] = ()
     encoders: tuple[str, ...] = ("sage",)
+    full_batch: bool = False
     evaluation: "Evaluation" = "global"
     revision: int = 1
 
-    def check_encoder(self, encoder: str) -> None:
-        """Make sure that it can train classifiers of this kind.
+    def check_setting(self, encoder: str, full_batch: bool) -> None:
+        """Make sure that it can train classifiers of this kind in this way.
 
         Raises:
             ConfigError: if it cannot.
         """
         if ("MODULE.CLASS" if "." in encoder else encoder) not in self.encoders:
             raise ConfigError(f"encoder is {encoder} (key settings), but {self.name} knows {', '.join(self.encoders)} only")
+        if full_batch and not self.full_batch:
+            raise ConfigError(f"full_batch is true (key settings), but {self.name} trains on sampled mini-batches")
 
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":
         """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary.
 
         Raises:
-            ConfigError: if it cannot train the setting's encoder, or returns something else than a history of all rounds.
+            ConfigError: if it cannot train with the setting, or returns something else than a history of all rounds.
             DivergenceError: if training diverges; the sentence says in which round, and what to lower.
         """
-        self.check_encoder(task.setting.encoder)
+        self.check_setting(task.setting.encoder, task.setting.full_batch)
         from feddep.federation.communication import merged
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
-        task = dataclasses.replace(task, evaluation=self.evaluation)
+        task = dataclasses.replace(task, evaluation=self.evaluation, owners_judge=task.setting.evaluation == "owners")
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
         with divergence_named(self.name, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)

@@ -177,19 +177,29 @@ class LayeredEncoder(nn.Module):
         """The outputs of layer k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
-    def full(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, without dropout, shape (n, C).
+    def full(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of all nodes from their full neighbourhoods, shape (n, C).
 
         Args:
             x: features of all nodes, shape (n, F).
             adjacency: what :meth:`aggregation` gives.
             z: mended embeddings of all nodes, for an embedding-fused encoder; none means zero.
+            generator: source of the dropout masks; none means no dropout.
         """
-        hidden: Any = x
-        for k, layer in enumerate(self.layers):
-            inputs = hidden.relu() if k else x
-            hidden = self._complete_full(k, layer.full(inputs @ layer.weight, adjacency), z)
+        return self.head(self.body(x, adjacency, z, generator), adjacency, z)
+
+    def body(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None) -> Any:
+        """What the last layer reads: units of all nodes after ReLU and dropout, shape (n, H); arguments of :meth:`full`."""
+        hidden = x
+        for k, layer in enumerate(self.layers[:-1]):
+            outputs = self._complete_full(k, layer.full(hidden @ layer.weight, adjacency), z)
+            hidden = drop(outputs.relu(), self.dropout, generator)
         return hidden
+
+    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
+        """The last layer: logits, shape (n, C), from what :meth:`body` gives."""
+        last = self.layers[-1]
+        return self._complete_full(len(self.layers) - 1, last.full(hidden @ last.weight, adjacency), z)
 
     def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
         return hidden

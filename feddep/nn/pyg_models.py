@@ -52,10 +52,13 @@ class PyGClassifier(nn.Module):
         logits = self._logits(x, torch.from_numpy(edges).to(x.device), generator)
         return logits[torch.from_numpy(places[:, 0]).to(x.device)]
 
-    def full(self, x: SparseMatrix, adjacency: SparseMatrix) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, without dropout, shape (n, C), from features, shape (n, F)."""
+    def full(self, x: SparseMatrix, adjacency: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of all nodes from their full neighbourhoods, shape (n, C), from features, shape (n, F).
+
+        Dropout is as the model does it, drawn from ``generator``; none means no dropout.
+        """
         rows, columns = adjacency.entries()
-        return self._logits(x.dense(), torch.stack([columns, rows]), None)
+        return self._logits(x.dense(), torch.stack([columns, rows]), generator)
 
     def _logits(self, x: Tensor, edges: Tensor, generator: torch.Generator | None) -> Tensor:
         self.model.train(generator is not None)

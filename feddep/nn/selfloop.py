@@ -95,16 +95,17 @@ class SelfLoopSAGE(nn.Module):
         """Layer k at some nodes of a mini-batch, shape (R, ·), from x̄, shape (R, ·)."""
         return self.layers[k](x)
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, without dropout, shape (n, C).
+    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of all nodes from their full neighbourhoods, shape (n, C).
 
         Args:
             x: features of all nodes, shape (n, F).
             mean: what :meth:`aggregation` gives.
+            generator: source of the dropout masks; none means no dropout.
         """
         hidden = self.layers[0](x)
         for layer in self.layers[1:]:
-            hidden = layer(mean @ hidden.relu())
+            hidden = layer(mean @ drop(hidden.relu(), self.dropout, generator))
         return hidden
 
 

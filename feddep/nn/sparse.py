@@ -1,6 +1,7 @@
 """Constant matrices whose product with a dense one is fast, differentiable and the same on every run."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,11 @@ class SparseMatrix(ConstantMatrix):
         rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         return self._tensor(rows), self._tensor(indices.astype(np.int64))
 
+    @cached_property
+    def _transposed(self) -> "SparseMatrix":
+        """The transpose, kept: where all nodes are trained on at once, every step needs it."""
+        return self.transpose()
+
     def transpose(self) -> "SparseMatrix":
         columns = sp.csr_matrix(self._arrays, shape=self.shape).tocsc()
         return SparseMatrix(columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device)
@@ -88,7 +94,7 @@ class SparseMatrix(ConstantMatrix):
         return embedding_bag(self._indices, dense, self._offsets, mode="sum", per_sample_weights=self._values)
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
-        return self.transpose().multiply(dense)
+        return self._transposed.multiply(dense)
 
 
 def graph_matrices(graph: Graph, device: torch.device | str = "cpu") -> tuple[SparseMatrix, SparseMatrix]:

@@ -21,11 +21,17 @@ class TrainingConfig(Parameters):
     """Model and optimisation, the same for every method of a table."""
 
     optimizer: Literal["sgd", "adam"] = "adam"
-    """`sgd` without momentum (FedDEP), or `adam` (FedSage); a client's optimiser starts afresh in each round"""
+    """`sgd` without momentum (FedDEP), or `adam` (FedSage)"""
+    optimizer_state: Literal["fresh", "kept"] = "fresh"
+    """a client's optimiser starts afresh in each round, or keeps its moments over all rounds (codes of FED-PUB and FedTAD). *Not in
+    the key* where it is `fresh`"""
     learning_rate: StepSize = 0.005
     """step size; the default (ours) trains where FedDEP's 0.1 with SGD stays at the largest class; FedSage has 0.001 with Adam"""
     weight_decay: Weight = 0.0
     """L2 regularizer, as the optimiser's own option (ours; neither paper names one for the classifier)"""
+    full_batch: bool = False
+    """a step is on all training nodes of a client, with all their neighbours; `batch_size` and `fanout` are then not read. *Not
+    in the key* where it is false"""
     batch_size: Positive = 32
     """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5
@@ -37,6 +43,9 @@ class TrainingConfig(Parameters):
     client_weights: Literal["nodes", "equal"] = "nodes"
     """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al., 2017), or `equal`, 1/M, as in
     FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
+    evaluation: Literal["method", "owners"] = "method"
+    """which models are judged: those that the `method` declares, or each client's on its own subgraph, before and after the local
+    steps of a round (`owners`). *Not in the key* where it is `method`"""
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
     """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `sage_selfloop`, in which a node is
     one of its neighbours (the layers of FedDEP's own classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or any model of
@@ -47,6 +56,12 @@ class TrainingConfig(Parameters):
     """width of the hidden layers (code)"""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     """probability that a hidden unit is set to zero in training (code)"""
+
+    def in_key(self) -> dict[str, Any]:
+        """All fields that a key holds: options that came later are left out where they change nothing."""
+        values = self.model_dump(mode="json")
+        later = {"optimizer_state": "fresh", "full_batch": False, "evaluation": "method"}
+        return {name: value for name, value in values.items() if name not in later or value != later[name]}
 
     def restricted(self, names: Collection[str], reader: str) -> Any:
         """A view that shows only the fields ``names``, which ``reader`` has declared."""

@@ -2,8 +2,9 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from torch import Tensor, nn
@@ -17,6 +18,11 @@ Right = tuple[int, int]
 def share(right: float, nodes: float) -> float:
     """The share of nodes that are right; not a number where there are none."""
     return right / nodes if nodes else math.nan
+
+
+def total(counts: Sequence[Right]) -> Right:
+    """How many of all nodes are right, and of how many."""
+    return sum(right for right, _ in counts), sum(nodes for _, nodes in counts)
 
 
 def mean_of_measured(values: Sequence[float]) -> float:
@@ -88,3 +94,45 @@ class History:
     def best_test(self) -> float:
         """Test accuracy at the round best on validation."""
         return self.test[self.best_round - 1]
+
+
+class Scores(NamedTuple):
+    """What each client's model classifies right on the client's own subgraph, of its validation and of its test nodes."""
+
+    validation: tuple[Right, ...]
+    test: tuple[Right, ...]
+
+    @classmethod
+    def of(cls, clients: Iterable[tuple[Right, Right]]) -> "Scores":
+        """From validation and test of each client."""
+        return cls(*zip(*clients, strict=True))
+
+
+@dataclass
+class OwnersHistory:
+    """The scores of all clients in each round, before and after its local steps, with the weights of the end of a round.
+
+    ``before`` is the model that a client receives at the end of the round: before the local steps of the next one.
+
+    Attributes:
+        before, after: a list over the rounds.
+        history: mean loss; validation and local accuracies over all clients' nodes, validation before the local steps; the
+            server's model on the global graph, and its weights, where there is one.
+    """
+
+    before: list[Scores] = field(default_factory=list)
+    after: list[Scores] = field(default_factory=list)
+    history: History = field(default_factory=History)
+
+    def record(self, loss: float, before: Scores, after: Scores, model: Any = None, accuracy: Any = None) -> None:
+        """Append a round; ``accuracy`` is the :class:`feddep.training.task.GlobalAccuracy` of the server's ``model``."""
+        self.before.append(before)
+        self.after.append(after)
+        on_graph = (math.nan,) if accuracy is None else accuracy
+        self.history.record(nn.Module() if model is None else model, loss, share(*total(before.validation)), *on_graph)
+        self.history.record_local(total(before.test), total(after.test))
+
+    def best_round(self, when: Literal["before", "after"]) -> int:
+        """The round, from 1, whose models are best on all clients' validation nodes; the first of equals."""
+        right = [total(scores.validation)[0] for scores in getattr(self, when)]
+        return right.index(max(right)) + 1

@@ -15,6 +15,7 @@ from feddep.graph.sampling import sample_trees
 from feddep.nn.feature_table import FeatureTable
 from feddep.training.config import TrainingConfig
 from feddep.training.divergence import check_finite
+from feddep.training.evaluator import Evaluator
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
@@ -40,6 +41,74 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 def new_optimizer(model: nn.Module, setting: TrainingConfig) -> torch.optim.Optimizer:
     """The optimiser that the setting names."""
     return OPTIMIZERS[setting.optimizer](model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+
+
+class FullBatchLearner:
+    """Trains a model on all training nodes of one graph at once, with all their neighbours: a step is an epoch.
+
+    Attributes:
+        inputs: the graph's features, adjacency and labels, which its evaluator has.
+        nodes: training nodes, a tensor.
+        dropout: source of the dropout masks.
+        regularizer: as of :class:`Learner`.
+        penalty: from the model, the inputs of its last layer and its logits, of all nodes, to a number that is added to the
+            loss; none by default.
+    """
+
+    def __init__(self, inputs: Evaluator, nodes: np.ndarray, seed: int, name: str) -> None:
+        """Prepare for training; ``seed`` and ``name`` are as of :class:`Learner`."""
+        self.inputs = inputs
+        self.nodes = torch.from_numpy(nodes).to(inputs.labels.device)
+        self.dropout = seeding.torch_generator(seed, name, "dropout", device=str(inputs.labels.device))
+        self.regularizer: Callable[[Any], torch.Tensor] | None = None
+        self.penalty: Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor] | None = None
+        self._name = name
+        self._epochs = 0
+
+    @property
+    def size(self) -> int:
+        """Number of training nodes."""
+        return len(self.nodes)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps of an epoch."""
+        return min(self.size, 1)
+
+    def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
+        """One step; returns the mean cross-entropy a node, in nats, before it.
+
+        Raises:
+            DivergenceError: if the loss or a weight of the model is then not a finite number.
+        """
+        if not self.size:  # it keeps the weights that it was sent
+            return 0.0
+        optimizer.zero_grad()
+        x, adjacency, labels = self.inputs.features, self.inputs.adjacency, self.inputs.labels
+        penalty: Any = 0.0
+        if self.penalty is None:
+            logits = model.full(x, adjacency, generator=self.dropout)
+        else:
+            hidden = model.body(x, adjacency, generator=self.dropout)
+            logits = model.head(hidden, adjacency)
+            penalty = self.penalty(model, hidden, logits)
+        if self.regularizer is not None:
+            penalty = penalty + self.regularizer(model)
+        loss = cross_entropy(logits[self.nodes], labels[self.nodes])
+        (loss + penalty).backward()
+        optimizer.step()
+        self._epochs += 1
+        check_finite(f"the model of {self._name} in epoch {self._epochs}", float(loss.detach()), model.parameters())
+        return float(loss.detach())
+
+
+def new_learner(
+    graph: Graph, nodes: np.ndarray, setting: TrainingConfig, seed: int, name: str, device: str, inputs: Evaluator
+) -> "Learner | FullBatchLearner":
+    """A learner of the kind that the setting asks for; arguments as of :class:`Learner` and its graph's evaluator."""
+    if setting.full_batch:
+        return FullBatchLearner(inputs, nodes, seed, name)
+    return Learner(graph, nodes, setting, seed, name, device)
 
 
 _PLACES = 10_000
@@ -103,6 +172,11 @@ class Learner:
     def size(self) -> int:
         """Number of training nodes."""
         return len(self._nodes)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps of an epoch."""
+        return -(-self.size // self._setting.batch_size)
 
     def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
         """Visit every training node once, in random order, in mini-batches; return the mean loss a node, in nats.

@@ -5,8 +5,8 @@ from typing import Any
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import History, share
-from feddep.training.learner import Learner, new_optimizer
+from feddep.training.history import History, Right, share
+from feddep.training.learner import Learner, new_learner, new_optimizer
 from feddep.training.task import Task
 
 
@@ -23,16 +23,27 @@ class StandaloneTrainer:
         """
         self._task = task
         self._split = split
-        self._model = task.new_model()
-        self._optimizer = new_optimizer(self._model, task.setting)
-        self._learner = Learner(graph, split.train, task.setting, task.seed, name, task.device, table)
-        self._evaluator = Evaluator(graph, task.device, self._model.aggregation) if evaluator is None else evaluator
+        self.model = task.new_model()
+        self._optimizer = new_optimizer(self.model, task.setting)
+        self._evaluator = Evaluator(graph, task.device, self.model.aggregation) if evaluator is None else evaluator
+        if table is None:
+            self.learner = new_learner(graph, split.train, task.setting, task.seed, name, task.device, self._evaluator)
+        else:
+            self.learner = Learner(graph, split.train, task.setting, task.seed, name, task.device, table)
         self.history = History()
 
+    def train(self) -> float:
+        """Train for as many epochs as a client does in a round; returns the loss of the last."""
+        losses = [self.learner.epoch(self.model, self._optimizer) for _ in range(self._task.setting.local_epochs)]
+        return losses[-1]
+
+    def scores(self) -> tuple[Right, Right]:
+        """What the model classifies right on the graph (:meth:`feddep.training.evaluator.Evaluator.scores`)."""
+        return self._evaluator.scores(self.model, self._split)
+
     def round(self) -> None:
-        """Train for as many epochs as a client does in a round, then validate on the own graph and test on the global."""
-        for _ in range(self._task.setting.local_epochs):
-            loss = self._learner.epoch(self._model, self._optimizer)
-        validated, own = self._evaluator.correct(self._model, self._split.val, self._split.test)
-        self.history.record(self._model, loss, share(validated, len(self._split.val)), *self._task.test(self._model))
-        self.history.record_local(*[(own, len(self._split.test))] * 2)  # nobody sends it another model
+        """Train, then validate on the own graph and test on the global."""
+        loss = self.train()
+        validation, test = self.scores()
+        self.history.record(self.model, loss, share(*validation), *self._task.test(self.model))
+        self.history.record_local(test, test)  # nobody sends it another model

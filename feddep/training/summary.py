@@ -1,8 +1,9 @@
 """What is reported of a run: accuracies, training curve and bytes sent."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from feddep.training.history import mean_of_measured
+from feddep.training.history import OwnersHistory, mean_of_measured, share, total
 from feddep.training.rounds import LOCAL, local_accuracy, measured, metrics
 from feddep.training.task import RunResult
 
@@ -17,7 +18,9 @@ def summary(result: RunResult) -> dict[str, Any]:
         classify right on their own subgraphs, before and after the local steps of a round; ``best_round``, from 1, a list where
         there are several models; ``stalled``, whether it is no better than a constant answer; ``clients``, facts and accuracy
         of each client's own model; ``curve``, lists over the rounds of what :func:`feddep.training.rounds.metrics` gives;
-        ``communication``, what crossed the boundary of the clients.
+        ``communication``, what crossed the boundary of the clients.  Where owners judged, ``local_before`` and ``local_after``
+        are each at their own best round, ``best_round`` has both, ``validation`` is that before the local steps and
+        ``validation_after`` that after them, and a client's best accuracy is a pair.
 
     Raises:
         ValueError: if the models have been trained for different numbers of rounds.
@@ -41,7 +44,7 @@ def summary(result: RunResult) -> dict[str, Any]:
         if measured(histories, name):
             found[name] = best_and_last(lambda name, rounds: local_accuracy(histories, name, rounds), name)
     rounds = [metrics(histories, number) for number in range(1, last_rounds[0] + 1)]
-    return {
+    reported = {
         **found,
         "best_round": best_rounds[0] if len(histories) == 1 else best_rounds,
         "stalled": result.stalled,
@@ -52,3 +55,19 @@ def summary(result: RunResult) -> dict[str, Any]:
         "curve": {name: [each[name] for each in rounds] for name in rounds[0]},
         "communication": result.communication,
     }
+    return reported if result.owners is None else {**reported, **_of_owners(result.owners, result.clients)}
+
+
+def _of_owners(owners: OwnersHistory, facts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Accuracies before and after the local steps, each at the round whose models are best on all clients' validation nodes."""
+    found: dict[str, Any] = {"best_round": [owners.best_round("before"), owners.best_round("after")]}
+    own = []
+    for when, number in zip(("before", "after"), found["best_round"], strict=True):
+        best, last = getattr(owners, when)[number - 1], getattr(owners, when)[-1]
+        for name, part in (("validation", "validation"), ("local", "test")):
+            shares = (share(*total(getattr(scores, part))) for scores in (best, last))
+            found[f"{name}_{when}"] = dict(zip(("best", "last"), shares, strict=True))
+        own.append([share(*each) for each in best.test])
+    found["validation"] = found.pop("validation_before")
+    clients = zip(facts, zip(*own, strict=True), strict=True)
+    return {**found, "clients": [{**fact, "accuracy": {"best": list(both)}} for fact, both in clients]}

@@ -18,7 +18,7 @@ from feddep.nn.encoders import Encoder, new_encoder
 from feddep.nn.sage import GraphSAGE
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import History
+from feddep.training.history import History, OwnersHistory, share, total
 from feddep.utils import seeding
 from feddep.utils.errors import Notice, PartitionError
 
@@ -76,6 +76,7 @@ class Task:
         inspectors: called with what a method shows of its inner state by :meth:`show`: studies of what nobody is sent.
         on_round: called after each round with what it measured (:func:`feddep.training.rounds.metrics`).
         evaluation: which accuracy counts, as the method declares (:class:`feddep.methods.method.Method`).
+        owners_judge: whether each client's model is judged on its own subgraph, as the setting may ask for.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Task:
     inspectors: Sequence[Callable[[str, Any], None]] = ()
     on_round: Callable[[dict[str, float]], None] | None = None
     evaluation: Evaluation = "global"
+    owners_judge: bool = False
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:
@@ -147,10 +149,15 @@ class Task:
 
     @property
     def constant(self) -> Constant:
-        """What a constant answer reaches on this split."""
-        labels = self.graph.labels
-        counts = np.bincount(labels[self.split.train], minlength=self.graph.num_classes)
-        return Constant(float((labels[self.split.test] == counts.argmax()).mean()), float(entr(counts / counts.sum()).sum()))
+        """What a constant answer reaches on this split; one a client, where owners judge."""
+        labels, train, test = self.graph.labels, self.split.train, self.split.test
+        owner = np.zeros_like(labels)
+        if self.owners_judge and self.partition is not None:
+            owner = self.partition.client
+        counts = np.zeros((owner.max() + 1, self.graph.num_classes))
+        np.add.at(counts, (owner[train], labels[train]), 1)
+        accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean()
+        return Constant(float(accuracy), float(entr(counts / counts.sum()).sum() - entr(counts.sum(axis=1) / counts.sum()).sum()))
 
     def show(self, what: str, value: Any) -> None:
         """Let the task's inspectors see something that stays where it is, such as the models of a vertical training."""
@@ -174,6 +181,7 @@ class RunResult:
         histories: one history a model that was trained: one for a shared model, one a client for local models.
         communication: what crossed the clients' boundary (rows of :meth:`feddep.federation.communication.CommunicationLog.rows`).
         clients: facts on each client to report beside its own model's accuracy; empty for a shared model.
+        owners: scores of all clients, where owners judge.
         constant: what a constant answer reaches, of a run that was begun by :meth:`feddep.methods.method.Method.run`.
     """
 
@@ -181,6 +189,7 @@ class RunResult:
     communication: list[dict[str, Any]] = field(default_factory=list)
     clients: Sequence[Mapping[str, Any]] = field(default_factory=list)
     constant: Constant | None = None
+    owners: OwnersHistory | None = None
 
     @property
     def stalled(self) -> bool:
@@ -192,6 +201,8 @@ class RunResult:
             return False
         least = min(np.mean([history.loss for history in self.histories], axis=0))
         at_best = self.histories[0].best_test if len(self.histories) == 1 else 1.0
+        if self.owners is not None:
+            at_best = share(*total(self.owners.after[self.owners.best_round("after") - 1].test))
         return bool(least > 0.99 * self.constant.loss or at_best < self.constant.accuracy + 0.01)
 
     def weights(self) -> dict[str, Tensor]:

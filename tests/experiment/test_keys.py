@@ -99,6 +99,8 @@ EVERY_KEY: list[tuple[str, Any, set[str]]] = [
     ("memory.training", 1, set()),
     ("datasets.cora.features", "row", RUNS - TINY),
     ("datasets.cora.labelled", 0.5, RUNS - TINY),
+    ("datasets.cora.split_train", 0.3, SPLITS - TINY),
+    ("datasets.cora.split_val", 0.3, SPLITS - TINY),
     ("datasets.cora.partition", "random", DIVIDED - TINY),
     ("datasets.cora.partition_delta", 10, DIVIDED - TINY),
     ("datasets.cora.partition_engine", "igraph", DIVIDED - TINY),

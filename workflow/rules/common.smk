@@ -61,7 +61,7 @@ def graph_file(dataset):
 def split_file(dataset, seed):
     """The split of a dataset or of a variant of one, which may draw it otherwise."""
     key = keys.split_key(config, dataset, seed)
-    SPLITS[key] = (variants.restricted(dataset, ["split"]), seed)
+    SPLITS[key] = (variants.restricted(dataset, ["split", "split_train", "split_val"]), seed)
     return f"{CACHE}/splits/{variants.base(dataset)}-{key}.safetensors"
 
 
@@ -71,7 +71,9 @@ def partition_file(spec):
 
 def task_files(run):
     """What every stage of a run reads: graph, split and, for a method that works on subgraphs, partition."""
-    files = {"graph": graph_file(run.dataset), "split": split_file(run.dataset, run.seed)}
+    files = {"graph": graph_file(run.dataset)}
+    if entry(config, "datasets", run.dataset)["split"] != "within_clients":  # that is drawn where the partition is read
+        files["split"] = split_file(run.dataset, run.seed)
     if run.partition is not None:
         files["partition"] = partition_file(run.partition)
         PARTITIONS[keys.partition_key(config, run.partition)] = run.partition

@@ -54,7 +54,7 @@ FEDAVG = Step(
     Parameters,
     setting=(
         *("optimizer", "learning_rate", "weight_decay", "batch_size", "fanout", "rounds", "local_epochs", "client_weights"),
-        *("encoder", "layers", "hidden_channels", "dropout"),
+        *("optimizer_state", "full_batch", "encoder", "layers", "hidden_channels", "dropout"),
     ),
 )
 ASSUMES = ("cross-client edges known", "noised node embeddings shared")

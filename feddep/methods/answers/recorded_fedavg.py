@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.averaging import total
 from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
-from feddep.training.history import History, Right
+from feddep.training.history import History, Right, total
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 

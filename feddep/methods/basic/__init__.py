@@ -17,7 +17,8 @@ METHODS = (
         partitioned=False,
         assumes=("whole graph in one place",),
         encoders=ANY_ENCODER,
+        full_batch=True,
     ),
-    Method("local", "Local", NoParameters, "feddep.methods.basic.alone:train_locally", encoders=ANY_ENCODER),
-    Method("fedavg", "FedAvg", NoParameters, "feddep.methods.basic.fedavg:run", encoders=ANY_ENCODER),
+    Method("local", "Local", NoParameters, "feddep.methods.basic.alone:train_locally", encoders=ANY_ENCODER, full_batch=True),
+    Method("fedavg", "FedAvg", NoParameters, "feddep.methods.basic.fedavg:run", encoders=ANY_ENCODER, full_batch=True),
 )

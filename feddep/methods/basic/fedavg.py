@@ -11,7 +11,7 @@ from feddep.federation.boundary import Boundary, Payload, Schema, schema_of
 from feddep.federation.client import EXTRA, REPORTS, Client
 from feddep.federation.server import Server
 from feddep.training.evaluator import Evaluator
-from feddep.training.learner import Learner
+from feddep.training.learner import new_learner
 from feddep.training.task import Part, RunResult, Task
 
 NewClient = Callable[..., Client]
@@ -32,6 +32,7 @@ def train_on(
     server: NewServer = Server,
     new_model: Callable[[], Any] | None = None,
     extra: Schema | None = None,
+    shared: Callable[[str], bool] = lambda name: True,
 ) -> RunResult:
     """FedAvg on the given graphs and splits, one a client, by such clients and such a server.
 
@@ -42,13 +43,16 @@ def train_on(
         server: makes the server.
         new_model: makes a classifier with the run's initial weights; by default :meth:`feddep.training.task.Task.new_model`.
         extra: names and shapes of what the clients send beside weights and reports.
+        shared: of the name of a weight or buffer, whether it is exchanged; what is not stays with each client.
     """
     new_model = new_model or task.new_model
     model = new_model()
-    kinds = {"model": schema_of(model), **REPORTS, **({} if extra is None else {EXTRA: extra})}
+    exchanged = {name: tensor for name, tensor in model.state_dict().items() if shared(name)}
+    schema = {name: shape for name, shape in schema_of(model).items() if name in exchanged}
+    kinds = {"model": schema, **REPORTS, **({} if extra is None else {EXTRA: extra})}
     boundary = Boundary(kinds, task.observers)
     clients = [new_client(task, i, part, boundary, client, new_model()) for i, part in enumerate(parts)]
-    return train_federated(task, model, boundary, clients, server=server(model.state_dict(), task.setting.client_weights))
+    return train_federated(task, model, boundary, clients, server=server(exchanged, task.setting.client_weights))
 
 
 def new_client(
@@ -66,6 +70,6 @@ def new_client(
     """
     graph, split = part
     model = task.new_model() if model is None else model
-    learner = Learner(graph, split.train, task.setting, task.seed, stream or f"client{number}", task.device)
     evaluator = Evaluator(graph, task.device, model.aggregation)
+    learner = new_learner(graph, split.train, task.setting, task.seed, stream or f"client{number}", task.device, evaluator)
     return client(number, model, learner, evaluator, split, task.setting, boundary)

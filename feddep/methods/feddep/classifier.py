@@ -47,7 +47,7 @@ class MendedEvaluator(Evaluator):
     @torch.no_grad()
     def logits(self, model: Any) -> Tensor:
         """Logits of all nodes, shape (n, C)."""
-        return model.full(self._features, self._mean, self.embeddings)
+        return model.full(self.features, self.adjacency, self.embeddings)
 
 
 def run(task: Task, parameters: FedDEPParameters, steps: Mapping[str, StepResult]) -> RunResult:

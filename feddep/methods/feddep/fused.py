@@ -83,7 +83,7 @@ class FusedGNN(SelfLoopSAGE):
     def _layer(self, k: int, x: Any, nodes: np.ndarray, table: Any) -> Tensor:
         return self.layers[k](x, table.embeddings(nodes))
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:
+    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:  # type: ignore[override]
         """Logits of all nodes, shape (n, C); ``z`` are their mended embeddings, shape (n, d_z), or none for zero."""
         hidden = self.layers[0](x, z)
         for layer in self.layers[1:]:

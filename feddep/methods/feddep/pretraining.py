@@ -34,8 +34,8 @@ from feddep.training.task import Part, Task
 from feddep.utils.progress import track
 
 OPTIMISATION: dict[str, dict[str, str | float]] = {
-    "adam": {"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 5e-4},
-    "sgd": {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0},
+    "adam": {"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 5e-4, "optimizer_state": "fresh"},
+    "sgd": {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "optimizer_state": "fresh"},
 }
 """Adam as in the authors' code, and SGD as the paper trains its GNNs (Section 4.1)."""
 

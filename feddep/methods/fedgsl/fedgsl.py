@@ -150,13 +150,13 @@ class LearnedStructure(Evaluator):
         last = model.convolutions[-1]
         own, weight = last.weight.split(last.inputs)
         x = self._inputs_of_last(model)
-        neighbours = model.mixed(self._mean @ x, *self.table.candidates(np.arange(len(x))))
+        neighbours = model.mixed(self.adjacency @ x, *self.table.candidates(np.arange(len(x))))
         return x @ own + neighbours @ weight + last.bias
 
     def _inputs_of_last(self, model: StructureSAGE) -> Tensor:
-        x: Any = self._features
+        x: Any = self.features
         for convolution in model.convolutions[:-1]:
-            x = convolution.full(x, self._mean).relu()
+            x = convolution.full(x, self.adjacency).relu()
         return x
 
 

@@ -182,7 +182,7 @@ class MendedSubgraph(Evaluator):
         if not isinstance(model, GraphSAGE):
             real = SparseMatrix.from_scipy(self.graph.features[: self._real], device)
             everything = StackedFeatures(real, self._generated, torch.arange(len(self._generated), device=device))
-            return model.full(everything, self._mean)[torch.from_numpy(nodes).to(device)]
+            return model.full(everything, self.adjacency)[torch.from_numpy(nodes).to(device)]
         if self._nodes is None or not np.array_equal(nodes, self._nodes):
             self._nodes = nodes
             self._field = ReceptiveField(self.graph, self._real, nodes, len(model.convolutions), device)

@@ -36,9 +36,16 @@ _FOLDER = "feddep.methods.optimisation"
 
 METHODS = (
     Method("fedavg_selfloop", "FedAvg, self-loops", NoParameters, f"{_FOLDER}.fedavg_variants:run_closed"),
-    Method("fedavg_more_local", "FedAvg, M epochs", NoParameters, f"{_FOLDER}.fedavg_variants:run_longer", encoders=ANY_ENCODER),
-    Method("fedprox", "FedProx", FedProxParameters, f"{_FOLDER}.fedprox:run", encoders=ANY_ENCODER),
-    Method("scaffold", "SCAFFOLD", NoParameters, f"{_FOLDER}.scaffold:run", encoders=ANY_ENCODER),
-    Method("fedadam", "FedAdam", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_adam", encoders=ANY_ENCODER),
-    Method("fedyogi", "FedYogi", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_yogi", encoders=ANY_ENCODER),
+    Method(
+        "fedavg_more_local",
+        "FedAvg, M epochs",
+        NoParameters,
+        f"{_FOLDER}.fedavg_variants:run_longer",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
+    Method("fedprox", "FedProx", FedProxParameters, f"{_FOLDER}.fedprox:run", encoders=ANY_ENCODER, full_batch=True),
+    Method("scaffold", "SCAFFOLD", NoParameters, f"{_FOLDER}.scaffold:run", encoders=ANY_ENCODER, full_batch=True),
+    Method("fedadam", "FedAdam", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_adam", encoders=ANY_ENCODER, full_batch=True),
+    Method("fedyogi", "FedYogi", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_yogi", encoders=ANY_ENCODER, full_batch=True),
 )

@@ -57,7 +57,7 @@ class ScaffoldClient(Client):
     def train(self) -> float:
         """The local steps to the weights y_i, and then the new control variate c_i⁺, which is sent with them."""
         loss = super().train()
-        steps = self.setting.local_epochs * -(-self.learner.size // self.setting.batch_size)
+        steps = self.setting.local_epochs * self.learner.steps_per_epoch
         divisor = max(steps, 1) * self.setting.learning_rate
         weights = [weight.detach() for weight in self.model.parameters()]
         drift = [(given - weight) / divisor for given, weight in zip(self.given, weights, strict=True)]

@@ -120,7 +120,7 @@ class ExpandedSubgraph(Evaluator):
     @torch.no_grad()
     def outputs(self, model: GraphSAGE, layers: int) -> Tensor:
         """What the first ``layers`` convolutions make of the client's nodes, before the last ReLU, shape (n, ·)."""
-        x: Any = self._features
+        x: Any = self.features
         for k, convolution in enumerate(model.convolutions[:layers]):
             own, weight = convolution.weight.split(convolution.inputs)
             x = x if k == 0 else x.relu()
@@ -131,7 +131,7 @@ class ExpandedSubgraph(Evaluator):
         """What others receive for a convolution: a row for each of the client's nodes with neighbours elsewhere."""
         if level == 0:
             first = model.convolutions[0]
-            return (self._features @ first.weight.detach()[first.inputs :])[self._endpoints]
+            return (self.features @ first.weight.detach()[first.inputs :])[self._endpoints]
         return self.outputs(model, level)[self._endpoints].relu()
 
     def receive(self, level: int, embeddings: Tensor) -> None:
@@ -141,6 +141,6 @@ class ExpandedSubgraph(Evaluator):
 
     def _neighbours(self, k: int, messages: Tensor, weight: Tensor) -> Tensor:
         if k not in self._levels:
-            return self._mean @ messages
+            return self.adjacency @ messages
         received = self._received[k]
         return self._mean_own @ messages + self._mean_outside @ (received if k == 0 else received @ weight)

@@ -1,0 +1,115 @@
+"""Training on all nodes at once, judged by owners: against dense arithmetic, and by counts."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from feddep.graph.graph import normalised_adjacency
+from feddep.graph.partition import Partition
+from feddep.graph.split import within_clients_split
+from feddep.methods import registry
+from feddep.training.config import TrainingConfig
+from feddep.training.evaluator import Evaluator
+from feddep.training.learner import FullBatchLearner, new_optimizer
+from feddep.training.summary import summary
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+from graphs import random_graph
+
+SETTING = TrainingConfig(
+    full_batch=True, encoder="gcn", rounds=4, local_epochs=2, hidden_channels=8, learning_rate=0.05, evaluation="owners"
+)
+SHARES = {"train": 0.4, "val": 0.3}
+
+
+def task(clients: int = 3, **changes: object) -> Task:
+    graph = random_graph(60, 150)
+    partition = Partition(np.arange(60) % clients, clients)
+    split = within_clients_split(graph, partition, SHARES, 0)
+    return Task("a task", graph, split, partition, SETTING.replace(**changes), 0)
+
+
+def test_a_step_is_that_of_dense_arithmetic():
+    given = task(dropout=0.0, optimizer="sgd", weight_decay=0.01)
+    model = given.new_model()
+    evaluator = Evaluator(given.graph, "cpu", model.aggregation)
+    learner = FullBatchLearner(evaluator, given.split.train, 0, "test")
+
+    x = torch.from_numpy(given.graph.features.toarray())
+    a = torch.from_numpy(normalised_adjacency(given.graph).toarray())
+    y, train = torch.from_numpy(given.graph.labels), torch.from_numpy(given.split.train)
+    weights = [weight.detach().clone().requires_grad_() for weight in model.parameters()]
+    hidden = (a @ x @ weights[0] + weights[1]).relu()
+    loss = cross_entropy((a @ hidden @ weights[2] + weights[3])[train], y[train])
+    loss.backward()
+    expected = [weight - 0.05 * (weight.grad + 0.01 * weight) for weight in weights]
+
+    assert learner.epoch(model, new_optimizer(model, given.setting)) == pytest.approx(float(loss.detach()), rel=1e-5)
+    for found, wanted in zip(model.parameters(), expected, strict=True):
+        assert torch.allclose(found, wanted, atol=1e-6)
+
+
+def test_a_penalty_is_added_to_the_gradient_and_not_to_the_loss():
+    given = task(dropout=0.0, optimizer="sgd")
+    plain, penalised = given.new_model(), given.new_model()
+    evaluator = Evaluator(given.graph, "cpu", plain.aggregation)
+    losses = []
+    for model in (plain, penalised):
+        learner = FullBatchLearner(evaluator, given.split.train, 0, "test")
+        if model is penalised:
+            learner.penalty = lambda model, hidden, logits: 3 * hidden.mean() + logits.square().mean()
+        losses.append(learner.epoch(model, new_optimizer(model, given.setting)))
+    assert losses[0] == losses[1]
+    assert not torch.equal(plain.layer0.weight, penalised.layer0.weight)
+
+
+def test_kept_moments_make_another_training_from_the_second_round_on():
+    runs = [
+        registry.find("fedavg").run(task(optimizer_state=state), registry.find("fedavg").parameters())
+        for state in ("fresh", "kept")
+    ]
+    first, second = (run.histories[0].loss for run in runs)
+    assert first[0] == second[0]
+    assert first[2] != second[2]
+
+
+@pytest.mark.parametrize("method", ["local", "fedavg", "global"])
+def test_owners_judge_before_and_after_the_local_steps(method: str):
+    given, found = task(), registry.find(method)
+    result = found.run(given, found.parameters())
+    owners, reported = result.owners, summary(result)
+    assert owners is not None
+    for when in ("before", "after"):
+        rounds = getattr(owners, when)
+        assert len(rounds) == SETTING.rounds
+        right = [sum(right for right, _ in scores.validation) for scores in rounds]
+        best = rounds[right.index(max(right))].test
+        assert reported[f"local_{when}"]["best"] == sum(r for r, _ in best) / sum(n for _, n in best)
+        assert [n for _, n in best] == [len(split.test) for _, split in given.subgraphs()]
+    assert np.isnan(reported["accuracy"]["best"]) == (method == "local")
+    assert (owners.before == owners.after) == (method != "fedavg")
+
+
+def test_shares_within_clients_are_those_of_each_class():
+    graph = random_graph(200, 400, seed=1)
+    graph = dataclasses.replace(graph, labels=np.where(np.arange(200) < 5, -1, graph.labels))
+    partition = Partition(np.arange(200) % 4, 4)
+    split = within_clients_split(graph, partition, SHARES, 3)
+    sets = [split.train, split.val, split.test]
+    assert np.array_equal(np.sort(np.concatenate(sets)), np.arange(5, 200))
+    for client in range(4):
+        for label in range(graph.num_classes):
+            group = np.flatnonzero((partition.client == client) & (graph.labels == label))
+            train, val, _ = (len(np.intersect1d(group, part)) for part in sets)
+            assert (train, train + val) == (int(0.4 * len(group)), int(0.7 * len(group)))
+    assert np.array_equal(split.train, within_clients_split(graph, partition, SHARES, 3).train)
+    assert not np.array_equal(split.train, within_clients_split(graph, partition, SHARES, 4).train)
+
+
+def test_a_method_of_mini_batches_says_so():
+    found = registry.find("fedsage_plus")
+    with pytest.raises(ConfigError, match="full_batch"):
+        found.run(task(encoder="sage"), found.parameters())
