@@ -36,10 +36,10 @@ METHODS = ("fedavg", "feddep", "feddep_wo_proto")
 
 
 def seconds_of(
-    specification: dict[str, Any], graph: Graph, partition: Partition, split: Split
+    specification: dict[str, Any], graph: Graph, partition: Partition, split: Split, device: str = "cpu"
 ) -> tuple[dict[str, float], RunResult]:
     """Seconds of each stage of a run, and what came out."""
-    task = build_task(specification, graph, split, partition, "")
+    task = build_task(specification, graph, split, partition, "", device)
     method, parameters = registry.configured(specification["method"])
     results: dict[str, StepResult] = {}
     seconds = {}
