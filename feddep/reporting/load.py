@@ -66,8 +66,9 @@ class Study:
 
     @property
     def resplit_ratio(self) -> float:
-        """n_test/n_train, for intervals over seeds."""
-        return statistics.resplit_ratio(self.config["split"])
+        """n_test/n_train, for intervals over seeds; the largest of the study's datasets."""
+        datasets = dict.fromkeys(run.dataset for run in self.plan)
+        return max(statistics.resplit_ratio(keys.split_shares(self.config, dataset)) for dataset in datasets)
 
     def columns(self, *parts: str) -> list[str]:
         """The options of these parts of a run: of ``setting``, ``dataset`` or ``method``."""
@@ -137,9 +138,10 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         Of :data:`feddep.experiment.runs.COLUMNS` key, :data:`KEYS`, seed, accuracies, bytes and seconds; trained_rounds;
         best_round (mean over clients where each has a model of its own); undertrained: whether the best round is among the last
         5 % of the rounds, or of several models those of most are; stalled: whether it is no better than a constant answer;
-        client_accuracies: list of the clients' own test accuracies
-        where each has its own model, else empty; seconds_before, of all that was made for it.
+        client_accuracies: list of the clients' own test accuracies where each has its own model, else empty; seconds_before, of
+        all that was made for it.  Where owners judged, accuracies are those of the models that they would use.
     """
+    recorded = _as_owners_choose(recorded)
     best = [np.atleast_1d(json.loads(text)) for text in recorded["best_round"]]
     rounds = [int(number) for number in recorded["rounds"]]
     late = [100 * (number - those) < _LATE * number for those, number in zip(best, rounds, strict=True)]
@@ -152,6 +154,24 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         client_accuracies=pd.Series(accuracies, dtype=object, index=recorded.index),
         seconds_before=[math.fsum(json.loads(text).values()) for text in recorded["seconds_before"]],
     )
+
+
+def _as_owners_choose(recorded: pd.DataFrame) -> pd.DataFrame:
+    """The runs that owners judged with the accuracies of the models that they would use: before or after a round's local steps.
+
+    All owners of a run take the same, that which is right on more of all their validation nodes.
+    """
+    after = recorded["validation_after"] > recorded["validation"]
+    found = recorded.copy()
+    for which, when in ((after, "after"), (recorded["validation_after"].notna() & ~after, "before")):
+        for end in ("", "_last"):
+            found.loc[which, f"test{end}"] = recorded[f"local_{when}{end}"]
+        place = ("before", "after").index(when)
+        found.loc[which, "best_round"] = [str(json.loads(pair)[place]) for pair in recorded.loc[which, "best_round"]]
+        pairs = map(json.loads, recorded.loc[which, "client_accuracies"])
+        found.loc[which, "client_accuracies"] = [json.dumps([pair[place] for pair in of]) for of in pairs]
+    found.loc[after, "validation"] = recorded["validation_after"]
+    return found
 
 
 Column = tuple[str, str, list[str]]
