@@ -114,10 +114,12 @@ def _correct(model: PlainSAGE, data: Any, mask: Tensor) -> int:
     return int((logits.argmax(dim=1) == data.y)[mask].sum())
 
 
-def openfgl(method: str, graph: Graph, partition: Partition, split: Split, epochs: int = 1) -> tuple[float, float]:
+def openfgl(
+    method: str, graph: Graph, partition: Partition, split: Split, epochs: int = 1, model: str = "graphsage", **options: Any
+) -> tuple[float, float]:
     """Seconds and test accuracy of OpenFGL's run; the accuracy is of each client's own test nodes on its own subgraph.
 
-    An epoch is one step.
+    An epoch is one step; further ``options`` are OpenFGL's.
 
     Raises:
         DataError: if OpenFGL, or what it imports, is not installed.
@@ -130,17 +132,12 @@ def openfgl(method: str, graph: Graph, partition: Partition, split: Split, epoch
     except ImportError as error:
         raise DataError(f"OpenFGL cannot be imported ({error}); benchmarks/README.md says what to install") from error
     options = {
-        "num_clients": CLIENTS,
-        "num_rounds": ROUNDS,
-        "num_epochs": epochs,
-        "hid_dim": HIDDEN,
-        "fl_algorithm": method,
-        "seed": SEED,
+        **{"num_clients": partition.num_clients, "num_rounds": ROUNDS, "num_epochs": epochs, "hid_dim": HIDDEN, "seed": SEED},
+        **{"fl_algorithm": method, "dataset": "Cora", "model": model, "metrics": "accuracy", **options},
     }
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    arguments = config.parser.parse_args([*words, "--dataset", "Cora", "--model", "graphsage", "--metrics", "accuracy"])
-    torch.manual_seed(SEED)
-    np.random.seed(SEED)  # noqa: NPY002 - OpenFGL draws from it
+    arguments = config.parser.parse_args([word for name, value in options.items() for word in (f"--{name}", str(value))])
+    torch.manual_seed(options["seed"])
+    np.random.seed(options["seed"])  # noqa: NPY002 - OpenFGL draws from it
     with (
         tempfile.TemporaryDirectory() as folder,
         open(os.devnull, "w") as nowhere,

@@ -36,6 +36,15 @@ def accuracy(table: str = "table2") -> pd.DataFrame:
     return numbers[numbers["table"] == table].drop(columns="table").reset_index(drop=True)
 
 
+def field() -> pd.DataFrame:
+    """What papers print in the field's setting: 10 clients by Louvain or METIS, 20/40/40, accuracy of clients' own test nodes.
+
+    Returns:
+        source, table, second_hand, dataset, partition, clients, method, encoder, local_epochs, evaluation, mean, std.
+    """
+    return _read("field.csv")
+
+
 def every_accuracy() -> pd.DataFrame:
     """All test accuracies of FedDEP's and FedSage's tables, each with the run that it is of: paper, table, dataset, clients,
     setting and method, as variants name them (:mod:`feddep.config.variants`), mean, std.  A paper's training is the setting of

@@ -23,8 +23,8 @@ class TrainingConfig(Parameters):
     optimizer: Literal["sgd", "adam"] = "adam"
     """`sgd` without momentum (FedDEP), or `adam` (FedSage)"""
     optimizer_state: Literal["fresh", "kept"] = "fresh"
-    """a client's optimiser starts afresh in each round, or keeps its moments over all rounds (codes of FED-PUB and FedTAD). *Not in
-    the key* where it is `fresh`"""
+    """a client's optimiser starts afresh in each round, or keeps its moments over all rounds (codes of FED-PUB and FedTAD). *Not
+    in the key* where it is `fresh`"""
     learning_rate: StepSize = 0.005
     """step size; the default (ours) trains where FedDEP's 0.1 with SGD stays at the largest class; FedSage has 0.001 with Adam"""
     weight_decay: Weight = 0.0

@@ -11,9 +11,9 @@ from fabricated import RAW, RESPLITS, T_95_TWO_DEGREES, Finished, finished, publ
 from PIL import Image
 
 from feddep.privacy.accountant import one_sampling
-from feddep.reporting import output, studies
+from feddep.reporting import output, published, studies
 from feddep.reporting.load import Study
-from feddep.reporting.studies import curves, grid, headroom, paired, privacy, recovery, sweep, tradeoff, tuned
+from feddep.reporting.studies import conventions, curves, grid, headroom, paired, privacy, recovery, sweep, tradeoff, tuned
 from feddep.utils.errors import ConfigError, DataError
 
 
@@ -368,6 +368,7 @@ FEW: dict[str, Any] = {"datasets": {"cora": {}}, "clients": [5]}
 BLOCKS: dict[str, list[dict[str, Any]]] = {
     "sweep": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"global": {}, "fedavg": {}}}],
     "curves": [FEW],
+    "conventions": [{**FEW, "datasets": {"cora": {"features": ["raw", "row"]}}, "methods": {"fedavg": {}, "local": {}}}],
     "grid": [{**FEW, "methods": {"feddep": {"prototypes": [3, 5]}}}],
     "paired": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
     "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
@@ -388,7 +389,14 @@ FURTHER_TABLES = {"curves": ["rounds"], "grid": ["main_effects"], "recovery": ["
 def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) -> None:
     options = {"search_seeds": [0]} if kind == "tuned" else {}
     raw = {**RAW, "studies": [{"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}]}
-    config = publish(tmp_path, raw, local_before=0.5, global_validation=0.5)
+    judged = {
+        "validation_after": 0.5,
+        "local_after": 0.6,
+        "best_round": [1, 2],
+        "client_accuracies": "[[0.4, 0.5], [0.6, 0.9]]",
+    }
+    measured = {"local_before": 0.5, "global_validation": 0.5, **(judged if kind == "conventions" else {})}
+    config = publish(tmp_path, raw, **measured)
     contents = []
     for folder in ("once", "again"):
         output.write(tmp_path / folder, studies.contents(config, "one"))
@@ -403,6 +411,25 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
     assert not any(f" {word} " in page for word in ("nan", "None", "NA", "<NA>"))
     with Image.open(tmp_path / "once" / "figure.png") as image:
         assert np.asarray(image.convert("L")).std() > 5  # something is drawn
+
+
+def test_conventions_have_both_evaluations_and_the_spread_of_the_literature(tmp_path: Path) -> None:
+    runs = [
+        finished("fedavg", seed, 0.5, local_before=0.6, local_after=0.7 + 0.02 * seed, validation_after=0.5, best_round=[1, 2])
+        for seed in range(2)
+    ]
+    for _, each in runs:
+        each["client_accuracies"] = "[[0.4, 0.5], [0.6, 0.9]]"
+    (found,) = conventions.tables(study(*runs))["table"].to_dict("records")
+    assert [found[name] for name in ("local_before", "local_after", "global")] == pytest.approx([0.6, 0.71, 0.5])
+    assert [found[name] for name in ("unweighted_before", "unweighted_after")] == pytest.approx([0.5, 0.7])
+    assert found["std_after"] == pytest.approx(0.02 / 2**0.5)
+    literature = published.field().query("dataset == 'cora' and method == 'fedavg'")["mean"]
+    assert (found["published_low"], found["published_high"], found["published"]) == (
+        literature.min(),
+        literature.max(),
+        len(literature),
+    )
 
 
 def test_curves_have_a_row_a_round(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""Kind ``conventions``: the same methods under the choices that papers seldom print, before and after the local steps.
+
+Beside them stands what papers print for the same method, graph and number of clients (``published/field.csv``).
+"""
+
+import json
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from feddep.config import variants
+from feddep.reporting import drawing, published
+from feddep.reporting import markdown as md
+from feddep.reporting.drawing import MARKERS, colour, sample
+from feddep.reporting.frames import in_paper_order, records
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
+from feddep.reporting.load import Study
+
+SHOWS = """\
+Accuracy of the test nodes, each classified by its owner on its own subgraph, pooled over clients: with the model that the client
+receives (*before* its local steps) and with the one that it has after them, each at the round whose models are best on all
+clients' validation nodes; *std*: sample standard deviation over seeds. *Unweighted*: the mean over clients. *Published*: the
+least and the greatest number that papers print for the method on that graph with 10 clients, 20/40/40, Louvain or METIS, and how
+many there are; their encoders, local epochs and evaluations differ.
+"""
+_WHEN = ("before", "after")
+
+
+def tables(study: Study) -> dict[str, pd.DataFrame]:
+    """A row a point of the study.
+
+    Returns:
+        The study's options, dataset, clients and method; seeds; of each of before and after local_WHEN, its mean, std_WHEN, and
+        unweighted_WHEN, the mean over clients; global, accuracy of the server's model on the global graph; and
+        published_low, published_high and published, the number of published accuracies.
+    """
+    raw = study.recorded
+    points = study.points[["setting", "dataset", "clients", "method", *study.options]]
+    of_clients = [np.mean(json.loads(pairs), axis=0) for pairs in raw["client_accuracies"]]
+    accuracies = pd.DataFrame(of_clients, columns=[f"unweighted_{when}" for when in _WHEN], index=raw.index)
+    columns = {f"{name}_{when}": raw[f"local_{when}"] for when in _WHEN for name in ("local", "std")}
+    points = points.assign(**columns, **accuracies, **{"global": raw["test"]}, seeds=raw["seed"])
+    keys = ["setting", "dataset", "clients", "method", *study.options]
+    means = [name for name in points if name not in (*keys, "seeds", "std_before", "std_after")]
+    how = {"seeds": "size", **dict.fromkeys(means, "mean"), "std_before": "std", "std_after": "std"}
+    table = points.groupby(keys, sort=False, dropna=False).agg(how).reset_index()
+    spread = published.field().groupby(["dataset", "method"])["mean"].agg(["min", "max", "size"])
+    spread = spread.rename(columns={"min": "published_low", "max": "published_high", "size": "published"}).reset_index()
+    table = table.assign(of=table["dataset"].map(variants.base), which=table["method"].map(variants.base))
+    table = table.merge(spread.rename(columns={"dataset": "of", "method": "which"}), how="left", on=["of", "which"])
+    table = in_paper_order(table.drop(columns=["of", "which"]), ["dataset", "method", *study.options])
+    return {"table": table.astype({"published": "Int64"})}
+
+
+def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
+    """A section a dataset."""
+    columns = ["method", *study.columns("dataset", "setting", "method"), "local_before", "std_before", "local_after", "std_after"]
+    columns += ["unweighted_before", "unweighted_after", "global", "published_low", "published_high", "published", "seeds"]
+    return md.shown(tables["table"], columns, ["dataset"])
+
+
+def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
+    """A panel a dataset, a line a method: published numbers in grey, and ours, a colour a choice, hollow before, full after."""
+    table, literature = tables["table"], published.field()
+    datasets, names = sort_datasets(table["dataset"].map(variants.base)), sort_methods(table["method"].map(variants.base))
+    choices = [
+        ", ".join(f"{option} {md.value(row[option])}" for option in study.options if row[option] is not None)
+        for row in records(table)
+    ]
+    shades = list(dict.fromkeys(choices))
+    with drawing.style():
+        figure, axes = drawing.tiles(
+            len(datasets), 3, lambda high, wide: (0.8 + 3.1 * wide, 1.6 + high * (0.5 + 0.38 * len(names)))
+        )
+        for ax, dataset in zip(axes.flat, datasets, strict=False):
+            for place, name in enumerate(names):
+                of = literature[(literature["dataset"] == dataset) & (literature["method"] == name)]
+                ax.plot(of["mean"], [place - 0.22] * len(of), "|", color="#888888", markersize=9)
+            for choice, row in zip(choices, records(table), strict=True):
+                if variants.base(row["dataset"]) == dataset:
+                    place, shade = names.index(variants.base(row["method"])), shades.index(choice)
+                    for when, face in (("before", "white"), ("after", colour(shade))):
+                        look = {"color": colour(shade), "markerfacecolor": face, "marker": MARKERS[shade % len(MARKERS)]}
+                        ax.plot(row[f"local_{when}"], place + 0.08 * shade - 0.05, linestyle="none", markersize=5, **look)
+            ax.set_yticks(range(len(names)), [method_title(name) for name in names])
+            ax.set_ylim(len(names) - 0.4, -0.6)
+            ax.set_title(dataset_title(dataset), loc="left")
+            ax.set_xlabel("accuracy of clients' test nodes")
+        handles = [sample("published", color="#888888", marker="|", linestyle="none")]
+        handles += [
+            sample(each, color=colour(k), marker=MARKERS[k % len(MARKERS)], linestyle="none") for k, each in enumerate(shades)
+        ]
+        handles += [
+            sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
+        ]
+        drawing.head(figure, study.title, handles, 3)
+    return figure
