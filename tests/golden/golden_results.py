@@ -67,6 +67,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("answers_bayes", {"likelihood": "plain", "labels": True}),
     ("answers_bayes", {"prior_count": 20.0}),
     ("answers_propagation", {"labels": True, "epsilon": None}),
+    ("feddc", {"correction": "openfgl"}),
+    ("fedproto", {"mean": "openfgl"}),
     ("vertical_gin", {"decoder": "gru", "degree": 3}),
     ("vertical_mlp", {"encoder_layers": 2, "decoder_layers": 1}),
     ("vfgnn", {"aggregation": "gcn", "weights": "frozen"}),
@@ -106,7 +108,8 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
     given = method.parameters(**parameters)
     owners = louvain(graph, 3, 0) if method.partitioned else None
     shares = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-    task = Task("golden", graph, shares, owners, TrainingConfig(**SETTINGS[setting]), 0)
+    full = {} if method.mini_batch else {"encoder": "gcn", "full_batch": True}
+    task = Task("golden", graph, shares, owners, TrainingConfig(**SETTINGS[setting], **full), 0)
     steps = method.steps(given)
     results = run_steps(task, given, steps)
     found = summary(method.run(dataclasses.replace(task, step_results=results), given))

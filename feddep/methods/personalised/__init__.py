@@ -1,0 +1,94 @@
+"""Models that fit each client: personal layers or models, and local steps that stay near to what the clients have in common.
+
+None of them knows of graphs.  FedAvg with rounds of tuning at its end is what they have to beat.
+"""
+
+from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from feddep.methods.basic import NoParameters
+from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, Method
+from feddep.utils.parameters import Natural, Parameters, Positive, Share, StepSize, Weight
+
+Temperature = Annotated[float, Field(ge=0.001, le=1000)]
+"""A number that similarities are divided by."""
+
+
+class FinetuningParameters(Parameters):
+    """How FedAvg is tuned."""
+
+    tuning_rounds: Natural = 10
+    """rounds at the end in which each client trains alone (ours); if there are no more, all of them"""
+
+
+class DittoParameters(Parameters):
+    """The pull of Ditto (Li et al., 2021)."""
+
+    personal_weight: Weight = 1.0
+    """weight λ of ½ ‖v − w‖² (ours; the authors' code is run with 0.1, 1 and 2)"""
+
+
+class FedProtoParameters(Parameters):
+    """Prototypes of FedProto (Tan et al., 2022)."""
+
+    prototype_weight: Weight = 1.0
+    """weight λ of the distance from the prototypes (code)"""
+    mean: Literal["written", "openfgl"] = "written"
+    """the mean over the clients that have the class (`written`), or over all by their numbers of nodes, where a client without
+    the class counts with a prototype of zeros (`openfgl`)"""
+
+
+class MoonParameters(Parameters):
+    """The contrast of MOON (Li et al., 2021)."""
+
+    mu: Weight = 1.0
+    """weight μ of the contrast; the paper tries 0.1, 1, 5 and 10"""
+    temperature: Temperature = 0.5
+    """temperature τ (paper)"""
+
+
+class FedDCParameters(Parameters):
+    """Drift of FedDC (Gao et al., 2022)."""
+
+    alpha: Weight = 0.1
+    """weight α of the distance from the server's weights less the drift (OpenFGL; the authors' code has 0.01 on CIFAR-10)"""
+    correction: Literal["written", "openfgl"] = "written"
+    """as the paper writes it, or with the slips of OpenFGL's code"""
+
+
+class FedALAParameters(Parameters):
+    """Mixing of FedALA (Zhang et al., 2023)."""
+
+    mixed_layers: Positive = 1
+    """number p of upper layers that are mixed; those below are the server's (code: the last weight and bias)"""
+    mixing_share: Share = 0.8
+    """share of the training nodes that mixing weights are learned on (code)"""
+    mixing_rate: StepSize = 1.0
+    """step size η of the mixing weights (code)"""
+
+
+_FOLDER = "feddep.methods.personalised"
+_EMBEDDING = ("gcn", "gat", "mlp")
+"""Encoders that give embeddings of all nodes."""
+_Method = partial(Method, full_batch=True)
+_Personal = partial(_Method, evaluation="local_after")
+
+METHODS = (
+    _Personal("fedavg_finetuned", "FedAvg, fine-tuned", FinetuningParameters, f"{_FOLDER}.finetuned:run", encoders=ANY_ENCODER),
+    _Personal("fedper", "FedPer", NoParameters, f"{_FOLDER}.fedper:run", encoders=BUILT_IN_ENCODERS),
+    _Personal("ditto", "Ditto", DittoParameters, f"{_FOLDER}.ditto:run", encoders=ANY_ENCODER),
+    _Personal(
+        "fedproto",
+        "FedProto",
+        FedProtoParameters,
+        f"{_FOLDER}.fedproto:run",
+        assumes=("prototypes shared",),
+        encoders=_EMBEDDING,
+        mini_batch=False,
+    ),
+    _Method("moon", "MOON", MoonParameters, f"{_FOLDER}.moon:run", encoders=_EMBEDDING, mini_batch=False),
+    _Method("feddc", "FedDC", FedDCParameters, f"{_FOLDER}.feddc:run", encoders=ANY_ENCODER),
+    _Personal("fedala", "FedALA", FedALAParameters, f"{_FOLDER}.fedala:run", encoders=BUILT_IN_ENCODERS),
+)

@@ -1,0 +1,52 @@
+"""Ditto: beside the model of FedAvg each client trains one of its own (Li et al., 2021, Algorithm 1).
+
+A round's local steps on the personal weights v follow the client's loss plus λ/2 ‖v − w‖², where w are the weights that the
+server sent.  The client is judged by v, which never leaves it.
+"""
+
+import copy
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from feddep.federation.boundary import Payload
+from feddep.federation.client import Client
+from feddep.methods.basic import fedavg
+from feddep.methods.personalised import DittoParameters
+from feddep.training.task import RunResult, Task
+
+
+class DittoClient(Client):
+    """A client whose model is personal; a client of FedAvg with the same learner takes part in its place."""
+
+    def __init__(self, *arguments: Any, weight: float) -> None:
+        """Set up a client with λ = ``weight``; the first arguments are those of :class:`Client`."""
+        super().__init__(*arguments)
+        number, model, *others = arguments
+        self.weight = weight
+        self.averaged = Client(number, copy.deepcopy(model), *others)
+
+    def load(self, weights: Payload) -> None:
+        self.averaged.load(weights)
+
+    def train(self) -> float:
+        """The local steps of FedAvg from w, and then those of v; returns the loss of v."""
+        self.given = [weight.detach().clone() for weight in self.averaged.model.parameters()]
+        self.learner.regularizer = None
+        self.averaged.train()
+        self.learner.regularizer = self.pull
+        return super().train()
+
+    def pull(self, model: Any) -> Tensor:
+        """λ/2 ‖v − w‖² of the model's weights v."""
+        squares = [(weight - given).square().sum() for weight, given in zip(model.parameters(), self.given, strict=True)]
+        return self.weight / 2 * sum(squares[1:], squares[0])
+
+    def weights(self) -> Payload:
+        return self.averaged.weights()
+
+
+def run(task: Task, parameters: DittoParameters, steps: Any = None) -> RunResult:
+    """FedAvg, and a personal model a client."""
+    return fedavg.train_on(task, task.subgraphs(), partial(DittoClient, weight=parameters.personal_weight))

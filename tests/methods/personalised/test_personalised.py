@@ -1,0 +1,293 @@
+"""The personalised methods against their equations, written out on tiny graphs, and against FedAvg and Local."""
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.client import REPORTS, Client, Update
+from feddep.federation.server import weighted_mean
+from feddep.graph.partition import Partition
+from feddep.graph.split import within_clients_split
+from feddep.methods.basic import fedavg
+from feddep.methods.optimisation.scaffold import with_control
+from feddep.methods.personalised import FedALAParameters, FedDCParameters, MoonParameters
+from feddep.methods.personalised.ditto import DittoClient
+from feddep.methods.personalised.fedala import MixingClient
+from feddep.methods.personalised.feddc import DriftClient
+from feddep.methods.personalised.fedper import upper_weights
+from feddep.methods.personalised.fedproto import PrototypeClient, PrototypeServer, with_prototypes
+from feddep.methods.personalised.moon import ContrastiveClient, embeddings
+from feddep.training.config import TrainingConfig
+from feddep.training.history import OwnersHistory
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+from graphs import random_graph
+from method_tasks import counted, run_on
+
+ROUNDS, RATE = 4, 0.1
+SETTING = TrainingConfig(
+    **{"full_batch": True, "encoder": "gcn", "evaluation": "owners", "optimizer": "sgd", "learning_rate": RATE},
+    **{"rounds": ROUNDS, "local_epochs": 2, "hidden_channels": 8, "dropout": 0.0},
+)
+
+
+def task(**changes: Any) -> Task:
+    """Three clients of a random graph; class 0 is missing at client 2."""
+    graph = random_graph(60, 150)
+    owner = np.arange(60) % 3
+    graph = dataclasses.replace(graph, labels=np.where((owner == 2) & (graph.labels == 0), 1, graph.labels))
+    partition = Partition(owner, 3)
+    split = within_clients_split(graph, partition, {"train": 0.4, "val": 0.3}, 0)
+    return Task("a task", graph, split, partition, SETTING.replace(**changes), 0)
+
+
+def judged(name: str, given: Task | None = None, **parameters: Any) -> OwnersHistory:
+    """What owners find of a method."""
+    owners = run_on(given or task(), name, **parameters).owners
+    assert owners is not None
+    return owners
+
+
+def client_of(given: Task, new: Any, model: Any = None) -> Client:
+    """The first client of a kind, with the initial weights."""
+    model = model or given.new_model()
+    return fedavg.new_client(given, 0, given.subgraphs()[0], Boundary({"model": schema_of(model), **REPORTS}), new, model)
+
+
+def flat(tensors: Any) -> torch.Tensor:
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+
+
+def gradient(client: Client, weights: torch.Tensor, given: Task) -> torch.Tensor:
+    """The gradient of a client's cross-entropy at weights in one row."""
+    model = given.new_model()
+    torch.nn.utils.vector_to_parameters(weights, model.parameters())
+    inputs, nodes = client.evaluator, client.split.train
+    cross_entropy(model.full(inputs.features, inputs.adjacency)[nodes], inputs.labels[nodes]).backward()
+    return flat(weight.grad for weight in model.parameters())
+
+
+def shifted(model: Any, by: float) -> dict[str, torch.Tensor]:
+    """The state of a model with all weights moved."""
+    weights = dict(model.named_parameters())
+    return {name: tensor + by if name in weights else tensor for name, tensor in model.state_dict().items()}
+
+
+def test_without_tuning_it_is_fedavg_and_with_nothing_else_local():
+    plain, alone = judged("fedavg", task(dropout=0.5)), judged("local", task(dropout=0.5))
+    without = judged("fedavg_finetuned", task(dropout=0.5), tuning_rounds=0)
+    assert (without.before, without.after) == (plain.before, plain.after)
+    assert judged("fedavg_finetuned", task(dropout=0.5), tuning_rounds=ROUNDS).after == alone.after
+
+
+def test_nothing_is_sent_while_it_tunes():
+    result, plain = run_on(task(), "fedavg_finetuned", tuning_rounds=1), judged("fedavg")
+    assert result.owners is not None
+    assert result.owners.after[: ROUNDS - 1] == plain.after[: ROUNDS - 1]
+    assert result.owners.before[-1] == result.owners.after[-1]
+    sent = counted(result.communication, "model")
+    size = 4 * sum(weight.numel() for weight in task().new_model().parameters())
+    for client in range(3):
+        assert sent[client, "up", "model"] == (ROUNDS - 1, (ROUNDS - 1) * size)
+        assert sent[client, "down", "model"] == (ROUNDS, ROUNDS * size)
+
+
+@pytest.mark.parametrize("encoder", ["gcn", "gat", "sage"])
+def test_the_last_layer_of_fedper_stays(encoder: str):
+    crossed = []
+    given = task(encoder=encoder, full_batch=encoder != "sage")
+    observe = lambda client, way, kind, payload: crossed.append((kind, list(payload)))  # noqa: E731
+    run_on(dataclasses.replace(given, observers=[observe]), "fedper")
+    names = [name for name, _ in given.new_model().named_parameters()]
+    first = [name for name in names if name.split(".")[0][-1] == "0"]
+    assert 0 < len(first) < len(names)
+    assert {tuple(sent) for kind, sent in crossed if kind == "model"} == {tuple(first)}
+    assert list(upper_weights(given.new_model(), 1)) == names[len(first) :]
+    assert list(upper_weights(given.new_model(), 9)) == names
+
+
+def test_fedper_of_one_layer_is_local():
+    assert judged("fedper", task(layers=1)).after == judged("local", task(layers=1)).after
+
+
+def test_ditto_without_pull_is_local_and_what_it_sends_is_fedavg():
+    assert judged("ditto", personal_weight=0.0).after == judged("local").after
+    crossed: dict[str, list[dict[str, torch.Tensor]]] = {"ditto": [], "fedavg": []}
+    for name, seen in crossed.items():
+        observe = lambda client, way, kind, payload, seen=seen: seen.append(payload) if kind == "model" else None  # noqa: E731
+        run_on(dataclasses.replace(task(), observers=[observe]), name)
+    for mine, other in zip(crossed["ditto"], crossed["fedavg"], strict=True):
+        assert all(torch.equal(mine[name], tensor) for name, tensor in other.items())
+
+
+def test_dittos_personal_steps_are_its_equation():
+    given = task()
+    client = client_of(given, partial(DittoClient, weight=0.7))
+    v = flat(client.model.parameters())
+    for shift in (0.0, 0.3):
+        client.load(shifted(given.new_model(), shift))
+        client.update()
+        w = flat(given.new_model().parameters()) + shift
+        for _ in range(2):
+            v = v - RATE * (gradient(client, v, given) + 0.7 * (v - w))
+    torch.testing.assert_close(flat(client.model.parameters()), v, rtol=1e-4, atol=1e-6)
+
+
+def test_without_contrast_moon_is_fedavg():
+    plain, moon = judged("fedavg", task(dropout=0.5)), judged("moon", task(dropout=0.5), mu=0.0)
+    assert (moon.before, moon.after) == (plain.before, plain.after)
+    assert judged("moon", mu=5.0).history.loss != judged("fedavg").history.loss
+
+
+def test_the_contrast_is_its_formula():
+    given = task()
+    client = client_of(given, partial(ContrastiveClient, params=MoonParameters(mu=2.0, temperature=0.3)))
+    client.update()
+    previous = embeddings(client.model, client.evaluator)
+    client.load(shifted(given.new_model(), 0.1))
+    received = embeddings(client.model, client.evaluator)
+    client.train()
+    z = previous.flip(1) + 0.1
+    terms = []
+    for i in range(len(z)):
+        to_received, to_previous = (
+            np.exp(float(z[i] @ other[i] / max(z[i].norm() * other[i].norm(), 1e-8)) / 0.3) for other in (received, previous)
+        )
+        terms.append(-np.log(to_received / (to_received + to_previous)))
+    client.previous = previous  # that of the round before, as it was while the client trained
+    assert float(client.contrast(client.model, z, z)) == pytest.approx(2 * np.mean(terms), rel=1e-4)
+
+
+def test_fedproto_without_weight_is_local():
+    assert judged("fedproto", prototype_weight=0.0).after == judged("local").after
+    assert judged("fedproto").history.loss != judged("local").history.loss
+
+
+def test_only_prototypes_are_sent():
+    sent = counted(run_on(task(), "fedproto").communication)
+    for client in range(3):
+        assert sent[client, "up", "model"] == (ROUNDS, ROUNDS * 4 * (3 * 8 + 3))
+        assert sent[client, "down", "model"] == (ROUNDS + 1, (ROUNDS + 1) * 4 * (3 * 8 + 3))
+        assert {kind for number, _, kind in sent if number == client} == {"model", "training", "validation"}
+
+
+def test_a_clients_prototypes_and_their_pull_are_their_formulas():
+    given = task()
+    client = client_of(given, partial(PrototypeClient, weight=0.6), with_prototypes(given.new_model()))
+    client.update()
+    hidden, labels, train = embeddings(client.model, client.evaluator), client.evaluator.labels, client.split.train
+    for label in range(3):
+        of_class = [hidden[node] for node in train if labels[node] == label]
+        torch.testing.assert_close(client.model.prototypes[label], torch.stack(of_class).mean(dim=0))
+    client.model.known[1] = 0
+    client.model.prototypes += 0.2
+    z = hidden + 1
+    terms = [float(((z[i] - client.model.prototypes[labels[i]]) ** 2).mean()) * (int(labels[i]) != 1) for i in train]
+    assert float(client.pull(client.model, z, z)) == pytest.approx(0.6 * np.mean(terms), rel=1e-4)
+
+
+def test_a_class_is_averaged_over_the_clients_that_have_it():
+    rng = np.random.default_rng(0)
+    prototypes, known = rng.normal(size=(3, 4, 5)), np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 0]])
+    prototypes *= known[..., None]
+    server = PrototypeServer({})
+    updates = [
+        Update({"prototypes": torch.from_numpy(p), "known": torch.from_numpy(k).double()}, n, 0.0)
+        for p, k, n in zip(prototypes, known, (1, 5, 9), strict=True)
+    ]
+    server.aggregate(updates)
+    for label in range(4):
+        having = [prototypes[i, label] for i in range(3) if known[i, label]]
+        expected = np.mean(having, axis=0) if having else np.zeros(5)
+        np.testing.assert_allclose(server.weights["prototypes"][label], expected)
+    assert server.weights["known"].tolist() == [1, 1, 1, 0]
+
+
+def test_the_slip_shrinks_prototypes_of_classes_that_a_client_lacks():
+    sent: dict[str, list[torch.Tensor]] = {"written": [], "openfgl": []}
+    for mean, seen in sent.items():
+        observe = lambda client, way, kind, payload, seen=seen: seen.append(payload["prototypes"]) if way == "down" else None  # noqa: E731
+        run_on(dataclasses.replace(task(rounds=1), observers=[observe]), "fedproto", mean=mean)
+    written, slip = sent["written"][-1].norm(dim=1), sent["openfgl"][-1].norm(dim=1)
+    assert slip[0] < 0.9 * written[0]
+    torch.testing.assert_close(slip[1:], written[1:], rtol=0.1, atol=0.0)
+
+
+@pytest.mark.parametrize("correction", ["written", "openfgl"])
+def test_feddc_is_its_algorithm(correction: str):
+    given = task()
+    written = correction == "written"
+    parts, model = given.subgraphs(), with_control(given.new_model())
+    boundary = Boundary({"model": schema_of(model), **REPORTS})
+    new = partial(DriftClient, params=FedDCParameters(alpha=0.3, correction=correction))
+    clients = [fedavg.new_client(given, i, part, boundary, new, with_control(given.new_model())) for i, part in enumerate(parts)]
+    shares = [len(split.train) for _, split in parts]
+    names = [name for name, _ in model.named_parameters()]
+    w = flat(model.parameters())
+    mean, drift, last = torch.zeros_like(w), [torch.zeros_like(w)] * 3, [torch.zeros_like(w)] * 3
+    for number in range(3):
+        updates, expected = [], []
+        for i, client in enumerate(clients):
+            client.load(model.state_dict())
+            updates.append(client.update().weights)
+            theta = w
+            for _ in range(2):
+                step = gradient(client, theta, given)
+                if written or number:
+                    step = step + 0.3 * (drift[i] + theta - w) + (last[i] - (mean if written else 0)) / (2 * RATE)
+                theta = theta - RATE * step
+            drift[i] = drift[i] + (theta - w if written else last[i])
+            last[i] = theta - w
+            expected.append({"sent": theta + drift[i], "change": last[i]})
+            torch.testing.assert_close(flat(updates[i][name] for name in names), expected[i]["sent"], rtol=1e-3, atol=1e-5)
+        model.load_state_dict(weighted_mean(updates, shares))
+        of_both = weighted_mean(expected, shares)
+        w, mean = of_both["sent"], of_both["change"]
+        torch.testing.assert_close(flat(model.parameters()), w, rtol=1e-3, atol=1e-5)
+
+
+def test_mixing_weights_follow_the_gradient():
+    """By a network of one layer, all of which is mixed: 11 steps at first, as few losses tell nothing, and then one."""
+    given = task(layers=1)
+    client = client_of(given, partial(MixingClient, params=FedALAParameters(mixing_share=1.0, mixing_rate=3.0), seed=0))
+    client.load(given.new_model().state_dict())
+    assert not client.mixing  # nothing to mix yet
+    w = torch.ones_like(flat(client.model.parameters()))
+    for steps in (11, 1):
+        client.update()
+        own = flat(client.model.parameters())
+        sent = shifted(given.new_model(), -0.2)
+        change = flat(given.new_model().parameters()) - 0.2 - own
+        for _ in range(steps):
+            w = (w - 3 * gradient(client, own + change * w, given) * change).clamp(0, 1)
+        client.load(sent)
+        torch.testing.assert_close(flat(client.mixing), w, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(flat(client.model.parameters()), own + change * w, rtol=1e-3, atol=1e-5)
+        assert 0 < w.mean() < 1
+
+
+def test_fedala_mixes_upper_layers_only_and_draws_a_share():
+    given = task()
+    client = client_of(given, partial(MixingClient, params=FedALAParameters(mixing_rate=30.0), seed=0))
+    client.update()
+    sent = shifted(given.new_model(), -0.2)
+    client.load(sent)
+    assert torch.equal(client.model.layer0.weight, sent["layer0.weight"])
+    assert not torch.equal(client.model.layer1.weight, sent["layer1.weight"])
+    plain, mixed = judged("fedavg"), judged("fedala", mixing_rate=1e-30)
+    np.testing.assert_allclose(mixed.history.loss, plain.history.loss, rtol=1e-4)  # W stays 1
+    assert judged("fedala", mixing_share=0.2, mixing_rate=30.0).history.loss != judged("fedala", mixing_rate=30.0).history.loss
+
+
+@pytest.mark.parametrize("name", ["moon", "fedproto"])
+def test_embeddings_need_a_hidden_layer_and_full_batches(name: str):
+    with pytest.raises(ConfigError, match="layers"):
+        run_on(task(layers=1), name)
+    with pytest.raises(ConfigError, match="full_batch"):
+        run_on(task(full_batch=False), name)
