@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from feddep.config import variants
 from feddep.config.models import Configuration, Dataset, Study
 from feddep.config.sentences import checked, join, show
+from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.methods import plugins, registry
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
@@ -220,8 +221,10 @@ def _dataset(name: str, options: dict[str, Any], partition: Mapping[str, Any]) -
     """A dataset's options with the partition that they leave open, and without a source that is null."""
     kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
     kept |= {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
-    for key, value in (("split", "masks"), ("partition", "given")):
-        if kept[key] == value and "path" not in kept:
+    if clients_of(name) and options["partition"] is None:
+        kept["partition"] = "given"
+    for key, value, known in (("split", "masks", False), ("partition", "given", clients_of(name))):
+        if kept[key] == value and "path" not in kept and not known:
             raise ConfigError(f"datasets.{name}.{key} is {value}, which is for a graph of your own (key path)")
     return kept
 
@@ -233,8 +236,6 @@ def _check_split(split: Mapping[str, float]) -> None:
 
 
 def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
-    from feddep.datasets.public_graphs import REGISTRY
-
     for name, options in datasets.items():
         known, given = name in REGISTRY, [key for key in SOURCES if key in options]
         if name == DEFAULT:
@@ -280,8 +281,6 @@ def _check_tables(config: Config) -> None:
 
 def _check_by_dataset(config: Config) -> None:
     """Make sure that parameters with a value for each dataset name datasets that there are."""
-    from feddep.datasets.public_graphs import REGISTRY
-
     known = list(dict.fromkeys([*config["datasets"], *REGISTRY, DEFAULT]))
     for name, parameters in config["methods"].items():
         for key, value in parameters.items():
