@@ -26,7 +26,7 @@ from feddep.config.loading import PARTITION, SOURCES, SPLIT
 from feddep.config.sentences import checked, show
 from feddep.datasets import cached, own_files, public_graphs, pyg
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment.tasks import build_task, choose_device, divide, split_nodes
+from feddep.experiment.tasks import build_task, choose_device, split_nodes
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
@@ -282,7 +282,7 @@ def partition(
         clients: number of clients M.
         seed: of all random draws.
         delta: of ``louvain``: how far a client's number of nodes may be above n / M.
-        method: ``louvain``, ``random``, ``dirichlet`` or ``metis``.
+        method: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, as the data of the graph say.
         engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs.
         beta: of ``dirichlet``: its concentration; the smaller, the more are labels skewed.
 
@@ -367,7 +367,7 @@ def compare(
     clients: int | None = None,
     seeds: int = 3,
     *,
-    partition: str = "louvain",
+    partition: str | None = None,
     split: str = "random",
     setting: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
@@ -381,7 +381,8 @@ def compare(
         graph: a graph, the name of a public dataset, or the path of a graph of one's own.
         clients: number of clients M; by default 5, or as many as a ``given`` partition has.
         seeds: number of repetitions.
-        partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, in the files of a graph of one's own.
+        partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, as the data say; by default ``given`` for a
+            dataset that is several graphs, one a client, else ``louvain``.
         split: ``random`` or ``class_balanced``; or ``masks``, in these files, of several a set the next with each seed.
         setting: as in :func:`run`.
         parameters: of the methods that have them, where they differ from their defaults.
@@ -404,12 +405,13 @@ def compare(
         if not any(parameter in fields for fields in known.values()):
             raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
     path = graph if isinstance(graph, str) and graph not in public_graphs.REGISTRY else None
+    how = partition or ("given" if isinstance(graph, str) and public_graphs.clients_of(graph) else "louvain")
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
     rows, partitioned = [], any(registry.find(name).partitioned for name in names)
     for seed in range(seeds):
         nodes = split_nodes(graph, split, models.SplitShares().model_dump(), seed, path)
-        owners = divide(graph, clients, seed, path, method=partition) if partitioned else None
+        owners = partitioners.partition(graph, clients, seed, how) if partitioned else None
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}

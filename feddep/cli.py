@@ -66,9 +66,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="number of repetitions, seeds 0 to N - 1 (default: 3)")
     parser.add_argument(
         "--partition",
-        default="louvain",
         choices=["louvain", "random", "dirichlet", "metis", "given"],
-        help="how nodes are divided; given: as the files of the graph say (default: louvain)",
+        help="how nodes are divided; given: as the data say (default: given for a dataset of several graphs, else louvain)",
     )
     parser.add_argument(
         "--split",

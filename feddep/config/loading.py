@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from feddep.config import variants
 from feddep.config.models import Configuration, Dataset, Study
 from feddep.config.sentences import checked, join, show
+from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.methods import plugins, registry
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
@@ -227,8 +228,10 @@ def _dataset(name: str, options: dict[str, Any], config: Mapping[str, Any]) -> d
     if kept["split_train"] + kept["split_val"] > 1 - 1e-9:
         shares = f"{kept['split_train']:g} and {kept['split_val']:g}"
         raise ConfigError(f"datasets.{name}.split_train and split_val are {shares}; their sum must be below 1")
-    for key, value in (("split", "masks"), ("partition", "given")):
-        if kept[key] == value and "path" not in kept:
+    if clients_of(name) and options["partition"] is None:
+        kept["partition"] = "given"
+    for key, value, known in (("split", "masks", False), ("partition", "given", clients_of(name))):
+        if kept[key] == value and "path" not in kept and not known:
             raise ConfigError(f"datasets.{name}.{key} is {value}, which is for a graph of your own (key path)")
     return kept
 
@@ -240,8 +243,6 @@ def _check_split(split: Mapping[str, float]) -> None:
 
 
 def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
-    from feddep.datasets.public_graphs import REGISTRY
-
     for name, options in datasets.items():
         known, given = name in REGISTRY, [key for key in SOURCES if key in options]
         if name == DEFAULT:
@@ -287,8 +288,6 @@ def _check_tables(config: Config) -> None:
 
 def _check_by_dataset(config: Config) -> None:
     """Make sure that parameters with a value for each dataset name datasets that there are."""
-    from feddep.datasets.public_graphs import REGISTRY
-
     known = list(dict.fromkeys([*config["datasets"], *REGISTRY, DEFAULT]))
     for name, parameters in config["methods"].items():
         for key, value in parameters.items():

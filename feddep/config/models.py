@@ -113,7 +113,7 @@ class Dataset(Parameters):
     """instead of `split.val`, likewise"""
     partition: PartitionMethod | None = None
     """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as `cora,partition=random`. `null`,
-    here and in the next three: as the key `partition` says"""
+    here and in the next three: as the key `partition` says, or `given` for a dataset that is several graphs, one a client"""
     partition_delta: Natural | None = None
     """instead of `partition.delta`"""
     partition_engine: LouvainEngine | None = None
@@ -144,7 +144,7 @@ class PartitionOptions(Parameters):
     method: PartitionMethod = "louvain"
     """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the nodes, at random; `dirichlet`:
     skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`: equal shares with few edges
-    between them; `given`: as the files of a graph of your own say. *Not in the key* where it is `louvain`"""
+    between them; `given`: as the data say, of a graph of your own or of several graphs. *Not in the key* where it is `louvain`"""
     delta: Natural = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and pieces are dealt to a client as
     long as it stays below n/M + `delta` nodes (code)"""

@@ -1,6 +1,6 @@
 """A node order that depends on a graph's content alone, so that every source of a dataset gives the same bytes.
 
-Nodes are coloured by a hash of their features and label, and the colours are refined with the neighbours' colours until
+Nodes are coloured by a hash of their features, label and owner, and the colours are refined with the neighbours' colours until
 the partition into colours is stable (Weisfeiler and Lehman, 1968).  Nodes that still share a colour are separated by
 individualisation and refinement (McKay, "Practical graph isomorphism", 1981, section 2): give one of them a colour of its
 own, refine, and keep the choice with the least certificate.  The nodes are then sorted by colour.
@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from feddep.graph.graph import Graph
 
-_COLUMN, _LABEL, _NEIGHBOUR, _INDIVIDUAL = (np.uint64(k * 0x9E3779B97F4A7C15 % 2**64) for k in (1, 2, 3, 4))
+_COLUMN, _LABEL, _NEIGHBOUR, _INDIVIDUAL, _CLIENT = (np.uint64(k * 0x9E3779B97F4A7C15 % 2**64) for k in (1, 2, 3, 4, 5))
 
 
 def canonical(graph: Graph) -> Graph:
@@ -45,11 +45,12 @@ def _row_sums(entries: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 
 
 def _content_colours(graph: Graph) -> np.ndarray:
-    """A hash of each node's features and label; uint64, shape (n,)."""
+    """A hash of each node's features, label and, where the data say it, owner; uint64, shape (n,)."""
     features = graph.features
     columns, values = features.indices.astype(np.uint64), features.data.astype("<f4").view("<u4").astype(np.uint64)
     words = _row_sums(_mix(_mix(columns + _COLUMN) + values), features.indptr)
-    return _mix(words + _mix(graph.labels.astype(np.uint64) + _LABEL))
+    colours = _mix(words + _mix(graph.labels.astype(np.uint64) + _LABEL))
+    return colours if graph.client is None else _mix(colours + _mix(graph.client.astype(np.uint64) + _CLIENT))
 
 
 def _refine(colours: np.ndarray, adjacency: sp.csr_matrix) -> np.ndarray:

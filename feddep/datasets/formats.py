@@ -1,16 +1,20 @@
 """Published formats of raw files: ``READERS`` has a function ``(directory, release) -> Graph`` for each."""
 
+import json
 import pickle
 import zipfile
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
 from feddep.datasets.public_graphs import Release
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, disjoint_union
 from feddep.utils.errors import DataError
 
 _ROWS = 100_000
@@ -120,6 +124,34 @@ def read_heterophilous(directory: Path, release: Release) -> Graph:
     return Graph.from_edges(edges, features, labels, int(labels.max()) + 1)
 
 
+def read_twitch(directory: Path, release: Release) -> Graph:
+    """A network of Twitch (Rozemberczki et al., J. Complex Networks 9(2), 2021) in three files: edges, features, target.
+
+    Features are 0 or 1, those that are 1 listed for each node; the class is whether a node's content is for adults (``mature``).
+    """
+    import pandas as pd
+
+    edges, features, target = (directory / name for name in release.files)
+    held = sorted((int(node), columns) for node, columns in json.loads(features.read_text(encoding="utf-8")).items())
+    indptr = np.cumsum([0, *(len(columns) for _, columns in held)])
+    indices = np.concatenate([columns for _, columns in held])
+    words = sp.csr_matrix((np.ones(len(indices), dtype=bool), indices, indptr))
+    words.sum_duplicates()
+    table = pd.read_csv(target).drop_duplicates("new_id").sort_values("new_id")  # FR has two nodes twice, with the same label
+    return Graph.from_edges(pd.read_csv(edges).to_numpy(), words, table["mature"].to_numpy(), 2)
+
+
+def read_citation_sources(directory: Path, release: Release) -> Graph:
+    """A citation network of Shen et al. (AAAI 2020) in MATLAB's format: counts of words, and 0 or 1 for each class.
+
+    A paper of two classes is of the first of them, the argmax of its row.
+    """
+    (name,) = release.files
+    arrays = scipy.io.loadmat(directory / name)
+    edges, group = np.column_stack(arrays["network"].nonzero()), arrays["group"]
+    return Graph.from_edges(edges, arrays["attrb"], group.argmax(axis=1), group.shape[1])
+
+
 def read_ogb(directory: Path, release: Release) -> Graph:
     """An archive of the Open Graph Benchmark (Hu et al., NeurIPS 2020) for a task on nodes: compressed CSV without headers."""
     import pandas as pd
@@ -155,22 +187,34 @@ def _sparse(features: np.ndarray) -> sp.csr_matrix:
 
 
 READERS = {
+    "citation_sources": read_citation_sources,
     "content": read_content,
     "heterophilous": read_heterophilous,
     "npz": read_npz,
     "ogb": read_ogb,
     "planetoid": read_planetoid,
     "reddit": read_reddit,
+    "twitch": read_twitch,
 }
 
 
-def read(directory: Path, release: Release) -> Graph:
+def read(directory: Path, release: Release, clients: Mapping[str, Sequence[str]] | None = None) -> Graph:
     """The graph in the files of a release, in their own node order; their checksums must be verified before.
+
+    With ``clients``, it is the disjoint union of their graphs, with classes numbered as at the first
+    (:attr:`feddep.datasets.public_graphs.Dataset.clients`).
 
     Raises:
         DataError: if the files are damaged or of another format.
     """
     try:
-        return READERS[release.format](directory, release)
+        if not clients:
+            return READERS[release.format](directory, release)
+        files = np.array_split(list(release.files), len(clients))
+        parts = [READERS[release.format](directory, replace(release, files=dict.fromkeys(own, ()))) for own in files]
+        first = next(iter(clients.values()))
+        numbers = [np.array([first.index(name) for name in names]) for names in clients.values()]
+        own = zip(parts, numbers, strict=True)
+        return disjoint_union([replace(part, labels=number[part.labels]) if len(number) else part for part, number in own])
     except (OSError, ValueError, KeyError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, DataError) as error:
         raise DataError(f"{directory} holds no graph in the format {release.format} ({error})") from None

@@ -7,7 +7,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,11 @@ import scipy.sparse as sp
 from feddep.datasets import formats
 from feddep.graph.graph import Graph, class_numbers
 from feddep.graph.partition import Partition
+from feddep.graph.partitioners import given_partition
 from feddep.graph.split import PARTS, Split
 from feddep.utils.errors import DataError, Notice, PartitionError, one_line
 
-REVISION = 1
+REVISION = 2
 """Raised when the same files give another graph."""
 OWNERS = "client"
 """What files call the owner of each node."""
@@ -34,12 +35,10 @@ class Contents:
     Attributes:
         graph: the graph, in the order of its nodes there.
         masks: for each of ``train``, ``val`` and ``test`` that there is a bool a node, shape (n,), or several, shape (n, k).
-        owners: the owner of each node, from 0, shape (n,); None where there is none.
     """
 
     graph: Graph
     masks: Mapping[str, np.ndarray] = field(default_factory=dict)
-    owners: np.ndarray | None = None
 
 
 def checksums(path: str | Path) -> dict[str, str]:
@@ -73,7 +72,10 @@ def read(path: str | Path) -> Graph:
         (bare, f"{bare} of {found.graph.num_nodes} nodes have no label; they are in the graph, and in no set of a split"),
         (len(empty), f"{len(empty)} of {len(counts)} classes have no node, such as {empty[:1].sum()}; they count as classes"),
         (found.masks, "it has masks of a split, which are read with split: masks, and not otherwise"),
-        (found.owners is not None, f"it has the owner of each node ({OWNERS}), read with partition: given, and not otherwise"),
+        (
+            found.graph.client is not None,
+            f"it has the owner of each node ({OWNERS}), used with partition: given alone",
+        ),
     ):
         if said:
             warnings.warn(f"{one_line(str(path))}: {what}", Notice, stacklevel=2)
@@ -94,21 +96,15 @@ def split_of(path: str | Path, seed: int) -> Split:
         return Split.of_masks(found.masks, seed, found.graph)
 
 
-def partition_of(path: str | Path, clients: int | None = None) -> Partition:
+def partition_of(path: str | Path) -> Partition:
     """The partition that the files of a graph say.
 
     Raises:
         DataError: if there is no graph.
-        PartitionError: if they do not say who owns which node, or not for that number of clients.
+        PartitionError: if they do not say who owns which node.
     """
-    found = _contents(path)
-    if found.owners is None:
-        raise PartitionError(f"partition is given, but {one_line(str(path))} has no {OWNERS} of each node")
-    owners = class_numbers(found.owners)
-    among = int(owners.max()) + 1
-    if clients not in (None, among):
-        raise PartitionError(f"clients is {clients}, but {one_line(str(path))} has its nodes at {among} clients")
-    return Partition(owners, among).checked(found.graph.num_nodes)
+    with _naming(Path(path)):
+        return given_partition(_contents(path).graph)
 
 
 def _contents(path: str | Path) -> Contents:
@@ -121,6 +117,8 @@ def _contents(path: str | Path) -> Contents:
             raise DataError("a feature is not a finite number of single precision")
         if graph.num_features < 1:
             raise DataError("there are no features; a node needs at least one")
+        if graph.client is not None and len(graph.client) != graph.num_nodes:
+            raise DataError(f"{OWNERS} is of {len(graph.client)} nodes; the graph has {graph.num_nodes}")
         if not 2 <= graph.num_classes <= graph.num_nodes:
             allowed = "2 classes to as many as there are nodes, numbered from 0"
             raise DataError(f"there are {graph.num_classes} classes for {graph.num_nodes} nodes; allowed are {allowed}")
@@ -197,7 +195,7 @@ def _read_pt(path: Path) -> Contents:
     _check_size(path)
     data = pyg.load(path)
     masks = {part: pyg.array(data, f"{part}_mask") for part in PARTS if data.get(f"{part}_mask") is not None}
-    return Contents(pyg.from_data(data), masks, None if data.get(OWNERS) is None else pyg.array(data, OWNERS))
+    return Contents(_owned(pyg.from_data(data), None if data.get(OWNERS) is None else pyg.array(data, OWNERS)), masks)
 
 
 def _read_npz(path: Path) -> Contents:
@@ -212,7 +210,7 @@ def _read_npz(path: Path) -> Contents:
         found = f"labels are of {len(labels)} nodes, and the adjacency matrix has shape {adjacency.shape}"
         raise DataError(f"{found}; there are features of {nodes} nodes")
     graph = Graph.from_edges(np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1)
-    return Contents(graph, masks, owners)
+    return Contents(_owned(graph, owners), masks)
 
 
 def _read_tables(edges: Path, nodes: Path) -> Contents:
@@ -224,4 +222,8 @@ def _read_tables(edges: Path, nodes: Path) -> Contents:
     with _naming(Path(edges.name)):
         _check_size(edges)
         pairs = own_tables.read_edges(edges, ids)
-    return Contents(Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes), masks, owners)
+    return Contents(_owned(Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes), owners), masks)
+
+
+def _owned(graph: Graph, owners: np.ndarray | None) -> Graph:
+    return graph if owners is None else replace(graph, client=class_numbers(owners))

@@ -25,7 +25,7 @@ def parse(name: str, directory: str | Path) -> Graph:
     if release is None:
         wrong = ", ".join(unverified(dataset.release, directory))
         raise DataError(f"{directory} lacks published files of {name} ({wrong}); run the stage download")
-    graph = formats.read(directory, release)
+    graph = formats.read(directory, release, dataset.clients)
     if not dataset.large:
         graph = canonical(graph)
     size = graph.num_nodes, graph.num_edges, graph.num_features, graph.num_classes

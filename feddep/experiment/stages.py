@@ -29,7 +29,8 @@ from feddep.experiment import keys, runs
 from feddep.experiment.plan import PartitionSpec, Run
 from feddep.experiment.provenance import environment
 from feddep.experiment.steps import step_jobs
-from feddep.experiment.tasks import build_task, choose_device, divide, split_nodes
+from feddep.experiment.tasks import build_task, choose_device, split_nodes
+from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
 from feddep.graph.split import Split, within_clients_split
@@ -98,8 +99,8 @@ def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) ->
 
 def partition(config: Config, spec: PartitionSpec, graph: Path, output: Path, facts: Path) -> None:
     """Divide a graph among clients, and describe the division."""
-    loaded, path = Graph.load(graph), entry(config, "datasets", spec.dataset).get("path")
-    found = divide(loaded, spec.clients, spec.seed, path, **keys.partition_options(config, spec.dataset))
+    loaded = Graph.load(graph)
+    found = partitioners.partition(loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
     found.save(output, keys.partition_key(config, spec))
     write_json(facts, {"dataset": spec.dataset, "seed": spec.seed, **statistics(loaded, found)})
 

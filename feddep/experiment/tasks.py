@@ -1,4 +1,4 @@
-"""From options to a split and a partition, and from the specification of a run to the task that its method is given."""
+"""From options to a split, and from the specification of a run to the task that its method is given."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from feddep.datasets import own_files
-from feddep.graph import partitioners, scaling
+from feddep.graph import scaling
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split, draw
@@ -36,25 +36,6 @@ def split_nodes(graph: Graph, how: str, shares: Mapping[str, float], seed: int, 
     if path is None:
         raise ConfigError("split is masks, which is for the path of a graph of your own")
     return own_files.split_of(path, seed)
-
-
-def divide(graph: Graph, clients: int | None, seed: int, path: str | None = None, **options: Any) -> Partition:
-    """A partition of a graph.
-
-    Args:
-        graph: the graph.
-        clients: number of clients M; None: as many as a partition in files has, else 5.
-        seed: of all random draws.
-        path: of the files of a graph of one's own.
-        **options: ``method``, which is ``given`` where the files say who owns which node, and others of
-            :func:`feddep.graph.partitioners.partition`.
-
-    Raises:
-        PartitionError: if files have none, or for other clients, or the graph has too few nodes.
-    """
-    if options["method"] == "given" and path is not None:
-        return own_files.partition_of(path, clients)
-    return partitioners.partition(graph, clients or 5, seed, **options)
 
 
 def build_task(

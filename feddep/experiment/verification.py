@@ -15,7 +15,8 @@ from feddep.datasets import cached, own_files
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, runs
 from feddep.experiment.plan import Run
-from feddep.experiment.tasks import build_task, choose_device, divide, split_nodes
+from feddep.experiment.tasks import build_task, choose_device, split_nodes
+from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DataError
@@ -37,9 +38,9 @@ def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
 def retrain(config: Config, run: Run, folder: Path) -> dict[str, Any]:
     """Train a run with all its steps; returns its result (:func:`feddep.training.summary.summary`)."""
     graph, options = fetch_graph(config, run.dataset, folder), entry(config, "datasets", run.dataset)
-    path, how = options.get("path"), keys.partition_options(config, run.dataset)
-    split = split_nodes(graph, options["split"], config["split"], run.seed, path)
-    partition = None if run.clients is None else divide(graph, run.clients, run.seed, path, **how)
+    how = keys.partition_options(config, run.dataset)
+    split = split_nodes(graph, options["split"], config["split"], run.seed, options.get("path"))
+    partition = None if run.clients is None else partitioners.partition(graph, run.clients, run.seed, **how)
     specification, device = keys.specification(config, run), choose_device(config["device"])
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     return summary(method.run(build_task(specification, graph, split, partition, run.path, device), parameters))

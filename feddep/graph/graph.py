@@ -1,7 +1,8 @@
 """The graph that every stage works on: undirected, simple, with sparse node features and one label a node."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ class Graph:
         features: node features; float32 CSR matrix with sorted indices and no stored zeros, shape (n, F).
         labels: class of each node, in 0 … num_classes − 1, or −1 for a node without a label; int64, shape (n,).
         num_classes: number of classes, also of those that no node of this (sub)graph has.
+        client: owner of each node where the data say it, from 0; int64, shape (n,).
     """
 
     indptr: np.ndarray
@@ -30,6 +32,7 @@ class Graph:
     features: sp.csr_matrix
     labels: np.ndarray
     num_classes: int
+    client: np.ndarray | None = None
 
     @classmethod
     def from_edges(cls, edges: np.ndarray, features: sp.spmatrix | np.ndarray, labels: np.ndarray, num_classes: int) -> "Graph":
@@ -103,7 +106,8 @@ class Graph:
     def subgraph(self, nodes: np.ndarray) -> "Graph":
         """The subgraph induced by ``nodes``; node k of the result is ``nodes[k]`` of this graph."""
         nodes = np.asarray(nodes, dtype=np.int64)
-        return self._from_parts(self.adjacency[nodes][:, nodes], self.features[nodes], self.labels[nodes], self.num_classes)
+        graph = self._from_parts(self.adjacency[nodes][:, nodes], self.features[nodes], self.labels[nodes], self.num_classes)
+        return graph if self.client is None else replace(graph, client=self.client[nodes])
 
     def extended(self, adjacency: sp.csr_matrix) -> "Graph":
         """A graph of more nodes: the old ones come first, the new ones have no features, and the label 0, which means nothing.
@@ -138,6 +142,7 @@ class Graph:
             "feature_data": self.features.data.astype("<f4"),
             "labels": self.labels.astype("<i8"),
             "shape": np.array([self.num_features, self.num_classes], dtype="<i8"),
+            **({} if self.client is None else {"client": self.client.astype("<i8")}),
         }
 
     def save(self, path: str | Path, key: str = "") -> None:
@@ -156,9 +161,21 @@ class Graph:
             num_features, num_classes = (int(value) for value in arrays["shape"])
             parts = arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"]
             features = sp.csr_matrix(parts, shape=(len(arrays["labels"]), num_features))
-            return cls(arrays["indptr"], arrays["indices"], features, arrays["labels"], num_classes)
+            return cls(arrays["indptr"], arrays["indices"], features, arrays["labels"], num_classes, arrays.get("client"))
         except KeyError as error:
             raise DataError(f"{path} holds no graph: {error} is missing; run the stage prepare again") from None
+
+
+def disjoint_union(graphs: Sequence[Graph]) -> Graph:
+    """Several graphs in one, of which client i owns the i-th; a column of features and a class mean the same in each."""
+    adjacency = sp.block_diag([graph.adjacency for graph in graphs], format="csr")
+    width = max(graph.num_features for graph in graphs)
+    rows = [(graph.features.data, graph.features.indices, graph.features.indptr) for graph in graphs]
+    features = sp.vstack([sp.csr_matrix(parts, shape=(len(parts[2]) - 1, width)) for parts in rows], format="csr")
+    labels = np.concatenate([graph.labels for graph in graphs])
+    owner = np.repeat(np.arange(len(graphs)), [graph.num_nodes for graph in graphs])
+    edges = np.column_stack(adjacency.nonzero())
+    return replace(Graph.from_edges(edges, features, labels, max(graph.num_classes for graph in graphs)), client=owner)
 
 
 def single_precision(values: sp.spmatrix | np.ndarray) -> sp.csr_matrix:

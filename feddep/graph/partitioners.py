@@ -22,7 +22,7 @@ _FEW = 10
 
 def partition(
     graph: Graph,
-    clients: int,
+    clients: int | None,
     seed: int,
     method: str = "louvain",
     delta: int = 20,
@@ -33,21 +33,22 @@ def partition(
 
     Args:
         graph: the graph, n nodes.
-        clients: number of clients M.
+        clients: number of clients M; None: as many as a ``given`` partition has, else 5.
         seed: seed of the run; all draws come from its stream "partition".
         method: ``louvain``: :func:`feddep.graph.partition.assign_communities`; ``random``: :func:`random_partition`;
-            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`.
+            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`; ``given``: :func:`given_partition`.
         delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
         engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`), which is for large graphs.
         beta: of ``dirichlet``, see :func:`dirichlet_partition`.
 
     Raises:
-        PartitionError: if the graph has too few nodes for so many clients and these options.
+        PartitionError: if the graph has too few nodes for so many clients and these options, or is given to others.
     """
+    if method == "given":
+        return given_partition(graph, clients)
+    clients = 5 if clients is None else clients
     if method == "louvain" and engine == "python-louvain":
         return louvain(graph, clients, seed, delta)
-    if method == "given":
-        raise PartitionError("partition is given, which is for a graph of your own that says the client of each node (key path)")
     if method not in OPTIONS or engine not in ("python-louvain", "igraph"):
         raise PartitionError(
             f"partition is {method} with the engine {engine}; there are {', '.join(OPTIONS)}, and igraph for louvain"
@@ -65,6 +66,20 @@ def partition(
     else:
         owner = (random_partition if method == "random" else metis_partition)(graph, clients, seed)
     return Partition(owner, clients, facts)
+
+
+def given_partition(graph: Graph, clients: int | None = None) -> Partition:
+    """Owners as the data say (:attr:`feddep.graph.graph.Graph.client`): nobody dealt them.
+
+    Raises:
+        PartitionError: if the data say none, or for another number of clients.
+    """
+    if graph.client is None:
+        raise PartitionError("partition is given, but the data of the graph do not say the client of each node")
+    among = int(graph.client.max()) + 1
+    if clients not in (None, among):
+        raise PartitionError(f"clients is {clients}, but the data of the graph have its nodes at {among} clients")
+    return Partition(graph.client, among, {"cut_nodes": 0}).checked(graph.num_nodes)
 
 
 def igraph_communities(graph: Graph, seed: int) -> np.ndarray:

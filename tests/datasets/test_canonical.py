@@ -1,5 +1,7 @@
 """The canonical order depends on content alone, on symmetric graphs above all."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -25,7 +27,9 @@ def small_graphs(draw: st.DrawFn) -> Graph:
     kinds = draw(st.sampled_from([1, 2, 3]))
     labels = draw(st.lists(st.integers(0, kinds - 1), min_size=n, max_size=n))
     words = draw(st.lists(st.sampled_from([0.0, 1.0, 0.5][:kinds]), min_size=2 * n, max_size=2 * n))
-    return Graph.from_edges(np.array(edges).reshape(-1, 2), np.array(words).reshape(n, 2), np.array(labels), 3)
+    graph = Graph.from_edges(np.array(edges).reshape(-1, 2), np.array(words).reshape(n, 2), np.array(labels), 3)
+    owners = draw(st.none() | st.lists(st.integers(0, 1), min_size=n, max_size=n))
+    return graph if owners is None else replace(graph, client=np.array(owners))
 
 
 def plain(graph: nx.Graph) -> Graph:

@@ -16,9 +16,11 @@ from feddep import api
 from feddep.datasets import formats
 from feddep.datasets.canonical import canonical
 from feddep.datasets.fetching import MANIFEST, download, is_published, origin, sources
+from feddep.datasets.graph_statistics import statistics
 from feddep.datasets.parsing import parse
 from feddep.datasets.public_graphs import REGISTRY, Package, Release
 from feddep.utils.errors import ConfigError, DataError
+from graphs import DATASETS_TABLE
 
 
 @pytest.fixture
@@ -94,6 +96,13 @@ def test_no_source_has_the_files(toy: Any, raw: Path, server: Any, pauses: list[
     assert (server.asked, server.sent, pauses) == (["toy.npz", "toy.npz"], ["toy.npz"], [])  # what is not there is asked for once
     with pytest.raises(ConfigError):
         download("corra", raw)
+
+
+def test_a_file_may_have_another_path_at_its_source(toy: Any, raw: Path, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REGISTRY, "toy", replace(toy.dataset, paths={"toy.npz": "features/data.npz"}))
+    server.files["features/data.npz"] = toy.content
+    download("toy", raw)
+    assert (raw / "toy.npz").read_bytes() == toy.content
 
 
 @pytest.mark.parametrize("fault", [100, "503"])
@@ -182,7 +191,7 @@ def test_a_dataset_is_fetched_once(toy: Any, tmp_path: Path) -> None:
 
 
 MIRROR = os.environ.get("FEDDEP_DATA_MIRROR")
-PUBLIC = [name for name, dataset in REGISTRY.items() if dataset.release.format in ("planetoid", "npz")]
+PUBLIC = [name for name, dataset in REGISTRY.items() if dataset.fingerprint]
 
 
 @pytest.mark.data
@@ -193,6 +202,27 @@ def test_public_graphs_from_the_mirror(name: str, tmp_path: Path) -> None:
     graph = parse(name, tmp_path / name)  # checks size and fingerprint
     shuffled = graph.subgraph(np.random.default_rng(0).permutation(graph.num_nodes))
     assert canonical(shuffled).fingerprint == REGISTRY[name].fingerprint
+    whole, *clients = [row[2:] for row in DATASETS_TABLE if row[0] == name]
+    found = statistics(graph)
+    assert whole[4:6] == [f"{found['edge_homophily']:.3f}", str(found["isolated_nodes"])]
+    for client, row in enumerate(clients):
+        found = statistics(graph.subgraph(np.flatnonzero(graph.client == client)))
+        assert [cell.replace(" ", "") for cell in row[:2]] == [str(found["nodes"]), str(found["edges"])]
+        assert row[2] == f"{found['edge_homophily']:.3f}"
+        assert row[3] == ", ".join(f"{count / found['nodes']:.2f}" for count in found["label_counts"])
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not MIRROR, reason="FEDDEP_DATA_MIRROR is not set")
+def test_a_client_of_webkb_has_the_graph_of_its_university(tmp_path: Path) -> None:
+    webkb = api.load_dataset("webkb", tmp_path, MIRROR)
+    first, *_ = names = list(REGISTRY["webkb"].clients.values())
+    for client, name in enumerate(["cornell", "texas", "wisconsin"]):
+        own = webkb.subgraph(np.flatnonzero(webkb.client == client))
+        as_there = np.array([names[client].index(each) for each in first])[own.labels]
+        assert canonical(replace(own, client=None, labels=as_there)).fingerprint == REGISTRY[name].fingerprint
+    students = [np.bincount(webkb.labels[webkb.client == client])[first.index("student")] for client in range(3)]
+    assert students == [82, 101, 118]
 
 
 @pytest.mark.data

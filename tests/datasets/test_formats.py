@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.io
 import scipy.sparse as sp
 
 from feddep.datasets import formats
@@ -66,6 +67,42 @@ def test_content_numbers_classes_as_the_release_does(tmp_path: Path) -> None:
     assert graph.features.toarray().tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 0]]
     assert graph.labels.tolist() == [1, 0, 1]
     assert graph.edges().tolist() == [[0, 2]]
+
+
+def test_twitch_lists_the_features_of_a_node(tmp_path: Path) -> None:
+    """Nodes come in any order and some twice, and so do the features of a node."""
+    files = {
+        "a_edges.csv": "from,to\n0,2\n2,1\n",
+        "a_features.json": '{"2": [3, 0, 3], "0": [1], "1": []}',
+        "a_target.csv": "id,days,mature,views,partner,new_id\n9,1,False,2,True,1\n8,1,True,2,True,2\n7,1,True,2,True,0\n"
+        "8,1,True,2,True,2\n",
+        "b_edges.csv": "from,to\n1,0\n",
+        "b_features.json": '{"0": [4], "1": [0]}',
+        "b_target.csv": "id,days,mature,views,partner,new_id\n1,1,False,2,True,0\n2,1,True,2,True,1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    one = formats.read(tmp_path, Release("twitch", dict.fromkeys(list(files)[:3], ())))
+    assert one.features.toarray().tolist() == [[0, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 1]]
+    assert (one.labels.tolist(), one.edges().tolist(), one.num_classes) == ([1, 0, 1], [[0, 2], [1, 2]], 2)
+    both = formats.read(tmp_path, Release("twitch", dict.fromkeys(files, ())), {"a": (), "b": ()})
+    assert (one.client, both.client.tolist()) == (None, [0, 0, 0, 1, 1])
+    assert both.features.toarray()[:, 4].tolist() == [0, 0, 0, 1, 0]
+    assert (both.labels.tolist(), both.edges().tolist()) == ([1, 0, 1, 0, 1], [[0, 2], [1, 2], [3, 4]])
+    named = formats.read(tmp_path, Release("twitch", dict.fromkeys(files, ())), {"a": ("no", "yes"), "b": ("yes", "no")})
+    assert named.labels.tolist() == [1, 0, 1, 1, 0]
+
+
+def test_a_paper_of_two_classes_is_of_the_first(tmp_path: Path) -> None:
+    group = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 1]], dtype=np.uint8)
+    words, network = (
+        np.array([[0, 2], [1, 0], [0, 0]], dtype=np.uint8),
+        sp.csc_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0.0]])),
+    )
+    scipy.io.savemat(tmp_path / "a.mat", {"attrb": words, "group": group, "network": network})
+    graph = formats.read(tmp_path, Release("citation_sources", {"a.mat": ()}))
+    assert (graph.labels.tolist(), graph.num_classes) == ([1, 0, 2], 3)
+    assert (graph.features.toarray().tolist(), graph.edges().tolist()) == (words.tolist(), [[0, 1]])
 
 
 PAIRS = np.array([(3, 1), (1, 3), (0, 2), (2, 2), (4, 0), (4, 0)])

@@ -9,6 +9,7 @@ import pytest
 from feddep.datasets import public_graphs
 from feddep.datasets.formats import READERS
 from feddep.datasets.public_graphs import REGISTRY, Dataset, find
+from graphs import DATASETS_TABLE
 
 
 @pytest.mark.parametrize("dataset", REGISTRY.values(), ids=REGISTRY)
@@ -19,11 +20,29 @@ def test_every_entry_can_be_fetched_and_verified(dataset: Dataset) -> None:
     for release in dataset.releases:
         assert release.format in READERS
         assert len(set(release.class_names)) in (0, dataset.classes)
+        assert len(release.files) % max(1, len(dataset.clients)) == 0
+        assert len({frozenset(names) for names in dataset.clients.values()}) <= 1
+        assert {len(names) for names in dataset.clients.values()} <= {0, dataset.classes}
+        assert release.files.keys() >= dataset.paths.keys()
         assert all(release.files.values()) != dataset.large  # only of the large ones no checksum is known
         for checksum in itertools.chain(*release.files.values()):
             kind, value = checksum.split(":")
             assert len(value) == {"sha256": 64, "git-blob": 40}[kind]
             assert int(value, 16)
+
+
+def test_the_table_of_the_page_is_that_of_the_registry() -> None:
+    """What is measured in it is compared with the graphs where they are at hand, in test_fetching.py."""
+    rows = [row for row in DATASETS_TABLE if row[0] in REGISTRY and len(row) == 10]
+    assert [row[0] for row in rows] == list(REGISTRY)
+    for name, graph, nodes, edges, features, classes, homophily, isolated, clients, _ in rows:
+        dataset = REGISTRY[name]
+        sizes = [int(cell.replace(" ", "")) for cell in (nodes, edges, features, classes, clients or "0")]
+        assert sizes == [dataset.nodes, dataset.edges, dataset.features, dataset.classes, len(dataset.clients)]
+        assert graph.startswith(dataset.title)
+        assert bool(homophily) == bool(isolated) == bool(dataset.fingerprint)
+    owners = [row[:2] for row in DATASETS_TABLE if row[0] in REGISTRY and len(row) == 6]
+    assert owners == [[name, client] for name, dataset in REGISTRY.items() for client in dataset.clients]
 
 
 def test_a_fingerprint_identifies_a_dataset_or_else_its_release(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,14 @@
 import itertools
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.config.loading import Config, entry, validate
 from feddep.experiment import plan
 from feddep.experiment.plan import PartitionSpec, Run
+from feddep.utils.errors import ConfigError
 from graphs import PLANNED_CONFIG
 
 TABLES = [
@@ -38,6 +40,19 @@ def test_the_main_tables():
     every = {PartitionSpec(name, clients, seed) for name in ("cora", "tiny") for clients in (3, 5) for seed in (0, 1)}
     assert set(plan.partitions(config)) == every
     assert len(plan.partitions(config)) == 8
+
+
+def test_a_dataset_that_is_several_graphs_is_its_partition():
+    def planned(clients: list[int], **options: str) -> list[PartitionSpec]:
+        return plan.partitions(validate({**RAW, "datasets": {"webkb": options}, "clients": clients, "seeds": [0]}))
+
+    assert planned([3]) == [PartitionSpec("webkb", 3, 0)]
+    config = validate({**RAW, "datasets": {"webkb": {}, "cora": {}}, "partition": {"method": "random"}})
+    assert [entry(config, "datasets", name)["partition"] for name in ("webkb", "cora")] == ["given", "random"]
+    assert entry(config, "datasets", "webkb,partition=metis")["partition"] == "metis"
+    assert len(planned([3, 5], partition="metis")) == 2
+    with pytest.raises(ConfigError, match=r"clients is 5\b.*3 graphs"):
+        planned([3, 5])
 
 
 NAMES: dict[str, list[Any]] = {

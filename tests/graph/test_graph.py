@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.graph.graph import Graph, closed_mean_adjacency, mean_adjacency, normalised_adjacency
+from feddep.graph.graph import Graph, closed_mean_adjacency, disjoint_union, mean_adjacency, normalised_adjacency
 from feddep.utils.errors import DataError
 from feddep.utils.files import read_arrays, write_arrays
 from graphs import graphs, neighbours
@@ -127,6 +127,7 @@ def test_fingerprint_sees_every_change():
         dataclasses.replace(graph, features=wider),
         dataclasses.replace(graph, labels=(graph.labels + 1) % NUM_CLASSES),
         dataclasses.replace(graph, num_classes=NUM_CLASSES + 1),
+        *(dataclasses.replace(graph, client=np.array(owners)) for owners in ([0, 0, 1, 1], [0, 1, 1, 1])),
         graph.subgraph(np.array([0, 1, 2])),
     ]
     assert len({graph.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(others)
@@ -138,12 +139,32 @@ def test_the_fingerprint_is_fixed():
     assert graph.fingerprint == "108ee2a4ae17c7b9ed646b03c7b11df013b0c662974ddfa7c86d6abcec55784a"
 
 
-@given(graph=graphs(max_nodes=12))
-def test_save_and_load(tmp_path_factory, graph):
+@given(st.lists(graphs(max_nodes=6), min_size=1, max_size=4))
+def test_a_disjoint_union_keeps_each_graph(parts):
+    parts = [part.subgraph(np.arange(part.num_nodes)) for part in parts]
+    narrow = dataclasses.replace(parts[0], features=parts[0].features[:, :1])
+    union = disjoint_union([narrow, *parts])
+    assert union.num_features == max(part.num_features for part in parts)
+    assert union.num_classes == max(part.num_classes for part in parts)
+    for client, part in enumerate([narrow, *parts]):
+        found = union.subgraph(np.flatnonzero(union.client == client))
+        assert found.client.tolist() == [client] * part.num_nodes
+        assert found.edges().tolist() == part.edges().tolist()
+        assert found.labels.tolist() == part.labels.tolist()
+        np.testing.assert_array_equal(found.features[:, : part.num_features].toarray(), part.features.toarray())
+        assert found.features.nnz == part.features.nnz
+    assert union.num_edges == narrow.num_edges + sum(part.num_edges for part in parts)
+
+
+@given(graph=graphs(max_nodes=12), owned=st.booleans())
+def test_save_and_load(tmp_path_factory, graph, owned):
     path = tmp_path_factory.getbasetemp() / "graph.safetensors"
+    if owned:
+        graph = dataclasses.replace(graph, client=np.arange(graph.num_nodes) % 3)
     graph.save(path)
     loaded = Graph.load(path)
     assert loaded.fingerprint == graph.fingerprint
+    assert (loaded.client is not None) == owned
     assert (loaded.indptr.dtype, loaded.indices.dtype, loaded.labels.dtype) == (np.int64, np.int32, np.int64)
 
 

@@ -1,5 +1,6 @@
 """Ways to partition a graph: what holds for all of them, what each promises, and what is refused."""
 
+import dataclasses
 import hashlib
 import random
 
@@ -120,6 +121,17 @@ def test_clients_that_metis_leaves_without_nodes(graph: Graph, monkeypatch: pyte
     monkeypatch.setattr("pymetis.part_graph", lambda *_, **__: (0, [0, 2] * 300))
     with pytest.raises(PartitionError):
         metis_partition(graph, 4, 0)
+
+
+def test_owners_that_the_data_say(graph: Graph):
+    owned = dataclasses.replace(graph, client=np.arange(600) % 4)
+    for clients in (4, None):
+        found = partition(owned, clients, 0, "given")
+        assert (found.client.tolist(), found.num_clients) == ((np.arange(600) % 4).tolist(), 4)
+    assert statistics(owned, found)["cut_nodes"] == 0
+    for clients, other in ((3, owned), (4, graph), (None, dataclasses.replace(graph, client=np.arange(600) % 4 * 2))):
+        with pytest.raises(PartitionError):
+            partition(other, clients, 0, "given")
 
 
 def test_no_such_method(graph: Graph):
