@@ -63,6 +63,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedsage_plus", {"hidden_from": "validation", "generator_batch": 4096, "scale": "authors", "cross_weight": 3.0}),
     ("fedgsl", {"edges": 3, "share": 0.5, "refresh": 1}),
     ("fedgraph", {"episodes": 0}),
+    ("fedgta", {"moments": "origin", "threshold": 0.0}),
     ("fedavg_oracle", {"hops": 1}),
     ("answers_bayes", {"likelihood": "plain", "labels": True}),
     ("answers_bayes", {"prior_count": 20.0}),
@@ -106,7 +107,8 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
     given = method.parameters(**parameters)
     owners = louvain(graph, 3, 0) if method.partitioned else None
     shares = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-    task = Task("golden", graph, shares, owners, TrainingConfig(**SETTINGS[setting]), 0)
+    full = {} if method.mini_batch else {"encoder": "gcn", "full_batch": True}
+    task = Task("golden", graph, shares, owners, TrainingConfig(**SETTINGS[setting], **full), 0)
     steps = method.steps(given)
     results = run_steps(task, given, steps)
     found = summary(method.run(dataclasses.replace(task, step_results=results), given))
