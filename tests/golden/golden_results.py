@@ -64,6 +64,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedgsl", {"edges": 3, "share": 0.5, "refresh": 1}),
     ("fedgraph", {"episodes": 0}),
     ("fedgta", {"moments": "origin", "threshold": 0.0}),
+    ("fedpub", {"regularizers": "released", "tau": 0.0}),
     ("fedavg_oracle", {"hops": 1}),
     ("answers_bayes", {"likelihood": "plain", "labels": True}),
     ("answers_bayes", {"prior_count": 20.0}),

@@ -1,11 +1,14 @@
-"""Methods whose server gives each client its own mean of all clients' weights: FedGTA."""
+"""Methods whose server gives each client its own mean of all clients' weights: FedGTA and FED-PUB."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from feddep.methods.method import ANY_ENCODER, Method
-from feddep.utils.parameters import Parameters, Repetitions, Share
+from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, Method
+from feddep.utils.parameters import Parameters, Repetitions, Share, Weight
+
+Temperature = Annotated[float, Field(ge=0, le=1000)]
+"""A factor of cosines in a softmax."""
 
 
 class FedGTAParameters(Parameters):
@@ -29,6 +32,20 @@ class FedGTAParameters(Parameters):
     """divides what is propagated before the softmax of the confidence (code)"""
 
 
+class FedPubParameters(Parameters):
+    """The mixture, the masks and what holds them."""
+
+    tau: Temperature = 10.0
+    """τ, how much more a client of similar outputs counts; 0: all count the same (code's parser; its scripts have 3 and 5)"""
+    regularizers: Literal["written", "released"] = "written"
+    """`written`: λ₁ and λ₂ as the loss has them; `released`: the code takes both from detached tensors, so that they have no
+    gradient, and neither is computed"""
+    lambda1: Weight = 0.001
+    """λ₁ of the L1 norm of the masks (code); an applied mask below it in size is 0"""
+    lambda2: Weight = 0.001
+    """λ₂ of the distance to the weights received (code)"""
+
+
 _FOLDER = "feddep.methods.mixtures"
 
 METHODS = (
@@ -40,5 +57,14 @@ METHODS = (
         encoders=ANY_ENCODER,
         full_batch=True,
         evaluation="local_before",
+    ),
+    Method(
+        "fedpub",
+        "FED-PUB",
+        FedPubParameters,
+        f"{_FOLDER}.fedpub:run",
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        evaluation="local_after",
     ),
 )
