@@ -1,4 +1,4 @@
-"""Methods whose server gives each client its own mean of all clients' weights: FedGTA and FED-PUB."""
+"""Methods whose server gives each client its own mean of all clients' weights: FedGTA, FED-PUB and FedAux."""
 
 from typing import Annotated, Literal
 
@@ -46,6 +46,15 @@ class FedPubParameters(Parameters):
     """λ₂ of the distance to the weights received (code)"""
 
 
+class FedAuxParameters(Parameters):
+    """The kernel and the mixture."""
+
+    tau: Temperature = 10.0
+    """τ, how much more a client with a similar auxiliary vector counts; 0: all count the same (paper)"""
+    sigma: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
+    """width σ of the kernel (paper)"""
+
+
 _FOLDER = "feddep.methods.mixtures"
 
 METHODS = (
@@ -65,6 +74,16 @@ METHODS = (
         f"{_FOLDER}.fedpub:run",
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
+        evaluation="local_after",
+    ),
+    Method(
+        "fedaux",
+        "FedAux",
+        FedAuxParameters,
+        f"{_FOLDER}.fedaux:run",
+        encoders=("gcn",),
+        full_batch=True,
+        mini_batch=False,
         evaluation="local_after",
     ),
 )
