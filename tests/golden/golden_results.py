@@ -65,6 +65,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("fedgraph", {"episodes": 0}),
     ("fedgta", {"moments": "origin", "threshold": 0.0}),
     ("fedpub", {"regularizers": "released", "tau": 0.0}),
+    ("gcfl_plus", {"shared": "hidden", "epsilon1": 100.0, "after": 0, "sequence": 1}),
     ("fedavg_oracle", {"hops": 1}),
     ("answers_bayes", {"likelihood": "plain", "labels": True}),
     ("answers_bayes", {"prior_count": 20.0}),

@@ -1,4 +1,4 @@
-"""Methods whose server gives each client its own mean of all clients' weights: FedGTA, FED-PUB and FedAux."""
+"""Methods whose server gives each client its own mean of all clients' weights: FedGTA, FED-PUB, FedAux and GCFL+."""
 
 from typing import Annotated, Literal
 
@@ -55,6 +55,22 @@ class FedAuxParameters(Parameters):
     """width σ of the kernel (paper)"""
 
 
+class GCFLPlusParameters(Parameters):
+    """When a cluster is split, and what its members share."""
+
+    epsilon1: Weight = 0.05
+    """a cluster is split only if the norm of its mean update is below ε₁ (code)"""
+    epsilon2: Weight = 0.1
+    """and the largest norm of an update is above ε₂ (code)"""
+    sequence: Annotated[int, Field(ge=1, le=1000)] = 5
+    """number of latest gradient norms that are compared (code)"""
+    after: Repetitions = 20
+    """rounds before the first split (code)"""
+    shared: Literal["all", "hidden"] = "all"
+    """layers that are exchanged: `all`, as each layer of a GCN is a convolution, or all but the last (`hidden`), as the output
+    layer of the authors' network is no convolution and stays with the client"""
+
+
 _FOLDER = "feddep.methods.mixtures"
 
 METHODS = (
@@ -85,5 +101,14 @@ METHODS = (
         full_batch=True,
         mini_batch=False,
         evaluation="local_after",
+    ),
+    Method(
+        "gcfl_plus",
+        "GCFL+",
+        GCFLPlusParameters,
+        f"{_FOLDER}.gcfl_plus:run",
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        evaluation="local_before",
     ),
 )
