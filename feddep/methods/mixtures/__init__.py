@@ -1,6 +1,6 @@
 """Methods whose server gives each client its own mean of all clients' weights: FedGTA, FED-PUB, FedAux and GCFL+."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -71,44 +71,14 @@ class GCFLPlusParameters(Parameters):
     layer of the authors' network is no convolution and stays with the client"""
 
 
-_FOLDER = "feddep.methods.mixtures"
+def _method(name: str, title: str, parameters: type[Parameters], evaluation: Any, **more: Any) -> Method:
+    function = f"feddep.methods.mixtures.{name}:run"
+    return Method(name, title, parameters, function, full_batch=True, evaluation=evaluation, **more)
+
 
 METHODS = (
-    Method(
-        "fedgta",
-        "FedGTA",
-        FedGTAParameters,
-        f"{_FOLDER}.fedgta:run",
-        encoders=ANY_ENCODER,
-        full_batch=True,
-        evaluation="local_before",
-    ),
-    Method(
-        "fedpub",
-        "FED-PUB",
-        FedPubParameters,
-        f"{_FOLDER}.fedpub:run",
-        encoders=BUILT_IN_ENCODERS,
-        full_batch=True,
-        evaluation="local_after",
-    ),
-    Method(
-        "fedaux",
-        "FedAux",
-        FedAuxParameters,
-        f"{_FOLDER}.fedaux:run",
-        encoders=("gcn",),
-        full_batch=True,
-        mini_batch=False,
-        evaluation="local_after",
-    ),
-    Method(
-        "gcfl_plus",
-        "GCFL+",
-        GCFLPlusParameters,
-        f"{_FOLDER}.gcfl_plus:run",
-        encoders=BUILT_IN_ENCODERS,
-        full_batch=True,
-        evaluation="local_before",
-    ),
+    _method("fedgta", "FedGTA", FedGTAParameters, "local_before", encoders=ANY_ENCODER),
+    _method("fedpub", "FED-PUB", FedPubParameters, "local_after", encoders=BUILT_IN_ENCODERS),
+    _method("fedaux", "FedAux", FedAuxParameters, "local_after", encoders=("gcn",), mini_batch=False),
+    _method("gcfl_plus", "GCFL+", GCFLPlusParameters, "local_before", encoders=BUILT_IN_ENCODERS),
 )

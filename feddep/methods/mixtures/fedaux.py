@@ -65,5 +65,5 @@ def run(task: Task, parameters: FedAuxParameters, steps: Any = None) -> RunResul
         model.reset_parameters(task.torch_generator("weights"))
         return model.to(task.device)
 
-    server = partial(SimilarityServer, tau=parameters.tau, name="auxiliary")
+    server = partial(SimilarityServer, parameters=parameters, name="auxiliary")
     return fedavg.train_on(task, task.subgraphs(), server=server, new_model=new_model)

@@ -77,14 +77,9 @@ def moments(predictions: Tensor, parameters: FedGTAParameters) -> Tensor:
 class FedGTAServer(MixingServer):
     """Mixes clients with similar moments by their confidence."""
 
-    def __init__(self, *arguments: Any, threshold: float) -> None:
-        """Set up a server; the first arguments are those of :class:`feddep.federation.server.Server`."""
-        super().__init__(*arguments)
-        self.threshold = threshold
-
     def mixture(self, updates: Sequence[Update]) -> Tensor:
         """H_l where l is in S_k, which k always is, and 0 elsewhere."""
-        similar = cosines(torch.stack([update.extra["moments"] for update in updates])) > self.threshold
+        similar = cosines(torch.stack([update.extra["moments"] for update in updates])) > self.parameters.threshold
         similar.fill_diagonal_(True)
         return similar * torch.stack([update.extra["confidence"] for update in updates])
 
@@ -94,5 +89,5 @@ def run(task: Task, parameters: FedGTAParameters, steps: Any = None) -> RunResul
     parts, given = task.subgraphs(), parameters
     size = given.orders * task.graph.num_classes * (2 if given.moments == "hybrid" else 1)
     client = partial(FedGTAClient, graphs=[graph for graph, _ in parts], parameters=given)
-    server = partial(FedGTAServer, threshold=given.threshold)
+    server = partial(FedGTAServer, parameters=given)
     return fedavg.train_on(task, parts, client, server, extra={"moments": (size,), "confidence": ()})

@@ -129,7 +129,7 @@ def run(task: Task, parameters: FedPubParameters, steps: Any = None) -> RunResul
         task,
         task.subgraphs(),
         partial(FedPubClient, graph=RandomGraph(task, model), parameters=parameters),
-        partial(SimilarityServer, tau=parameters.tau, name="function"),
+        partial(SimilarityServer, parameters=parameters, name="function"),
         new_model=lambda: masked(task.new_model(), parameters.lambda1),
         extra={"function": (task.graph.num_classes,)},
         shared=lambda name: not is_mask(name),

@@ -51,9 +51,7 @@ class ClusteringServer(MixingServer):
     """
 
     def __init__(self, *arguments: Any, parameters: GCFLPlusParameters) -> None:
-        """Set up a server; the first arguments are those of :class:`feddep.federation.server.Server`."""
-        super().__init__(*arguments)
-        self.parameters = parameters
+        super().__init__(*arguments, parameters=parameters)
         self.clusters: list[list[int]] = []
         self._round = 0
         self._norms: list[list[float]] = []

@@ -16,9 +16,10 @@ from feddep.federation.server import Server, weighted_mean
 class MixingServer(Server, ABC):
     """Sends client k Σ_l a_kl w_l / Σ_l a_kl, where w_l are the weights that client l has sent."""
 
-    def __init__(self, *arguments: Any) -> None:
-        """Set up a server; the arguments are those of :class:`feddep.federation.server.Server`."""
+    def __init__(self, *arguments: Any, parameters: Any) -> None:
+        """Set up a server; the first arguments are those of :class:`feddep.federation.server.Server`."""
         super().__init__(*arguments)
+        self.parameters = parameters
         self._personal: list[Payload] = []
 
     @abstractmethod
@@ -44,12 +45,11 @@ def cosines(vectors: Tensor) -> Tensor:
 class SimilarityServer(MixingServer):
     """Mixes clients by a softmax of τ times the cosines of what they send under a name."""
 
-    def __init__(self, *arguments: Any, tau: float, name: str) -> None:
-        """Set up a server; the first arguments are those of :class:`feddep.federation.server.Server`."""
-        super().__init__(*arguments)
-        self.tau, self.name = tau, name
+    def __init__(self, *arguments: Any, parameters: Any, name: str) -> None:
+        super().__init__(*arguments, parameters=parameters)
+        self.name = name
 
     def mixture(self, updates: Sequence[Update]) -> Tensor:
         """a_kl = softmax over l of τ cos."""
         vectors = torch.stack([{**update.weights, **update.extra}[self.name] for update in updates])
-        return (self.tau * cosines(vectors)).softmax(dim=1)
+        return (self.parameters.tau * cosines(vectors)).softmax(dim=1)

@@ -58,7 +58,7 @@ def test_the_server_mixes_similar_clients_by_confidence():
         Update({"w": torch.tensor([float(k)])}, 1, 0.0, {"moments": torch.tensor(vector), "confidence": torch.tensor(surety)})
         for k, (vector, surety) in enumerate(zip(vectors, confidences, strict=True))
     ]
-    server = FedGTAServer({"w": torch.zeros(1)}, threshold=0.5)
+    server = FedGTAServer({"w": torch.zeros(1)}, parameters=FedGTAParameters(threshold=0.5))
     server.aggregate(updates)
     assert [float(server.weights_for(k)["w"]) for k in range(3)] == pytest.approx([(0 * 2 + 2 * 6) / 8, 1.0, 12 / 8])
 

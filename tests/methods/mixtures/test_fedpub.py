@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -95,7 +94,7 @@ def test_the_function_is_what_the_masked_model_gives_for_the_random_graph():
 def test_the_mixture_is_a_softmax_of_cosines(tau: float):
     vectors = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
     updates = [Update({"w": torch.tensor([float(k)])}, k + 1.0, 0.0, {"f": torch.tensor(v)}) for k, v in enumerate(vectors)]
-    server = partial(SimilarityServer, tau=tau, name="f")({"w": torch.zeros(1)})
+    server = SimilarityServer({"w": torch.zeros(1)}, parameters=FedPubParameters(tau=tau), name="f")
     server.aggregate(updates)
     for i, mine in enumerate(vectors):
         powers = [math.exp(tau * np.dot(mine, other) / (math.hypot(*mine) * math.hypot(*other))) for other in vectors]
