@@ -25,7 +25,7 @@ from torch.nn.functional import cosine_similarity
 
 from feddep.methods.basic import fedavg
 from feddep.methods.mixtures import FedAuxParameters
-from feddep.methods.mixtures.server import SimilarityServer
+from feddep.methods.mixtures.mixing_server import SimilarityServer
 from feddep.nn.encoders import GCN
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.task import RunResult, Task

@@ -27,7 +27,7 @@ from feddep.federation.client import Client, Update
 from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.methods.basic import fedavg
 from feddep.methods.mixtures import FedGTAParameters
-from feddep.methods.mixtures.server import MixingServer, cosines
+from feddep.methods.mixtures.mixing_server import MixingServer, cosines
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.task import RunResult, Task
 

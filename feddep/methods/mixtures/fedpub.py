@@ -31,7 +31,7 @@ from feddep.federation.client import Client
 from feddep.graph.graph import Graph
 from feddep.methods.basic import fedavg
 from feddep.methods.mixtures import FedPubParameters
-from feddep.methods.mixtures.server import SimilarityServer
+from feddep.methods.mixtures.mixing_server import SimilarityServer
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.task import RunResult, Task
 from feddep.utils import seeding

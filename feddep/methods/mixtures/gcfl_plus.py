@@ -29,7 +29,7 @@ from feddep.federation.boundary import Payload, numbers
 from feddep.federation.client import Client, Update
 from feddep.methods.basic import fedavg
 from feddep.methods.mixtures import GCFLPlusParameters
-from feddep.methods.mixtures.server import MixingServer
+from feddep.methods.mixtures.mixing_server import MixingServer
 from feddep.training.task import RunResult, Task
 
 

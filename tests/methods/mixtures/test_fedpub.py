@@ -11,7 +11,7 @@ from divided import random_task
 from feddep.federation.client import Update
 from feddep.methods.mixtures import FedPubParameters
 from feddep.methods.mixtures.fedpub import FedPubClient, RandomGraph, is_mask, masked
-from feddep.methods.mixtures.server import SimilarityServer
+from feddep.methods.mixtures.mixing_server import SimilarityServer
 from method_tasks import counted, run_on, task_of
 from mixing import client_of
 
