@@ -1,0 +1,55 @@
+"""A server that sends each client a mean of its own of all clients' weights."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from feddep.federation.boundary import Payload
+from feddep.federation.client import Update
+from feddep.federation.server import Server, weighted_mean
+
+
+class MixingServer(Server, ABC):
+    """Sends client k Σ_l a_kl w_l / Σ_l a_kl, where w_l are the weights that client l has sent."""
+
+    def __init__(self, *arguments: Any, parameters: Any) -> None:
+        """Set up a server; the first arguments are those of :class:`feddep.federation.server.Server`."""
+        super().__init__(*arguments)
+        self.parameters = parameters
+        self._personal: list[Payload] = []
+
+    @abstractmethod
+    def mixture(self, updates: Sequence[Update]) -> Tensor:
+        """What clients count for each other: a_kl, shape (K, K)."""
+
+    def aggregate(self, updates: Sequence[Update]) -> None:
+        """Mix the clients' weights anew."""
+        sent = [update.weights for update in updates]
+        self._personal = [weighted_mean(sent, row) for row in self.mixture(updates).tolist()]
+
+    def weights_for(self, client: int) -> Payload:
+        """The client's own mean; before the first round, the initial weights."""
+        return self._personal[client] if self._personal else self.weights
+
+
+def cosines(vectors: Tensor) -> Tensor:
+    """Cosine of each two of K vectors, shape (K, K), from shape (K, d)."""
+    unit = normalize(vectors, dim=1)
+    return unit @ unit.T
+
+
+class SimilarityServer(MixingServer):
+    """Mixes clients by a softmax of τ times the cosines of what they send under a name."""
+
+    def __init__(self, *arguments: Any, parameters: Any, name: str) -> None:
+        super().__init__(*arguments, parameters=parameters)
+        self.name = name
+
+    def mixture(self, updates: Sequence[Update]) -> Tensor:
+        """a_kl = softmax over l of τ cos."""
+        vectors = torch.stack([{**update.weights, **update.extra}[self.name] for update in updates])
+        return (self.parameters.tau * cosines(vectors)).softmax(dim=1)

@@ -1,0 +1,60 @@
+"""FedAux: its classifier against its equations, and what is mixed."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from divided import random_task
+from feddep.methods.mixtures.fedaux import AuxiliaryGCN, smoothed
+from feddep.training.evaluator import Evaluator
+from feddep.utils.errors import ConfigError
+from method_tasks import counted, run_on, task_of
+
+FIELD = {"encoder": "gcn", "full_batch": True, "evaluation": "owners"}
+
+
+def test_smoothing_is_its_formula():
+    rng = np.random.default_rng(0)
+    hidden, auxiliary, sigma = rng.normal(size=(6, 3)), rng.normal(size=3), 0.3
+    scores = [h @ auxiliary / (math.sqrt(h @ h) * math.sqrt(auxiliary @ auxiliary)) for h in hidden]
+    expected = []
+    for v in range(6):
+        kernel = [math.exp(-((scores[v] - scores[u]) ** 2) / sigma**2) for u in range(6)]
+        expected.append(sum(k * h for k, h in zip(kernel, hidden, strict=True)) / sum(kernel))
+    found = smoothed(torch.from_numpy(hidden), torch.from_numpy(auxiliary), sigma)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+def test_the_last_layer_reads_both(layers: int):
+    task = random_task(encoder="gcn", layers=layers)
+    model = AuxiliaryGCN(*task.model_sizes, 1.0)
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    assert 0 <= float(model.auxiliary.detach().min()) < float(model.auxiliary.detach().max()) < 1
+    inputs = Evaluator(task.graph, "cpu", model.aggregation)
+    hidden, adjacency = inputs.features.dense(), inputs.adjacency.dense()
+    for layer in model.layers[:-1]:
+        hidden = (adjacency @ hidden @ layer.weight + layer.bias).relu()
+    both = torch.cat([hidden, smoothed(hidden, model.auxiliary, 1.0)], dim=1)
+    expected = adjacency @ both @ model.layers[-1].weight + model.layers[-1].bias
+    torch.testing.assert_close(inputs.logits(model), expected.detach(), rtol=1e-4, atol=1e-5)
+    model.full(inputs.features, inputs.adjacency).square().sum().backward()
+    assert model.auxiliary.grad.norm() > 0
+    assert set(dict(model.named_parameters())) == {
+        "auxiliary",
+        *(f"layer{k}.{name}" for k in range(layers) for name in ("weight", "bias")),
+    }
+
+
+def test_the_vector_is_sent_with_the_weights_and_nothing_else():
+    communication = run_on(task_of("fedaux", rounds=2, **FIELD), "fedaux").communication
+    size = 4 * (64 * 16 + 16 + 32 * 4 + 4 + 16)
+    assert counted(communication, "model")[2, "up", "model"] == (2, 2 * size)
+    assert not counted(communication, "extra")
+
+
+def test_mini_batches_are_refused():
+    with pytest.raises(ConfigError, match="full_batch"):
+        run_on(task_of("fedaux", encoder="gcn", full_batch=False), "fedaux")
