@@ -1,9 +1,9 @@
-"""Methods in which models teach each other by their predictions: AdaFGL."""
+"""Methods in which models teach each other by their predictions: AdaFGL and FedTAD."""
 
 from typing import Literal
 
 from feddep.methods.method import BUILT_IN_ENCODERS, Method
-from feddep.utils.parameters import Hops, Parameters, Share
+from feddep.utils.parameters import Hops, Parameters, Positive, Repetitions, Share, StepSize, Weight
 
 
 class AdaFGLParameters(Parameters):
@@ -27,6 +27,34 @@ class AdaFGLParameters(Parameters):
     """what of the homophilous branch is drawn to the predictions of step 1: `probabilities`, or `logits` (code)"""
 
 
+class FedTADParameters(Parameters):
+    """What the server of FedTAD (Zhu et al., 2024) generates, and how it distils; defaults are those of the authors' code."""
+
+    embedding: Literal["return", "walk_ids"] = "return"
+    """topology embedding of a node: probabilities that a random walk `return`s to it (paper), or `walk_ids`, the numbers of the
+    nodes that walks visit (code)"""
+    walk_length: Positive = 5
+    """length of the longest walk"""
+    divergence: Literal["l1", "kl"] = "l1"
+    """distance of the global model's outputs from a client's: `l1` of logits (code), or `kl` of probabilities"""
+    generated: Positive = 100
+    """nodes of the generated graph"""
+    neighbours: Positive = 5
+    """most similar nodes that a generated node is joined to"""
+    repetitions: Repetitions = 5
+    """times in a round that noise is drawn, for one step of the generator and `global_steps` of the global model"""
+    global_steps: Repetitions = 5
+    """steps of the global model for each graph"""
+    generator_learning_rate: StepSize = 0.001
+    """step size of the generator's Adam"""
+    global_learning_rate: StepSize = 0.001
+    """step size of the global model's Adam"""
+    semantic_weight: Weight = 1.0
+    """weight λ₁ of the clients' cross-entropies on the generated nodes"""
+    diversity_weight: Weight = 1.0
+    """weight λ₂ of what keeps generated nodes apart"""
+
+
 _FOLDER = "feddep.methods.distilled"
 
 METHODS = (
@@ -39,4 +67,5 @@ METHODS = (
         full_batch=True,
         evaluation="local_after",
     ),
+    Method("fedtad", "FedTAD", FedTADParameters, f"{_FOLDER}.fedtad:run", encoders=BUILT_IN_ENCODERS, full_batch=True),
 )

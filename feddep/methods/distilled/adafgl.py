@@ -104,7 +104,7 @@ class SmoothedMLP(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(inputs, (hops + 1) * hidden))
         self.bias = nn.Parameter(torch.zeros(hidden))
-        self.rest: Any = nn.ModuleList(Linear(hidden, outputs if k == layers - 2 else hidden) for k in range(layers - 1))
+        self.rest = nn.ModuleList(Linear(hidden, outputs if k == layers - 2 else hidden) for k in range(layers - 1))
         self.activation = nn.PReLU()
         self.dropout = dropout
 
@@ -113,7 +113,7 @@ class SmoothedMLP(nn.Module):
         bound = math.sqrt(6 / (self.weight.numel() / len(self.bias) + len(self.bias)))
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
         for layer in self.rest:
-            layer.reset_parameters(generator)
+            layer.reset_parameters(generator)  # type: ignore[operator]
 
     def forward(self, view: View, generator: torch.Generator | None) -> Tensor:
         """Logits, shape (n, C); a generator draws dropout masks."""
@@ -141,10 +141,11 @@ class AdaFGLModel(nn.Module):
         self.score: float | None = None
         inputs, hidden, classes, _, dropout = task.model_sizes
         sizes = {"homophilous": (2, params.hops), "own": (3, 0), "smoothed": (3, params.hops), "passed": (3, params.hops)}
-        self.branches: Any = nn.ModuleDict({name: SmoothedMLP(inputs, hidden, classes, *of, dropout) for name, of in sizes.items()})
+        branches = {name: SmoothedMLP(inputs, hidden, classes, *of, dropout) for name, of in sizes.items()}
         generator = task.torch_generator("adafgl", "weights")
-        for branch in self.branches.values():
+        for branch in branches.values():
             branch.reset_parameters(generator)
+        self.branches = nn.ModuleDict(branches)
         self.to(task.device)
         self.aggregation = self.extractor.aggregation
         self._seen: tuple[Any, View] | None = None
