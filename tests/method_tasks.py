@@ -35,6 +35,8 @@ def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) ->
     )
     if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
         setting = setting.replace(optimizer="adam", learning_rate=0.02)
+    if not registry.find(name).mini_batch:
+        setting = setting.replace(encoder="gcn", full_batch=True, local_epochs=8)  # of one step
     return Task(name, graph, split, partition, setting.replace(**changes), seed)
 
 

@@ -120,6 +120,7 @@ class Method:
         assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods.md.
         encoders: the setting's encoders that it can train.
         full_batch: whether it can train on all nodes at once, as the setting may ask for.
+        mini_batch: whether it can train on sampled mini-batches.
         evaluation: which accuracy counts: ``global``, or, for a model a client, ``local_before`` or ``local_after`` the local
             steps of a round (:data:`feddep.training.task.Evaluation`).  The round is chosen by the validation of the same models.
         revision: raised when the numbers of its classifier's training change.
@@ -134,6 +135,7 @@ class Method:
     assumes: tuple[str, ...] = ()
     encoders: tuple[str, ...] = ("sage",)
     full_batch: bool = False
+    mini_batch: bool = True
     evaluation: "Evaluation" = "global"
     revision: int = 1
 
@@ -147,6 +149,8 @@ class Method:
             raise ConfigError(f"encoder is {encoder} (key settings), but {self.name} knows {', '.join(self.encoders)} only")
         if full_batch and not self.full_batch:
             raise ConfigError(f"full_batch is true (key settings), but {self.name} trains on sampled mini-batches")
+        if not full_batch and not self.mini_batch:
+            raise ConfigError(f"full_batch is false (key settings), but {self.name} trains on all nodes at once")
 
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":
         """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary.
