@@ -1,9 +1,9 @@
-"""Methods in which models teach each other by their predictions: AdaFGL and FedTAD."""
+"""Methods in which models teach each other by their predictions: AdaFGL, FedTAD, FGSSL and FedSpray."""
 
 from typing import Literal
 
 from feddep.methods.method import BUILT_IN_ENCODERS, Method
-from feddep.utils.parameters import Hops, Parameters, Positive, Repetitions, Share, StepSize, Weight
+from feddep.utils.parameters import Hops, Parameters, Positive, Repetitions, Share, StepSize, Weight, Width
 
 
 class AdaFGLParameters(Parameters):
@@ -30,7 +30,7 @@ class AdaFGLParameters(Parameters):
 class FedTADParameters(Parameters):
     """What the server of FedTAD (Zhu et al., 2024) generates, and how it distils; defaults are those of the authors' code."""
 
-    embedding: Literal["return", "walk_ids"] = "return"
+    topology: Literal["return", "walk_ids"] = "return"
     """topology embedding of a node: probabilities that a random walk `return`s to it (paper), or `walk_ids`, the numbers of the
     nodes that walks visit (code)"""
     walk_length: Positive = 5
@@ -55,6 +55,46 @@ class FedTADParameters(Parameters):
     """weight λ₂ of what keeps generated nodes apart"""
 
 
+class FGSSLParameters(Parameters):
+    """The views, contrast and distillation of FGSSL (Huang et al., 2023); defaults are those of the authors' code."""
+
+    teacher: Literal["global", "local"] = "global"
+    """who teaches: the `global` model that a client received (paper), or the `local` model itself by contrast alone (code)"""
+    contrast_weight: Weight = 3.0
+    """weight of the contrast"""
+    distillation_weight: Weight = 1.0
+    """weight of the distillation (ours; the code leaves it out)"""
+    tau: StepSize = 0.1
+    """temperature τ of the contrast"""
+    omega: StepSize = 4.0
+    """temperature ω of the distillation"""
+    weak_edges: Share = 0.3
+    """share of edges that the weak view lacks"""
+    weak_columns: Share = 0.3
+    """share of columns of features that the weak view lacks"""
+    strong_edges: Share = 0.8
+    """share of edges that the strong view lacks"""
+    strong_columns: Share = 0.5
+    """share of columns of features that the strong view lacks"""
+
+
+class FedSprayParameters(Parameters):
+    """Proxies and soft targets of FedSpray (Fu et al., 2024); defaults are those of the authors' code."""
+
+    proxy_width: Width = 64
+    """width of proxies, and of the encoder of features"""
+    proxy_learning_rate: StepSize = 0.02
+    """step size of the Adam of node proxies; all else is trained as the setting says"""
+    soft_weight: Weight = 1.0
+    """weight λ₁ of the soft targets in the loss of the GNN"""
+    confidence: Share = 0.7
+    """least probability at which a node that is not trained on has a soft target"""
+    proxy_weights: Literal["nodes", "shares"] = "nodes"
+    """what a client's proxy of a class counts: its training `nodes` of the class, or their `shares` in all of its own (code)"""
+    plain_start: Literal["own", "fused"] = "own"
+    """weights that the classifier without proxies gets in each round: its `own` mean, or that of the `fused` one (code)"""
+
+
 _FOLDER = "feddep.methods.distilled"
 
 METHODS = (
@@ -65,7 +105,20 @@ METHODS = (
         f"{_FOLDER}.adafgl:run",
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
+        mini_batch=False,
         evaluation="local_after",
     ),
     Method("fedtad", "FedTAD", FedTADParameters, f"{_FOLDER}.fedtad:run", encoders=BUILT_IN_ENCODERS, full_batch=True),
+    Method("fgssl", "FGSSL", FGSSLParameters, f"{_FOLDER}.fgssl:run", encoders=("gcn", "gat"), full_batch=True, mini_batch=False),
+    Method(
+        "fedspray",
+        "FedSpray",
+        FedSprayParameters,
+        f"{_FOLDER}.fedspray:run",
+        assumes=("prototypes shared",),
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        mini_batch=False,
+        evaluation="local_after",
+    ),
 )

@@ -16,7 +16,7 @@ where M is the number of clients, and norms are means over coordinates.  Adam's 
 gradient of D reaches the clients' logits (code).
 
 Slips of the authors' code: dropout is on wherever a model is used, also where it is tested; here it is on where the global model
-is trained.  t_i are the numbers of the nodes that walks visit, which outweigh all features (``embedding: walk_ids``).  D is the
+is trained.  t_i are the numbers of the nodes that walks visit, which outweigh all features (``topology: walk_ids``).  D is the
 L1 norm of logits, where the text names the Kullback-Leibler divergence (``divergence``).  The file as published does not compile.
 """
 
@@ -54,7 +54,7 @@ def topology_embedding(graph: Graph, params: FedTADParameters, rng: np.random.Ge
     step = sp.csr_matrix(closed / closed.sum(axis=0))
     power, returns, walks = sp.eye_array(graph.num_nodes, format="csr"), [], []
     for length in range(1, params.walk_length + 1):
-        if params.embedding == "return":
+        if params.topology == "return":
             power = power @ step
             returns.append(power.diagonal())
             continue

@@ -30,7 +30,7 @@ def test_the_topology_embedding_holds_return_probabilities():
 def test_walks_visit_neighbours():
     graph = random_graph(12, 20)
     closed = graph.adjacency.toarray() + np.eye(12)
-    found = topology_embedding(graph, FedTADParameters(walk_length=3, embedding="walk_ids"), RNG)
+    found = topology_embedding(graph, FedTADParameters(walk_length=3, topology="walk_ids"), RNG)
     assert found.shape == (12, 6)
     for start in (0, 1, 3):
         assert np.array_equal(found[:, start], np.arange(12))
@@ -38,9 +38,9 @@ def test_walks_visit_neighbours():
         assert closed[found[:, here], found[:, there]].all()
 
 
-@pytest.mark.parametrize("embedding", ["return", "walk_ids"])
-def test_reliability_is_its_sum(embedding: str):
-    graph, params, train = random_graph(12, 20), FedTADParameters(embedding=embedding), np.arange(7)
+@pytest.mark.parametrize("topology", ["return", "walk_ids"])
+def test_reliability_is_its_sum(topology: str):
+    graph, params, train = random_graph(12, 20), FedTADParameters(topology=topology), np.arange(7)
     f = np.hstack([graph.features.toarray(), topology_embedding(graph, params, np.random.default_rng(1))])
     expected = np.zeros(graph.num_classes)
     for i in train:
