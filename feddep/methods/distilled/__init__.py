@@ -1,0 +1,124 @@
+"""Methods in which models teach each other by their predictions: AdaFGL, FedTAD, FGSSL and FedSpray."""
+
+from typing import Literal
+
+from feddep.methods.method import BUILT_IN_ENCODERS, Method
+from feddep.utils.parameters import Hops, Parameters, Positive, Repetitions, Share, StepSize, Weight, Width
+
+
+class AdaFGLParameters(Parameters):
+    """The two steps of AdaFGL (Li et al., 2024)."""
+
+    federated_share: Share = 0.5
+    """share of the rounds that step 1 takes (OpenFGL's port: 50 of 100; the authors' code has 100 rounds and then 200 epochs)"""
+    combination: Literal["mixture", "switch"] = "mixture"
+    """prediction: both branches, mixed by the homophily score (paper), or only one of them, chosen by `threshold` (code)"""
+    threshold: Share = 0.9
+    """least homophily score at which `switch` takes the homophilous branch (code)"""
+    alpha: Share = 0.05
+    """weight α of the edges, beside pairs that are predicted alike, where features are smoothed (code)"""
+    beta: Share = 0.2
+    """weight β of the predictions of step 1, beside the branch's own, in the signed relation (code)"""
+    alike: Share = 0.999
+    """similarity above which two nodes are joined (code); 0 weighs all pairs by their similarity (paper)"""
+    hops: Hops = 3
+    """times K that features are smoothed (code)"""
+    knowledge: Literal["probabilities", "logits"] = "probabilities"
+    """what of the homophilous branch is drawn to the predictions of step 1: `probabilities`, or `logits` (code)"""
+
+
+class FedTADParameters(Parameters):
+    """What the server of FedTAD (Zhu et al., 2024) generates, and how it distils; defaults are those of the authors' code."""
+
+    topology: Literal["return", "walk_ids"] = "return"
+    """topology embedding of a node: probabilities that a random walk `return`s to it (paper), or `walk_ids`, the numbers of the
+    nodes that walks visit (code)"""
+    walk_length: Positive = 5
+    """length of the longest walk"""
+    divergence: Literal["l1", "kl"] = "l1"
+    """distance of the global model's outputs from a client's: `l1` of logits (code), or `kl` of probabilities"""
+    generated: Positive = 100
+    """nodes of the generated graph"""
+    neighbours: Positive = 5
+    """most similar nodes that a generated node is joined to"""
+    repetitions: Repetitions = 5
+    """times in a round that noise is drawn, for one step of the generator and `global_steps` of the global model"""
+    global_steps: Repetitions = 5
+    """steps of the global model for each graph"""
+    generator_learning_rate: StepSize = 0.001
+    """step size of the generator's Adam"""
+    global_learning_rate: StepSize = 0.001
+    """step size of the global model's Adam"""
+    semantic_weight: Weight = 1.0
+    """weight λ₁ of the clients' cross-entropies on the generated nodes"""
+    diversity_weight: Weight = 1.0
+    """weight λ₂ of what keeps generated nodes apart"""
+
+
+class FGSSLParameters(Parameters):
+    """The views, contrast and distillation of FGSSL (Huang et al., 2023); defaults are those of the authors' code."""
+
+    teacher: Literal["global", "local"] = "global"
+    """who teaches: the `global` model that a client received (paper), or the `local` model itself by contrast alone (code)"""
+    contrast_weight: Weight = 3.0
+    """weight of the contrast"""
+    distillation_weight: Weight = 1.0
+    """weight of the distillation (ours; the code leaves it out)"""
+    tau: StepSize = 0.1
+    """temperature τ of the contrast"""
+    omega: StepSize = 4.0
+    """temperature ω of the distillation"""
+    weak_edges: Share = 0.3
+    """share of edges that the weak view lacks"""
+    weak_columns: Share = 0.3
+    """share of columns of features that the weak view lacks"""
+    strong_edges: Share = 0.8
+    """share of edges that the strong view lacks"""
+    strong_columns: Share = 0.5
+    """share of columns of features that the strong view lacks"""
+
+
+class FedSprayParameters(Parameters):
+    """Proxies and soft targets of FedSpray (Fu et al., 2024); defaults are those of the authors' code."""
+
+    proxy_width: Width = 64
+    """width of proxies, and of the encoder of features"""
+    proxy_learning_rate: StepSize = 0.02
+    """step size of the Adam of node proxies; all else is trained as the setting says"""
+    soft_weight: Weight = 1.0
+    """weight λ₁ of the soft targets in the loss of the GNN"""
+    confidence: Share = 0.7
+    """least probability at which a node that is not trained on has a soft target"""
+    proxy_weights: Literal["nodes", "shares"] = "nodes"
+    """what a client's proxy of a class counts: its training `nodes` of the class, or their `shares` in all of its own (code)"""
+    plain_start: Literal["own", "fused"] = "own"
+    """weights that the classifier without proxies gets in each round: its `own` mean, or that of the `fused` one (code)"""
+
+
+_FOLDER = "feddep.methods.distilled"
+
+METHODS = (
+    Method(
+        "adafgl",
+        "AdaFGL",
+        AdaFGLParameters,
+        f"{_FOLDER}.adafgl:run",
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        mini_batch=False,
+        evaluation="local_after",
+    ),
+    Method("fedtad", "FedTAD", FedTADParameters, f"{_FOLDER}.fedtad:run", encoders=BUILT_IN_ENCODERS, full_batch=True),
+    Method("fgssl", "FGSSL", FGSSLParameters, f"{_FOLDER}.fgssl:run", encoders=("gcn", "gat"), full_batch=True, mini_batch=False),
+    Method(
+        "fedspray",
+        "FedSpray",
+        FedSprayParameters,
+        f"{_FOLDER}.fedspray:run",
+        assumes=("prototypes shared",),
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        mini_batch=False,
+        evaluation="local_after",
+    ),
+)

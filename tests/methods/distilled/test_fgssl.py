@@ -1,0 +1,83 @@
+"""FGSSL: both terms against loops over nodes, views, what teaches whom, and that without its terms it is FedAvg."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from divided import random_task
+from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.client import REPORTS
+from feddep.methods.basic import fedavg
+from feddep.methods.distilled import FGSSLParameters
+from feddep.methods.distilled.fgssl import FGSSLClient, contrast, distillation, without
+from graphs import random_graph
+from method_tasks import run_on, same_runs
+from small_models import drawn
+
+GCN = {"encoder": "gcn", "full_batch": True}
+
+
+def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b / a.norm() / b.norm()
+
+
+def test_the_contrast_is_its_sums():
+    labels = torch.tensor([0, 1, 0, 2, 1])
+    h, taught = torch.randn(2, 5, 4, dtype=torch.float64)
+    expected = 0.0
+    for i in range(5):
+        phi = [torch.exp(cosine(h[i], taught[j]) / 0.5) for j in range(5)]
+        others = sum(phi[k] for k in range(5) if labels[k] != labels[i])
+        terms = [-torch.log(phi[p] / (phi[p] + others)) for p in range(5) if labels[p] == labels[i]]
+        expected += float(sum(terms)) / len(terms) / 5
+    assert float(contrast(h, taught, labels, 0.5)) == pytest.approx(expected)
+    assert float(contrast(h, taught, torch.zeros(5), 0.5)) == 0.0  # nobody to be told from
+
+
+def test_the_distillation_is_its_sum_over_neighbours():
+    graph = random_graph(8, 12)
+    z, taught = torch.randn(2, 8, 3, dtype=torch.float64)
+    edges = torch.from_numpy(np.repeat(np.arange(8), graph.degrees)), torch.from_numpy(graph.indices).long()
+    expected = 0.0
+    for i in range(8):
+        around = graph.adjacency[i].indices
+        own, other = (torch.stack([cosine(of[i], of[j]) / 2 for j in around]).softmax(0) for of in (z, taught))
+        expected += 4 * float((other * (other.log() - own.log())).sum()) / 8
+    assert float(distillation(z.float(), taught.float(), edges, 2.0)) == pytest.approx(expected, rel=1e-4)
+    assert float(distillation(z.float(), z.float(), edges, 2.0)) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_view_lacks_edges_and_columns():
+    graph = random_graph(60, 400)
+    seen = without(graph, 0.8, 0.5, np.random.default_rng(0))
+    assert 0.1 < seen.num_edges / graph.num_edges < 0.3
+    assert {tuple(edge) for edge in seen.edges()} < {tuple(edge) for edge in graph.edges()}
+    x, kept = graph.features.toarray(), seen.features.toarray()
+    for column in range(x.shape[1]):
+        assert np.array_equal(kept[:, column], x[:, column]) or not kept[:, column].any()
+    assert np.array_equal(without(graph, 0.0, 0.0, np.random.default_rng(0)).features.toarray(), x)
+
+
+@pytest.mark.parametrize("teacher", ["global", "local"])
+def test_who_teaches(teacher: str):
+    """The released loss does not change with the global model; the written one does."""
+    task = random_task(**GCN)
+    parts, losses = task.subgraphs(), []
+    boundary = Boundary({"model": schema_of(task.new_model()), **REPORTS})
+    new = partial(FGSSLClient, task=task, parts=parts, params=FGSSLParameters(teacher=teacher))
+    for seed in (0, 1):
+        client = fedavg.new_client(task, 0, parts[0], boundary, new)
+        client.load(drawn(task.new_model(), seed).state_dict())
+        model = drawn(task.new_model(), 2)
+        losses.append(client.taught(model))
+        losses[-1].backward()
+        assert all(weight.grad is not None for weight in model.layer0.parameters())
+        assert all(weight.grad is None for weight in client.teacher.parameters())
+    assert torch.equal(*losses) == (teacher == "local")
+
+
+def test_without_its_terms_it_is_fedavg():
+    task = random_task(**GCN)
+    assert same_runs(run_on(task, "fgssl", contrast_weight=0.0, distillation_weight=0.0), run_on(task, "fedavg"))
