@@ -118,9 +118,9 @@ class TruncatedParameters(WeightParameters):
         return self
 
 
-def _method(name: str, title: str, parameters: type[VerticalParameters], shared: str) -> Method:
+def _method(name: str, title: str, parameters: type[VerticalParameters], shared: str, revision: int = 1) -> Method:
     function, assumes = f"feddep.methods.vesper.split_training:run_{name}", ("labels at another party", shared)
-    return Method(name, title, parameters, function, partitioned=False, assumes=assumes)
+    return Method(name, title, parameters, function, partitioned=False, assumes=assumes, revision=revision)
 
 
 _EXACT, _NOISED = "node embeddings shared", "noised node embeddings shared"
@@ -129,7 +129,7 @@ METHODS = (
     _method("vertical_mlp", "MLP", VerticalParameters, _EXACT),
     _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT),
     _method("vertical_gcn", "GCN", MessagePassingParameters, _EXACT),
-    _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED),
+    _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED, revision=2),
     _method("gap", "GAP", GAPParameters, _NOISED),
     _method("vesper_gin", "VESPER (GIN)", WeightParameters, _NOISED),
     _method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, _NOISED),
