@@ -224,17 +224,19 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
     chosen = list(graphs(bounding))
     for (nodes, edges, without), adverse in [*((each, False) for each in chosen), *((each, True) for each in chosen[:-2])]:
         nonnegative, signed = worst_rows(heard(nodes, edges, bounding) - heard(nodes, without, bounding))
+        sums, authors = name.startswith("gap"), name == "gap_authors"
         further: dict[str, Any] = {"min_degree": 2, "degree_ratio": 1.5} if name == "vesper_gcn" else {}
-        further |= {"clip": CLIP, "gradient_ratio": 2.0} if name != "gap" else {}
-        given = {"bounding": bounding, "encodings": bool(rng.random() < 0.5), **further, **options}
+        further |= {"clip": CLIP, "gradient_ratio": 2.0} if not sums else {}
+        further |= {"encoder_layers": 1} if authors else {}
+        given = {"bounding": bounding, "encodings": bool(rng.random() < 0.5) or authors, **further, **options}
         # What noise may have made of rows, of weights and of degrees is all that there is.
         encodings = nonnegative if adverse else unit(rng.random((nodes, WIDTH)))
         targets = unit(rng.normal(size=(layers, nodes, WIDTH)))
         if adverse:
-            targets[0] = signed if name == "gap" else nonnegative
+            targets[0] = signed if sums else nonnegative
         degrees = np.full(nodes, 2.0) if adverse else rng.normal(2, 1, nodes)
         drawn = rng.random if name == "vfgnn" else rng.standard_normal  # of the former, ReLU lets every change pass
-        weights = [np.eye(WIDTH) if adverse else drawn((WIDTH, WIDTH)) for _ in range(layers if name != "gap" else 0)]
+        weights = [np.eye(WIDTH) if adverse else drawn((WIDTH, WIDTH)) for _ in range(0 if sums else layers)]
         pair, protocol, facts = twins_of(name, given, (edges, without), encodings, targets, degrees, weights)
         account = certified_guarantee(facts)
         assert account is not NO_BOUND
@@ -290,7 +292,7 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
 def refusal(name: str, options: dict[str, Any], bounding: str, layers: int) -> type[Exception] | None:
     """What is refused, by a parameter, at the start of a run or by the account."""
     weights, once = options.get("weights", "frozen"), options["release"] == "one_shot"
-    if once and weights in ("dpsgd", "trained"):
+    if (once and weights in ("dpsgd", "trained")) or (name == "gap_authors" and not (once and bounding == "none")):
         return ValidationError
     if once and weights == "detached" and layers > 1:
         return ConfigError
@@ -300,7 +302,7 @@ def refusal(name: str, options: dict[str, Any], bounding: str, layers: int) -> t
 
 
 VESPER = ("frozen", "detached", "dpsgd")
-WEIGHTS = {"gap": (None,), "vesper_gin": VESPER, "vesper_gcn": VESPER, "vfgnn": ("frozen", "dpsgd")}
+WEIGHTS = {"gap": (None,), "gap_authors": (None,), "vesper_gin": VESPER, "vesper_gcn": VESPER, "vfgnn": ("frozen", "dpsgd")}
 CASES = [
     (name, {"release": release, **({"weights": weights} if weights else {}), **({"aggregation": sums} if sums else {})})
     for name, every in WEIGHTS.items()
@@ -324,7 +326,7 @@ def test_no_release_shows_more_of_an_edge_than_is_charged(name: str, options: di
         found = compared(name, options, bounding, layers)
         assert all(each <= 1 + 1e-4 for each in found.values()), found
         assert all(each == EXACT for part, each in found.items() if part.startswith("layer") or part == "degrees"), found
-        if name in ("gap", "vesper_gin") and options["release"] == "one_shot":
+        if name in ("gap", "gap_authors", "vesper_gin") and options["release"] == "one_shot":
             assert found["all"] == EXACT
         if name == "vfgnn" and layers == 1:
             assert found["rows"] == EXACT
