@@ -287,23 +287,26 @@ def certified_guarantee(training: VerticalTraining) -> TouchMixture:
 
 
 def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
-    """VFGNN: each row of the last layer that the edge reaches may turn round, at a cost of 2² if its node is in the batch."""
+    """VFGNN: each row of the last layer that the edge reaches may become another one, at a cost of 2 if its node is in the batch.
+
+    Rows have norm 1 at most and, after ReLU, no negative entry: ‖a − b‖² = ‖a‖² + ‖b‖² − 2 a·b ≤ 2, whatever weights come before.
+    """
     correction = training.correction
     reached = changed_outputs(training)
     for_all = correction.evaluations + correction.one_shot
     if reached is None and for_all:
         found = f"{training.aggregation} with bounding {correction.bounding!r} releases all nodes at once"
         raise PrivacyError(f"{found}, and an edge may reach any number of them; bounding must be 'both'")
-    always = 4.0 * for_all * (reached or 0)
+    always = 2.0 * for_all * (reached or 0)
     if correction.one_shot:
         return _certain(always)
     changed = reading_roots(training, 0)
     gradient = _gradient(training)
     if training.shuffled:
-        return _certain(always + 4.0 * training.epochs * changed + gradient * training.most_touched(changed))
+        return _certain(always + 2.0 * training.epochs * changed + gradient * training.most_touched(changed))
     counts = np.arange(min(changed, training.batch) + 1)
     law = hypergeom(training.nodes, changed, training.batch).pmf(counts)
-    totals, weights = _compose(4.0 * counts + gradient * (counts > 0), law, training.steps)
+    totals, weights = _compose(2.0 * counts + gradient * (counts > 0), law, training.steps)
     return TouchMixture(always + totals, weights, _ROUNDING)
 
 

@@ -157,6 +157,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "feddep_wo_dgen": {"depth": 2},
     "feddep_joint": {"inference": "generated"},
     "gap": {"epsilon": 8.0},  # a budget takes a delta
+    "gap_authors": {"bounding": "both", "encodings": False, "decoder_layers": 3},
     "vesper_gcn": {"min_degree": 11},
     "vesper_gin": {"theta": -0.5, "release": "one_shot"},  # the latter takes frozen or detached weights
     "vfgnn": {"weights": "detached"},

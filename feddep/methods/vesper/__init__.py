@@ -74,6 +74,25 @@ class GAPParameters(PerturbedParameters):
     """GAP's stages."""
 
 
+class GAPAuthorsParameters(GAPParameters):
+    """GAP by its authors' code (Sajadmanesh et al., 2023); their hops, width and epochs are the setting's."""
+
+    encoder_layers: Maps = 2
+    """linear maps of the encoder at A, batch normalisation and SELU between them"""
+    decoder_layers: Literal[2] = 2
+    """a linear map for each hop, all side by side scaled to length 1, batch normalisation, SELU, another linear map"""
+    decoder: Literal["concat"] = "concat"
+    """likewise"""
+    bounding: Literal["none"] = "none"
+    """every neighbour is heard"""
+    encodings: Literal[True] = True
+    """encodings are sent before the sums"""
+    release: Literal["one_shot"] = "one_shot"
+    """sums are released once"""
+    encoder_epochs: Repetitions = 100
+    """epochs in which the encoder is trained first, with batch normalisation, SELU and a linear map at B"""
+
+
 class WeightParameters(PerturbedParameters):
     """How A's weights are kept from telling edges."""
 
@@ -118,9 +137,9 @@ class TruncatedParameters(WeightParameters):
         return self
 
 
-def _method(name: str, title: str, parameters: type[VerticalParameters], shared: str) -> Method:
+def _method(name: str, title: str, parameters: type[VerticalParameters], shared: str, revision: int = 1) -> Method:
     function, assumes = f"feddep.methods.vesper.split_training:run_{name}", ("labels at another party", shared)
-    return Method(name, title, parameters, function, partitioned=False, assumes=assumes)
+    return Method(name, title, parameters, function, partitioned=False, assumes=assumes, revision=revision)
 
 
 _EXACT, _NOISED = "node embeddings shared", "noised node embeddings shared"
@@ -129,8 +148,9 @@ METHODS = (
     _method("vertical_mlp", "MLP", VerticalParameters, _EXACT),
     _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT),
     _method("vertical_gcn", "GCN", MessagePassingParameters, _EXACT),
-    _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED),
+    _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED, revision=2),
     _method("gap", "GAP", GAPParameters, _NOISED),
+    _method("gap_authors", "GAP (authors)", GAPAuthorsParameters, _NOISED),
     _method("vesper_gin", "VESPER (GIN)", WeightParameters, _NOISED),
     _method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, _NOISED),
 )

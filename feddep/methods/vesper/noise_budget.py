@@ -9,7 +9,7 @@ from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
 
-AGGREGATIONS = {"vfgnn": "vfgnn", "gap": "gap", "vesper_gin": "gin", "vesper_gcn": "gcn"}
+AGGREGATIONS = {"vfgnn": "vfgnn", "gap": "gap", "gap_authors": "gap", "vesper_gin": "gin", "vesper_gcn": "gcn"}
 """What accountants call the message passing of each method with noise; see :func:`aggregation_of`."""
 
 
@@ -63,7 +63,7 @@ def public_facts(nodes: int, setting: TrainingConfig, parameters: PerturbedParam
         weights="frozen" if trained is None else trained.weights,
         one_shot=one_shot,
         evaluations=0 if one_shot else setting.rounds,
-        nonnegative=True,  # ReLU ends the encoder
+        nonnegative=True,  # ReLU ends the encoder; for `gap_authors`, which bounds no degrees, it makes no difference
         gradient_ratio=1.0 if trained is None else trained.gradient_ratio,
         degree_ratio=(truncated and truncated.degree_ratio) or 1.0,
     )

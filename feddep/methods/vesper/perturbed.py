@@ -39,6 +39,7 @@ class Design:
             W a_v (truncated message passing, Algorithm 2); 0 for no such map.
         floor: see ``aggregation``.
         encodings: whether the rows before the first layer, which hold no edges and get no noise, are put out as well.
+        own: whether a_v holds ω_v h_v; without it a node is no neighbour of its own.
     """
 
     aggregation: Aggregation = "gin"
@@ -47,6 +48,7 @@ class Design:
     min_degree: int = 0
     floor: float = 0.0
     encodings: bool = False
+    own: bool = True
 
 
 def unit_rows(x: Tensor) -> Tensor:
@@ -227,7 +229,8 @@ class PerturbedMessagePassing(nn.Module):
             values = np.repeat(scale[rows], np.diff(ends)) * scale[heard]
             own = own * torch.from_numpy(scale[rows] ** 2).to(hidden.device)[:, None]
         matrix = SparseMatrix(ends - ends[0], heard, values, (len(own), columns), hidden.device)
-        return own + matrix @ hidden
+        found = matrix @ hidden
+        return own + found if self.design.own else found
 
     def _noised(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         if self.design.theta == 0:

@@ -18,6 +18,7 @@ from feddep.graph.blocks import BlockSampler
 from feddep.graph.degree_bounding import KEEPING, bounded_adjacency
 from feddep.graph.graph import Graph
 from feddep.methods.vesper import (
+    GAPAuthorsParameters,
     GAPParameters,
     MessagePassingParameters,
     PerturbedParameters,
@@ -28,7 +29,7 @@ from feddep.methods.vesper import (
 )
 from feddep.methods.vesper.graph_party import Clipping, GraphParty, RootBatches, noised_degrees
 from feddep.methods.vesper.label_party import LabelParty
-from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, Perceptron
+from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, HopDecoder, Perceptron
 from feddep.methods.vesper.noise_budget import aggregation_of, noise_scale
 from feddep.methods.vesper.perturbed import Aggregation, Design, PerturbedMessagePassing
 from feddep.training.history import History
@@ -114,6 +115,11 @@ def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> Run
 def run_gap(task: Task, parameters: GAPParameters, steps: Any = None) -> RunResult:
     """GAP: the encoder without the graph, then noised sums without weights, then the decoder (Appendix C.3)."""
     return _run_perturbed(task, parameters, "gap", "gin", "no_weights")
+
+
+def run_gap_authors(task: Task, parameters: GAPAuthorsParameters, steps: Any = None) -> RunResult:
+    """GAP by its authors' code: a node is no neighbour of its own, and both networks are theirs."""
+    return _run_perturbed(task, parameters, "gap_authors", "gin", "no_weights", own=False)
 
 
 def run_vesper_gin(task: Task, parameters: WeightParameters, steps: Any = None) -> RunResult:
@@ -287,9 +293,10 @@ def new_sampler(graph: Graph, protocol: Protocol, seed: int) -> BlockSampler:
 
 
 def new_encoder(task: Task, parameters: VerticalParameters) -> Perceptron:
-    """A's encoder with the run's initial weights: from F features to width d, ReLU after each of its maps."""
+    """A's encoder with the run's initial weights: from F features to width d, ReLU after each of its maps, or GAP's authors'."""
     widths = [task.graph.num_features, *[task.setting.hidden_channels] * parameters.encoder_layers]
-    return _drawn(task, Perceptron(widths, task.setting.dropout, relu_last=True), "encoder")
+    selu = isinstance(parameters, GAPAuthorsParameters)
+    return _drawn(task, Perceptron(widths, task.setting.dropout, relu_last=not selu, selu=selu), "encoder")
 
 
 def new_extractor(task: Task, design: Design) -> PerturbedMessagePassing:
@@ -297,10 +304,13 @@ def new_extractor(task: Task, design: Design) -> PerturbedMessagePassing:
     return _drawn(task, PerturbedMessagePassing(task.setting.hidden_channels, task.setting.layers, design), "extractor")
 
 
-def new_decoder(task: Task, protocol: Protocol) -> ConcatDecoder | GRUDecoder:
+def new_decoder(task: Task, protocol: Protocol) -> ConcatDecoder | GRUDecoder | HopDecoder:
     """B's decoder with the run's initial weights."""
     setting, stream = task.setting, ("decoder", protocol.kinds[0])
     rest = task.graph.num_classes, protocol.parameters.decoder_layers, setting.dropout
+    if isinstance(protocol.parameters, GAPAuthorsParameters):
+        sizes = setting.hidden_channels, protocol.embeddings(setting.layers), task.graph.num_classes
+        return _drawn(task, HopDecoder(*sizes, setting.dropout, mapped=protocol.design is not None), *stream)
     if protocol.decoder == "gru":
         return _drawn(task, GRUDecoder(setting.hidden_channels, *rest), *stream)
     return _drawn(task, ConcatDecoder(setting.hidden_channels, protocol.embeddings(setting.layers), *rest), *stream)
