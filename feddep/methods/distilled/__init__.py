@@ -105,7 +105,6 @@ METHODS = (
         f"{_FOLDER}.adafgl:run",
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
-        mini_batch=False,
         evaluation="local_after",
     ),
     Method("fedtad", "FedTAD", FedTADParameters, f"{_FOLDER}.fedtad:run", encoders=BUILT_IN_ENCODERS, full_batch=True),

@@ -150,6 +150,10 @@ class AdaFGLModel(nn.Module):
         self.aggregation = self.extractor.aggregation
         self._seen: tuple[Any, View] | None = None
 
+    def forward(self, *arguments: Any) -> Tensor:
+        """Step 1 on sampled trees."""
+        return self.extractor(*arguments)
+
     def full(self, x: Any, adjacency: Any, **options: Any) -> Tensor:
         """Logits of step 1, or logarithms of what step 2 predicts, shape (n, C)."""
         if self.score is None:
