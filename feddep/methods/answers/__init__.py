@@ -83,7 +83,7 @@ ASSUMES = ("cross-client edges known", "noised node embeddings shared")
 
 def _method(name: str, title: str, parameters: type[AnswersParameters], function: str, step: Step = FEDAVG) -> Method:
     function = f"feddep.methods.answers.{function}"
-    return Method(name, title, parameters, function, steps=lambda _: (step,), assumes=ASSUMES, encoders=ANY_ENCODER)
+    return Method(name, title, parameters, function, lambda _: (step,), assumes=ASSUMES, encoders=ANY_ENCODER, full_batch=True)
 
 
 METHODS = (

@@ -23,8 +23,8 @@ class NoisedParameters(FedGCNParameters):
     """ε of all sums that a client sends, for the features of one of its nodes; null: bounded features, and no noise"""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
     """δ of the same"""
-    clip: StepSize = 4.0
-    """Euclidean length to which longer rows of features are scaled down before all else"""
+    clip: StepSize = 1.0
+    """Euclidean length C to which longer rows of features are scaled down before all else"""
 
 
 METHODS = (
@@ -35,6 +35,7 @@ METHODS = (
         "feddep.methods.fedgcn.fedgcn:run",
         assumes=("cross-client edges known", "sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
+        full_batch=True,
     ),
     Method(
         "fedgcn_noised",
@@ -43,5 +44,6 @@ METHODS = (
         "feddep.methods.fedgcn.fedgcn:run_noised",
         assumes=("cross-client edges known", "noised sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
+        full_batch=True,
     ),
 )

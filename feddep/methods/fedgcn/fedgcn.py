@@ -41,10 +41,11 @@ from feddep.methods.fedgcn import FedGCNParameters, NoisedParameters
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
 from feddep.nn.encoders import GCN, NodeLayer
 from feddep.nn.feature_table import FeatureTable
+from feddep.nn.sparse import ConstantMatrix
 from feddep.privacy.accountant import least_noise
 from feddep.privacy.vesper_accounting import TouchMixture
 from feddep.training.evaluator import Evaluator
-from feddep.training.learner import Learner
+from feddep.training.learner import new_learner
 from feddep.training.task import RunResult, Task
 
 
@@ -54,6 +55,19 @@ class SummedGCN(GCN):
     def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
         super().__init__(features, hidden, classes, layers, dropout)
         self.layers[0] = self.layer0 = NodeLayer(features, self.output_widths[0])
+
+
+class DenseMatrix(ConstantMatrix):
+    """A constant matrix without zeros, such as rows with noise."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        return self.rows @ dense
+
+    def multiply_transposed(self, dense: Tensor) -> Tensor:
+        return self.rows.T @ dense
 
 
 def run_noised(task: Task, parameters: NoisedParameters, steps: Any = None) -> RunResult:
@@ -86,9 +100,11 @@ def run(task: Task, parameters: FedGCNParameters, steps: Any = None, noise: floa
     clients = []
     for i, ((graph, adjacency), (_, split), rows) in enumerate(zip(views, task.subgraphs(), sums, strict=True)):
         summed = Graph(graph.indptr, graph.indices, sp.csr_matrix(rows.numpy()), graph.labels, graph.num_classes)
-        table = FeatureTable(summed.features, device, graph.degrees)
-        learner = Learner(summed, split.train, task.setting, task.seed, f"client{i}", device, table)
         evaluator = Evaluator(summed, device, _always(adjacency))
+        if noise:
+            evaluator.features = DenseMatrix(rows.to(device))
+        name, table = f"client{i}", FeatureTable(summed.features, device, graph.degrees)
+        learner = new_learner(summed, split.train, task.setting, task.seed, name, device, evaluator, table)
         clients.append(Client(i, new_model(task), learner, evaluator, split, task.setting, boundary))
     everything = task.graph
     aggregated = sp.csr_matrix(normalised_adjacency(everything) @ everything.features)
