@@ -10,7 +10,7 @@ from torch import Tensor
 
 from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.split import Split
-from feddep.nn.sparse import SparseMatrix
+from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.divergence import check_finite
 from feddep.training.history import Right
 
@@ -26,7 +26,7 @@ class Evaluator:
 
     def __init__(self, graph: Graph, device: str = "cpu", aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency) -> None:
         """Prepare the inputs; ``aggregation`` gives the matrix that models aggregate neighbours with, shape (n, n)."""
-        self.features = SparseMatrix.from_scipy(graph.features, device)
+        self.features: ConstantMatrix = SparseMatrix.from_scipy(graph.features, device)
         self.adjacency = SparseMatrix.from_scipy(aggregation(graph), device)
         self.labels = torch.from_numpy(graph.labels).to(device)
 

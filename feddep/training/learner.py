@@ -103,12 +103,19 @@ class FullBatchLearner:
 
 
 def new_learner(
-    graph: Graph, nodes: np.ndarray, setting: TrainingConfig, seed: int, name: str, device: str, inputs: Evaluator
+    graph: Graph,
+    nodes: np.ndarray,
+    setting: TrainingConfig,
+    seed: int,
+    name: str,
+    device: str,
+    inputs: Evaluator,
+    table: Any = None,
 ) -> "Learner | FullBatchLearner":
     """A learner of the kind that the setting asks for; arguments as of :class:`Learner` and its graph's evaluator."""
     if setting.full_batch:
         return FullBatchLearner(inputs, nodes, seed, name)
-    return Learner(graph, nodes, setting, seed, name, device)
+    return Learner(graph, nodes, setting, seed, name, device, table)
 
 
 _PLACES = 10_000

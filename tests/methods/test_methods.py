@@ -146,8 +146,10 @@ def test_an_unknown_name_is_an_error_with_the_nearest_ones():
 
 WRONG: dict[str, dict[str, Any]] = {
     "answers_bayes": {"epsilon": 0.0, "homophily": 1.0, "prior_count": 0.0, "likelihood": "h"},
+    "answers_private_labels": {"label_epsilon": 0.0},
     "answers_propagation": {"alpha": 1.0, "iterations": -1, "labels": 1},
     "feddep": {"prototypes": 0, "depth": -1, "bernoulli_rate": 1.5, "hidden_share": -0.1},
+    "fedgcn_noised": {"epsilon": 0.0, "delta": 1.0, "clip": 0.0},
     "fedgnn": {"sigma": -1.0, "clip": 0.0, "refresh": 0},
     "fedgsl": {"edges": 0, "share": 1.5, "noise": -1.0},
     "fedgraph": {"target": 0.0, "episodes": -1, "cost_weight": -0.5},

@@ -7,9 +7,13 @@ client combines its predictions with the answers: by Bayes' rule (:mod:`feddep.m
 (:mod:`feddep.methods.answers.propagation`).
 
 On the global graph nobody lacks a neighbour: there both are FedAvg, and so are all choices of a round, which is FedAvg's best.
+
+Beside them: a second FedAvg, trained on answers as features (:mod:`feddep.methods.answers.class_counts`), and Bayes' rule after
+a FedAvg on private labels (:func:`feddep.methods.answers.recorded_fedavg.train_on_private_labels`).
 """
 
-from typing import Annotated, Any, Literal
+import dataclasses
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -38,6 +42,17 @@ class BayesParameters(AnswersParameters):
     """weight of g beside a client's own estimate of H, in neighbours for each class of a node; null: H is g, no estimate"""
 
 
+class LabelPrivacy(Parameters):
+    """How private the labels are that the first FedAvg reads."""
+
+    label_epsilon: Annotated[float, Field(gt=0, le=1000)] = 4.0
+    """ε of the randomised response by which each label of a training or validation node is replaced, once and before all else"""
+
+
+class PrivateLabelsParameters(BayesParameters, LabelPrivacy):
+    """Bayes' rule after a FedAvg on private labels."""
+
+
 class PropagationParameters(AnswersParameters):
     """How answers spread on a client's subgraph."""
 
@@ -57,19 +72,23 @@ FEDAVG = Step(
         *("optimizer_state", "full_batch", "encoder", "layers", "hidden_channels", "dropout"),
     ),
 )
+PRIVATE_FEDAVG = dataclasses.replace(
+    FEDAVG,
+    name="answers.private_fedavg",
+    function="feddep.methods.answers.recorded_fedavg:train_on_private_labels",
+    parameters=LabelPrivacy,
+)
 ASSUMES = ("cross-client edges known", "noised node embeddings shared")
 
 
-def _steps(parameters: Any) -> tuple[Step, ...]:
-    return (FEDAVG,)
-
-
-def _method(name: str, title: str, parameters: type[AnswersParameters], function: str) -> Method:
+def _method(name: str, title: str, parameters: type[AnswersParameters], function: str, step: Step = FEDAVG) -> Method:
     function = f"feddep.methods.answers.{function}"
-    return Method(name, title, parameters, function, steps=_steps, assumes=ASSUMES, encoders=ANY_ENCODER)
+    return Method(name, title, parameters, function, lambda _: (step,), assumes=ASSUMES, encoders=ANY_ENCODER, full_batch=True)
 
 
 METHODS = (
     _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
     _method("answers_propagation", "Answers, label propagation", PropagationParameters, "propagation:run"),
+    _method("answers_counts", "Answers as features", AnswersParameters, "class_counts:run"),
+    _method("answers_private_labels", "Answers, Bayes, private labels", PrivateLabelsParameters, "bayes:run", PRIVATE_FEDAVG),
 )

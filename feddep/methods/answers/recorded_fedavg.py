@@ -4,6 +4,7 @@ The training is that of :mod:`feddep.methods.basic.fedavg`, with the same stream
 step: all rules and all their parameters share one training.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,11 +14,14 @@ from torch import Tensor
 
 from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
+from feddep.methods.answers import LabelPrivacy
 from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
+from feddep.privacy.randomised_response import randomised_response
 from feddep.training.history import History, Right, total
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
+from feddep.utils.seeding import generator
 
 MEASURED = ("loss", "validation", "test", "global_validation")
 """What a history has of each round beside local accuracies."""
@@ -63,6 +67,18 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
     weights = {f"classifier.{name}": tensor for name, tensor in history.best_weights.items()}
     logits = by_client(before=[torch.stack(each.before) for each in clients], after=[torch.stack(each.after) for each in clients])
     return StepResult({**logits, **measured, **weights}, result.communication)
+
+
+def train_on_private_labels(task: Task, parameters: LabelPrivacy, results: Any = None) -> StepResult:
+    """The same where randomised response has replaced each label of a training or validation node once.
+
+    All that clients send of it, weights, losses and numbers of correct answers, is computed from labels that are ε-locally
+    differentially private; so the trainings' validation accuracies are by such labels, too.  Features are not covered.
+    """
+    graph, read = task.graph, np.concatenate([task.split.train, task.split.val])
+    labels = graph.labels.copy()
+    labels[read] = randomised_response(labels[read], graph.num_classes, parameters.label_epsilon, generator(task.seed, "labels"))
+    return train(dataclasses.replace(task, graph=dataclasses.replace(graph, labels=labels)))
 
 
 def at_best_round(step: StepResult) -> list[np.ndarray]:

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from feddep.methods.method import Method
-from feddep.utils.parameters import Parameters
+from feddep.utils.parameters import Parameters, StepSize
 
 
 class FedGCNParameters(Parameters):
@@ -16,6 +16,17 @@ class FedGCNParameters(Parameters):
     which a GCN of two layers is what it is on the global graph (paper: both)"""
 
 
+class NoisedParameters(FedGCNParameters):
+    """How private the sums are; ours."""
+
+    epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
+    """ε of all sums that a client sends, for the features of one of its nodes; null: bounded features, and no noise"""
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    """δ of the same"""
+    clip: StepSize = 1.0
+    """Euclidean length C to which longer rows of features are scaled down before all else"""
+
+
 METHODS = (
     Method(
         "fedgcn",
@@ -24,5 +35,15 @@ METHODS = (
         "feddep.methods.fedgcn.fedgcn:run",
         assumes=("cross-client edges known", "sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
+        full_batch=True,
+    ),
+    Method(
+        "fedgcn_noised",
+        "FedGCN, noise",
+        NoisedParameters,
+        "feddep.methods.fedgcn.fedgcn:run_noised",
+        assumes=("cross-client edges known", "noised sums of neighbours' features shared"),
+        encoders=("sage", "gcn"),
+        full_batch=True,
     ),
 )

@@ -12,26 +12,40 @@ L = 2 its nodes' logits are those of the global graph.
 
 In the paper the parts are encrypted, so that the server reads none.  Here no cipher is run: parts are counted as what they are.
 A row to which a single node contributes tells that node's features, up to a factor, whatever is encrypted.
+
+*With noise* (ours) each client adds Gaussian noise to the parts that it sends.  All of them together are (ε, δ)-differentially
+private for the features x_v of one node, with any other row of length at most C in their place: they move by at most
+
+    ‖x_v − x'_v‖ · (Σ_r Ŝ[r, v]²)^½ ≤ Δ,   Ŝ = D̂^(−1/2) (A + I) D̂^(−1/2),   r over the rows that are sent,
+
+where two rows of length C are up to 2C apart, and √2 C if no feature is negative.  The client takes the largest such sum over its
+nodes, and the least σ for Δ of the Gaussian mechanism (Balle and Wang, 2018).  Edges, degrees and weights are not covered.
 """
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.sparse.linalg import norm
 from torch import Tensor
 
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, Schema, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph, normalised_adjacency
-from feddep.methods.fedgcn import FedGCNParameters
+from feddep.methods.fedgcn import FedGCNParameters, NoisedParameters
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
 from feddep.nn.encoders import GCN, NodeLayer
 from feddep.nn.feature_table import FeatureTable
+from feddep.nn.sparse import ConstantMatrix
+from feddep.privacy.accountant import least_noise
+from feddep.privacy.vesper_accounting import TouchMixture
 from feddep.training.evaluator import Evaluator
-from feddep.training.learner import Learner
+from feddep.training.learner import new_learner
 from feddep.training.task import RunResult, Task
 
 
@@ -43,19 +57,54 @@ class SummedGCN(GCN):
         self.layers[0] = self.layer0 = NodeLayer(features, self.output_widths[0])
 
 
-def run(task: Task, parameters: FedGCNParameters, steps: Any = None) -> RunResult:
-    """FedGCN from top to bottom."""
+class DenseMatrix(ConstantMatrix):
+    """A constant matrix without zeros, such as rows with noise."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self.rows = rows
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        return self.rows @ dense
+
+    def multiply_transposed(self, dense: Tensor) -> Tensor:
+        return self.rows.T @ dense
+
+
+def run_noised(task: Task, parameters: NoisedParameters, steps: Any = None) -> RunResult:
+    """FedGCN on rows of bounded length, with noise on what is exchanged."""
+    features = bounded(task.graph.features, parameters.clip)
+    apart = parameters.clip * (math.sqrt(2) if features.nnz == 0 or features.data.min() >= 0 else 2)
+    noise = 0.0 if parameters.epsilon is None else apart * noise_multiplier(parameters.epsilon, parameters.delta)
+    return run(dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=features)), parameters, noise=noise)
+
+
+def bounded(features: sp.csr_matrix, clip: float) -> sp.csr_matrix:
+    """The same rows, those longer than ``clip`` scaled down to it; float32, shape (n, F)."""
+    lengths = np.maximum(norm(features, axis=1), 1e-30)
+    return sp.csr_matrix(sp.diags_array(np.minimum(1, clip / lengths).astype(np.float32)) @ features)
+
+
+def noise_multiplier(epsilon: float, delta: float) -> float:
+    """σ/Δ with which one Gaussian mechanism is (ε, δ)-private, at most 0.01 % above the least."""
+    once = TouchMixture(np.ones(1), np.ones(1), 0.0)
+    return least_noise(lambda sigma: once.epsilon(sigma, delta), epsilon, 0.01, 1e6, 1.0001)
+
+
+def run(task: Task, parameters: FedGCNParameters, steps: Any = None, noise: float = 0.0) -> RunResult:
+    """FedGCN from top to bottom; ``noise`` as in :func:`exchange`."""
     edges, device = cross_edges(task), task.device
     model = new_model(task)
     boundary = Boundary({"model": schema_of(model), **REPORTS, **_messages(task, edges, parameters.hops)}, task.observers)
     views = [_view(task, own, parameters.hops) for own in edges]
-    sums = exchange(task, boundary, edges, parameters.hops)
+    sums = exchange(task, boundary, edges, parameters.hops, noise)
     clients = []
     for i, ((graph, adjacency), (_, split), rows) in enumerate(zip(views, task.subgraphs(), sums, strict=True)):
         summed = Graph(graph.indptr, graph.indices, sp.csr_matrix(rows.numpy()), graph.labels, graph.num_classes)
-        table = FeatureTable(summed.features, device, graph.degrees)
-        learner = Learner(summed, split.train, task.setting, task.seed, f"client{i}", device, table)
         evaluator = Evaluator(summed, device, _always(adjacency))
+        if noise:
+            evaluator.features = DenseMatrix(rows.to(device))
+        name, table = f"client{i}", FeatureTable(summed.features, device, graph.degrees)
+        learner = new_learner(summed, split.train, task.setting, task.seed, name, device, evaluator, table)
         clients.append(Client(i, new_model(task), learner, evaluator, split, task.setting, boundary))
     everything = task.graph
     aggregated = sp.csr_matrix(normalised_adjacency(everything) @ everything.features)
@@ -89,24 +138,35 @@ def _view(task: Task, own: CrossEdges, hops: int) -> tuple[Graph, sp.csr_matrix]
     return task.graph.subgraph(nodes), sp.csr_matrix(normalised_adjacency(task.graph)[nodes][:, nodes])
 
 
-def exchange(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: int) -> list[Tensor]:
-    """Rows of Ŝ of each client's nodes, and with two hops of their neighbours elsewhere, shape (n + h, F), after one exchange."""
+def exchange(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: int, noise: float = 0.0) -> list[Tensor]:
+    """Rows of Ŝ of each client's nodes, and with two hops of their neighbours elsewhere, shape (n + h, F), after one exchange.
+
+    ``noise`` is the standard deviation of what is added to parts that move by as much as a node's features do.
+    """
     matrix, features = normalised_adjacency(task.graph), task.graph.features
     total = torch.zeros(task.graph.num_nodes, task.graph.num_features)
-    rows = []
+    rows, added = [], []
     for i, own in enumerate(edges):
-        part = matrix[:, own.nodes] @ features[own.nodes]
+        part, told = matrix[:, own.nodes] @ features[own.nodes], _told(own, hops)
         rows.append(_dense(part[own.nodes]))
-        if len(told := _told(own, hops)):
-            total[told] += boundary.send(i, "up", f"sums from client {i}", {"sums": _dense(part[told])})["sums"]
+        sums = _dense(part[told])
+        added.append(torch.zeros_like(sums))
+        if len(told):
+            if noise:
+                moved = noise * float(norm(matrix[told][:, own.nodes], axis=0).max())
+                added[i] = moved * torch.randn(sums.shape, generator=task.torch_generator(f"client{i}", "sums"))
+            total[told] += boundary.send(i, "up", f"sums from client {i}", {"sums": sums + added[i]})["sums"]
     for i, own in enumerate(edges):
         if not len(own.outside):
             continue
-        sent = {"own": total[own.nodes[own.endpoints]], **({"elsewhere": total[own.outside]} if hops == 2 else {})}
-        received = boundary.send(i, "down", f"sums for client {i}", sent)
-        # With two hops the server has added the client's own part as well.
-        rows[i][own.endpoints] = received["own"] + (rows[i][own.endpoints] if hops == 1 else 0)
-        rows[i] = torch.cat([rows[i], *([received["elsewhere"]] if hops == 2 else [])])
+        asked = {"own": total[own.nodes[own.endpoints]], **({"elsewhere": total[own.outside]} if hops == 2 else {})}
+        received = boundary.send(i, "down", f"sums for client {i}", asked)
+        if hops == 1:
+            rows[i][own.endpoints] = received["own"] + rows[i][own.endpoints]
+        else:  # The server has added the client's own part as well, whose noise the client takes off again.
+            elsewhere, mine = added[i].tensor_split([len(own.outside)])
+            rows[i][own.endpoints] = received["own"] - mine
+            rows[i] = torch.cat([rows[i], received["elsewhere"] - elsewhere])
     return rows
 
 

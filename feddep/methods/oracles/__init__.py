@@ -17,7 +17,15 @@ class HaloParameters(Parameters):
 _CODE = "feddep.methods.oracles.true_neighbours"
 
 METHODS = (
-    Method("fedavg_oracle", "FedAvg, oracle", HaloParameters, f"{_CODE}:run_fedavg", assumes=(ORACLE,), encoders=ANY_ENCODER),
+    Method(
+        "fedavg_oracle",
+        "FedAvg, oracle",
+        HaloParameters,
+        f"{_CODE}:run_fedavg",
+        assumes=(ORACLE,),
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
     Method(
         "feddep_oracle",
         "FedDEP, oracle",

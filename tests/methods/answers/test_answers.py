@@ -14,7 +14,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
-from feddep.methods.answers import PropagationParameters, asking, bayes, propagation, recorded_fedavg
+from feddep.graph.split import Split
+from feddep.methods.answers import PropagationParameters, asking, bayes, class_counts, propagation, recorded_fedavg
 from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
@@ -197,3 +198,55 @@ def test_rules_and_their_parameters_share_one_training():
     task = task_of("answers_bayes")
     first, second = (steps_of(name, task, each) for name, each in zip(RULES, steps, strict=True))
     assert all(torch.equal(tensor, second["pretrain"].tensors[name]) for name, tensor in first["pretrain"].tensors.items())
+
+
+def test_the_second_fedavg_reads_how_often_each_class_was_answered(monkeypatch):
+    task, given, train_on = task_of("answers_counts"), [], class_counts.fedavg.train_on
+    results = {"pretrain": recorded_fedavg.train(task)}
+    monkeypatch.setattr(class_counts.fedavg, "train_on", lambda *each: given.append(each) or train_on(*each))
+    result = class_counts.run(task, parameters_of("answers_counts", epsilon=None), results)
+    known = np.zeros(task.graph.num_nodes, dtype=np.int64)
+    for own, logits in zip(cross_edges(task), recorded_fedavg.at_best_round(results["pretrain"]), strict=True):
+        known[own.nodes] = logits.argmax(axis=1)
+    ((wider, parts),) = given
+    width = task.graph.num_features
+    assert wider.graph.features[:, width:].nnz == 0
+    assert (wider.graph.features[:, :width] != task.graph.features).nnz == 0
+    for (graph, split), (plain, same), own in zip(parts, task.subgraphs(), cross_edges(task), strict=True):
+        expected = np.zeros((graph.num_nodes, 4))
+        for v, u in zip(*own.links.nonzero(), strict=True):
+            expected[v, known[own.outside[u]]] += 1
+        assert np.array_equal(graph.features[:, width:].toarray(), expected)
+        assert (graph.features[:, :width] != plain.features).nnz == 0
+        assert np.array_equal(split.train, same.train)
+    assert {"answers of client 0", "model"} <= {row["kind"] for row in result.communication}
+
+
+def test_labels_that_are_read_are_drawn_once_by_randomised_response_and_others_stay(monkeypatch):
+    nodes = np.arange(9000)
+    task, given = random_task(nodes=9000, edges=9000, clients=3), []
+    task = dataclasses.replace(task, split=Split(nodes[:3000], nodes[3000:6000], nodes[6000:]))
+    monkeypatch.setattr(recorded_fedavg, "train", given.append)
+    for _ in range(2):
+        recorded_fedavg.train_on_private_labels(task, parameters_of("answers_private_labels", label_epsilon=1.0))
+    first, second = (each.graph.labels for each in given)
+    assert np.array_equal(first, second)
+    kept = first == task.graph.labels
+    assert kept[task.split.test].all()
+    for read in (task.split.train, task.split.val):
+        assert kept[read].mean() == pytest.approx(math.e / (math.e + 2), abs=4 * 0.5 / math.sqrt(len(read)))
+
+
+def test_bayes_on_labels_that_no_noise_changes_is_that_of_the_other_method():
+    ours, theirs = train("answers_private_labels", label_epsilon=1000.0, labels=True), train("answers_bayes", labels=True)
+    assert same_runs(ours, theirs)
+
+
+def test_without_weight_of_answers_it_is_fedavg_on_the_private_labels():
+    (ours,) = train("answers_private_labels", label_epsilon=1.0, homophily=0.0).histories
+    task = task_of("answers_private_labels")
+    step = recorded_fedavg.train_on_private_labels(task, parameters_of("answers_private_labels", label_epsilon=1.0))
+    right = 0
+    for (graph, split), logits in zip(task.subgraphs(), recorded_fedavg.at_best_round(step), strict=True):
+        right += int((logits.argmax(axis=1) == graph.labels)[split.test].sum())
+    assert ours.local_before[ours.best_round - 1] == (right, len(task.split.test))

@@ -1,11 +1,14 @@
 """FedGCN: sums after the exchange are those of the global graph, and with two hops so are its logits."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from hypothesis import given
+from scipy.stats import norm
 
 from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
@@ -14,7 +17,7 @@ from feddep.methods.fedgcn import fedgcn
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import GCN
 from feddep.training.evaluator import Evaluator
-from method_tasks import run_on, task_of
+from method_tasks import parameters_of, run_on, task_of
 
 
 @given(tasks())
@@ -43,3 +46,78 @@ def test_with_two_hops_owners_classify_as_on_the_global_graph(hops):
     history = run_on(task_of("fedgcn"), "fedgcn", hops=hops).histories[0]
     same = [right / nodes for right, nodes in history.local_before] == pytest.approx(history.test)
     assert same == (hops == 2)
+
+
+def sent_by(task, hops, noise=0.0):
+    """What each client sends, and the rows that each ends with."""
+    sent, edges = {}, cross_edges(task)
+
+    def listen(client, direction, kind, payload):
+        if direction == "up":
+            sent[client] = payload["sums"]
+
+    rows = fedgcn.exchange(task, Boundary(fedgcn._messages(task, edges, hops), (listen,)), edges, hops, noise)
+    return sent, rows
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0, 20.0])
+def test_the_noise_multiplier_is_the_least_of_the_gaussian_mechanism(epsilon):
+    def delta(sigma):
+        return norm.cdf(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * norm.cdf(-0.5 / sigma - epsilon * sigma)
+
+    sigma = fedgcn.noise_multiplier(epsilon, 1e-5)
+    assert delta(sigma) <= 1e-5 < delta(0.999 * sigma)
+
+
+def test_rows_are_bounded_and_shorter_ones_stay():
+    rows = sp.csr_matrix(np.array([[3, 4, 0], [0, 0.5, 0], [0, 0, 0]], dtype=np.float32))
+    np.testing.assert_allclose(fedgcn.bounded(rows, 1.0).toarray(), [[0.6, 0.8, 0], [0, 0.5, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_what_a_client_sends_moves_by_no_more_than_noise_is_made_for(hops):
+    """The noise's standard deviation over ``noise`` is the largest move where one node's features move by 1; it is reached."""
+    task = task_of("fedgcn_noised")
+    exact, _ = sent_by(task, hops)
+    moves = dict.fromkeys(exact, 0.0)
+    for v in range(task.graph.num_nodes):
+        features = task.graph.features.tolil()
+        features[v, 0] += 1
+        moved = dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=features.tocsr()))
+        for client, sums in sent_by(moved, hops)[0].items():
+            moves[client] = max(moves[client], float((sums - exact[client]).norm()))
+    noised, _ = sent_by(task, hops, noise=3.0)
+    for client, sums in noised.items():
+        assert float((sums - exact[client]).std()) == pytest.approx(3 * moves[client], rel=0.05)
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_a_client_is_left_with_the_noise_of_the_others_alone(hops):
+    task = task_of("fedgcn_noised")
+    edges = cross_edges(task)
+    (exact, truth), (noised, found) = sent_by(task, hops), sent_by(task, hops, noise=3.0)
+    noise = torch.zeros(len(edges), task.graph.num_nodes, task.graph.num_features)
+    for client, own in enumerate(edges):
+        noise[client, fedgcn._told(own, hops)] = noised[client] - exact[client]
+    for client, own in enumerate(edges):
+        known = np.concatenate([own.nodes, own.outside]) if hops == 2 else own.nodes
+        others = noise.sum(dim=0) - noise[client]
+        torch.testing.assert_close(found[client] - truth[client], others[known], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("full_batch", [False, True])
+def test_short_rows_without_noise_are_those_of_fedgcn(full_batch: bool):
+    task = task_of("fedgcn_noised", full_batch=full_batch)
+    ours, theirs = run_on(task, "fedgcn_noised", epsilon=None, clip=1000.0), run_on(task, "fedgcn")
+    assert ours.histories[0].local_before == theirs.histories[0].local_before
+
+
+def test_bounded_features_that_may_be_negative_are_twice_the_bound_apart(monkeypatch):
+    task, given = task_of("fedgcn_noised"), []
+    monkeypatch.setattr(fedgcn, "run", lambda task, parameters, noise: given.append(noise))
+    parameters = parameters_of("fedgcn_noised", clip=5.0)
+    negative = dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=-task.graph.features))
+    for each in (task, negative):
+        fedgcn.run_noised(each, parameters)
+    sigma = fedgcn.noise_multiplier(4.0, 1e-5)
+    assert given == pytest.approx([5 * math.sqrt(2) * sigma, 10 * sigma])
