@@ -6,7 +6,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import History, Right, share
-from feddep.training.learner import Learner, new_learner, new_optimizer
+from feddep.training.learner import new_learner, new_optimizer
 from feddep.training.task import Task
 
 
@@ -26,10 +26,7 @@ class StandaloneTrainer:
         self.model = task.new_model()
         self._optimizer = new_optimizer(self.model, task.setting)
         self._evaluator = Evaluator(graph, task.device, self.model.aggregation) if evaluator is None else evaluator
-        if table is None:
-            self.learner = new_learner(graph, split.train, task.setting, task.seed, name, task.device, self._evaluator)
-        else:
-            self.learner = Learner(graph, split.train, task.setting, task.seed, name, task.device, table)
+        self.learner = new_learner(graph, split.train, task.setting, task.seed, name, task.device, self._evaluator, table)
         self.history = History()
 
     def train(self) -> float:
