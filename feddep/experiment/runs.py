@@ -6,6 +6,7 @@ reads a run gets it from either.  A key that is in a table is done.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -62,6 +63,7 @@ Attributes:
 """
 CURVES = ("round", "loss", "validation", "test", "local_before", "local_after", "seconds")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
+_CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64")}
 _CLIENT = re.compile(r" (for|of|from|by) client \d+")
 
 
@@ -124,7 +126,13 @@ def _options(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | Non
 
 
 def _both(name: str, measured: Mapping[str, float] | None) -> dict[str, float | None]:
-    return {name: measured["best"], f"{name}_last": measured["last"]} if measured else {name: None, f"{name}_last": None}
+    both = {"best": None, "last": None, **(measured or {})}
+    return {column: _known(both[end]) for column, end in ((name, "best"), (f"{name}_last", "last"))}
+
+
+def _known(value: float | None) -> float | None:
+    """A number; None for what was not measured, as the accuracy on the global graph of models that stay with their owners."""
+    return None if value is None or math.isnan(value) else value
 
 
 def bytes_by_kind(communication: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -145,7 +153,8 @@ def machine(provenance: Mapping[str, Any]) -> str:
 
 def curve(result: Mapping[str, Any], seconds: Sequence[float]) -> dict[str, list[Any]]:
     """The curves of a run, a list over the rounds for each of :data:`CURVES` that was measured."""
-    return {**{name: result["curve"][name] for name in CURVES if name in result["curve"]}, "seconds": list(seconds)}
+    measured = {name: list(map(_known, result["curve"][name])) for name in CURVES if name in result["curve"]}
+    return {**measured, "seconds": list(seconds)}
 
 
 # --- reading ---
@@ -264,7 +273,7 @@ def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
 
 
 def _frame(key: str, curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    return pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype({"key": "string"})
+    return pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype(_CURVE_TYPES)
 
 
 def typical_seconds(config: Config) -> dict[tuple[str, str], float]:

@@ -1,6 +1,7 @@
 """The table of runs: what training writes is what is read, from the cache or from the tables."""
 
 import json
+import math
 import re
 import tempfile
 from pathlib import Path
@@ -217,3 +218,8 @@ def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyP
     rows = pd.concat([runs.read_table(file) for file in runs.tables(Path("results/runs"))])
     assert rows["key"].is_unique
     assert rows.query("test < 0 or test > 1 or rounds < 1 or seconds <= 0").empty
+
+
+def test_what_was_not_measured_is_null_in_the_cache():
+    result = {"curve": {"loss": [0.5], "test": [math.nan], "round": [1]}}
+    assert runs.curve(result, [1.0]) == {"round": [1], "loss": [0.5], "test": [None], "seconds": [1.0]}

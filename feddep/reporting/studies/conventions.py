@@ -37,7 +37,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     """
     raw = study.recorded
     points = study.points[["setting", "dataset", "clients", "method", *study.options]]
-    of_clients = [np.mean(json.loads(pairs), axis=0) for pairs in raw["client_accuracies"]]
+    of_clients = [np.nanmean(json.loads(pairs), axis=0) for pairs in raw["client_accuracies"]]
     accuracies = pd.DataFrame(of_clients, columns=[f"unweighted_{when}" for when in _WHEN], index=raw.index)
     columns = {f"{name}_{when}": raw[f"local_{when}"] for when in _WHEN for name in ("local", "std")}
     points = points.assign(**columns, **accuracies, **{"global": raw["test"]}, seeds=raw["seed"])
