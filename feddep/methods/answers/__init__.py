@@ -8,8 +8,7 @@ client combines its predictions with the answers: by Bayes' rule (:mod:`feddep.m
 
 On the global graph nobody lacks a neighbour: there both are FedAvg, and so are all choices of a round, which is FedAvg's best.
 
-Beside them: a second FedAvg, trained on answers as features (:mod:`feddep.methods.answers.class_counts`), and Bayes' rule after
-a FedAvg on private labels (:func:`feddep.methods.answers.recorded_fedavg.train_on_private_labels`).
+Beside them: a second FedAvg on answers as features (:mod:`feddep.methods.answers.class_counts`), and one on private labels.
 """
 
 import dataclasses

@@ -2,8 +2,7 @@
 
     x'_v = [x_v ‖ Σ_u 1(a_u)],   u over the missing neighbours of v,
 
-where a_u is the answer for u and 1(a) a row of C numbers, 1 at a and 0 elsewhere.  The second FedAvg has the first one's initial
-seed and setting; its weights are computed from answers and so tell no more of them.  On the global graph all counts are 0.
+where a_u is the answer for u and 1(a) a row of C numbers, 1 at a and 0 elsewhere.  On the global graph all counts are 0.
 """
 
 import dataclasses

@@ -72,8 +72,7 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
 def train_on_private_labels(task: Task, parameters: LabelPrivacy, results: Any = None) -> StepResult:
     """The same where randomised response has replaced each label of a training or validation node once.
 
-    All that clients send of it, weights, losses and numbers of correct answers, is computed from labels that are ε-locally
-    differentially private; so the trainings' validation accuracies are by such labels, too.  Features are not covered.
+    All that clients send of it is computed from these labels, and validation accuracies are by them.  Features are not covered.
     """
     graph, read = task.graph, np.concatenate([task.split.train, task.split.val])
     labels = graph.labels.copy()

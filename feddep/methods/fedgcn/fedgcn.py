@@ -13,18 +13,15 @@ L = 2 its nodes' logits are those of the global graph.
 In the paper the parts are encrypted, so that the server reads none.  Here no cipher is run: parts are counted as what they are.
 A row to which a single node contributes tells that node's features, up to a factor, whatever is encrypted.
 
-*With noise* (ours) each client adds Gaussian noise to the parts that it sends.  All of them together are (ε, δ)-differentially
-private for the features x_v of one node, with any other row of length at most C in their place: they move by at most
-
-    ‖x_v − x'_v‖ · (Σ_r Ŝ[r, v]²)^½ ≤ Δ,   Ŝ = D̂^(−1/2) (A + I) D̂^(−1/2),   r over the rows that are sent,
-
-where two rows of length C are up to 2C apart, and √2 C if no feature is negative.  The client takes the largest such sum over its
-nodes, and the least σ for Δ of the Gaussian mechanism (Balle and Wang, 2018).  Edges, degrees and weights are not covered.
+*With noise* (ours) what a client sends is (ε, δ)-differentially private for the features of one of its nodes v, x_v or any other
+row of length at most C: it moves by at most ‖x_v − x'_v‖ · (Σ_r M[r, v]²)^½ for M = D̂^(−1/2) (A + I) D̂^(−1/2) and all rows r
+sent.  Two such rows are up to 2C apart, and √2 C if no feature is negative.  Noise is that of the Gaussian mechanism (Balle and
+Wang, 2018) for the largest move of any of its nodes.  Edges, degrees and weights are not covered.
 """
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +38,7 @@ from feddep.methods.fedgcn import FedGCNParameters, NoisedParameters
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
 from feddep.nn.encoders import GCN, NodeLayer
 from feddep.nn.feature_table import FeatureTable
-from feddep.nn.sparse import ConstantMatrix
+from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.privacy.accountant import least_noise
 from feddep.privacy.vesper_accounting import TouchMixture
 from feddep.training.evaluator import Evaluator
@@ -73,7 +70,7 @@ class DenseMatrix(ConstantMatrix):
 def run_noised(task: Task, parameters: NoisedParameters, steps: Any = None) -> RunResult:
     """FedGCN on rows of bounded length, with noise on what is exchanged."""
     features = bounded(task.graph.features, parameters.clip)
-    apart = parameters.clip * (math.sqrt(2) if features.nnz == 0 or features.data.min() >= 0 else 2)
+    apart = parameters.clip * (math.sqrt(2) if features.data.min() >= 0 else 2)
     noise = 0.0 if parameters.epsilon is None else apart * noise_multiplier(parameters.epsilon, parameters.delta)
     return run(dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=features)), parameters, noise=noise)
 
@@ -86,8 +83,7 @@ def bounded(features: sp.csr_matrix, clip: float) -> sp.csr_matrix:
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
     """σ/Δ with which one Gaussian mechanism is (ε, δ)-private, at most 0.01 % above the least."""
-    once = TouchMixture(np.ones(1), np.ones(1), 0.0)
-    return least_noise(lambda sigma: once.epsilon(sigma, delta), epsilon, 0.01, 1e6, 1.0001)
+    return least_noise(lambda sigma: TouchMixture(np.ones(1), np.ones(1)).epsilon(sigma, delta), epsilon, 0.01, 1e6, 1.0001)
 
 
 def run(task: Task, parameters: FedGCNParameters, steps: Any = None, noise: float = 0.0) -> RunResult:
@@ -100,7 +96,8 @@ def run(task: Task, parameters: FedGCNParameters, steps: Any = None, noise: floa
     clients = []
     for i, ((graph, adjacency), (_, split), rows) in enumerate(zip(views, task.subgraphs(), sums, strict=True)):
         summed = Graph(graph.indptr, graph.indices, sp.csr_matrix(rows.numpy()), graph.labels, graph.num_classes)
-        evaluator = Evaluator(summed, device, _always(adjacency))
+        evaluator = Evaluator(summed, device)
+        evaluator.adjacency = SparseMatrix.from_scipy(adjacency, device)
         if noise:
             evaluator.features = DenseMatrix(rows.to(device))
         name, table = f"client{i}", FeatureTable(summed.features, device, graph.degrees)
@@ -111,11 +108,6 @@ def run(task: Task, parameters: FedGCNParameters, steps: Any = None, noise: floa
     whole = Graph(everything.indptr, everything.indices, aggregated, everything.labels, everything.num_classes)
     tested = Evaluator(whole, device, normalised_adjacency)
     return train_federated(task, model, boundary, clients, lambda trained: task.test(trained, tested))
-
-
-def _always(matrix: sp.csr_matrix) -> Callable[[Graph], sp.csr_matrix]:
-    """An aggregation that is the same for every graph."""
-    return lambda graph: matrix
 
 
 def new_model(task: Task) -> SummedGCN:
