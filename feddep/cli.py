@@ -178,7 +178,7 @@ def _methods(given: argparse.Namespace) -> None:
 
     if given.method is None:
         for name, method in registry.methods().items():
-            print(f"{name:22}{method.title}")
+            print(f"{name:23} {method.title}")
         return
     for name in api.named([given.method]):
         method = registry.find(name)
