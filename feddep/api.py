@@ -253,16 +253,32 @@ def client_data(graph: Graph, partition: Partition, split: Split | None = None) 
 
 
 def split(
-    graph: Graph, seed: int = 0, train: float = 0.6, val: float = 0.2, test: float = 0.2, *, method: str = "random"
+    graph: Graph,
+    seed: int = 0,
+    train: float = 0.6,
+    val: float = 0.2,
+    test: float = 0.2,
+    *,
+    method: str = "random",
+    partition: Partition | None = None,
 ) -> Split:
-    """Training, validation and test nodes, drawn uniformly at random, or ``class_balanced`` (:func:`feddep.graph.split.draw`).
+    """Training, validation and test nodes (:func:`feddep.graph.split.draw`).
+
+    Args:
+        graph: the graph.
+        seed: of the draw.
+        train: share of the training nodes.
+        val: share of the validation nodes.
+        test: share of the test nodes.
+        method: ``random``, ``class_balanced`` or ``within_clients``.
+        partition: of the clients that ``within_clients`` means.
 
     Raises:
         ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
     """
     how = _checked(models.Dataset, {"split": method}).split
     shares = _checked(models.SplitShares, {"train": train, "val": val, "test": test}, "split").model_dump()
-    return split_nodes(graph, how, shares, _integer("seed", seed))
+    return split_nodes(graph, how, shares, _integer("seed", seed), partition=partition)
 
 
 def partition(
@@ -383,7 +399,8 @@ def compare(
         seeds: number of repetitions.
         partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, as the data say; by default ``given`` for a
             dataset that is several graphs, one a client, else ``louvain``.
-        split: ``random`` or ``class_balanced``; or ``masks``, in these files, of several a set the next with each seed.
+        split: ``random``, ``class_balanced`` or ``within_clients``; or ``masks``, in these files, of several a set the next with
+            each seed.
         setting: as in :func:`run`.
         parameters: of the methods that have them, where they differ from their defaults.
         features: as in :func:`run`.
@@ -408,10 +425,10 @@ def compare(
     how = partition or ("given" if isinstance(graph, str) and public_graphs.clients_of(graph) else "louvain")
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
-    rows, partitioned = [], any(registry.find(name).partitioned for name in names)
+    rows, partitioned = [], split == "within_clients" or any(registry.find(name).partitioned for name in names)
     for seed in range(seeds):
-        nodes = split_nodes(graph, split, models.SplitShares().model_dump(), seed, path)
         owners = partitioners.partition(graph, clients, seed, how) if partitioned else None
+        nodes = split_nodes(graph, split, models.SplitShares().model_dump(), seed, path, owners)
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}

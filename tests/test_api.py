@@ -11,6 +11,7 @@ import torch
 
 from feddep import api
 from feddep.experiment.tasks import build_task
+from feddep.graph.split import within_clients_split
 from feddep.methods import registry
 from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DataError, PartitionError
@@ -99,6 +100,16 @@ def test_numbers_of_numpy_and_pytorch_are_those_of_python(graph: api.Graph, spli
         assert found.specification == expected.specification
     assert np.array_equal(api.split(graph, np.int16(7)).train, api.split(graph, 7).train)
     assert np.array_equal(api.partition(graph, torch.tensor(3)).client, api.partition(graph, 3).client)
+
+
+def test_a_split_within_clients_is_that_of_the_clients(graph: api.Graph, partition: api.Partition):
+    found = api.split(graph, 3, 0.2, 0.4, 0.4, method="within_clients", partition=partition)
+    expected = within_clients_split(graph, partition, {"train": 0.2, "val": 0.4}, 3)
+    assert all(np.array_equal(getattr(found, part), getattr(expected, part)) for part in ("train", "val", "test"))
+    owners = api.partition(graph, 3)
+    by_hand = api.run("local", graph, api.split(graph, method="within_clients", partition=owners), owners, setting=SETTING)
+    table = api.compare(["local", "global"], graph, clients=3, seeds=1, split="within_clients", setting=SETTING)
+    assert table["test"].iloc[0] == by_hand.accuracy["best"]
 
 
 @pytest.mark.parametrize("wrong", ["3", 1.5, True, -1, 2**63, None, torch.tensor(1.0), np.array([1])])

@@ -33,7 +33,7 @@ from feddep.experiment.tasks import build_task, choose_device, split_nodes
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
-from feddep.graph.split import Split, within_clients_split
+from feddep.graph.split import Split
 from feddep.methods import plugins
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
@@ -123,7 +123,7 @@ def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task,
     if "split" in files:
         found = Split.load(files["split"], keys.split_key(config, run.dataset, run.seed))
     else:
-        found = within_clients_split(graph, owners, keys.split_shares(config, run.dataset), run.seed)
+        found = split_nodes(graph, "within_clients", keys.split_shares(config, run.dataset), run.seed, partition=owners)
     device, steps, seconds = choose_device(config["device"]), {}, {}
     for stage, key in ((each.step.stage, each.key) for each in step_jobs(config, run)):
         if stage in files:

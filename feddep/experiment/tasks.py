@@ -17,7 +17,14 @@ from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
 
-def split_nodes(graph: Graph, how: str, shares: Mapping[str, float], seed: int, path: str | None = None) -> Split:
+def split_nodes(
+    graph: Graph,
+    how: str,
+    shares: Mapping[str, float],
+    seed: int,
+    path: str | None = None,
+    partition: Partition | None = None,
+) -> Split:
     """Training, validation and test nodes.
 
     Args:
@@ -26,13 +33,14 @@ def split_nodes(graph: Graph, how: str, shares: Mapping[str, float], seed: int, 
         shares: of the nodes that are drawn.
         seed: of the draw, or of the choice among several masks.
         path: of the files of a graph of one's own.
+        partition: whose shares a split ``within_clients`` holds for.
 
     Raises:
         ConfigError: if there are masks to be read and no path.
         DataError: if they are no masks of the graph.
     """
     if how != "masks":
-        return draw(graph, how, shares, seed)
+        return draw(graph, how, shares, seed, partition)
     if path is None:
         raise ConfigError("split is masks, which is for the path of a graph of your own")
     return own_files.split_of(path, seed)

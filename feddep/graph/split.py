@@ -110,8 +110,10 @@ class Split:
         return cls(**arrays)
 
 
-def draw(graph: Graph, how: str, fractions: Mapping[str, float], seed: int) -> Split:
-    """The split of a graph's labelled nodes, ``random`` (:func:`random_split`) or :func:`class_balanced_split`."""
+def draw(graph: Graph, how: str, fractions: Mapping[str, float], seed: int, partition: Partition | None = None) -> Split:
+    """The split of a graph's labelled nodes, ``random`` (:func:`random_split`), ``class_balanced`` or ``within_clients``."""
+    if how == "within_clients":
+        return within_clients_split(graph, partition, fractions, seed)
     labelled = np.flatnonzero(graph.labels >= 0)
     if how == "class_balanced":
         found = class_balanced_split(graph.labels[labelled], graph.num_classes, fractions, seed)

@@ -191,6 +191,19 @@ def test_a_run_comes_back_or_not(made: Made, tmp_path: Path):
             verify(tolerance, **changes)
 
 
+@pytest.mark.parametrize("method", ["local", "fedavg", "global"])
+def test_a_run_that_owners_judge_comes_back(method: str, made: Made, tmp_path: Path):
+    """Its split is the partition's, its shares are its dataset's; a model that stays with its owner has no global accuracy."""
+    run = Run("quick,encoder=gcn,full_batch=true,evaluation=owners", "mini,split=within_clients,split_train=0.3", 2, method, 0)
+    files = {name: made.files[name] for name in ("graph", "partition")}
+    output = runs.cached(made.config, keys.run_key(made.config, run))
+    stages.train(made.config, run, files, output, tmp_path / "model.safetensors")
+    row = runs.load(made.config, [run]).iloc[0]
+    assert pd.isna(row["test"]) == (method == "local")
+    result = verification.retrain(made.config, run, tmp_path)
+    assert verification.differences(row, runs.load_curves(made.config, [run]), result) == {}
+
+
 def test_a_falsified_row_or_curve_is_found(made: Made, tmp_path: Path):
     result = verification.retrain(made.config, FEDDEP, tmp_path)
     row, curves = runs.load(made.config, [FEDDEP]).iloc[0], runs.load_curves(made.config, [FEDDEP])
