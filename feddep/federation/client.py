@@ -108,9 +108,8 @@ class Client:
 
     def validate(self) -> Payload:
         """Apply the model as it is to the validation nodes of the subgraph; returns the report ``validation``."""
-        correct, right = self.evaluator.correct(self.model, self.split.val, self.split.test)
-        self.tested = (right, len(self.split.test))
-        return self._send("validation", numbers(nodes=len(self.split.val), correct=correct))
+        (correct, nodes), self.tested = self.evaluator.scores(self.model, self.split)
+        return self._send("validation", numbers(nodes=nodes, correct=correct))
 
     def test(self) -> tuple[int, int]:
         """Apply the model as it is to the test nodes of the subgraph; returns :attr:`tested`, and sends nothing."""

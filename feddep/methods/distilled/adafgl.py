@@ -24,10 +24,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss, nll_loss, normalize, one_hot
 
-from feddep.federation.boundary import Payload
-from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
 from feddep.methods.distilled import AdaFGLParameters
+from feddep.methods.personalised.finetuned import TuningClient
 from feddep.nn.dropout import drop
 from feddep.nn.linear import Linear
 from feddep.training.divergence import check_finite
@@ -199,20 +198,18 @@ class AdaFGLModel(nn.Module):
         return loss + mse_loss(z.softmax(dim=1) if self.params.knowledge == "probabilities" else z, view.q)
 
 
-class AdaFGLClient(Client):
-    """A client that trains alone after ``federated`` rounds."""
+class AdaFGLClient(TuningClient):
+    """A client that trains alone, and sends nothing, after ``federated`` rounds."""
 
     def __init__(self, *arguments: Any, task: Task, federated: int) -> None:
         """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
-        super().__init__(*arguments)
-        self.left = federated
+        super().__init__(*arguments, rounds=federated)
         self.random = task.torch_generator(f"client{self.number}", "adafgl")
         self.dropout = torch.Generator(task.device).manual_seed(self.random.initial_seed())
 
     def train(self) -> float:
         """Local steps of step 1 or 2; in step 2 the loss is that of the prediction."""
-        self.left -= 1
-        if self.left >= 0:
+        if self.left > 0:
             return super().train()
         if not self.learner.size:  # it keeps the global model
             return 0.0
@@ -234,10 +231,6 @@ class AdaFGLClient(Client):
             value = float(nll_loss(mixed[train].log(), source.labels[train]).detach())
             check_finite(f"the model of client{self.number}", value, model.parameters())
         return value
-
-    def weights(self) -> Payload:
-        """The global model's weights in step 1, and nothing in step 2."""
-        return super().weights() if self.left >= 0 else {}
 
 
 def run(task: Task, parameters: AdaFGLParameters, steps: Any = None) -> RunResult:

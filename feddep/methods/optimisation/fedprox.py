@@ -1,5 +1,6 @@
 """FedProx: the local loss plus μ/2 ‖w − w_t‖², where w_t are the weights that the server sent (Li et al., 2020, Algorithm 2)."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -27,8 +28,13 @@ class ProximalClient(Client):
 
     def proximal_term(self, model: Any) -> Tensor:
         """μ/2 ‖w − w_t‖² of the model's weights w."""
-        squares = [(weight - given).square().sum() for weight, given in zip(model.parameters(), self.given, strict=True)]
-        return self.mu / 2 * sum(squares[1:], squares[0])
+        return half_square(model, self.given, self.mu)
+
+
+def half_square(model: Any, given: Sequence[Tensor], weight: float) -> Tensor:
+    """``weight`` times half the squared distance of a model's weights from those that are given, in their order."""
+    squares = [(own - other).square().sum() for own, other in zip(model.parameters(), given, strict=True)]
+    return weight / 2 * sum(squares[1:], squares[0])
 
 
 def run(task: Task, parameters: FedProxParameters, steps: Any = None) -> RunResult:

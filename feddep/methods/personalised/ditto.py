@@ -13,6 +13,7 @@ from torch import Tensor
 from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
+from feddep.methods.optimisation.fedprox import half_square
 from feddep.methods.personalised import DittoParameters
 from feddep.training.task import RunResult, Task
 
@@ -40,8 +41,7 @@ class DittoClient(Client):
 
     def pull(self, model: Any) -> Tensor:
         """λ/2 ‖v − w‖² of the model's weights v."""
-        squares = [(weight - given).square().sum() for weight, given in zip(model.parameters(), self.given, strict=True)]
-        return self.weight / 2 * sum(squares[1:], squares[0])
+        return half_square(model, self.given, self.weight)
 
     def weights(self) -> Payload:
         return self.averaged.weights()
