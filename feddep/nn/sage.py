@@ -41,7 +41,9 @@ class SAGEConv(nn.Module):
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
         """Convolve all n nodes with all their neighbours, shape (n, outputs); arguments as of :meth:`GraphSAGE.full`."""
         own, neighbours = self.weight.split(self.inputs)
-        return x @ own + mean @ (x @ neighbours) + self.bias
+        # In place and in this order, so that of all that is as large as the result no more than two are held at once.
+        outputs = mean @ (x @ neighbours)
+        return outputs.add_(x @ own).add_(self.bias)
 
 
 class GraphSAGE(nn.Module):
@@ -120,5 +122,5 @@ class GraphSAGE(nn.Module):
         """
         hidden = self.convolutions[0].full(x, mean)
         for convolution in self.convolutions[1:]:
-            hidden = convolution.full(drop(hidden.relu(), self.dropout, generator), mean)
+            hidden = convolution.full(drop(hidden.relu_(), self.dropout, generator), mean)
         return hidden

@@ -140,7 +140,7 @@ class Fusions:
     def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
         if z is None:
             return hidden if not self.chained else hidden + self.fused(k, hidden.new_zeros(1, self.fusions[0].shape[0]))
-        return hidden + self.fused(k, z)
+        return hidden.add_(self.fused(k, z))
 
 
 class FusedSAGE(Fusions, GraphSAGE):
@@ -150,7 +150,7 @@ class FusedSAGE(Fusions, GraphSAGE):
         """Logits of all nodes from their full neighbourhoods; the arguments are those of :meth:`FusedGNN.full`."""
         hidden: Any = x
         for k, convolution in enumerate(self.convolutions):
-            inputs = hidden.relu() if k else x
+            inputs = hidden.relu_() if k else x
             hidden = self._complete_full(k, convolution.full(inputs, mean), z)
         return hidden
 
