@@ -69,11 +69,12 @@ class DGen(nn.Module):
         wanted = count.detach().round().clamp(0, self.slots)
         kept = torch.rand(len(count), self.slots, generator=generator, device=encoded.device) < rate
         chosen = (torch.arange(self.slots, device=encoded.device) < wanted.unsqueeze(1)) & kept
-        # The widest layers take most of the time, and nobody reads what they would make of a node without neighbours.
+        # The widest layers take most of the time, and nobody reads what they would make of a node without neighbours; activations
+        # are in place, since theirs are the largest tensors of all.
         nodes = chosen.any(dim=1).nonzero().squeeze(1)
         hidden = noisy[nodes]
         for layer in self.widen:
-            hidden = layer(hidden).relu()
-        filled = self.embedding(drop(hidden, self.dropout, dropout)).tanh()
+            hidden = layer(hidden).relu_()
+        filled = self.embedding(drop(hidden, self.dropout, dropout)).tanh_()
         embeddings = filled.new_zeros(len(count), filled.shape[1]).index_copy(0, nodes, filled)
         return Generated(count, embeddings.view(len(count), self.slots, -1), chosen)

@@ -73,11 +73,11 @@ class NeighbourGenerator(nn.Module):
         count = self.number(z).relu().squeeze(1)
         hidden = z + torch.randn(z.shape, generator=draws, device=z.device)
         for layer in self.widen:
-            hidden = layer(hidden).relu()
+            hidden = layer(hidden).relu_()
         hidden = drop(hidden, self.dropout, draws if self.training else None)
         wanted = count.detach().round()
         owners = [(wanted > slot).nonzero().squeeze(1) for slot in range(self.slots)]
-        features = [head(hidden[owner]).tanh() for head, owner in zip(self.heads, owners, strict=True) if len(owner)]
+        features = [head(hidden[owner]).tanh_() for head, owner in zip(self.heads, owners, strict=True) if len(owner)]
         return Generated(count, torch.cat(owners), torch.cat(features) if features else z.new_zeros(0, self.features))
 
 
