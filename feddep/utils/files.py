@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import save_file
 
 from feddep.utils.errors import DataError
 
@@ -85,20 +85,21 @@ def read_json(path: str | Path, key: str | None = None) -> Any:
 def write_arrays(target: str | Path, arrays: Mapping[str, np.ndarray], key: str = "") -> None:
     """Write named arrays as safetensors, with ``key`` in the metadata."""
     with atomic_path(target) as path:
-        path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {"key": key}))
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path, {"key": key})
 
 
-def read_arrays(path: str | Path, key: str | None = None) -> dict[str, np.ndarray]:
+def read_arrays(path: str | Path, key: str | None = None, framework: str = "numpy") -> dict[str, Any]:
     """Read the arrays of a safetensors file.
 
     Args:
         path: the file.
         key: the key that it must have been written with; not checked if None.
+        framework: ``numpy``, or ``pt`` for PyTorch's tensors, of which no more is in memory than somebody has read.
 
     Raises:
         DataError: if the file is missing, damaged, or has another key.
     """
-    with _readable(path, (SafetensorError,)), safe_open(path, framework="numpy") as file:
+    with _readable(path, (SafetensorError,)), safe_open(path, framework) as file:
         found, names = (file.metadata() or {}).get("key"), file.keys()
         arrays = {name: file.get_tensor(name) for name in names}
     _check_key(path, found, key)
