@@ -79,6 +79,6 @@ def _method(name: str, title: str, parameters: type[Parameters], evaluation: Any
 METHODS = (
     _method("fedgta", "FedGTA", FedGTAParameters, "local_before", encoders=ANY_ENCODER),
     _method("fedpub", "FED-PUB", FedPubParameters, "local_after", encoders=BUILT_IN_ENCODERS),
-    _method("fedaux", "FedAux", FedAuxParameters, "local_after", encoders=("gcn",), mini_batch=False),
+    _method("fedaux", "FedAux", FedAuxParameters, "local_after", encoders=("gcn",), mini_batch=False, revision=2),
     _method("gcfl_plus", "GCFL+", GCFLPlusParameters, "local_before", encoders=BUILT_IN_ENCODERS),
 )

@@ -15,9 +15,10 @@ from method_tasks import counted, run_on, task_of
 FIELD = {"encoder": "gcn", "full_batch": True, "evaluation": "owners"}
 
 
-def test_smoothing_is_its_formula():
+@pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 4.0])
+def test_smoothing_is_its_formula(sigma: float):
     rng = np.random.default_rng(0)
-    hidden, auxiliary, sigma = rng.normal(size=(6, 3)), rng.normal(size=3), 0.3
+    hidden, auxiliary = rng.normal(size=(6, 3)), rng.normal(size=3)
     scores = [h @ auxiliary / (math.sqrt(h @ h) * math.sqrt(auxiliary @ auxiliary)) for h in hidden]
     expected = []
     for v in range(6):
