@@ -17,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke federation all retrain publish check test lint docs clean
+.PHONY: help env demo smoke federation all retrain publish check test lint pages docs clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,8 +66,11 @@ lint: env ## check style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-docs: env ## make the pages of docs/ a site, in site/; fails where a link does not hold
-	@$(BIN)/mkdocs build --strict --quiet
+pages: env ## fill the pages of results from the tables
+	@$(BIN)/python docs/pages.py
+
+docs: pages ## make the pages of docs/ a site, in site/; fails where a link does not hold
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The pages are in site/index.html"
 
 clean: ## remove what can be made again: the environment, caches, the site, results of demo and smoke

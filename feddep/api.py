@@ -129,7 +129,7 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; ``docs/own-method.md``.
+    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; ``docs/guide/own-method.md``.
 
     Returns:
         Their names.
@@ -181,7 +181,7 @@ def synthetic_graph(**options: Any) -> Graph:
 
 
 def load_graph(path: str | Path) -> Graph:
-    """A graph of one's own, from the files that the configuration's key ``path`` takes; ``docs/own-data.md`` describes them.
+    """A graph of one's own, from the files that the configuration's key ``path`` takes; see ``docs/guide/own-data.md``.
 
     Args:
         path: a file that ends with ``.npz`` or ``.pt``, or a folder with ``nodes`` and ``edges``, each ``.csv`` or ``.parquet``.

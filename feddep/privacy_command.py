@@ -31,7 +31,7 @@ Example: feddep privacy dpsgd --sigma 2 --nodes 3672 --batch-size 32 --epochs 50
 _VESPER = """\
 ε of an edge in VESPER by each accountant, or the least noise for a budget, ∞ where none is enough
 paper: Theorem 2.1 as printed, no bound; paper_fixed: the theorem that it cites; rdp: the sharper bound that the paper ran;
-no_amplification: the receiver knows each batch; certified: the corrected mechanism, the only guarantee (docs/vesper.md).
+no_amplification: the receiver knows each batch; certified: the corrected mechanism, the only guarantee (docs/results/vesper.md).
 Example: feddep privacy vesper --noise 20 --delta 1e-5 --nodes 320 --batch-size 32 --steps 500 --layers 2 --degree 5"""
 
 

@@ -13,10 +13,10 @@ from feddep.graph.graph import Graph
 
 DATASETS_TABLE = [
     [cell.strip(" `") for cell in line.split("|")[1:-1]]
-    for line in Path(__file__).parents[1].joinpath("docs/data.md").read_text(encoding="utf-8").splitlines()
+    for line in Path(__file__).parents[1].joinpath("docs/guide/data.md").read_text(encoding="utf-8").splitlines()
     if line.startswith("| ")
 ]
-"""The cells of the tables of docs/data.md."""
+"""The cells of the tables of docs/guide/data.md."""
 
 MINIMAL_CONFIG = {
     "datasets": {"tiny": {"synthetic": {}}},

@@ -153,7 +153,7 @@ def test_dockerfile_copies_what_git_keeps():
         files = [path for path in kept if path == source or path.startswith(f"{source}/")]
         assert files, source
         assert [path for path in files if not sent(path)] == []
-    assert not any(map(sent, ["results/.cache/runs/a.json", "tests/conftest.py", ".venv/bin/python", "docs/api.md"]))
+    assert not any(map(sent, ["results/.cache/runs/a.json", "tests/conftest.py", ".venv/bin/python", "docs/guide/python.md"]))
 
 
 @pytest.mark.dag

@@ -121,7 +121,7 @@ class Dataset(Parameters):
     partition_beta: Concentration | None = None
     """instead of `partition.beta`"""
     path: Text | None = None
-    """a graph of your own ([docs/own-data.md](../docs/own-data.md)): a file `.npz` or `.pt`, or a folder with tables of nodes and
+    """a graph of your own ([own graphs](../docs/guide/own-data.md)): a file `.npz` or `.pt`, or a folder with tables of nodes and
     edges; relative paths begin at the working folder. *Not in the key*, but the content of the files is"""
     synthetic: Synthetic | None = None
     """makes the graph from a formula instead of from files: a planted-partition graph with bags of words, for tests"""
@@ -237,7 +237,7 @@ class Configuration(Parameters):
     """parameters of methods by name, where they are not the defaults. A parameter may have a value for each dataset,
     and one for the others: `embedding: {cora: 128, citeseer: 64, default: 128}`"""
     plugins: Annotated[list[Text], AfterValidator(_unique)] = Field(default_factory=list)
-    """Python files with methods of your own ([docs/own-method.md](../docs/own-method.md)), which are executed; relative
+    """Python files with methods of your own ([own methods](../docs/guide/own-method.md)), which are executed; relative
     paths begin at the working folder. *Not in the key*, but the content of a file is in the keys of its methods"""
     tables: Annotated[list[Table], Field(min_length=1)]
     """the main tables, one a setting, whose numbers are never mixed"""

@@ -117,7 +117,7 @@ class Method:
             classifier and returns a :class:`feddep.training.task.RunResult`.
         steps: from the parameters to what is computed before.
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
-        assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods.md.
+        assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods/index.md.
         encoders: the setting's encoders that it can train.
         full_batch: whether it can train on all nodes at once, as the setting may ask for.
         mini_batch: whether it can train on sampled mini-batches.

@@ -6,7 +6,7 @@ total variation distance of the laws of a root's tree is at most 1 − S_L, with
     S_0(w) = 1,    S_l(w) = S_{l−1}(w) · F_w(S_{l−1}),    F_w(s) = Σ_o min(P_w(o), Q_w(o)) Π_{c ∈ o} s(c),
 
 where P_w and Q_w are the laws of a draw o from the list of w in either graph.  The bound is the distance itself for L = 1, and
-for more hops unless exactly one end has d + 1 neighbours.  docs/privacy_proofs.md has the proof.
+for more hops unless exactly one end has d + 1 neighbours.  docs/appendix/privacy_proofs.md has the proof.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The guarantees of the clients of a divided graph in one form: of neighbour sampling, published and exact, and of DP-SGD.
 
 Sampling is about who sees the drawn neighbours, DP-SGD about who sees all weights that a client sends.  The ε of DP-SGD for edges
-are per instance, as they are read off the private graph, and of the training with its inputs given (docs/privacy.md).
+are per instance, as they are read off the private graph, and of the training with its inputs given (docs/results/privacy.md).
 """
 
 import math

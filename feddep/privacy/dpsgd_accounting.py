@@ -11,7 +11,7 @@ most C (:mod:`feddep.privacy.dpsgd`).  ε by Rényi DP and by the tighter privac
   an edge changes each tree (:func:`feddep.privacy.changed_trees.most_changed`).  The pair composes by Zhu et al. (2022, Theorem
   10), on a grid by "connecting the dots" (Doroshenko et al., 2022), which can only raise δ.
 
-docs/privacy_proofs.md has the proofs, and what is not covered.
+docs/appendix/privacy_proofs.md has the proofs, and what is not covered.
 """
 
 import logging

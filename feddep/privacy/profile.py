@@ -3,7 +3,7 @@
 Whoever sees which neighbours were drawn sees a sample of P, drawn from a list of n + 1 neighbours, or of Q, from the same list
 without one of them.  The least δ for a given ε is the larger of both hockey-stick divergences, Σ_o max(0, P(o) − e^ε Q(o)) and
 the same with P and Q exchanged (Balle, Barthe and Gaboardi 2020, "Privacy profiles and amplification by subsampling").  Here it
-is the total variation distance *for every* ε ≥ 0: the profile is flat.  docs/privacy_proofs.md has the proof.
+is the total variation distance *for every* ε ≥ 0: the profile is flat.  docs/appendix/privacy_proofs.md has the proof.
 """
 
 import math

@@ -56,7 +56,7 @@ Means over seeds. *MB*: all that crossed a client's border in either direction, 
 neither the classifier's weights nor the losses and numbers of correct answers that clients report. *seconds*: on one core, of
 training the classifier, all clients in turn, and of each stage before; stages whose results are shared by several rows count for
 each. Times are those of the machines below, with whatever else they did: take them for orders of magnitude.
-*assumes*: what the method needs or gives away beyond FedAvg (docs/methods.md).
+*assumes*: what the method needs or gives away beyond FedAvg (docs/methods/index.md).
 """
 _PARTITIONS = """\
 ## Partitions

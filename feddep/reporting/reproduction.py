@@ -30,8 +30,8 @@ in the setting of the same name, trained with the seeds of the configuration; at
 - *–*: the configuration asks for no such run. What a paper prints in two tables counts in both.
 - VESPER's Table 3, {{count}} numbers, is not among these. It is of {{datasets}}; Finance is not public, and its numbers are areas
   under the ROC curve. Nor could its columns be matched: for a privacy budget the paper gives neither the noise that it used nor
-  which of the degree bounds that it tried, and the account that both follow from does not hold (docs/vesper.md), so that the same
-  ε need not be the same noise. A study of the kind `tradeoff` on one of the other two graphs sets the printed numbers beside
+  which of the degree bounds that it tried, and the account that both follow from does not hold (docs/results/vesper.md), so the
+  same ε need not be the same noise. A study of the kind `tradeoff` on one of the other two graphs sets the printed numbers beside
   ours, without a verdict.
 """
 

@@ -28,7 +28,7 @@ def claimed(task: Task, method: str, parameters: Any, leaves: str) -> str:
     """What is claimed for the training of the classifier over all rounds, or for what else leaves.
 
     Guarantees of neighbour sampling are exact and hold whatever ε.  That of DP-SGD is the accountant's, for the training from
-    given inputs, per instance (docs/privacy.md).
+    given inputs, per instance (docs/results/privacy.md).
     """
     if leaves != "model updates":
         return CLAIMS.get((method, leaves), NO_CLAIM)

@@ -1,7 +1,7 @@
 """The empirical privacy audit: what an adversary who receives a client's messages infers about the client.
 
 A guarantee bounds from above what a mechanism tells; an attack that works bounds it from below.  The adversary receives what
-crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a client but its edges (docs/leakage.md).
+crosses :class:`feddep.federation.boundary.Boundary`, and knows everything of a client but its edges (docs/results/leakage.md).
 
 * ``membership``: which edges a client has, for every method that is run;
 * ``canaries``: lower bounds on ε, from edges that are inserted (:mod:`.canaries`, :mod:`.one_run`);

@@ -54,7 +54,7 @@ def test_degrees_and_words_are_as_expected() -> None:
 
 
 def test_a_share_of_the_nodes_may_be_isolated() -> None:
-    """The graph of docs/data.md for trials of scale, at a hundredth of its nodes."""
+    """The graph of docs/guide/data.md for trials of scale, at a hundredth of its nodes."""
     sizes = {"nodes": 11325, "classes": 2, "communities": 10, "features": 155, "words": 20}
     graph = planted_partition(**TINY | sizes | {"degree_within": 6.5, "degree_between": 2.14, "isolated": 0.5})
     linked = graph.degrees > 0

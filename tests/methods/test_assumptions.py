@@ -1,4 +1,4 @@
-"""What methods assume is said in the words of docs/methods.md."""
+"""What methods assume is said in the words of docs/methods/index.md."""
 
 import re
 from pathlib import Path

@@ -107,7 +107,15 @@ METHODS = (
         full_batch=True,
         evaluation="local_after",
     ),
-    Method("fedtad", "FedTAD", FedTADParameters, f"{_FOLDER}.fedtad:run", encoders=BUILT_IN_ENCODERS, full_batch=True, revision=2),
+    Method(
+        "fedtad",
+        "FedTAD",
+        FedTADParameters,
+        f"{_FOLDER}.fedtad:run",
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        revision=2,
+    ),
     Method("fgssl", "FGSSL", FGSSLParameters, f"{_FOLDER}.fgssl:run", encoders=("gcn", "gat"), full_batch=True, mini_batch=False),
     Method(
         "fedspray",

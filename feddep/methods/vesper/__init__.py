@@ -34,7 +34,7 @@ class MessagePassingParameters(VerticalParameters):
     """most neighbours D that a node hears; paper: 20 or 50 on dense graphs, 10 or 20 on its sparse one"""
     bounding: Literal["sampled", "both", "receiver", "none"] = "sampled"
     """`sampled`: where a node has more than D neighbours, D are drawn in each step (Algorithm 1); `both`, `receiver`: degrees are
-    bounded once, before training (ours: docs/vesper.md); `none`: every neighbour is heard"""
+    bounded once, before training (ours: docs/results/vesper.md); `none`: every neighbour is heard"""
     decoder: Literal["concat", "gru"] = "concat"
     """`concat`: the embeddings of all layers side by side, then an MLP; `gru`: a GRU reads them in turn, then the same (Section
     2.5)"""
@@ -54,7 +54,7 @@ class PerturbedParameters(MessagePassingParameters):
     """δ of the budget, below 1/|E|; has to be given with `epsilon`: computed from the number of edges, as 1/|E| in the paper, it
     would tell that number, which is private (ours); null: goes with `theta` alone, tables then have ε at 1/n² for n nodes"""
     accountant: Literal["paper", "paper_fixed", "rdp", "no_amplification", "certified"] = "certified"
-    """who counts (docs/vesper.md): `paper_fixed` and `rdp` as the paper does; only `certified` is a guarantee"""
+    """who counts (docs/results/vesper.md): `paper_fixed` and `rdp` as the paper does; only `certified` is a guarantee"""
     release: Literal["per_step", "one_shot"] = "per_step"
     """`per_step`: A computes embeddings anew, with new noise, for each batch and each evaluation (Algorithm 3); `one_shot`: for
     all nodes at the beginning, as the authors of GAP do; `weights` are then `frozen`, or with one layer `detached`, and learn
@@ -128,7 +128,7 @@ class TruncatedParameters(WeightParameters):
     """D_min: nodes that hear fewer neighbours hear none; paper: 10 to 40 on dense graphs, 3 or 5 on its sparse one"""
     degree_ratio: Weight = 0.0
     """standard deviation of noise on the degrees over θ, drawn once; weights are then 1/√(max(degree, D_min) + 1) of noised
-    degrees, which also decide who hears (ours: docs/vesper.md); 0: the degrees as they are, as in the paper"""
+    degrees, which also decide who hears (ours: docs/results/vesper.md); 0: the degrees as they are, as in the paper"""
 
     @model_validator(mode="after")
     def _check_degrees(self) -> "TruncatedParameters":

@@ -22,10 +22,10 @@ Test accuracy, mean ± sample standard deviation over the seeds, at the round th
 sampling of d neighbours hides of an edge.
 
 - ε and δ: FedDEP's, of one sampling out of D neighbours, as in its Figure 5, and for r < 1 with its Bernoulli sampler. D is the
-  least degree that the paper supposes for so many clients of MSAcademic. In truth the least is 0 or 1 (docs/privacy.md).
+  least degree that the paper supposes for so many clients of MSAcademic. In truth the least is 0 or 1 (docs/results/privacy.md).
 - *exact δ*: of one sampling of a list of D neighbours, whatever the ε, and *after all* samplings, L hops times the epochs of the
   classifier's training; r does not lower it. A graph whose least degree is D may have lists with a larger δ: for d = 5 and D = 3
-  that refutes the published δ (docs/privacy.md).
+  that refutes the published δ (docs/results/privacy.md).
 - Every method that draws its mini-batches' neighbours has this guarantee, FedAvg no less than FedDEP.
 - *noise sigma*: of a method that is trained by DP-SGD besides. The paper sets *paper sigma* beside its ε without saying how one
   follows from the other. What DP-SGD guarantees is in results/client_privacy/page.md. As methods they have no finite ε for

@@ -28,9 +28,9 @@ budget ε of an edge, or where no budget is given over the noise scale θ.
   validation nodes.
 - θ: the standard deviation of the noise on each number of a row of norm 1. A budget's θ is the least that keeps it by the account
   that the method's option `accountant` names.
-- *ε proven*: what the account `certified` of docs/vesper.md proves for that θ and the same δ; ∞ where no finite ε is proven, as
+- *ε proven*: what the account `certified` (docs/results/vesper.md) proves for that θ and the same δ; ∞ where none is proven, as
   with weights that are trained through edges, neighbours that are sampled anew in every step, or degrees without noise.
-- *ε by the paper's account*: by `rdp`, whose claim does not hold (docs/vesper.md); none for rows that are released once.
+- *ε by the paper's account*: by `rdp`, whose claim does not hold (docs/results/vesper.md); none for rows that are released once.
 """
 _NO_NOISE = {"epsilon": math.inf, "theta": 0.0}
 """By the options that may stand on the axis: the place of what has no noise."""

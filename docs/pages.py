@@ -1,0 +1,188 @@
+"""Result pages from their templates: ``python docs/pages.py`` renders every ``docs/**/NAME.md.j2`` to ``NAME.md`` beside it.
+
+A template is Markdown with Jinja2.  What a page says of results it reads from the tables in ``results/`` by the functions of
+:class:`Tables`, so no decimal of a result is typed; ``tests/test_pages.py`` fails where a page is not what its template renders.
+"""
+
+import math
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
+
+ROOT = Path(__file__).resolve().parent.parent
+MINUS = "−"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many decimals, such as ``0.884`` or ``−0.002``; an en dash where there is none."""
+    if value is None or math.isnan(value):
+        return "–"
+    written = f"{value:.{digits}f}"
+    return written.replace("-", MINUS) if float(written) else written.lstrip("-")
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A number with its sign, such as ``+0.002``."""
+    written = number(value, digits)
+    return written if written[0] in f"{MINUS}–" else f"+{written}"
+
+
+class Tables:
+    """What templates read: tables of ``results/``, named ``STUDY/TABLE`` or, for ``STUDY/table``, ``STUDY``.
+
+    Rows are picked by the values of columns: one value, a list of values, or ``None`` where the column is empty.
+    """
+
+    def __init__(self, root: Path = ROOT / "results") -> None:
+        self.root = root
+        self.read = cache(self._read)
+
+    def _read(self, name: str) -> pd.DataFrame:
+        study, _, table = name.partition("/")
+        return pd.read_csv(self.root / study / f"{table or 'table'}.csv")
+
+    def rows(self, name: str, **where: Any) -> pd.DataFrame:
+        """The rows of a table that have these values.
+
+        Raises:
+            LookupError: if there is no such column or no such row.
+        """
+        table = self.read(name)
+        for column, value in where.items():
+            if column not in table:
+                raise LookupError(f"{name} has no column {column}; it has {', '.join(table)}")
+            if value is None:
+                table = table[table[column].isna()]
+            else:
+                table = table[table[column].isin(value if isinstance(value, list) else [value])]
+        if table.empty:
+            raise LookupError(f"{name} has no row with {where}")
+        return table
+
+    def value(self, name: str, column: str, **where: Any) -> Any:
+        """The value of a column in the one row that has these values."""
+        table = self.rows(name, **where)
+        if len(table) > 1:
+            raise LookupError(f"{name} has {len(table)} rows with {where}; name one")
+        return table[column].iloc[0]
+
+    def num(self, name: str, column: str, digits: int = 3, **where: Any) -> str:
+        """That value, written."""
+        return number(self.value(name, column, **where), digits)
+
+    def diff(self, name: str, column: str = "mean_difference", digits: int = 3, **where: Any) -> str:
+        """A difference with its interval, such as ``+0.002 [−0.009, +0.013]``; the interval is of columns low and high."""
+        low, high = (signed(self.value(name, side, **where), digits) for side in ("low", "high"))
+        return f"{signed(self.value(name, column, **where), digits)} [{low}, {high}]"
+
+    def span(self, name: str, column: str, digits: int = 3, sign: bool = False, **where: Any) -> str:
+        """The least and the greatest of a column, such as ``0.771 to 0.833``."""
+        values, write = self.rows(name, **where)[column], signed if sign else number
+        low, high = write(values.min(), digits), write(values.max(), digits)
+        return low if low == high else f"{low} to {high}"
+
+    def mean(self, name: str, column: str, digits: int = 3, sign: bool = False, **where: Any) -> str:
+        """The mean of a column."""
+        return (signed if sign else number)(self.rows(name, **where)[column].mean(), digits)
+
+    def count(self, name: str, **where: Any) -> int:
+        """The number of rows."""
+        return len(self.rows(name, **where))
+
+    def grid(
+        self,
+        name: str,
+        columns: str,
+        values: str | list[str],
+        rows: str = "method",
+        digits: int = 3,
+        sign: bool = False,
+        titles: Mapping[Any, str] | None = None,
+        **where: Any,
+    ) -> str:
+        """A Markdown table with a line for each value of ``rows`` and a column for each of ``columns``.
+
+        Args:
+            values: the column that a cell is of; of several, they stand in a cell one after another.
+            titles: how values of rows and columns are called; methods and datasets have titles of their own.
+        """
+        table = self.rows(name, **where)
+        values = [values] if isinstance(values, str) else values
+        write = signed if sign else number
+        across, down = _ordered(table, columns), _ordered(table, rows)
+        lines = [["", *(_title(columns, each, titles) for each in across)]]
+        for each in down:
+            cells = []
+            for other in across:
+                found = table[(table[rows] == each) & (table[columns] == other)]
+                if len(found) > 1:
+                    raise LookupError(f"{name} has {len(found)} rows with {rows} {each} and {columns} {other}; name one")
+                cells.append("; ".join(write(found[value].iloc[0], digits) for value in values) if len(found) else "–")
+            lines.append([_title(rows, each, titles), *cells])
+        return markdown(lines)
+
+
+def markdown(lines: list[list[str]]) -> str:
+    """A Markdown table; the first line is its head, and all columns but the first are aligned to the right."""
+    head, *rest = (f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join([head, "|---|" + "---:|" * (len(lines[0]) - 1), *rest])
+
+
+def _ordered(table: pd.DataFrame, column: str) -> list[Any]:
+    values = list(dict.fromkeys(table[column].dropna()))
+    kinds = {"method": sort_methods, "dataset": sort_datasets}
+    return kinds[column](values) if column in kinds else values
+
+
+def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
+    if titles and value in titles:
+        return titles[value]
+    kinds = {"method": method_title, "dataset": dataset_title}
+    if column in kinds:
+        return kinds[column](value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def environment(tables: Tables) -> Environment:
+    """Jinja2 with the functions of :class:`Tables`, and the filters ``number`` and ``signed``."""
+    jinja = Environment(loader=FileSystemLoader(ROOT / "docs"), undefined=StrictUndefined, keep_trailing_newline=True)
+    jinja.filters |= {"number": number, "signed": signed}
+    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "grid"):
+        jinja.globals[name] = getattr(tables, name)
+    jinja.globals |= {"markdown": markdown, "method_title": method_title, "dataset_title": dataset_title}
+    jinja.trim_blocks = jinja.lstrip_blocks = True
+    return jinja
+
+
+def templates() -> list[Path]:
+    """All templates, relative to ``docs/``."""
+    return sorted(path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md.j2"))
+
+
+def render(template: Path, tables: Tables | None = None) -> str:
+    """The page of a template."""
+    return environment(tables or Tables()).get_template(template.as_posix()).render()
+
+
+def main() -> None:
+    """Render the templates that are named, or all; those that fail are named, and the exit status is 1."""
+    chosen = [Path(name).resolve().relative_to(ROOT / "docs") for name in sys.argv[1:]] or templates()
+    tables, failed = Tables(), False
+    for template in chosen:
+        try:
+            (ROOT / "docs" / template.with_suffix("")).write_text(render(template, tables), encoding="utf-8")
+        except Exception as error:
+            print(f"docs/{template}: {error}", file=sys.stderr)
+            failed = True
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Pages of results say what the tables say."""
+
+import importlib.util
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from jinja2 import UndefinedError
+
+ROOT = Path(__file__).resolve().parent.parent
+specification = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+pages = importlib.util.module_from_spec(specification)
+specification.loader.exec_module(pages)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> pages.Tables:
+    (tmp_path / "one").mkdir()
+    rows = [("cora", "fedavg", 0.12345, 0.01), ("cora", "local", -0.0001, 0.02), ("pubmed", "fedavg", 0.5, None)]
+    table = pd.DataFrame(rows, columns=["dataset", "method", "mean", "std"]).assign(low=-0.25, high=0.75)
+    table.to_csv(tmp_path / "one" / "table.csv", index=False)
+    return pages.Tables(tmp_path)
+
+
+def rendered(text: str, tables: pages.Tables) -> str:
+    return pages.environment(tables).from_string(text).render()
+
+
+@pytest.mark.parametrize("template", pages.templates(), ids=str)
+def test_a_page_is_what_its_template_renders(template: Path):
+    page = (ROOT / "docs" / template.with_suffix("")).read_text(encoding="utf-8")
+    assert page == pages.render(template), f"docs/{template} renders another page: make pages"
+
+
+def test_a_changed_number_makes_a_page_stale(tables: pages.Tables, tmp_path: Path):
+    text = "{{ num('one', 'mean', dataset='cora', method='fedavg') }}"
+    before = rendered(text, tables)
+    path = tmp_path / "one" / "table.csv"
+    path.write_text(path.read_text().replace("0.12345", "0.22345"))
+    assert (before, rendered(text, pages.Tables(tmp_path))) == ("0.123", "0.223")
+
+
+def test_numbers(tables: pages.Tables):
+    assert rendered("{{ num('one', 'mean', method='local') }}", tables) == "0.000"
+    assert rendered("{{ num('one', 'mean', 4, method='local') }}", tables) == "−0.0001"
+    assert rendered("{{ num('one', 'std', dataset='pubmed') }}", tables) == "–"
+    assert rendered("{{ diff('one', 'mean', 2, dataset='pubmed') }}", tables) == "+0.50 [−0.25, +0.75]"
+    assert rendered("{{ span('one', 'mean', method='fedavg') }}", tables) == "0.123 to 0.500"
+    assert rendered("{{ mean('one', 'mean', sign=True, method=['fedavg']) }}", tables) == "+0.312"
+    assert rendered("{{ count('one', std=None) }}", tables) == "1"
+
+
+def test_a_grid(tables: pages.Tables):
+    assert rendered("{{ grid('one', 'dataset', ['mean', 'std']) }}", tables).splitlines() == [
+        "|  | Cora | PubMed |",
+        "|---|---:|---:|",
+        "| Local | 0.000; 0.020 | – |",
+        "| FedAvg | 0.123; 0.010 | 0.500; – |",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ num('one', 'mean', method='fedavg') }}",
+        "{{ num('one', 'mean', method='nobody') }}",
+        "{{ num('one', 'mean', clients=3) }}",
+    ],
+)
+def test_what_is_not_one_row_is_an_error(text: str, tables: pages.Tables):
+    with pytest.raises(LookupError):
+        rendered(text, tables)
+
+
+def test_an_unknown_name_is_an_error(tables: pages.Tables):
+    with pytest.raises(UndefinedError):
+        rendered("{{ nothing }}", tables)
