@@ -156,7 +156,13 @@ def environment(tables: Tables) -> Environment:
     jinja.filters |= {"number": number, "signed": signed}
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "grid"):
         jinja.globals[name] = getattr(tables, name)
-    jinja.globals |= {"markdown": markdown, "method_title": method_title, "dataset_title": dataset_title}
+    jinja.globals |= {
+        "markdown": markdown,
+        "number": number,
+        "signed": signed,
+        "method_title": method_title,
+        "dataset_title": dataset_title,
+    }
     jinja.trim_blocks = jinja.lstrip_blocks = True
     return jinja
 

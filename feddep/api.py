@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pandas as pd
 from torch import Tensor
@@ -33,7 +33,7 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
-from feddep.training.config import TrainingConfig
+from feddep.training.config import FIELD, FIELD_SPLIT, TrainingConfig
 from feddep.training.rounds import LOCAL
 from feddep.training.summary import summary
 from feddep.training.task import Task
@@ -76,6 +76,8 @@ class Result:
         accuracy: share of the test nodes that get their class on the global graph, at the ``best`` round on validation and at
             the ``last``.
         validation: the same of the validation nodes, as the clients classify them.
+        validation_after: the same with each client's own model at the end of the round's local steps; not a number unless the
+            setting's evaluation is ``owners``.
         local_before: the same of the test nodes, each classified by its owner on its own subgraph, with the model that it
             receives: before the local steps of the next round.
         local_after: the same, with each client's own model at the end of the round's local steps.
@@ -92,6 +94,7 @@ class Result:
 
     accuracy: dict[str, float]
     validation: dict[str, float]
+    validation_after: dict[str, float]
     local_before: dict[str, float]
     local_after: dict[str, float]
     history: pd.DataFrame
@@ -101,6 +104,13 @@ class Result:
     specification: dict[str, Any]
     seconds: float
     stalled: bool
+
+    @property
+    def owners(self) -> float:
+        """Accuracy of the test nodes as their owners classify them, by the models that are better on validation nodes: those
+        before or those after the local steps."""
+        after = self.validation_after["best"] > self.validation["best"]
+        return (self.local_after if after else self.local_before)["best"]
 
     def __str__(self) -> str:
         """Three lines: what ran, its accuracies, what it took."""
@@ -362,7 +372,7 @@ def run(
     )
     result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
     reported = summary(result)
-    local = {name: reported.get(name, {"best": math.nan, "last": math.nan}) for name in LOCAL}
+    local = {name: reported.get(name, {"best": math.nan, "last": math.nan}) for name in (*LOCAL, "validation_after")}
     return Result(
         accuracy=reported["accuracy"],
         validation=reported["validation"],
@@ -384,7 +394,8 @@ def compare(
     seeds: int = 3,
     *,
     partition: str | None = None,
-    split: str = "random",
+    split: str | None = None,
+    protocol: Literal["global", "field"] = "global",
     setting: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
     features: str = "raw",
@@ -395,20 +406,23 @@ def compare(
     Args:
         methods: of :func:`methods`, or Python files with methods of one's own.
         graph: a graph, the name of a public dataset, or the path of a graph of one's own.
-        clients: number of clients M; by default 5, or as many as a ``given`` partition has.
+        clients: number of clients M; by default 5, or 10 in the ``field``, or as many as a ``given`` partition has.
         seeds: number of repetitions.
         partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, as the data say; by default ``given`` for a
             dataset that is several graphs, one a client, else ``louvain``.
-        split: ``random``, ``class_balanced`` or ``within_clients``; or ``masks``, in these files, of several a set the next with
-            each seed.
-        setting: as in :func:`run`.
+        split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in these files, of several a set
+            the next with each seed.
+        protocol: ``global``: 60/20/20, one model tested on the global graph; ``field``: what most papers share
+            (:data:`feddep.training.config.FIELD`), 20/40/40 within clients, each client's model tested on its own subgraph.
+        setting: as in :func:`run`, where it differs from the protocol's.
         parameters: of the methods that have them, where they differ from their defaults.
         features: as in :func:`run`.
         device: as in :func:`run`.
 
     Returns:
         A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation: ``test`` on the global graph,
-        ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; ``bytes``; ``seconds``; ``stalled``.
+        ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; in the field also ``owners``, that of the two by
+        which owners would classify; ``bytes``; ``seconds``; ``stalled``.
 
     Raises:
         ConfigError: as :func:`run`, or if no method has one of the parameters.
@@ -425,10 +439,15 @@ def compare(
     how = partition or ("given" if isinstance(graph, str) and public_graphs.clients_of(graph) else "louvain")
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
-    rows, partitioned = [], split == "within_clients" or any(registry.find(name).partitioned for name in names)
+    field = protocol == "field"
+    shares = FIELD_SPLIT if field else models.SplitShares().model_dump()
+    split = split or ("within_clients" if field else "random")
+    setting = {**FIELD, **(setting or {})} if field else setting
+    clients = 10 if field and clients is None and how != "given" else clients
+    rows, partitioned = [], field or split == "within_clients" or any(registry.find(name).partitioned for name in names)
     for seed in range(seeds):
         owners = partitioners.partition(graph, clients, seed, how) if partitioned else None
-        nodes = split_nodes(graph, split, models.SplitShares().model_dump(), seed, path, owners)
+        nodes = split_nodes(graph, split, shares, seed, path, owners)
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}
@@ -436,6 +455,7 @@ def compare(
             measured = {"test": result.accuracy, "local_before": result.local_before, "local_after": result.local_after}
             best = {key: both["best"] for key, both in {**measured, "validation": result.validation}.items()}
             sent = int(result.communication["bytes"].sum())
+            best |= {"owners": result.owners} if field else {}
             took = {"bytes": sent, "seconds": round(result.seconds, 2), "stalled": result.stalled}
             rows.append({"method": name, "seed": seed, **best, **took})
     return pd.DataFrame(rows)

@@ -71,9 +71,15 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--split",
-        default="random",
-        choices=["random", "class_balanced", "masks"],
+        choices=["random", "class_balanced", "within_clients", "masks"],
         help="where training, validation and test nodes are from; masks: those in the files of the graph (default: random)",
+    )
+    parser.add_argument(
+        "--protocol",
+        default="global",
+        choices=["global", "field"],
+        help="global: 60/20/20, one model tested on the global graph; field: what most papers share, 20/40/40 within 10 clients, "
+        "each client's model tested on its own subgraph (default: global)",
     )
     parser.add_argument("--features", default="raw", choices=["raw", "row", "minmax"], help="scaling (default: raw)")
     parser.add_argument(
@@ -135,6 +141,7 @@ def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame
         seeds=given.seeds,
         partition=given.partition,
         split=given.split,
+        protocol=given.protocol,
         features=given.features,
         setting=_options(given.set),
         parameters=_options(given.parameter),

@@ -9,37 +9,43 @@ from feddep.reporting import drawing, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.output import write
+from feddep.training.config import FIELD_SPLIT
 
-ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": "local, after"}
+ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": "local, after", "owners": "owners"}
 """Columns of :func:`feddep.api.compare`, and how a table calls them."""
 _NOTES = """\
 Accuracies of the test nodes at the round best on validation nodes, mean ± sample standard deviation over seeds: on the global
-graph, and locally, each node classified by its owner, before and after the local steps of a round.  Differences are of global
-accuracy, paired by seed, with 95 % t-intervals; p after Holm's correction.  Both take Nadeau and Bengio's correction, as seeds
-resplit one graph.
+graph, and locally, each node classified by its owner, before and after the local steps of a round; *owners*: that of the two
+which is better on validation nodes.  Differences are of the owners' accuracy where there is one, else of the global one, paired
+by seed, with 95 % t-intervals; p after Holm's correction.  Both take Nadeau and Bengio's correction, as seeds resplit one graph.
 """
 
 
 def table(runs: pd.DataFrame) -> str:
     """The accuracies of methods, a row each, as Markdown; ``runs`` is what :func:`feddep.api.compare` gives."""
+    shown = _accuracies(runs)
     lines = [
         [
             method_title(str(name)),
             str(len(rows)),
-            *(_spread(rows[column]) for column in ACCURACIES),
+            *(_spread(rows[column]) for column in shown),
             f"{rows['bytes'].mean() / 1e6:.3g}",
             "all" if (stalled := int(rows["stalled"].sum())) == len(rows) else str(stalled or ""),
         ]
         for name, rows in runs.groupby("method", sort=False)
     ]
-    return md.table(["", "seeds", *ACCURACIES.values(), "MB", "stalled"], lines)
+    return md.table(["", "seeds", *shown.values(), "MB", "stalled"], lines)
 
 
 def paired(runs: pd.DataFrame) -> pd.DataFrame:
-    """Global accuracy of each method less that of the first, paired by seed (:func:`feddep.reporting.statistics.compare`)."""
-    first = runs["method"] == runs["method"].iloc[0]
-    runs = runs.assign(setting="", dataset="", clients=1, undertrained=False)
-    found = statistics.compare(runs[~first], runs[first], statistics.resplit_ratio(models.SplitShares().model_dump()))
+    """Accuracy of each method less that of the first, paired by seed (:func:`feddep.reporting.statistics.compare`).
+
+    It is the owners' accuracy where there is one, else that on the global graph.
+    """
+    first, field = runs["method"] == runs["method"].iloc[0], "owners" in runs
+    runs = runs.assign(setting="", dataset="", clients=1, undertrained=False, test=runs["owners" if field else "test"])
+    shares = FIELD_SPLIT if field else models.SplitShares().model_dump()
+    found = statistics.compare(runs[~first], runs[first], statistics.resplit_ratio(shares))
     return found.assign(reference=runs["method"].iloc[0]).drop(columns=[*statistics.PLACE, "undertrained"])
 
 
@@ -59,7 +65,7 @@ def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
     with drawing.style():
         figure, ((ax,),) = drawing.panels(1, 1, (5.0, 0.6 + 0.35 * runs["method"].nunique()))
         names = list(runs["method"].unique())
-        for k, column in enumerate(ACCURACIES):
+        for k, column in enumerate(_accuracies(runs)):
             means = runs.groupby("method")[column].mean().reindex(names)
             errors = runs.groupby("method")[column].std().reindex(names)
             places = [row + 0.2 * (k - 1) for row in range(len(names))]
@@ -69,6 +75,10 @@ def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
         drawing.legend(figure, ax.get_legend_handles_labels()[0], 3)
     write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure})
     return page
+
+
+def _accuracies(runs: pd.DataFrame) -> dict[str, str]:
+    return {column: title for column, title in ACCURACIES.items() if column in runs}
 
 
 def _spread(values: pd.Series) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from feddep import api
+from feddep import api, comparison
 from feddep.experiment.tasks import build_task
 from feddep.graph.split import within_clients_split
 from feddep.methods import registry
@@ -100,6 +100,16 @@ def test_numbers_of_numpy_and_pytorch_are_those_of_python(graph: api.Graph, spli
         assert found.specification == expected.specification
     assert np.array_equal(api.split(graph, np.int16(7)).train, api.split(graph, 7).train)
     assert np.array_equal(api.partition(graph, torch.tensor(3)).client, api.partition(graph, 3).client)
+
+
+def test_the_fields_protocol_judges_what_owners_would_use(graph: api.Graph):
+    few = {"rounds": 2, "hidden_channels": 8}
+    table = api.compare(["fedavg_finetuned", "fedavg"], graph, 3, 2, protocol="field", setting=few)
+    assert all(row.owners in (row.local_before, row.local_after) for row in table.itertuples())
+    owners = table.pivot(index="seed", columns="method", values="owners")
+    found = comparison.paired(table)
+    assert found["mean_difference"].item() == pytest.approx((owners["fedavg"] - owners["fedavg_finetuned"]).mean())
+    assert "owners" not in api.compare(["fedavg"], graph, 3, 1, setting=few)
 
 
 def test_a_split_within_clients_is_that_of_the_clients(graph: api.Graph, partition: api.Partition):

@@ -89,3 +89,13 @@ class ConfigView:
         """A copy with some fields set."""
         shown = {name: value for name, value in self.__dict__.items() if name != "_reader"}
         return ConfigView({**shown, **changes}, self._reader)
+
+
+FIELD: dict[str, Any] = {
+    **{"optimizer": "adam", "optimizer_state": "kept", "learning_rate": 0.01, "weight_decay": 0.0005, "full_batch": True},
+    **{"rounds": 100, "local_epochs": 3, "evaluation": "owners", "encoder": "gcn", "layers": 2, "hidden_channels": 64},
+    "dropout": 0.5,
+}
+"""What most papers on subgraph federated learning share (FED-PUB, FedGTA, FedTAD, OpenFGL)."""
+FIELD_SPLIT = {"train": 0.2, "val": 0.4, "test": 0.4}
+"""Shares of the nodes of each class within each client in their split."""

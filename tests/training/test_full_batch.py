@@ -1,17 +1,19 @@
 """Training on all nodes at once, judged by owners: against dense arithmetic, and by counts."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import yaml
 from torch.nn.functional import cross_entropy
 
 from feddep.graph.graph import normalised_adjacency
 from feddep.graph.partition import Partition
 from feddep.graph.split import within_clients_split
 from feddep.methods import registry
-from feddep.training.config import TrainingConfig
+from feddep.training.config import FIELD, TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import FullBatchLearner, new_optimizer
 from feddep.training.summary import summary
@@ -113,3 +115,10 @@ def test_a_method_of_mini_batches_says_so():
     found = registry.find("fedsage_plus")
     with pytest.raises(ConfigError, match="full_batch"):
         found.run(task(encoder="sage"), found.parameters())
+
+
+def test_the_fields_setting_is_that_of_the_configuration():
+    given = yaml.safe_load((Path(__file__).parents[2] / "config" / "default.yaml").read_text(encoding="utf-8"))["settings"][
+        "field"
+    ]
+    assert TrainingConfig(**FIELD).in_key() == TrainingConfig(**given).in_key()

@@ -28,7 +28,7 @@ below.
 """
 _POINT = ["setting", "method"]
 _COLUMNS = ["dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"]
-_COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS]
+_COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS, "bytes", "seconds"]
 FAR = 0.1
 """How far below the best, in accuracy, a method is a number at the edge of the figure."""
 
@@ -39,7 +39,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Returns:
         In ``table``: mean and std of test accuracy; undertrained_runs, their share; the differences from the reference, see
         :func:`feddep.reporting.statistics.interval`; undertrained, the greater of the two rows' shares; stalled,
-        the share of pairs with such a run, of the reference that of its runs.
+        the share of pairs with such a run, of the reference that of its runs; bytes that crossed the boundary and seconds of a
+        run, means.
         In ``choices``: trials, their number; chosen_setting and chosen_method as they are spelled; validation, its mean over the
         search's runs, and median_validation, that of all trials.
 
@@ -84,7 +85,8 @@ def _compared(runs: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
     keys = ["dataset", "clients", "method"]
     groups = levels.groupby(keys, sort=False)
     flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
-    table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws).reset_index()
+    costs = {name: (name, "mean") for name in ("bytes", "seconds")}
+    table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **costs).reset_index()
     tests = statistics.compare(runs[runs["method"] != reference], baseline, ratio).drop(columns="undertrained")
     table = table.merge(tests, how="left", on=keys).assign(reference=reference)
     table["stalled"] = table["stalled"].fillna(table["stalled_runs"])
