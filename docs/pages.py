@@ -1,4 +1,4 @@
-"""Result pages from their templates: ``python docs/pages.py`` renders every ``docs/**/NAME.md.j2`` to ``NAME.md`` beside it.
+"""Pages from their templates: ``python docs/pages.py`` renders README.md.j2 and every ``docs/**/NAME.md.j2`` to ``NAME.md`` beside it.
 
 A template is Markdown with Jinja2.  What a page says of results it reads from the tables in ``results/`` by the functions of
 :class:`Tables`, so no decimal of a result is typed; ``tests/test_pages.py`` fails where a page is not what its template renders.
@@ -152,7 +152,7 @@ def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
 
 def environment(tables: Tables) -> Environment:
     """Jinja2 with the functions of :class:`Tables`, and the filters ``number`` and ``signed``."""
-    jinja = Environment(loader=FileSystemLoader(ROOT / "docs"), undefined=StrictUndefined, keep_trailing_newline=True)
+    jinja = Environment(loader=FileSystemLoader(ROOT), undefined=StrictUndefined, keep_trailing_newline=True)
     jinja.filters |= {"number": number, "signed": signed}
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "grid"):
         jinja.globals[name] = getattr(tables, name)
@@ -168,8 +168,8 @@ def environment(tables: Tables) -> Environment:
 
 
 def templates() -> list[Path]:
-    """All templates, relative to ``docs/``."""
-    return sorted(path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md.j2"))
+    """All templates, relative to the repository."""
+    return [Path("README.md.j2"), *sorted(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md.j2"))]
 
 
 def render(template: Path, tables: Tables | None = None) -> str:
@@ -179,13 +179,13 @@ def render(template: Path, tables: Tables | None = None) -> str:
 
 def main() -> None:
     """Render the templates that are named, or all; those that fail are named, and the exit status is 1."""
-    chosen = [Path(name).resolve().relative_to(ROOT / "docs") for name in sys.argv[1:]] or templates()
+    chosen = [Path(name).resolve().relative_to(ROOT) for name in sys.argv[1:]] or templates()
     tables, failed = Tables(), False
     for template in chosen:
         try:
-            (ROOT / "docs" / template.with_suffix("")).write_text(render(template, tables), encoding="utf-8")
+            (ROOT / template.with_suffix("")).write_text(render(template, tables), encoding="utf-8")
         except Exception as error:
-            print(f"docs/{template}: {error}", file=sys.stderr)
+            print(f"{template}: {error}", file=sys.stderr)
             failed = True
     sys.exit(failed)
 

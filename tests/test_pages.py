@@ -28,8 +28,8 @@ def rendered(text: str, tables: pages.Tables) -> str:
 
 @pytest.mark.parametrize("template", pages.templates(), ids=str)
 def test_a_page_is_what_its_template_renders(template: Path):
-    page = (ROOT / "docs" / template.with_suffix("")).read_text(encoding="utf-8")
-    assert page == pages.render(template), f"docs/{template} renders another page: make pages"
+    page = (ROOT / template.with_suffix("")).read_text(encoding="utf-8")
+    assert page == pages.render(template), f"{template} renders another page: make pages"
 
 
 def test_a_changed_number_makes_a_page_stale(tables: pages.Tables, tmp_path: Path):
