@@ -3,7 +3,7 @@
 Each node puts its edges in an order that does not depend on the graph and keeps the first D of them (Blocki, Blum, Datta and
 Sheffet 2013, "Differentially private data analysis of social networks via restricted sensitivity").  Sampling D neighbours anew
 does not have this property, nor does going through the edges and adding those whose ends still have room: there one edge can
-set off a chain.  docs/results/vesper.md has the proof, and tests try all small graphs.
+set off a chain.  docs/appendix/vesper_proofs.md has the proof, and tests try all small graphs.
 """
 
 import numpy as np

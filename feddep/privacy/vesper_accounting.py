@@ -9,7 +9,8 @@ All of them account for what party B sees of one edge in T steps.  :data:`ACCOUN
 * ``certified``: the corrected mechanism, whose bound is a guarantee.
 
 The first three convert Rényi DP by Balle et al. (2020, Theorem 21), as dp-accounting does.  The last two are
-mixtures of Gaussian mechanisms over how often known batches touch the edge.  docs/results/vesper.md says what each rests on.
+mixtures of Gaussian mechanisms over how often known batches touch the edge.  docs/appendix/vesper_proofs.md says what each
+rests on.
 """
 
 import math

@@ -8,7 +8,7 @@ in one edge.  Two accounts of what that changes are kept apart:
 * *of the corrected mechanism* (:data:`BOUNDINGS`, :func:`layer_squares`, :func:`reading_roots`): degrees are bounded once by
   :func:`feddep.graph.degree_bounding.bounded_adjacency`, where an edge may be replaced.
 
-docs/results/vesper.md has the proofs, and where the published account fails.
+docs/appendix/vesper_proofs.md has the proofs, and where the published account fails.
 """
 
 import math

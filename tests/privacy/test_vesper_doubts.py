@@ -1,4 +1,4 @@
-"""Where the published account of VESPER does not hold, by measured counterexamples; docs/results/vesper.md proves the others."""
+"""Where the published account of VESPER does not hold, by counterexamples; docs/appendix/vesper_proofs.md proves the others."""
 
 import math
 
