@@ -134,7 +134,7 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     * d ≥ D, with replacement (Theorem B.2): ε = d · ln((D+1)/D), δ = 1 − ((D−1)/D)^d.
 
     Neither is monotone in D: at d = 5, D = 6 has a larger ε and δ than D = 5, where the law changes.  The lemma is about all
-    graphs of least degree D, and is wrong for some (docs/results/privacy.md).
+    graphs of least degree D, and is wrong for some (docs/appendix/privacy_proofs.md).
 
     Args:
         degree: least number of neighbours D.
@@ -183,7 +183,7 @@ def amplify(guarantee: Guarantee, rate: float) -> Guarantee:
 
     The theorem assumes that the sampler picks the records a mechanism may read.  FedDEP's picks generated embeddings, after
     neighbour lists have been read: the premise is not met.  Where it is, (ε, δ) must be that of the shorter lists that the
-    sampler leaves; with that of the whole list, as in Theorem 3.1, rδ is too small (docs/results/privacy.md).
+    sampler leaves; with that of the whole list, as in Theorem 3.1, rδ is too small (docs/appendix/privacy_proofs.md).
     """
     if rate in (0, 1):
         return guarantee if rate else Guarantee(0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Where Theorem 3.1 of FedDEP fails, and what it does not count: numbers of docs/results/privacy.md beyond the exact guarantee.
+"""Where Theorem 3.1 of FedDEP fails, and what it does not count: see docs/appendix/privacy_proofs.md.
 
 One side at a time (:func:`one_sided_losses`), least degrees for which Lemma B.1 is wrong (:func:`lemma_b1_fails`), a Bernoulli
 sampler that really selects neighbours (:func:`selected_delta`), and how often a list is read (:func:`expected_samplings`).

@@ -1,7 +1,7 @@
 """Gradient inversion: features (FedSage+) and embeddings (FedDEP w/o Proto) recovered exactly from returned gradients.
 
 Both are closed forms: the gradient of a distance to the nearest real row is a multiple of the difference
-(docs/results/leakage.md).
+(docs/appendix/privacy_proofs.md).
 """
 
 from collections.abc import Mapping

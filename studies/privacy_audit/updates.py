@@ -1,7 +1,7 @@
 """Model updates as evidence on edges: a round's change of weights, projected on what an edge between two nodes would add.
 
-The first convolution is solved for single nodes where a client has fewer nodes than features.  docs/results/leakage.md derives
-the projections.
+The first convolution is solved for single nodes where a client has fewer nodes than features.  docs/appendix/privacy_proofs.md
+derives the projections.
 """
 
 import math
