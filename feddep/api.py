@@ -112,6 +112,14 @@ class Result:
         after = self.validation_after["best"] > self.validation["best"]
         return (self.local_after if after else self.local_before)["best"]
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row, such as :func:`compare` gives: what ran, its accuracies at the round best on validation, what it took."""
+        measured = {"test": self.accuracy, "local_before": self.local_before, "local_after": self.local_after}
+        row = {name: both["best"] for name, both in {**measured, "validation": self.validation}.items()}
+        row |= {} if math.isnan(self.validation_after["best"]) else {"owners": self.owners}
+        row |= {"bytes": int(self.communication["bytes"].sum()), "seconds": round(self.seconds, 2), "stalled": self.stalled}
+        return pd.DataFrame([{"method": self.specification["method"]["name"], "seed": self.specification["seed"], **row}])
+
     def __str__(self) -> str:
         """Three lines: what ran, its accuracies, what it took."""
         setting, size = self.specification["setting"], self.communication.groupby("direction").bytes.sum()
@@ -451,14 +459,8 @@ def compare(
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}
-            result = run(name, graph, nodes, owners, seed=seed, **what)
-            measured = {"test": result.accuracy, "local_before": result.local_before, "local_after": result.local_after}
-            best = {key: both["best"] for key, both in {**measured, "validation": result.validation}.items()}
-            sent = int(result.communication["bytes"].sum())
-            best |= {"owners": result.owners} if field else {}
-            took = {"bytes": sent, "seconds": round(result.seconds, 2), "stalled": result.stalled}
-            rows.append({"method": name, "seed": seed, **best, **took})
-    return pd.DataFrame(rows)
+            rows.append(run(name, graph, nodes, owners, seed=seed, **what).to_frame())
+    return pd.concat(rows, ignore_index=True)
 
 
 def named(methods: Sequence[str]) -> list[str]:

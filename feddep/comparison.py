@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from feddep.config import models
 from feddep.reporting import drawing, statistics
@@ -49,6 +50,22 @@ def paired(runs: pd.DataFrame) -> pd.DataFrame:
     return found.assign(reference=runs["method"].iloc[0]).drop(columns=[*statistics.PLACE, "undertrained"])
 
 
+def figure(runs: pd.DataFrame) -> Figure:
+    """Mean and standard deviation of each method's accuracies."""
+    with drawing.style():
+        drawn, ((ax,),) = drawing.panels(1, 1, (5.0, 0.6 + 0.35 * runs["method"].nunique()))
+        names = list(runs["method"].unique())
+        for k, column in enumerate(_accuracies(runs)):
+            means = runs.groupby("method")[column].mean().reindex(names)
+            errors = runs.groupby("method")[column].std().reindex(names)
+            places = [row + 0.2 * (k - 1) for row in range(len(names))]
+            ax.errorbar(means, places, xerr=errors, fmt=drawing.MARKERS[k], color=drawing.colour(k), label=ACCURACIES[column])
+        ax.set(yticks=range(len(names)), yticklabels=[method_title(name) for name in names], xlabel="accuracy of the test nodes")
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        drawing.legend(drawn, ax.get_legend_handles_labels()[0], 3)
+    return drawn
+
+
 def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
     """Write ``runs.csv``, ``differences.csv``, ``page.md`` and the figure to a folder; returns the page."""
     found = paired(runs)
@@ -62,18 +79,7 @@ def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
     ]
     differences = md.table([f"less {method_title(runs['method'].iloc[0])}", "mean", "95 %", "p"], lines)
     page = f"# Comparison\n\n{_NOTES}\n{table(runs)}\n\n{differences}\n\n![Accuracy](figure.svg)\n"
-    with drawing.style():
-        figure, ((ax,),) = drawing.panels(1, 1, (5.0, 0.6 + 0.35 * runs["method"].nunique()))
-        names = list(runs["method"].unique())
-        for k, column in enumerate(_accuracies(runs)):
-            means = runs.groupby("method")[column].mean().reindex(names)
-            errors = runs.groupby("method")[column].std().reindex(names)
-            places = [row + 0.2 * (k - 1) for row in range(len(names))]
-            ax.errorbar(means, places, xerr=errors, fmt=drawing.MARKERS[k], color=drawing.colour(k), label=ACCURACIES[column])
-        ax.set(yticks=range(len(names)), yticklabels=[method_title(name) for name in names], xlabel="accuracy of the test nodes")
-        ax.set_ylim(len(names) - 0.5, -0.5)
-        drawing.legend(figure, ax.get_legend_handles_labels()[0], 3)
-    write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure})
+    write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure(runs)})
     return page
 
 
