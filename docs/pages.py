@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from feddep.config import variants
 from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -153,7 +154,7 @@ def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
 def environment(tables: Tables) -> Environment:
     """Jinja2 with the functions of :class:`Tables`, and the filters ``number`` and ``signed``."""
     jinja = Environment(loader=FileSystemLoader(ROOT), undefined=StrictUndefined, keep_trailing_newline=True)
-    jinja.filters |= {"number": number, "signed": signed}
+    jinja.filters |= {"number": number, "signed": signed, "graph_title": lambda spelled: dataset_title(variants.base(spelled))}
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {

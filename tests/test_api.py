@@ -36,7 +36,7 @@ def partition(graph: api.Graph) -> api.Partition:
 
 
 def test_the_examples_of_the_page():
-    result = doctest.testfile(str(DOCS / "api.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
+    result = doctest.testfile(str(DOCS / "guide" / "python.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.attempted > 10
     assert result.failed == 0
 

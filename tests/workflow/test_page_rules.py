@@ -20,7 +20,7 @@ from workspace import REPOSITORY
 
 def blocks(page: str) -> list[tuple[str, str]]:
     """The language and the text of each block of code."""
-    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    text = (REPOSITORY / "docs" / "guide" / page).read_text(encoding="utf-8")
     return re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 

@@ -1,7 +1,7 @@
 """Kind ``tuned``: every method with hyperparameters of its own, chosen for each dataset on validation nodes.
 
 The runs of ``search_seeds`` are trials: settings and variants of a method.  All methods have equally many on a dataset.
-The other runs are of what was chosen; the table compares them with those of the method that the first block names first.
+The other runs are of what was chosen; the table compares them with those of ``options.reference``, by default the first method.
 """
 
 from typing import Any, cast
@@ -13,7 +13,7 @@ from feddep.config import variants
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import method_title, place_title, sort_methods
+from feddep.reporting.labels import distinguishing, method_title, place_title
 from feddep.reporting.load import Study
 from feddep.reporting.statistics import FLAWS, SIGNIFICANT
 from feddep.utils.errors import DataError
@@ -58,7 +58,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             raise DataError(
                 f"studies.{study.name} runs {row['method']} with {row['setting']} on {row['dataset']}, but its search {found}"
             )
-    reference = variants.base(runs["method"].iloc[0])
+    reference = study.entry["options"].get("reference", variants.base(runs["method"].iloc[0]))
     final = final.assign(setting=study.name, method=final["name"])
     return {"table": _compared(final, reference, study.resplit_ratio), "choices": choices}
 
@@ -106,12 +106,16 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a place, a row a method: differences from the reference; filled where significant, numbers where far below."""
+    """A panel a place, a row a method, the best in the mean first: differences from the reference.
+
+    They are filled where significant, and numbers where far below.
+    """
     table, reference = tables["table"], tables["table"]["reference"].iloc[0]
-    names = sort_methods(name for name in table["method"] if name != reference)
+    gains = table[table["method"] != reference].groupby("method", sort=False)["mean_difference"].mean()
+    names, short = list(gains.sort_values(ascending=False, kind="stable").index), distinguishing(table["dataset"])
     drawn: dict[str, dict[str, Any]] = {}
     for row in records(table):
-        panel = drawn.setdefault(place_title(row["dataset"], row["clients"]), {method_title(name): {} for name in names})
+        panel = drawn.setdefault(place_title(short[row["dataset"]], row["clients"]), {method_title(name): {} for name in names})
         if row["method"] != reference:
             significant = row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT
             panel[method_title(row["method"])] = {"": {**row, "mean": row["mean_difference"], "significant": significant}}
