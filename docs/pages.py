@@ -1,7 +1,8 @@
 """Pages from their templates: ``python docs/pages.py`` renders README.md.j2 and each ``docs/**/NAME.md.j2`` to a page beside it.
 
 A template is Markdown with Jinja2.  What a page says of results it reads from the tables in ``results/`` by the functions of
-:class:`Tables`, so no decimal of a result is typed; ``tests/test_templates.py`` fails where a page is not what its template renders.
+:class:`Tables`, so no decimal of a result is typed.  ``tests/test_templates.py`` fails where a page is not what its template
+renders.
 """
 
 import math
