@@ -39,8 +39,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Returns:
         In ``table``: mean and std of test accuracy; undertrained_runs, their share; the differences from the reference, see
         :func:`feddep.reporting.statistics.interval`; undertrained, the greater of the two rows' shares; stalled,
-        the share of pairs with such a run, of the reference that of its runs; bytes that crossed the boundary and seconds of a
-        run, means.
+        the share of pairs with such a run, of the reference that of its runs; means of the bytes that crossed the boundary and
+        of the seconds of a run with the steps before it.
         In ``choices``: trials, their number; chosen_setting and chosen_method as they are spelled; validation, its mean over the
         search's runs, and median_validation, that of all trials.
 
@@ -59,7 +59,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
                 f"studies.{study.name} runs {row['method']} with {row['setting']} on {row['dataset']}, but its search {found}"
             )
     reference = study.entry["options"].get("reference", variants.base(runs["method"].iloc[0]))
-    final = final.assign(setting=study.name, method=final["name"])
+    final = final.assign(setting=study.name, method=final["name"], seconds=final["seconds"] + final["seconds_before"])
     return {"table": _compared(final, reference, study.resplit_ratio), "choices": choices}
 
 
