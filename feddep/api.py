@@ -430,7 +430,7 @@ def compare(
     Returns:
         A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation: ``test`` on the global graph,
         ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; in the field also ``owners``, that of the two by
-        which owners would classify; ``bytes``; ``seconds``; ``stalled``.
+        which owners would classify; ``bytes``; ``seconds``; ``stalled``; ``train_nodes`` and ``test_nodes``, their numbers.
 
     Raises:
         ConfigError: as :func:`run`, or if no method has one of the parameters.
@@ -459,7 +459,8 @@ def compare(
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}
-            rows.append(run(name, graph, nodes, owners, seed=seed, **what).to_frame())
+            sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
+            rows.append(run(name, graph, nodes, owners, seed=seed, **what).to_frame().assign(**sizes))
     return pd.concat(rows, ignore_index=True)
 
 

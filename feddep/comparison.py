@@ -5,12 +5,10 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
-from feddep.config import models
 from feddep.reporting import drawing, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.output import write
-from feddep.training.config import FIELD_SPLIT
 
 ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": "local, after", "owners": "owners"}
 """Columns of :func:`feddep.api.compare`, and how a table calls them."""
@@ -43,10 +41,10 @@ def paired(runs: pd.DataFrame) -> pd.DataFrame:
 
     It is the owners' accuracy where there is one, else that on the global graph.
     """
-    first, field = runs["method"] == runs["method"].iloc[0], "owners" in runs
-    runs = runs.assign(setting="", dataset="", clients=1, undertrained=False, test=runs["owners" if field else "test"])
-    shares = FIELD_SPLIT if field else models.SplitShares().model_dump()
-    found = statistics.compare(runs[~first], runs[first], statistics.resplit_ratio(shares))
+    first, test = runs["method"] == runs["method"].iloc[0], runs["owners" if "owners" in runs else "test"]
+    ratio = statistics.resplit_ratio({"test": runs["test_nodes"].sum(), "train": runs["train_nodes"].sum()})
+    runs = runs.assign(setting="", dataset="", clients=1, undertrained=False, test=test)
+    found = statistics.compare(runs[~first], runs[first], ratio)
     return found.assign(reference=runs["method"].iloc[0]).drop(columns=[*statistics.PLACE, "undertrained"])
 
 

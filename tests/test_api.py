@@ -13,6 +13,7 @@ from feddep import api, comparison
 from feddep.experiment.tasks import build_task
 from feddep.graph.split import within_clients_split
 from feddep.methods import registry
+from feddep.reporting import statistics
 from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DataError, PartitionError
 
@@ -110,6 +111,17 @@ def test_the_fields_protocol_judges_what_owners_would_use(graph: api.Graph):
     found = comparison.paired(table)
     assert found["mean_difference"].item() == pytest.approx((owners["fedavg"] - owners["fedavg_finetuned"]).mean())
     assert "owners" not in api.compare(["fedavg"], graph, 3, 1, setting=few)
+
+
+def test_intervals_know_the_split_that_was_drawn(graph: api.Graph):
+    few = {"rounds": 8, "hidden_channels": 8, "encoder": "gcn", "full_batch": True, "evaluation": "owners", "learning_rate": 0.05}
+    table = api.compare(["local", "fedavg"], graph, 3, 4, setting=few)  # owners judge, but of 60/20/20
+    wide = table.pivot(index="seed", columns="method", values="owners")
+    ratio = table["test_nodes"].sum() / table["train_nodes"].sum()
+    assert ratio == pytest.approx(1 / 3, rel=0.1)
+    expected = statistics.interval(wide["fedavg"] - wide["local"], ratio)
+    assert expected["low"] < expected["high"]
+    assert comparison.paired(table)["low"].item() == pytest.approx(expected["low"])
 
 
 def test_a_split_within_clients_is_that_of_the_clients(graph: api.Graph, partition: api.Partition):
