@@ -16,7 +16,10 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
-from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
+from feddep.methods.registry import ORACLE
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import in_paper_order
+from feddep.reporting.labels import assumptions, dataset_title, method_title
 
 ROOT = Path(__file__).resolve().parent.parent
 MINUS = "−"
@@ -118,7 +121,7 @@ class Tables:
         table = self.rows(name, **where)
         values = [values] if isinstance(values, str) else values
         write = signed if sign else number
-        across, down = _ordered(table, columns), _ordered(table, rows)
+        across, down = (in_paper_order(table, [name])[name].dropna().unique() for name in (columns, rows))
         lines = [["", *(_title(columns, each, titles) for each in across)]]
         for each in down:
             cells = []
@@ -132,15 +135,13 @@ class Tables:
 
 
 def markdown(lines: list[list[str]]) -> str:
-    """A Markdown table; the first line is its head, and all columns but the first are aligned to the right."""
-    head, *rest = (f"| {' | '.join(cells)} |" for cells in lines)
-    return "\n".join([head, "|---|" + "---:|" * (len(lines[0]) - 1), *rest])
+    """A Markdown table of numbers; the first line is its head."""
+    return md.table(lines[0], lines[1:], numbers=True).rstrip()
 
 
-def _ordered(table: pd.DataFrame, column: str) -> list[Any]:
-    values = list(dict.fromkeys(table[column].dropna()))
-    kinds = {"method": sort_methods, "dataset": sort_datasets}
-    return kinds[column](values) if column in kinds else values
+def sees_more(method: str) -> bool:
+    """Whether a method uses more of the graph than FedAvg: edges across clients, or the whole graph."""
+    return any(part in assumptions(method) for part in ("cross-client edges", "whole graph", ORACLE))
 
 
 def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
@@ -160,6 +161,7 @@ def environment(tables: Tables) -> Environment:
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
         "markdown": markdown,
+        "sees_more": sees_more,
         "number": number,
         "signed": signed,
         "method_title": method_title,

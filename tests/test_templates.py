@@ -52,9 +52,9 @@ def test_numbers(tables: pages.Tables):
 
 def test_a_grid(tables: pages.Tables):
     assert rendered("{{ grid('one', 'dataset', ['mean', 'std']) }}", tables).splitlines() == [
-        "|  | Cora | PubMed |",
-        "|---|---:|---:|",
-        "| Local | 0.000; 0.020 | – |",
+        "|        | Cora         | PubMed   |",
+        "| ------ | -----------: | -------: |",
+        "| Local  | 0.000; 0.020 | –        |",
         "| FedAvg | 0.123; 0.010 | 0.500; – |",
     ]
 
@@ -75,3 +75,8 @@ def test_what_is_not_one_row_is_an_error(text: str, tables: pages.Tables):
 def test_an_unknown_name_is_an_error(tables: pages.Tables):
     with pytest.raises(UndefinedError):
         rendered("{{ nothing }}", tables)
+
+
+@pytest.mark.parametrize(("method", "expected"), [("global", True), ("fedgcn", True), ("fedavg_oracle", True), ("fedpub", False)])
+def test_what_sees_more_of_the_graph(method: str, expected: bool):
+    assert pages.sees_more(method) is expected

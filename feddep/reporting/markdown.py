@@ -38,11 +38,12 @@ def text(raw: str) -> str:
     return re.sub(r"([\\`*_\[\]|])", r"\\\1", " ".join(raw.split())).replace("<", "&lt;")
 
 
-def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A pipe table whose columns are aligned."""
+def table(header: Sequence[str], lines: Sequence[Sequence[str]], numbers: bool = False) -> str:
+    """A pipe table whose columns are aligned; where all but the first hold ``numbers``, these are set to the right."""
     header, *lines = ([re.sub(r"(?<!\\)\|", r"\\|", " ".join(cell.split())) for cell in line] for line in [header, *lines])
     widths = [max(3, *(len(line[column]) for line in [header, *lines])) for column in range(len(header))]
-    rows = [header, ["-" * width for width in widths], *lines]
+    rules = ["-" * (width - 1) + (":" if numbers and column else "-") for column, width in enumerate(widths)]
+    rows = [header, rules, *lines]
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
     return "".join(f"| {' | '.join(row)} |\n" for row in padded)
 
