@@ -7,8 +7,9 @@ from typing import Any
 
 from feddep.config import variants
 from feddep.config.loading import PARTITION, STUDIES, Config, entry, main_tables, table_datasets, variations
-from feddep.datasets.public_graphs import clients_of
+from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.methods import registry
+from feddep.methods.method import CROSS_CLIENT_EDGES, Method
 from feddep.utils.errors import ConfigError
 
 
@@ -114,14 +115,26 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
             for method in names("methods", tables.get(base, [])):
                 found = registry.find(variants.base(method))
                 found.check_setting(options["encoder"], options["full_batch"])
+                _check_metric(dataset, options["metric"])
                 partitioned = found.partitioned or within
                 for clients in block.get("clients", config["clients"]) if partitioned else [None]:
-                    _check_clients(config, dataset, clients)
+                    _check_clients(config, dataset, clients, found)
                     for seed in block.get("seeds", config["seeds"]):
                         yield Run(setting, dataset, clients, method, seed)
 
 
-def _check_clients(config: Config, dataset: str, clients: int | None) -> None:
+def _check_metric(dataset: str, metric: str) -> None:
+    graph = REGISTRY.get(variants.base(dataset))
+    if metric == "roc_auc" and graph and graph.classes != 2:
+        raise ConfigError(f"metric is roc_auc (key settings), which is for two classes, but {dataset} has {graph.classes}")
+
+
+def _check_clients(config: Config, dataset: str, clients: int | None, method: Method) -> None:
+    """Several graphs, one a client, have their own number of clients, and no edges between them."""
     known = clients_of(variants.base(dataset))
-    if known and clients not in (None, len(known)) and entry(config, "datasets", dataset)["partition"] == "given":
+    if not known or entry(config, "datasets", dataset)["partition"] != "given":
+        return
+    if clients not in (None, len(known)):
         raise ConfigError(f"clients is {clients}, but {dataset} is {len(known)} graphs, one a client: {', '.join(known)}")
+    if CROSS_CLIENT_EDGES in method.assumes:
+        raise ConfigError(f"{method.name} needs edges between clients, but {dataset} is {len(known)} graphs without any")

@@ -67,16 +67,18 @@ def build_task(
         step_results: results of the method's steps that are at hand, by stage.
 
     Raises:
-        ConfigError: if the share of labelled nodes is more than there are training nodes.
+        ConfigError: if the share of labelled nodes is more than there are training nodes, or the metric is for two classes.
         DataError: if the features cannot be scaled like that.
     """
-    options, seed = specification["dataset"], specification["seed"]
+    options, seed, setting = specification["dataset"], specification["seed"], TrainingConfig(**specification["setting"])
+    if setting.metric == "roc_auc" and graph.num_classes != 2:
+        raise ConfigError(f"metric is roc_auc (key settings), which is for two classes, but the graph has {graph.num_classes}")
     return Task(
         name=name,
         graph=dataclasses.replace(graph, features=scaling.scale(graph.features, options["features"])),
         split=split.labelled(options["labelled"], seed),
         partition=partition,
-        setting=TrainingConfig(**specification["setting"]),
+        setting=setting,
         seed=seed,
         device=device,
         step_results=step_results or {},

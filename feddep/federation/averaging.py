@@ -58,7 +58,7 @@ class Federation:
     def scores(self) -> Scores:
         """Validation and test of each client's model as it is now, on its own subgraph."""
         pairs = zip(self.validate(), self.clients, strict=True)
-        return Scores.of(((int(right), int(nodes)), client.tested) for (right, nodes), client in pairs)
+        return Scores.of(((right, int(nodes)), client.tested) for (right, nodes), client in pairs)
 
     def _distribute(self, done: int) -> None:
         for client in self.clients:
@@ -75,7 +75,7 @@ def mean_loss(updates: Sequence[Update]) -> float:
 
 def mean_validation(validations: Sequence[tuple[float, float]]) -> float:
     """The share of all clients' validation nodes that are right."""
-    return sum(correct for correct, _ in validations) / sum(nodes for _, nodes in validations)
+    return share(*map(sum, zip(*validations, strict=True)))
 
 
 def train_federated(

@@ -9,6 +9,7 @@ from feddep.federation.boundary import Boundary, Payload, Schema, numbers
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
+from feddep.training.history import Right
 from feddep.training.learner import FullBatchLearner, Learner, new_optimizer
 
 REPORTS: dict[str, Schema] = {
@@ -72,7 +73,7 @@ class Client:
         self.evaluator = evaluator
         self.split = split
         self.setting = setting
-        self.tested = (0, len(split.test))
+        self.tested: Right = (0, len(split.test))
         self._boundary = boundary
         self._kind = kind
         self._optimizer: torch.optim.Optimizer | None = None
@@ -108,13 +109,13 @@ class Client:
 
     def validate(self) -> Payload:
         """Apply the model as it is to the validation nodes of the subgraph; returns the report ``validation``."""
-        (correct, nodes), self.tested = self.evaluator.scores(self.model, self.split)
+        sets = self.split.val, self.split.test
+        (correct, nodes), self.tested = self.evaluator.scores(self.model, *sets, metric=self.setting.metric)
         return self._send("validation", numbers(nodes=nodes, correct=correct))
 
-    def test(self) -> tuple[int, int]:
+    def test(self) -> Right:
         """Apply the model as it is to the test nodes of the subgraph; returns :attr:`tested`, and sends nothing."""
-        (right,) = self.evaluator.correct(self.model, self.split.test)
-        self.tested = (right, len(self.split.test))
+        (self.tested,) = self.evaluator.scores(self.model, self.split.test, metric=self.setting.metric)
         return self.tested
 
     def _send(self, kind: str, payload: Payload) -> Payload:

@@ -13,6 +13,7 @@ from feddep.flower import FederationError
 from feddep.flower.folders import Federation
 from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads
+from feddep.training.history import Right
 
 LARGEST = 1e6
 """No number of a client's model is larger in size: what is has diverged, or is made up."""
@@ -147,7 +148,7 @@ class RemoteClient(Client):
         """The client's report ``validation``.  Errors are :meth:`receive`'s."""
         return self.receive("validation")
 
-    def test(self) -> tuple[int, int]:
+    def test(self) -> Right:
         """Nothing: test nodes stay unknown to the server."""
         return self.tested
 
@@ -174,7 +175,7 @@ class RemoteClient(Client):
                 raise FederationError(f"{where} {name} of kind {kind} has numbers beyond {LARGEST:g}")
         if kind in REPORTS:
             nodes, right = float(payload["nodes"]), float(payload.get("correct", torch.zeros(())))
-            if not nodes.is_integer() or not right.is_integer() or right > nodes:
+            if not nodes.is_integer() or right > nodes:
                 raise FederationError(f"{where} kind {kind} tells of {right:g} of {nodes:g} nodes")
             if nodes != self._nodes.setdefault(kind, nodes):
                 raise FederationError(f"{where} kind {kind} is of {nodes:g} nodes, and was of {self._nodes[kind]:g}")

@@ -96,6 +96,10 @@ ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, "MODULE.CLASS")
 """For a method that trains whatever classifier the setting names, one by its dotted name too."""
 
 
+CROSS_CLIENT_EDGES = "cross-client edges known"
+"""What a method assumes (:attr:`Method.assumes`) that asks for neighbours at other clients by their ids."""
+
+
 def no_steps(parameters: Any) -> Sequence[Step]:
     """The steps of a method without any."""
     return ()

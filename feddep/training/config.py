@@ -11,6 +11,10 @@ EncoderName = Literal["sage", "sage_selfloop", "gcn", "gat", "mlp"]
 """The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has their classes."""
 
 
+Metric = Literal["accuracy", "roc_auc"]
+"""How a model is judged: by the share of nodes that get their true class, or by the area under the ROC curve."""
+
+
 def _known(encoder: str) -> str:
     if encoder in get_args(EncoderName) or ("." in encoder and all(map(str.isidentifier, encoder.split(".")))):
         return encoder
@@ -46,6 +50,9 @@ class TrainingConfig(Parameters):
     evaluation: Literal["method", "owners"] = "method"
     """which models are judged: those that the `method` declares, or each client's on its own subgraph, before and after the local
     steps of a round (`owners`). *Not in the key* where it is `method`"""
+    metric: Metric = "accuracy"
+    """how models are judged, and their round is chosen: by `accuracy`, or, where there are two classes, by `roc_auc`, the area
+    under the ROC curve, of which tables then speak as accuracy. *Not in the key* where it is `accuracy`"""
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
     """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `sage_selfloop`, in which a node is
     one of its neighbours (the layers of FedDEP's own classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or any model of
@@ -60,7 +67,7 @@ class TrainingConfig(Parameters):
     def in_key(self) -> dict[str, Any]:
         """All fields that a key holds: options that came later are left out where they change nothing."""
         values = self.model_dump(mode="json")
-        later = {"optimizer_state": "fresh", "full_batch": False, "evaluation": "method"}
+        later = {"optimizer_state": "fresh", "full_batch": False, "evaluation": "method", "metric": "accuracy"}
         return {name: value for name, value in values.items() if name not in later or value != later[name]}
 
     def restricted(self, names: Collection[str], reader: str) -> Any:

@@ -9,10 +9,26 @@ import torch
 from torch import Tensor
 
 from feddep.graph.graph import Graph, mean_adjacency
-from feddep.graph.split import Split
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
+from feddep.training.config import Metric
 from feddep.training.divergence import check_finite
 from feddep.training.history import Right
+
+
+def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> Right:
+    """How well k nodes are classified: from their logits, shape (k, C), and their classes, shape (k,).
+
+    Returns:
+        A sum over nodes, and of how many: of nodes that get their true class; or k times the area under the ROC curve of the
+        second of two classes, which is of no node where one of the classes is absent.
+    """
+    if metric == "accuracy":
+        return int((logits.argmax(dim=1) == labels).sum()), len(labels)
+    if len(labels.unique()) < 2:
+        return 0, 0
+    from sklearn.metrics import roc_auc_score  # a second to load, where few runs need it
+
+    return len(labels) * float(roc_auc_score(labels.cpu(), (logits[:, 1] - logits[:, 0]).cpu())), len(labels)
 
 
 class Evaluator:
@@ -39,8 +55,8 @@ class Evaluator:
         """Logits of k nodes, shape (k, C)."""
         return self.logits(model)[torch.from_numpy(nodes).to(self.labels.device)]
 
-    def correct(self, model: Any, *sets: np.ndarray) -> list[int]:
-        """How many nodes of each of ``sets`` get their true class; the model is applied once.
+    def scores(self, model: Any, *sets: np.ndarray, metric: Metric = "accuracy") -> list[Right]:
+        """How well the nodes of each of ``sets`` are classified (:func:`score`); the model is applied once.
 
         Raises:
             DivergenceError: if the logits of any of them are not finite numbers, so that none is the largest.
@@ -48,14 +64,5 @@ class Evaluator:
         nodes = np.concatenate(sets)
         logits = self.logits_of(model, nodes)
         check_finite("what the model puts out", 0.0, [logits])
-        right = logits.argmax(dim=1) == self.labels[torch.from_numpy(nodes).to(self.labels.device)]
-        return [int(part.sum()) for part in right.split([len(part) for part in sets])]
-
-    def scores(self, model: Any, split: Split) -> tuple[Right, Right]:
-        """How many validation and how many test nodes get their true class, each with their number."""
-        validation, test = self.correct(model, split.val, split.test)
-        return (validation, len(split.val)), (test, len(split.test))
-
-    def accuracy(self, model: Any, nodes: np.ndarray) -> float:
-        """Share of ``nodes`` that get their true class."""
-        return self.correct(model, nodes)[0] / len(nodes)
+        labels, sizes = self.labels[torch.from_numpy(nodes).to(self.labels.device)], [len(part) for part in sets]
+        return [score(*each, metric) for each in zip(logits.split(sizes), labels.split(sizes), strict=True)]

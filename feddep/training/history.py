@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from feddep.training.divergence import check_finite
 
-Right = tuple[int, int]
-"""How many nodes are classified right, and of how many."""
+Right = tuple[float, int]
+"""How many nodes are classified right, and of how many; or another sum over nodes (:func:`feddep.training.evaluator.score`)."""
 
 
 def share(right: float, nodes: float) -> float:
@@ -103,7 +103,7 @@ class Scores(NamedTuple):
     test: tuple[Right, ...]
 
     @classmethod
-    def of(cls, clients: Iterable[tuple[Right, Right]]) -> "Scores":
+    def of(cls, clients: Iterable[Sequence[Right]]) -> "Scores":
         """From validation and test of each client."""
         return cls(*zip(*clients, strict=True))
 

@@ -34,9 +34,9 @@ class StandaloneTrainer:
         losses = [self.learner.epoch(self.model, self._optimizer) for _ in range(self._task.setting.local_epochs)]
         return losses[-1]
 
-    def scores(self) -> tuple[Right, Right]:
-        """What the model classifies right on the graph (:meth:`feddep.training.evaluator.Evaluator.scores`)."""
-        return self._evaluator.scores(self.model, self._split)
+    def scores(self) -> list[Right]:
+        """How well the model classifies validation and test nodes (:meth:`feddep.training.evaluator.Evaluator.scores`)."""
+        return self._evaluator.scores(self.model, self._split.val, self._split.test, metric=self._task.setting.metric)
 
     def round(self) -> None:
         """Train, then validate on the own graph and test on the global."""

@@ -122,8 +122,8 @@ class Task:
 
     def test(self, model: Any, evaluator: Evaluator | None = None) -> GlobalAccuracy:
         """Accuracies on the global graph, as an ``evaluator`` of it applies the model; by default with full neighbourhoods."""
-        test, validation = (evaluator or self.evaluator).correct(model, self.split.test, self.split.val)
-        return GlobalAccuracy(test / len(self.split.test), validation / len(self.split.val))
+        tester, sets = evaluator or self.evaluator, (self.split.test, self.split.val)
+        return GlobalAccuracy(*(share(*each) for each in tester.scores(model, *sets, metric=self.setting.metric)))
 
     def subgraphs(self) -> list[Part]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node ids.
@@ -156,7 +156,7 @@ class Task:
             owner = self.partition.client
         counts = np.zeros((owner.max() + 1, self.graph.num_classes))
         np.add.at(counts, (owner[train], labels[train]), 1)
-        accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean()
+        accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean() if self.setting.metric == "accuracy" else 0.5
         return Constant(float(accuracy), float(entr(counts / counts.sum()).sum() - entr(counts.sum(axis=1) / counts.sum()).sum()))
 
     def show(self, what: str, value: Any) -> None:

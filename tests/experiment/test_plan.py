@@ -53,6 +53,18 @@ def test_a_dataset_that_is_several_graphs_is_its_partition():
     assert len(planned([3, 5], partition="metis")) == 2
     with pytest.raises(ConfigError, match=r"clients is 5\b.*3 graphs"):
         planned([3, 5])
+    tables = [{"setting": "quick", "methods": ["fedgcn"]}]
+    with pytest.raises(ConfigError, match=r"fedgcn needs .* webkb"):
+        plan.all_runs(validate({**RAW, "datasets": {"webkb": {}}, "clients": [3], "tables": tables}))
+
+
+def test_the_area_under_the_roc_curve_is_for_two_classes() -> None:
+    def planned(dataset: str) -> list[Run]:
+        return plan.all_runs(validate({**RAW, "datasets": {dataset: {}}, "settings": {"quick": {"metric": "roc_auc"}}}))
+
+    assert planned("tolokers")
+    with pytest.raises(ConfigError, match=r"metric is roc_auc .* cora has 7"):
+        planned("cora")
 
 
 NAMES: dict[str, list[Any]] = {

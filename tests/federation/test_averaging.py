@@ -15,6 +15,7 @@ from feddep.federation.server import Server
 from feddep.methods.basic import fedavg
 from feddep.methods.basic.fedavg import new_client
 from feddep.training.evaluator import Evaluator
+from feddep.training.history import share
 from feddep.training.summary import summary
 from method_tasks import ROUNDS, run_on, task_of
 
@@ -100,10 +101,10 @@ def test_a_model_a_client_is_evaluated_at_the_moment_that_is_declared(evaluation
         for k in range(task.setting.rounds):
             for weights, counts in ((client.received[1 + k], history.local_before), (client.trained[k], history.local_after)):
                 model.load_state_dict(weights)
-                assert counts[k] == (own.correct(model, split.test)[0], len(split.test))
+                assert counts[k] == own.scores(model, split.test)[0]
             model.load_state_dict(client.received[1 + k] if evaluation == "local_before" else client.trained[k])
-            assert history.validation[k] == own.accuracy(model, split.val)
-            assert history.test[k] == whole.accuracy(model, task.split.test)
+            assert history.validation[k] == share(*own.scores(model, split.val)[0])
+            assert history.test[k] == share(*whole.scores(model, task.split.test)[0])
             if k + 1 == history.best_round:
                 assert all(torch.equal(history.best_weights[name], w) for name, w in model.state_dict().items())
     first, second = (run_personal(task, each)[0].communication for each in ("local_before", "local_after"))

@@ -76,7 +76,7 @@ WRONG = {
     "a client as text": ("facts", lambda facts: {**facts, "client": str(facts["client"])}),
     "absurd weights": ("model", each_tensor(lambda t: t + 1e30)),
     "more right than there are": ("validation", lambda report: {**report, "correct": report["nodes"] + 1}),
-    "half a node": ("validation", lambda report: {**report, "correct": report["nodes"] / 2 + 0.25}),
+    "half a node": ("validation", lambda report: {**report, "nodes": report["nodes"] + 0.5}),
     "more nodes to train": ("training", lambda report: {**report, "nodes": report["nodes"] * 1e6}),
 }
 

@@ -120,6 +120,28 @@ def test_local_reports_every_client():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_area_under_the_roc_curve_judges_the_same_training(name):
+    """It is no share of the test nodes, as accuracy is; of more classes than two there is none."""
+    task, few = task_of(name, rounds=2), {"pretraining_epochs": 2, "generator_local_epochs": 2}
+    labels = (task.graph.labels + (np.random.default_rng(0).random(task.graph.num_nodes) < 0.3)) % 2  # noise: no area is 1
+    binary = dataclasses.replace(task, graph=dataclasses.replace(task.graph, labels=labels, num_classes=2))
+    given = {key: value for key, value in few.items() if key in registry.find(name).parameters.model_fields}
+    found = {
+        metric: summary(run_on(dataclasses.replace(binary, setting=task.setting.replace(metric=metric)), name, **given))["curve"]
+        for metric in ("accuracy", "roc_auc")
+    }
+    if name != "answers_counts":  # whose training follows the round that validation chooses
+        assert found["accuracy"]["loss"] == found["roc_auc"]["loss"]
+    for kind in {"test", "local_before", "local_after"} & set(found["roc_auc"]):
+        areas = np.array(found["roc_auc"][kind])
+        assert ((areas > 0.3) & (areas < 1)).all()
+        if name not in ("local", "locsage_plus"):  # whose test is a mean of several shares
+            right = areas * len(task.split.test)
+            assert (abs(right - right.round()) > 1e-6).any()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["answers_bayes", "fedavg", "feddep", "fedsage_plus", "local", "locsage_plus", "scaffold"])
 def test_a_client_in_no_set_is_left_out(name: str):
     """Of validation it is said, as without validation nodes nobody could choose a round."""

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from feddep.methods.method import ANY_ENCODER, Method, Step
+from feddep.methods.method import ANY_ENCODER, CROSS_CLIENT_EDGES, Method, Step
 from feddep.utils.parameters import Parameters, Repetitions
 
 
@@ -68,7 +68,7 @@ FEDAVG = Step(
     Parameters,
     setting=(
         *("optimizer", "learning_rate", "weight_decay", "batch_size", "fanout", "rounds", "local_epochs", "client_weights"),
-        *("optimizer_state", "full_batch", "encoder", "layers", "hidden_channels", "dropout"),
+        *("optimizer_state", "full_batch", "metric", "encoder", "layers", "hidden_channels", "dropout"),
     ),
 )
 PRIVATE_FEDAVG = dataclasses.replace(
@@ -77,7 +77,7 @@ PRIVATE_FEDAVG = dataclasses.replace(
     function="feddep.methods.answers.recorded_fedavg:train_on_private_labels",
     parameters=LabelPrivacy,
 )
-ASSUMES = ("cross-client edges known", "noised node embeddings shared")
+ASSUMES = (CROSS_CLIENT_EDGES, "noised node embeddings shared")
 
 
 def _method(name: str, title: str, parameters: type[AnswersParameters], function: str, step: Step = FEDAVG) -> Method:

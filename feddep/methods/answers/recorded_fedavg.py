@@ -18,6 +18,7 @@ from feddep.methods.answers import LabelPrivacy
 from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
 from feddep.privacy.randomised_response import randomised_response
+from feddep.training.evaluator import score
 from feddep.training.history import History, Right, total
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
@@ -38,7 +39,7 @@ class RecordingClient(Client):
         self.after: list[Tensor] = []
         self.before: list[Tensor] = []
 
-    def test(self) -> tuple[int, int]:
+    def test(self) -> Right:
         self.after.append(self.evaluator.logits(self.model).cpu())
         return super().test()
 
@@ -101,8 +102,8 @@ def changed(task: Task, step: StepResult, rule: Rule, communication: Sequence[di
     def right(predicted: Sequence[Tensor], number: int) -> Right:
         counts = []
         for i, ((graph, split), logits) in enumerate(zip(parts, predicted, strict=True)):
-            found = rule(i, logits[number - 1].numpy())[split.test].argmax(axis=1)
-            counts.append((int((found == graph.labels[split.test]).sum()), len(split.test)))
+            found, labels = (each[split.test] for each in (rule(i, logits[number - 1].numpy()), graph.labels))
+            counts.append(score(torch.from_numpy(found), torch.from_numpy(labels), task.setting.metric))
         return total(counts)
 
     def one_round(number: int) -> None:

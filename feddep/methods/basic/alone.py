@@ -26,7 +26,7 @@ def _given_to_owners(task: Task, trainer: StandaloneTrainer) -> RunResult:
 
     def one_round(number: int) -> None:
         loss = trainer.train()
-        scores = Scores.of(evaluator.scores(model, split) for evaluator, split in parts)
+        scores = Scores.of(each.scores(model, split.val, split.test, metric=task.setting.metric) for each, split in parts)
         judged.record(loss, scores, scores, model, task.test(model))
 
     run_rounds(task, [judged.history], one_round)

@@ -119,7 +119,7 @@ def pretrain_together(task: Task, clients: Sequence[Part], parameters: Pretraini
 def setting_of(parameters: PretrainingParameters, setting: Any) -> Any:
     """The run's setting with the GNN's own depth and optimiser."""
     layers = max(parameters.depth, 1)
-    return setting.replace(**OPTIMISATION[parameters.pretraining_optimizer], layers=layers, local_epochs=1)
+    return setting.replace(**OPTIMISATION[parameters.pretraining_optimizer], layers=layers, local_epochs=1, metric="accuracy")
 
 
 def new_gnn(task: Task, parameters: PretrainingParameters, stream: str) -> EmbeddingGNN:

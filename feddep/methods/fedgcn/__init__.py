@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feddep.methods.method import Method
+from feddep.methods.method import CROSS_CLIENT_EDGES, Method
 from feddep.utils.parameters import Parameters, StepSize
 
 
@@ -33,7 +33,7 @@ METHODS = (
         "FedGCN",
         FedGCNParameters,
         "feddep.methods.fedgcn.fedgcn:run",
-        assumes=("cross-client edges known", "sums of neighbours' features shared"),
+        assumes=(CROSS_CLIENT_EDGES, "sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
     ),
@@ -42,7 +42,7 @@ METHODS = (
         "FedGCN, noise",
         NoisedParameters,
         "feddep.methods.fedgcn.fedgcn:run_noised",
-        assumes=("cross-client edges known", "noised sums of neighbours' features shared"),
+        assumes=(CROSS_CLIENT_EDGES, "noised sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
     ),

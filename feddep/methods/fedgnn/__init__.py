@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feddep.methods.method import Method
+from feddep.methods.method import CROSS_CLIENT_EDGES, Method
 from feddep.utils.parameters import Parameters, Positive, Weight
 
 
@@ -26,6 +26,6 @@ METHODS = (
         "FedGNN",
         FedGNNParameters,
         "feddep.methods.fedgnn.fedgnn:run",
-        assumes=("trusted third party", "cross-client edges known", "node embeddings shared"),
+        assumes=("trusted third party", CROSS_CLIENT_EDGES, "node embeddings shared"),
     ),
 )

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from feddep.methods.method import Method
+from feddep.methods.method import CROSS_CLIENT_EDGES, Method
 from feddep.utils.parameters import Parameters, Repetitions, Weight
 
 
@@ -27,6 +27,6 @@ METHODS = (
         "FedGraph",
         FedGraphParameters,
         "feddep.methods.fedgraph.fedgraph:run",
-        assumes=("cross-client edges known", "node embeddings shared"),
+        assumes=(CROSS_CLIENT_EDGES, "node embeddings shared"),
     ),
 )

@@ -11,6 +11,8 @@ from feddep.federation.boundary import Payload
 from feddep.methods.vesper.graph_party import RootBatches
 from feddep.methods.vesper.perturbed import ROWS
 from feddep.training.config import TrainingConfig
+from feddep.training.evaluator import score
+from feddep.training.history import Right
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
 
@@ -34,6 +36,7 @@ class LabelParty:
         """
         self._labels = torch.from_numpy(labels.copy()).to(device)
         self._decoder = decoder
+        self._metric = setting.metric
         self._optimizer = new_optimizer(decoder, setting)
         self._batches = batches
         self._dropout = seeding.torch_generator(seed, "party b", stream, "dropout", device=device)
@@ -60,12 +63,11 @@ class LabelParty:
         return {"values": leaf.grad}
 
     @torch.no_grad()
-    def accuracy(self, nodes: np.ndarray, received: Payload | None = None) -> float:
-        """Share of ``nodes`` that get their true class, from their embeddings or from those that were kept."""
+    def score(self, nodes: np.ndarray, received: Payload | None = None) -> Right:
+        """How well ``nodes`` are classified, as the setting has it, from their embeddings or from those that were kept."""
         chosen = torch.from_numpy(nodes).to(self._labels.device)
-        pairs = zip(self._rows(chosen, received).split(ROWS), self._labels[chosen].split(ROWS), strict=True)
-        correct = sum(int((self._decoder(rows).argmax(dim=1) == labels).sum()) for rows, labels in pairs)
-        return correct / len(nodes)
+        logits = torch.cat([self._decoder(rows) for rows in self._rows(chosen, received).split(ROWS)])
+        return score(logits, self._labels[chosen], self._metric)
 
     def mean_loss(self) -> float:
         """Mean loss a node, in nats, of the steps since this was asked last."""

@@ -32,7 +32,7 @@ from feddep.methods.vesper.label_party import LabelParty
 from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, HopDecoder, Perceptron
 from feddep.methods.vesper.noise_budget import aggregation_of, noise_scale
 from feddep.methods.vesper.perturbed import Aggregation, Design, PerturbedMessagePassing
-from feddep.training.history import History
+from feddep.training.history import History, Right, share
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 
@@ -194,9 +194,8 @@ def train(task: Task, protocol: Protocol) -> RunResult:
         for _ in range(task.setting.local_epochs):
             loss = training.epoch()
         validation, test = training.evaluate()
-        history.record(training.model, loss, validation, test)
-        nodes = len(task.split.test)  # both parties have all of them: local accuracy is global accuracy
-        history.record_local(*[(round(test * nodes), nodes)] * 2)
+        history.record(training.model, loss, share(*validation), share(*test))
+        history.record_local(test, test)  # both parties have all nodes: local accuracy is global accuracy
 
     run_rounds(task, [history], one_round)
     return RunResult([history], merged(*communications, training.boundary.communication.rows()))
@@ -266,11 +265,11 @@ class SplitTraining:
                 self.party_a.update(answer)
         return self.party_b.mean_loss()
 
-    def evaluate(self) -> tuple[float, float]:
-        """Validation and test accuracy, counted by B from what A sends."""
+    def evaluate(self) -> tuple[Right, Right]:
+        """How well validation and test nodes are classified, by B from what A sends."""
         groups = {VALIDATION: self._split.val, TEST: self._split.test}
         received = itertools.repeat(None) if self._sent_once else self.party_a.release(groups)
-        validation, test = map(self.party_b.accuracy, groups.values(), received)
+        validation, test = map(self.party_b.score, groups.values(), received)
         return validation, test
 
 

@@ -102,8 +102,8 @@ def test_full_convolution_is_the_formula(layers, share):
     expected = logits_by_hand(task, model, received, 2, share).argmax(axis=1)
     graph = task.subgraphs()[0][0]
     right = np.flatnonzero(expected == graph.labels)
-    assert own.correct(model, np.arange(graph.num_nodes)) == [len(right)]
-    assert own.correct(model, right) == [len(right)]
+    assert own.scores(model, np.arange(graph.num_nodes)) == [(len(right), graph.num_nodes)]
+    assert own.scores(model, right) == [(len(right), len(right))]
 
 
 def test_where_every_node_has_one_neighbour_a_mini_batch_is_the_formula():
@@ -125,4 +125,4 @@ def test_without_learned_edges_it_is_graphsage(received):
     plain.load_state_dict(model.state_dict(), strict=False)
     reference = plain(trees, FeatureTable(graph.features))
     torch.testing.assert_close(model(trees, own.table), reference)
-    assert own.correct(model, np.arange(24)) == Evaluator(graph).correct(model, np.arange(24))
+    assert own.scores(model, np.arange(24)) == Evaluator(graph).scores(model, np.arange(24))

@@ -101,4 +101,4 @@ def test_correct_counts_the_most_likely_classes():
     for edges, subgraph in zip(all_edges, subgraphs, strict=True):
         nodes = np.arange(0, len(edges.nodes), 2)
         expected = (likely == task.graph.labels)[edges.nodes[nodes]].sum()
-        assert subgraph.correct(model, nodes) == [expected]
+        assert subgraph.scores(model, nodes) == [(expected, len(nodes))]
