@@ -129,6 +129,23 @@ def interval(differences: Any, ratio: float) -> dict[str, float]:
     return found | {"low": mean - reach, "high": mean + reach, "p": p, "d_z": d_z, "g_z": g_z}
 
 
+def average_ranks(table: pd.DataFrame) -> pd.DataFrame:
+    """Ranks of methods, averaged over graphs, with Nemenyi's test (Demšar, "Statistical comparisons of classifiers", JMLR 2006).
+
+    Args:
+        table: a row a method and dataset with the mean accuracy, as ``method``, ``dataset`` and ``mean``.
+
+    Returns:
+        For each of the k methods with a mean on all N graphs, the best first: method; rank, 1 for the best on each; graphs, N;
+        critical_difference, by which the ranks of two methods differ where they are different at 5 %, q √(k (k + 1) / 6N).
+    """
+    scores = table.pivot(index="method", columns="dataset", values="mean").dropna()
+    k, n = scores.shape
+    q = float(stats.studentized_range.ppf(1 - SIGNIFICANT, k, math.inf)) / math.sqrt(2)
+    ranks = scores.rank(ascending=False).mean(axis="columns").sort_values(kind="stable")
+    return ranks.rename("rank").reset_index().assign(graphs=n, critical_difference=q * math.sqrt(k * (k + 1) / (6 * n)))
+
+
 def holm(p: Any) -> np.ndarray:
     """Holm's step-down adjusted p-values; NaN entries are no tests and stay NaN.
 

@@ -105,3 +105,19 @@ def test_summary_over_seeds() -> None:
     assert local["best_round_mean"] == 3
     assert math.isnan(local["local_before_mean"])  # a seed has not measured it
     assert pd.isna(fedavg["client_std"])
+
+
+def test_average_ranks_are_those_of_demsar() -> None:
+    """Table 6 of "Statistical comparisons of classifiers over multiple data sets"; its ranks of voting tell 0.975 from 0.975."""
+    auc = {
+        "C4.5": [0.763, 0.599, 0.954, 0.628, 0.882, 0.936, 0.661, 0.583, 0.775, 1.000, 0.940, 0.619, 0.972, 0.957],
+        "C4.5+m": [0.768, 0.591, 0.971, 0.661, 0.888, 0.931, 0.668, 0.583, 0.838, 1.000, 0.962, 0.666, 0.981, 0.978],
+        "C4.5+cf": [0.771, 0.590, 0.968, 0.654, 0.886, 0.916, 0.609, 0.563, 0.866, 1.000, 0.965, 0.614, 0.9751, 0.946],
+        "C4.5+m+cf": [0.798, 0.569, 0.967, 0.657, 0.898, 0.931, 0.685, 0.625, 0.875, 1.000, 0.962, 0.669, 0.975, 0.970],
+    }
+    rows = [{"method": name, "dataset": i, "mean": value} for name, values in auc.items() for i, value in enumerate(values)]
+    found = statistics.average_ranks(pd.DataFrame([*rows, {"method": "on one graph only", "dataset": 0, "mean": 1.0}]))
+    ranks = {"C4.5+m+cf": 1.964, "C4.5+m": 2.000, "C4.5+cf": 2.893, "C4.5": 3.143}
+    assert dict(zip(found["method"], found["rank"].round(3), strict=True)) == ranks
+    assert set(found["graphs"]) == {14}
+    assert found["critical_difference"].round(2).tolist() == [1.25] * 4
