@@ -204,12 +204,10 @@ def test_public_graphs_from_the_mirror(name: str, tmp_path: Path) -> None:
     assert canonical(shuffled).fingerprint == REGISTRY[name].fingerprint
     whole, *clients = [row[2:] for row in DATASETS_TABLE if row[0] == name]
     found = statistics(graph)
-    assert whole[4:6] == [f"{found['edge_homophily']:.3f}", str(found["isolated_nodes"])]
+    assert whole[4] == f"{found['edge_homophily']:.3f}"
     for client, row in enumerate(clients):
         found = statistics(graph.subgraph(np.flatnonzero(graph.client == client)))
-        assert [cell.replace(" ", "") for cell in row[:2]] == [str(found["nodes"]), str(found["edges"])]
-        assert row[2] == f"{found['edge_homophily']:.3f}"
-        assert row[3] == ", ".join(f"{count / found['nodes']:.2f}" for count in found["label_counts"])
+        assert row == [str(found["nodes"]), str(found["edges"]), f"{found['edge_homophily']:.3f}"]
 
 
 @pytest.mark.data
