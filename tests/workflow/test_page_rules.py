@@ -71,8 +71,10 @@ def test_the_tutorial(tmp_path: Path):
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
     said = []
     for kind, text in blocks("tutorial.md"):
-        if named := re.match(r"# (\S+\.(?:py|yaml))\n", text):
-            (tmp_path / named[1]).write_text(text)
+        if named := re.match(r"# (\S+\.(?:py|yaml))(, in place of its last two lines)?\n", text):
+            file = tmp_path / named[1]
+            kept = file.read_text().splitlines(keepends=True)[:-2] if named[2] else []
+            file.write_text("".join([*kept, text]))
             continue
         command = {"sh": ["bash", "-euc"], "python": [sys.executable, "-c"]}[kind]
         done = subprocess.run([*command, text], cwd=tmp_path, env=environment, capture_output=True, text=True)
