@@ -1,4 +1,4 @@
-"""Pages from their templates: ``python docs/pages.py`` renders README.md.j2 and each ``docs/**/NAME.md.j2`` to a page beside it.
+"""Pages from their templates: ``python docs/pages.py`` renders each ``NAME.md.j2`` of the repository to a page beside it.
 
 A template is Markdown with Jinja2.  What a page says of results it reads from the tables in ``results/`` by the functions of
 :class:`Tables`, so no decimal of a result is typed.  ``tests/test_templates.py`` fails where a page is not what its template
@@ -41,6 +41,8 @@ def signed(value: float, digits: int = 3) -> str:
 
 class Tables:
     """What templates read: tables of ``results/``, named ``STUDY/TABLE`` or, for ``STUDY/table``, ``STUDY``.
+
+    A table elsewhere has the path to it from there, such as ``../benchmarks/results/kernels``.
 
     Rows are picked by the values of columns: one value, a list of values, or ``None`` where the column is empty.
     """
@@ -173,7 +175,8 @@ def environment(tables: Tables) -> Environment:
 
 def templates() -> list[Path]:
     """All templates, relative to the repository."""
-    return [Path("README.md.j2"), *sorted(path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md.j2"))]
+    found = (path.relative_to(ROOT) for folder in ("benchmarks", "docs") for path in (ROOT / folder).rglob("*.md.j2"))
+    return [Path("README.md.j2"), *sorted(found)]
 
 
 def render(template: Path, tables: Tables | None = None) -> str:
