@@ -3,8 +3,10 @@
 A page links to a file beside it or elsewhere in the repository by its relative path.  MkDocs knows the folder docs/ alone, so
 linked files outside it are added below ``repository/``, and links are rewritten.  A link to a folder goes to its README.md, or
 to that of the nearest folder above.  With ``--strict``, a link to a file that is not there or to no heading fails.
+A notebook is a page: its text, its code, and what it printed or drew.
 """
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -18,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 """Pages outside docs/ that are on the site whether linked or not."""
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
+CELLS = {"markdown": "{}", "code": "```python\n{}\n```", "text/html": "{}", "image/png": "![](data:image/png;base64,{})"}
+CELLS["text/plain"] = "```\n{}\n```"
 log = get_plugin_logger("site_links")
 
 
@@ -34,6 +38,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what pages link to, and what those link to."""
     pages = [f"docs/{file.src_uri}" for file in files.documentation_pages()] + list(FIRST)
+    for file in [each for each in files if each.src_uri.endswith(".ipynb")]:
+        files.append(File.generated(config, uri(f"docs/{file.src_uri}"), content=notebook(file.content_string)))
     seen = set(pages)
     for place in pages:  # which grows meanwhile
         if not place.startswith("docs/"):
@@ -61,6 +67,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return LINK.sub(rewritten, markdown)
 
 
+def notebook(text: str) -> str:
+    """A notebook as Markdown; of an output the first kind that ``CELLS`` has."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        outputs = [each.get("data", {"text/plain": each.get("text")}) for each in cell.get("outputs", [])]
+        for each in [{cell["cell_type"]: cell["source"]}, *outputs]:
+            kind = next(kind for kind in CELLS if kind in each)
+            parts.append(CELLS[kind].format("".join(each[kind]).strip()))
+    return "\n\n".join(parts)
+
+
 def target(place: str, link: str) -> str:
     """The file of the repository that a link in the file ``place`` goes to; of a folder, the README.md in or above it."""
     found = posixpath.normpath(posixpath.join(posixpath.dirname(place), link))
@@ -74,4 +91,5 @@ def target(place: str, link: str) -> str:
 
 def uri(place: str) -> str:
     """Where a file of the repository lies among the sources of the site."""
+    place = place.replace(".ipynb", ".md")
     return place.removeprefix("docs/") if place.startswith("docs/") else f"repository/{place}"

@@ -24,6 +24,8 @@ def test_the_site_is_built_strictly(tmp_path: Path):
     assert "repository/results/quality/page.html" in links
     assert "repository/results/interpretations/figure.png" in links
     assert [link for link in links if not (tmp_path / "site" / link).is_file()] == []
+    drawn = re.findall(r'src="data:image/png;base64,', (tmp_path / "site" / "guide" / "quickstart.html").read_text())
+    assert len(drawn) == 2  # the notebook's figures
 
 
 @pytest.mark.slow
@@ -44,5 +46,6 @@ def test_a_link_that_does_not_hold_fails(link: str, tmp_path: Path):
 
 def test_every_page_is_in_the_contents():
     named = re.findall(r"[\w/-]+\.md", re.search(r"\nnav:\n.*", (ROOT / "mkdocs.yml").read_text(), re.DOTALL)[0])
-    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    found = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".md").as_posix() for path in found}
     assert pages == {name for name in named if not name.startswith("repository/")}
