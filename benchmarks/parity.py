@@ -85,7 +85,7 @@ CASES = {
     "fedpub": Case("fedpub,regularizers=released", "their slip; their network has a linear layer behind two convolutions"),
     "adafgl": Case(
         "adafgl,alpha=0.5,beta=0.0,alike=0.995,knowledge=logits",
-        "their alpha, beta and distillation; alike as their 0.999 after a second softmax; three steps a round in step 2, not one; "
+        "their alpha, beta and distillation; alike as their 0.999 after a second softmax; three steps a round in step 2; "
         "their matrix product, which loads a library of their own machine, is replaced",
         replaced=(
             ("openfgl.flcore.adafgl.op.csr_sparse_dense_matmul", lambda _: lambda a, x: a.dot(x).astype("float32")),
