@@ -98,10 +98,13 @@ CASES = {
     "fgssl": Case(
         "fgssl,contrast_weight=0.0",
         "they leave out the contrast, and distil differences of neighbours; a loss that they do not use is left out here, as it "
-        "fails where a client's last node has no edge",
+        "fails where a client's last node has no edge; 20 rounds",
+        setting="field,rounds=20",
         replaced=(("openfgl.flcore.fgssl.client.simi_kd", lambda _: lambda *_: None),),
     ),
-    "fedtad": Case("fedtad,topology=walk_ids", "their slip; 20 rounds", setting="field,rounds=20"),
+    "fedtad": Case(
+        "fedtad,topology=walk_ids", "their slip; 10 rounds, as theirs takes ten seconds a round", setting="field,rounds=10"
+    ),
     "gcfl_plus": Case("gcfl_plus"),
 }
 
