@@ -88,7 +88,7 @@ def cell(row: Mapping[str, Any], column: str) -> str:
         return interval(value, row["low"], row["high"]) + star(row.get("p_holm")) + mark(row)
     if column.endswith("_mean") and f"{prefix}low" in row:
         return interval(value, row[f"{prefix}low"], row[f"{prefix}high"]) + mark(row, prefix)
-    if column.endswith("mean") and not isinstance(value, str):  # FedProto has an option of that name
+    if column.endswith("mean"):
         text = (printed if column.startswith(("paper_", "published_")) else plus_minus)(value, row.get(f"{prefix}std"))
         if column == "mean":
             text = (f"**{text}**" if row.get("chosen") else text) + (" †" if row.get("above_mlp") else "")
