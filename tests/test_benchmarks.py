@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
-from benchmarks import whole_runs
+from benchmarks import parity, whole_runs
 from benchmarks.main_table import timed
 from feddep.graph import scaling
 from feddep.graph.graph import Graph
@@ -36,3 +37,14 @@ def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):
     assert [(graphs[name].features != wanted).nnz for name in ("plain", "openfgl")] == [0, 0]
     # Ours is given the file's, and scales them where it puts its task together.
     assert graphs["ours"].fingerprint == graph.fingerprint
+
+
+def test_parity_is_of_means_and_medians_over_seeds():
+    names = {"dataset": "cora", "features": "raw", "method": "moon", "ours": "moon", "setting": "field", "error": None}
+    before = {"ours_before": [0.7, 0.8, 0.9], "theirs_before": [0.6, 0.8, 0.7]}
+    after = {"ours_after": 0.9, "theirs_after": [0.8, 0.9, 1.0], "ours_s": [1.0, 2.0, 6.0], "theirs_s": [8.0, 1.0, 20.0]}
+    (row,) = parity.summarised(pd.DataFrame({**names, **before, **after})).to_dict("records")
+    assert row["seeds"] == 3
+    assert (row["ours_before"], row["theirs_before"], row["before_less_theirs"]) == pytest.approx((0.8, 0.7, 0.1))
+    assert (row["std_ours_before"], row["std_theirs_after"], row["after_less_theirs"]) == pytest.approx((0.1, 0.1, 0.0))
+    assert (row["ours_s"], row["theirs_s"], row["faster_by"]) == (2.0, 8.0, 4.0)

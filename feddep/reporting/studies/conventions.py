@@ -64,14 +64,16 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a dataset, a line a method: published numbers in grey, and ours, a colour a choice, hollow before, full after."""
     table, literature = tables["table"], published.field()
     datasets, names = sort_datasets(table["dataset"].map(variants.base)), sort_methods(table["method"].map(variants.base))
+    varied = table.groupby("method")[list(study.options)].nunique() > 1
     choices = [
-        ", ".join(f"{option} {md.value(row[option])}" for option in study.options if row[option] is not None)
+        ", ".join(f"{option} {md.value(row[option])}" for option in study.options if varied.loc[row["method"], option])
         for row in records(table)
     ]
     shades = list(dict.fromkeys(choices))
+    legend = 0.3 * max(len(shades) - 4, 0)
     with drawing.style():
         figure, axes = drawing.tiles(
-            len(datasets), 3, lambda high, wide: (0.8 + 3.1 * wide, 1.6 + high * (0.5 + 0.38 * len(names)))
+            len(datasets), 3, lambda high, wide: (0.8 + 3.1 * wide, 1.6 + high * (0.5 + 0.38 * len(names)) + legend)
         )
         for ax, dataset in zip(axes.flat, datasets, strict=False):
             for place, name in enumerate(names):
@@ -94,5 +96,5 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         handles += [
             sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
         ]
-        drawing.head(figure, study.title, handles, 3)
+        drawing.head(figure, study.title, handles, 3 if legend == 0 else 1)
     return figure
