@@ -61,9 +61,10 @@ def plot(table: pd.DataFrame) -> Figure:
     """Seconds and peak memory of the stages that grow, over the number of nodes, on logarithmic axes; and a linear rule."""
     table = table[~table["stage"].isin(["split", "tables"])]
     with drawing.style():
-        figure, ((left, right),) = drawing.panels(1, 2, (6.4, 2.9))
-        for k, (stage, rows) in enumerate(table.groupby("stage", sort=False)):
-            look: dict[str, Any] = {"color": drawing.colour(k), "marker": drawing.MARKERS[k], "markersize": 4, "label": stage}
+        figure, ((left, right),) = drawing.panels(1, 2, 2.2)
+        looks = drawing.looks({stage: stage.lower() if stage in ("FedAvg", "FedDEP") else None for stage in table["stage"]})
+        for stage, rows in table.groupby("stage", sort=False):
+            look: dict[str, Any] = {**looks[stage], "markersize": 4, "label": stage}
             left.plot(rows["nodes"], rows["seconds"], **look)
             right.plot(rows["nodes"], rows["peak_mib"], **look)
         ends = table["nodes"].agg(["min", "max"]).to_numpy()
@@ -71,7 +72,9 @@ def plot(table: pd.DataFrame) -> Figure:
         left.plot(ends, rule, color=drawing.INK, linewidth=0.8, linestyle=":", label="linear")
         for ax, what in ((left, "time of the job, s"), (right, "peak memory, MiB")):
             ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel=what)
-        drawing.legend(figure, left.get_legend_handles_labels()[0], 4)
+        ends = table.groupby("nodes")["seconds"].sum().sort_index()
+        title = f"{ends.index[-1] / ends.index[0]:.0f} times the nodes take {ends.iloc[-1] / ends.iloc[0]:.0f} times the time"
+        drawing.head(figure, f"{title}\nTime and memory of the stages of the workflow", left.get_legend_handles_labels()[0])
     return figure
 
 

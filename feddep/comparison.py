@@ -51,7 +51,7 @@ def paired(runs: pd.DataFrame) -> pd.DataFrame:
 def figure(runs: pd.DataFrame) -> Figure:
     """Mean and standard deviation of each method's accuracies."""
     with drawing.style():
-        drawn, ((ax,),) = drawing.panels(1, 1, (5.0, 0.6 + 0.35 * runs["method"].nunique()))
+        drawn, ((ax,),) = drawing.panels(1, 1, 0.6 + 0.35 * runs["method"].nunique())
         names = list(runs["method"].unique())
         for k, column in enumerate(_accuracies(runs)):
             means = runs.groupby("method")[column].mean().reindex(names)
@@ -60,7 +60,7 @@ def figure(runs: pd.DataFrame) -> Figure:
             ax.errorbar(means, places, xerr=errors, fmt=drawing.MARKERS[k], color=drawing.colour(k), label=ACCURACIES[column])
         ax.set(yticks=range(len(names)), yticklabels=[method_title(name) for name in names], xlabel="accuracy of the test nodes")
         ax.set_ylim(len(names) - 0.5, -0.5)
-        drawing.legend(drawn, ax.get_legend_handles_labels()[0], 3)
+        drawing.head(drawn, "Accuracies, mean and standard deviation", ax.get_legend_handles_labels()[0])
     return drawn
 
 

@@ -2,7 +2,8 @@
 
 import io
 import re
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -13,11 +14,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
+from feddep.config import variants
+
 _STYLE: Any = {
     "svg.hashsalt": "feddep",  # else equal shapes in an SVG get ids at random
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that every machine sets the same type
     "font.size": 8,
-    "axes.titlesize": 9,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -26,30 +32,31 @@ _STYLE: Any = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
 }
-_CHARACTERS_AN_INCH = 11
-"""Of a title, in its type and size."""
 INK = "#333333"
+WIDTH = 4.8
+"""Of every figure, in inches: shown 400 pixels wide its type is 9 pixels high."""
+_CHARACTERS = {"title": 54, "text": 68}
+"""How many stand beside one another in that width."""
 
-# Okabe and Ito's palette, told apart by readers with any colour vision; shapes say the same once more.
-_LINES = {
-    "global": ("#000000", "--"),
-    "local": ("#888888", "-"),
-    "locsage_plus": ("#888888", "--"),
-    "fedavg": ("#0072B2", "-"),
-    "fedgnn": ("#56B4E9", "-"),
-    "fedgraph": ("#009E73", "-"),
-    "fedgsl": ("#009E73", "--"),
-    "fedsage_plus": ("#E69F00", "-"),
-    "fedsage_plus_shared": ("#E69F00", "--"),
-    "feddep_wo_dgen": ("#CC79A7", "--"),
-    "feddep_wo_proto": ("#CC79A7", ":"),
-    "feddep_wo_nfdp": ("#CC79A7", "-."),
-    "feddep": ("#D55E00", "-"),
+# Okabe and Ito's palette and four of Tol's, told apart by readers with any colour vision.  Shapes say the same once more.
+_FAMILIES = {
+    "#000000": ("fedavg", "fedavg_selfloop", "fedavg_more_local", "fedavg_finetuned", "vertical_mlp"),
+    "#888888": ("global", "fedavg_oracle", "feddep_oracle", "local", "vertical_gcn", "vertical_gin"),
+    "#D55E00": ("feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep_joint"),
+    "#E69F00": ("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
+    "#009E73": ("fedgraph", "fedgsl", "fedgnn", "fedgcn", "fedgcn_noised"),
+    "#CC79A7": ("answers_bayes", "answers_counts", "answers_private_labels", "answers_propagation"),
+    "#0072B2": ("vesper_gin", "vesper_gcn"),
+    "#56B4E9": ("gap", "gap_authors", "vfgnn"),
+    "#882255": ("fedadam", "fedyogi", "fedprox", "scaffold", "moon", "feddc"),
+    "#332288": ("ditto", "fedper", "fedala", "fedaux", "fedpub", "gcfl_plus"),
+    "#999933": ("fgssl", "fedgta", "fedtad", "adafgl", "fedproto", "fedspray"),
 }
-_FURTHER_COLOURS = ("#332288", "#882255", "#999933", "#44AA99")
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", *_FURTHER_COLOURS)
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#44AA99")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 DASHES = ("-", "--", ":", "-.")
+Look = dict[str, str]
+"""Colour, marker and dash, as matplotlib calls them."""
 
 
 def style() -> Any:
@@ -62,24 +69,68 @@ def colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
-def panels(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, np.ndarray]:
-    """A figure of so many inches, without pyplot's global state, and its axes, shape (rows, columns)."""
-    figure = Figure(figsize=size, layout="constrained")
+def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
+    """How each curve or point of a figure is drawn.
+
+    A method has the same colour, marker and dash in every figure; further variants in one figure have shades of its colour.
+
+    Args:
+        names: what is shown, and the method that it is of, as it is spelled or not; None of what is of none, whose colours go
+            by order.
+    """
+    found: dict[str, Look] = {}
+    bases = {name: variants.base(method) if method else None for name, method in names.items()}
+    for base in dict.fromkeys(bases.values()):
+        of = [name for name in bases if bases[name] == base]
+        shade, marker, dash = _of_method(base) if base else ("", 0, 0)
+        for k, name in enumerate(of):
+            shape = {"marker": MARKERS[(marker + k) % len(MARKERS)], "linestyle": DASHES[(dash + k) % len(DASHES)]}
+            found[name] = {"color": _mixed(shade, 0.55 * k / max(1, len(of) - 1)) if base else colour(k), **shape}
+    return {name: found[name] for name in names}
+
+
+def _of_method(base: str) -> tuple[str, int, int]:
+    """A method's colour, and the numbers of its marker and dash."""
+    for k, (shade, family) in enumerate(_FAMILIES.items()):
+        if base in family:
+            number = family.index(base)
+            return _mixed(shade, (0.0, 0.35)[number % 2]), k + number, number
+    digest = zlib.crc32(base.encode())  # of a plugin
+    return COLOURS[digest % len(COLOURS)], digest // len(COLOURS), digest // len(COLOURS)
+
+
+def _mixed(shade: str, share: float) -> str:
+    """A colour with this share of white in it, or of black where it is light."""
+    red, green, blue = mpl.colors.to_rgb(shade)
+    towards = 1.0 if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5 else 0.0
+    return mpl.colors.to_hex([(1 - share) * part + share * towards for part in (red, green, blue)])
+
+
+def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, np.ndarray]:
+    """A figure so many inches high below its head, without pyplot's global state, and its axes, shape (rows, columns)."""
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def tiles(count: int, most: int, size: Callable[[int, int], tuple[float, float]]) -> tuple[Figure, np.ndarray]:
-    """As :func:`panels`, for so many panels, at most ``most`` in a row; those left over are blank.
+def tiles(titles: Sequence[str], height: float, most: int | None = None) -> tuple[Figure, np.ndarray]:
+    """As :func:`panels`, for panels with titles; those left over are blank.
 
     Args:
-        count: number of panels.
-        most: most columns.
-        size: from numbers of rows and columns to the figure's width and height.
+        titles: of the panels.
+        height: of a row of them.
+        most: most columns; by default two for up to four panels or where titles are long, else three.
     """
-    columns = min(most, max(1, count))
-    rows = -(-max(1, count) // columns)
-    figure, axes = panels(rows, columns, size(rows, columns))
+    titles = list(titles) or [""]
+    count = len(titles)
+    columns = min(count, most or (2 if count <= 4 or max(map(len, titles)) > 22 else 3))
+    rows = -(-count // columns)
+    room = _CHARACTERS["text"] // (columns if any(titles[k] for k in range(count) if k % columns) else 1) - 5
+    broken = [fill(title, room, break_long_words=False) for title in titles]
+    extra = 0.15 * max(title.count("\n") for title in broken)
+    figure, axes = panels(rows, columns, 0.3 + (height + extra) * rows)
+    for ax, title in zip(axes.flat, broken, strict=False):
+        ax.set_title(title, loc="left")
     for ax in list(axes.flat)[count:]:
         ax.set_axis_off()
     return figure, axes
@@ -90,31 +141,32 @@ def sample(label: str, **style: Any) -> Line2D:
     return Line2D([], [], markersize=5, label=label, **style)
 
 
-def line_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """A colour and dash of its own for each method or spelled variant; a row of the papers has the same in every figure."""
-    further = [name for name in names if name not in _LINES]
-    count = len(_FURTHER_COLOURS)
-    return _LINES | {name: (_FURTHER_COLOURS[k % count], DASHES[k // count % len(DASHES)]) for k, name in enumerate(further)}
+def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: int = 4) -> None:
+    """Title and legend above the panels, for which the figure grows.
 
-
-def legend(figure: Figure, handles: Sequence[Line2D], columns: int = 6, **options: Any) -> None:
-    """A legend above the panels, with as many columns as fit in the figure's width, and broken labels where one does not."""
-    room = int(_CHARACTERS_AN_INCH * figure.get_figwidth())
+    Args:
+        figure: the figure.
+        title: its first line is bold and says what is found; what is shown may follow in a second.
+        handles: of the legend.
+        columns: its most columns; fewer where they do not fit.
+    """
+    title, _, caption = (line.replace("$", r"\$") for line in title.partition("\n"))  # two of them would be a formula
+    texts = {fill(title, _CHARACTERS["title"]): "bold", fill(caption, _CHARACTERS["text"]): "normal"}
+    above: list[Any] = [figure.text(0.01, 1, text, va="top", fontweight=weight) for text, weight in texts.items() if text]
     for handle in handles:
-        handle.set_label(fill(str(handle.get_label()), room - 8, break_long_words=False))
-    longest = max(len(line) for handle in handles for line in str(handle.get_label()).splitlines())
-    columns = max(1, min(columns, len(handles), room // (longest + 8)))
-    figure.legend(handles=handles, loc="outside upper center", ncols=columns, **options)
-
-
-def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: int = 6) -> None:
-    """The title above the panels; where there are handles, as that of the legend."""
-    title = fill(title, int(_CHARACTERS_AN_INCH * figure.get_figwidth()), break_long_words=False)
-    title = title.replace("$", r"\$")  # two of them would begin and end a formula
+        handle.set_label(fill(str(handle.get_label()), _CHARACTERS["text"] - 8, break_long_words=False))
     if handles:
-        legend(figure, handles, columns, title=title, title_fontproperties={"weight": "bold", "size": 9})
-    else:
-        figure.suptitle(title, fontsize=9, fontweight="bold")
+        longest = max(len(line) for handle in handles for line in str(handle.get_label()).splitlines())
+        columns = max(1, min(columns, len(handles), _CHARACTERS["text"] // (longest + 7)))
+        above.append(figure.legend(handles=handles, loc="upper left", borderaxespad=0, ncols=columns, bbox_to_anchor=(0, 1)))
+    heights = [each.get_window_extent().height / figure.dpi + 0.06 for each in above]
+    height = figure.get_figheight() + sum(heights)
+    figure.set_figheight(height)
+    engine: Any = figure.get_layout_engine()
+    engine.set(rect=(0, 0, 1, 1 - sum(heights) / height))
+    for k, each in enumerate(above):
+        y = 1 - (0.03 + sum(heights[:k])) / height
+        each.set_bbox_to_anchor((0, y)) if each in figure.legends else each.set_y(y)
 
 
 def svg(figure: Figure) -> str:
@@ -136,7 +188,7 @@ def png(figure: Figure) -> bytes:
     """The figure as PNG with up to 256 colours, a third of the size of one with all; the bytes depend on what those of SVG do."""
     drawn, reduced = io.BytesIO(), io.BytesIO()
     with style():
-        figure.savefig(drawn, format="png", dpi=160)
+        figure.savefig(drawn, format="png", dpi=200)
     drawn.seek(0)
     with Image.open(drawn) as image:
         image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(reduced, format="png", optimize=True)

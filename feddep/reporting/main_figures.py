@@ -10,8 +10,6 @@ from feddep.reporting.labels import dataset_title, method_title, place_title, pl
 from feddep.reporting.published import OURS, PAPERS
 from feddep.reporting.statistics import REFERENCE
 
-_FAR = 0.25
-"""Accuracies this far below a panel's best are named at the edge instead of squeezing all others together."""
 
 
 def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
@@ -28,14 +26,17 @@ def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
             panels[panel] = {method_title(row["method"]): _points(row) for row in rows}
             rules[panel] = next((row["mean"] for row in rows if row["method"] == REFERENCE), np.nan)
     label = "test accuracy, mean ± standard deviation (dotted: our FedAvg)"
-    return figures.forests(f"Accuracy, setting {setting}", panels, label, most=len(numbers), rules=rules, far=_FAR)
+    apart = pd.concat([summary["mean"] - summary[f"paper_{paper}_mean"] for paper in PAPERS]).abs().median()
+    title = f"Accuracies are {apart:.3f} from the papers' at the median\nSetting {setting}; in colour: {OURS}"
+    return figures.forests(title, panels, label, rules=rules)
 
 
 def _points(row: dict) -> dict[str, dict]:
     points = {}
-    for source, prefix in {OURS: "", **{title: f"paper_{paper}_" for paper, title in PAPERS.items()}}.items():
+    for source, prefix in {"": "", **{title: f"paper_{paper}_" for paper, title in PAPERS.items()}}.items():
         mean, std = row[f"{prefix}mean"], row[f"{prefix}std"] or 0.0
-        points[source] = {"mean": mean} if mean is None else {"mean": mean, "low": mean - std, "high": mean + std}
+        ends = {} if mean is None else {"low": mean - std, "high": mean + std}
+        points[source] = {"mean": mean, "method": None if prefix else row["method"], **ends}
     return points
 
 
@@ -53,7 +54,7 @@ def curves(setting: str, rounds: pd.DataFrame) -> Figure:
         for _, dataset in places(history)
         for m in numbers
     ]
-    return figures.histories(f"Training curves, setting {setting}", drawn, len(numbers))
+    return figures.histories(f"Training curves, setting {setting}", drawn)
 
 
 def partitions(summary: pd.DataFrame) -> Figure:
@@ -65,7 +66,7 @@ def partitions(summary: pd.DataFrame) -> Figure:
     panels: dict[str, list[dict]] = {}
     for row in records(summary):
         here = panels.setdefault(dataset_title(row["dataset"]), [])
-        for source, prefix in {OURS: "", **{title: f"{paper}_" for paper, title in PAPERS.items()}}.items():
+        for source, prefix in {"": "", **{title: f"{paper}_" for paper, title in PAPERS.items()}}.items():
             if (edges := row[f"{prefix}missing_edges"]) is not None:
                 std = None if prefix else row["missing_edges_std"]
                 here.append({"clients": row["clients"], "source": source, "mean": edges, "std": std})
@@ -75,6 +76,5 @@ def partitions(summary: pd.DataFrame) -> Figure:
         lambda row: row["clients"],
         lambda row: row["source"],
         labels=("number of clients M", "missing edges"),
-        most=4,
         joined=False,
     )

@@ -89,25 +89,32 @@ def markdown(ranks: pd.DataFrame) -> str:
 
 
 def _tests_in_words(of: pd.DataFrame) -> str:
-    first, averages = of.iloc[0], of["average_rank"].to_numpy()
+    first = of.iloc[0]
     said = f"{len(of)} methods, {first['datasets']} datasets, {first['cells']} cells."
     if math.isnan(first["friedman_p"]):
         return f"{said} No test: it needs three methods and two datasets, on which not all are equal."
     said += f" Friedman: χ² = {first['friedman_chi2']:.2f}, p = {first['friedman_p']:.3g}; Iman and Davenport: p = "
     said += f"{first['iman_davenport_p']:.3g}. CD = {first['critical_difference']:.2f}."
-    apart = averages[None, :] - averages[:, None] >= first["critical_difference"]
-    if first["iman_davenport_p"] >= SIGNIFICANT or not apart.any():
+    names, apart = [method_title(name) for name in of["method"]], _apart(of)
+    if not len(apart):
         return f"{said} No two differ."
-    names = [method_title(name) for name in of["method"]]
-    return f"{said} These differ: {', '.join(f'{names[a]} and {names[b]}' for a, b in np.argwhere(apart))}."
+    return f"{said} These differ: {', '.join(f'{names[a]} and {names[b]}' for a, b in apart)}."
+
+
+def _apart(of: pd.DataFrame) -> np.ndarray:
+    """The pairs of rows that differ, shape (pairs, 2): none unless the test over all methods says that some do."""
+    first, averages = of.iloc[0], of["average_rank"].to_numpy()
+    differ = averages[None, :] - averages[:, None] >= first["critical_difference"]
+    return np.argwhere(differ & (first["iman_davenport_p"] < SIGNIFICANT))
 
 
 def figure(setting: str, of: pd.DataFrame) -> Figure:
     """Average ranks of a setting, with half a critical difference to both sides: methods whose bars do not overlap differ."""
     half = of["critical_difference"].fillna(0.0) / 2
     rows = {
-        method_title(name): {"": {"mean": rank, "low": rank - bar, "high": rank + bar}}
+        method_title(name): {"": {"method": name, "mean": rank, "low": rank - bar, "high": rank + bar}}
         for name, rank, bar in zip(of["method"], of["average_rank"], half, strict=True)
     }
     label = "average rank ± half the critical difference"
-    return figures.forests(f"Average rank over datasets, setting {setting}", {"": rows}, label, rules={})
+    title = f"{len(_apart(of))} of {math.comb(len(of), 2)} pairs of methods differ"
+    return figures.forests(f"{title}\nAverage rank over datasets, setting {setting}", {"": rows}, label, rules={})

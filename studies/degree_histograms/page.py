@@ -66,20 +66,18 @@ def figure(counts: pd.DataFrame) -> Figure:
     """A panel a graph: noised counts on a logarithmic scale, and the noise's standard deviation; none at counts below 1."""
     graphs = list(counts.groupby("dataset", sort=False))
     with drawing.style():
-        drawn, axes = drawing.tiles(len(graphs), 3, lambda rows, columns: (0.6 + 3.2 * max(columns, 2), 1.1 + 2.1 * rows))
-        for ax, (dataset, of_graph) in zip(axes.flat, graphs, strict=False):
+        drawn, axes = drawing.tiles([dataset_title(str(dataset)) for dataset, _ in graphs], 1.4, 2)
+        for ax, (_, of_graph) in zip(axes.flat, graphs, strict=False):
             positive = of_graph[of_graph["nodes"] > 0]
-            ax.bar(positive["degree"], positive["nodes"], width=0.8, color=drawing.COLOURS[0])
+            ax.bar(positive["degree"], positive["nodes"], width=0.8, color="#888888")
             ax.axhline(NOISE, color=drawing.INK, linestyle="--", linewidth=0.9)
             ax.set_yscale("log")
             ax.set_ylim(bottom=1)
             ax.set_xlim(-1, LARGEST_DEGREE + 1)
-            ax.set_xticks([*range(0, LARGEST_DEGREE, 10), LARGEST_DEGREE], [*map(str, range(0, LARGEST_DEGREE, 10)), "≥ 50"])
-            ax.set_title(dataset_title(str(dataset)), loc="left")
-            ax.set_xlabel("degree")
+            ax.set_xticks([*range(0, LARGEST_DEGREE, 10), LARGEST_DEGREE], [*map(str, range(0, LARGEST_DEGREE, 10)), f"{LARGEST_DEGREE}+"])
             ax.grid(axis="x", visible=False)
-        for ax in axes[:, 0]:
-            ax.set_ylabel("nodes, with noise")
+        drawn.supxlabel("degree", fontsize="medium")
+        drawn.supylabel("nodes, with noise", fontsize="medium")
         line = drawing.sample("standard deviation of the noise", color=drawing.INK, linestyle="--", linewidth=0.9)
         drawing.head(drawn, f"Nodes by degree, (ε, 0)-differentially private for edges at ε = {EPSILON:g}", [line])
     return drawn

@@ -69,18 +69,19 @@ def figure(measured: pd.DataFrame) -> Figure:
     places = [place for place in places if place[2] is not None] or places
     rows = (beside_clients(of_place(first, setting, dataset), clients) for setting, dataset, clients in places)
     bars = [{"held": _held(here), "predicted": _predicted(here)} for here in rows]
-    heights = [1.2 + 0.21 * max(map(len, pair.values())) for pair in bars]
+    heights = [0.7 + 0.14 * max(map(len, pair.values())) for pair in bars]
     with drawing.style():
-        drawn, axes = drawing.panels(len(places), 2, (9.0, 0.8 + sum(heights)), height_ratios=heights)
+        drawn, axes = drawing.panels(len(places), 2, sum(heights), height_ratios=heights)
         for line, (setting, dataset, clients), pair in zip(axes, places, bars, strict=True):
             of_setting = f", setting {setting}" if first["setting"].nunique() > 1 else ""
             for ax, (shown, named) in zip(line, pair.items(), strict=True):
                 _draw(ax, named)
                 ax.set_title(f"{place_title(dataset, clients)}{of_setting}: {shown}", loc="left")
+                ax.tick_params(axis="y", labelsize=6)
         for ax in axes[-1]:
             ax.set_xlabel("share of nodes")
         handles = [drawing.sample(f"class {k}", color=drawing.colour(k), marker="s", linestyle="none") for k in range(classes)]
-        drawing.head(drawn, "Label distributions", handles, columns=8)
+        drawing.head(drawn, "Classes that clients hold, and that models predict", handles, columns=8)
     return drawn
 
 

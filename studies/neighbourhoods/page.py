@@ -124,33 +124,32 @@ def figure(counts: pd.DataFrame) -> Figure:
     ordered = in_paper_order(counts)
     of, columns, several = places(ordered), client_numbers(ordered), ordered["setting"].nunique() > 1
     names = distinguishing(sort_methods(ordered["method"]))
-    looks = [{"color": drawing.colour(k), "marker": drawing.MARKERS[k % len(drawing.MARKERS)]} for k in range(len(names))]
+    looks = drawing.looks({name: name for name in names})
     with drawing.style():
-        size = (1.2 + 2.6 * len(columns), 1.2 + 1.8 * len(of))
-        drawn, axes = drawing.panels(len(of), len(columns), size, sharex="all", sharey="row")
+        drawn, axes = drawing.panels(len(of), len(columns), 0.3 + 1.2 * len(of), sharex="all", sharey="row")
         for line, place in zip(axes, of, strict=True):
             here, top = of_place(ordered, *place), 1.0
             for ax, clients in zip(line, columns, strict=True):
-                for name, look in zip(names, looks, strict=True):
+                for name, look in looks.items():
                     top = max(top, _draw(ax, here[(here["clients"] == clients) & (here["method"] == name)], **look))
                 ax.plot([0, _LARGEST], [0, _LARGEST], color=drawing.INK, linestyle="--", linewidth=0.9, zorder=1)
                 ax.set_title(place_title(place[1], clients) + (f", setting {place[0]}" if several else ""), loc="left")
             line[0].set_ylim(-0.05 * top, 1.15 * top)
-            line[0].set_ylabel("predicted, mean")
         for ax in axes[-1]:
-            ax.set_xticks(range(_LARGEST + 1), [*map(str, range(_LARGEST)), f"{_LARGEST}+"])
-            ax.set_xlabel("missing neighbours")
-        handles = [drawing.sample(method_title(name), **look) for name, look in zip(names.values(), looks, strict=True)]
+            ax.set_xticks(range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"])
+        drawn.supxlabel("missing neighbours", fontsize="medium")
+        drawn.supylabel("predicted, mean", fontsize="medium")
+        handles = [drawing.sample(method_title(names[name]), **look) for name, look in looks.items()]
         handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
-        drawing.head(drawn, "Numbers of missing neighbours", handles)
+        drawing.head(drawn, "Predicted over true numbers of missing neighbours", handles)
     return drawn
 
 
-def _draw(ax: Axes, counts: pd.DataFrame, color: str, marker: str) -> float:
+def _draw(ax: Axes, counts: pd.DataFrame, color: str, marker: str, linestyle: str) -> float:
     """One line; returns the largest mean, 0 where there is nothing to draw."""
     of_bins = counts.assign(bin=counts["missing"].clip(upper=_LARGEST), total=counts["predicted"] * counts["nodes"])
     sums = of_bins.groupby("bin")[["total", "nodes"]].sum()
     means = sums["total"] / sums["nodes"]
-    ax.plot(means.index, means, color=color, linewidth=1.1)
+    ax.plot(means.index, means, color=color, linewidth=1.1, linestyle=linestyle)
     ax.scatter(means.index, means, s=3 + 6 * np.log10(sums["nodes"]), color=color, marker=marker, linewidths=0, zorder=3)
     return float(means.max()) if len(means) else 0.0

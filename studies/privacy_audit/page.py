@@ -122,7 +122,7 @@ def figure(scores: Rows) -> Figure:
     """Error and matches over the number of prototypes, a line per adversary's knowledge; bars span the clients."""
     counts = list(dict.fromkeys(row["prototypes"] for row in scores))
     with drawing.style():
-        result, axes = drawing.panels(1, 2, (7.0, 2.9))
+        result, axes = drawing.panels(1, 2, 2.1)
         for ax, score, label in zip(axes[0], ("error", "match"), ("error, as a share of guessing's", "match"), strict=True):
             for k, (knowledge, look) in enumerate(_LOOKS.items()):
                 rows = [row for row in scores if row["knowledge"] == knowledge]
@@ -131,7 +131,6 @@ def figure(scores: Rows) -> Figure:
                 ax.vlines(places, *ends, color=look["color"])
                 ax.plot(places, [row[score] for row in rows], markersize=3.5, **look)
             ax.set_xticks(range(len(counts)), ["n" if count is None else str(count) for count in counts])
-            ax.set_xlabel("number C of prototypes")
             ax.set_title(label, loc="left")
         guess = {"color": drawing.INK, "linewidth": 0.8, "linestyle": "--"}
         axes[0, 0].axhline(1.0, **guess)
@@ -140,5 +139,6 @@ def figure(scores: Rows) -> Figure:
         axes[0, 1].plot(range(len(counts)), chance, **guess)
         axes[0, 1].set_ylim(0, 1.02)
         handles = [drawing.sample(name, **look) for name, look in _LOOKS.items()]
-        result.legend(handles=[*handles, drawing.sample("guessing", **guess)], loc="outside lower center", ncols=4)
+        result.supxlabel("number C of prototypes", fontsize="medium")
+        drawing.head(result, "What prototypes tell of single nodes", [*handles, drawing.sample("guessing", **guess)])
     return result

@@ -82,34 +82,33 @@ def _epsilon(value: float) -> str:
 
 
 def figure(summary: pd.DataFrame) -> Figure:
-    """AUC over the budget, ∞ last, with standard deviations: a panel a place, a colour a method, a dash an attack."""
+    """AUC over the budget, ∞ last, with standard deviations: a panel a place and attack, a line a method."""
     lines = [{**line, "line": _without_budget(line["method"])} for line in records(summary)]
     names = list(dict.fromkeys(line["line"] for line in lines))
     budgets, of = sorted({line["budget"] for line in lines}), places(summary)
-    curves = [(name, attack) for name in names for attack in ATTACKS]
-    looks = {attack: {"linestyle": drawing.DASHES[k], "marker": drawing.MARKERS[k]} for k, attack in enumerate(ATTACKS)}
+    looks = drawing.looks({name: name for name in names})
+    shown = {f"{panel_title(summary, *place)}: {ATTACKS[attack]}": (*place, attack) for place in of for attack in ATTACKS}
     with drawing.style():
-        drawn, axes = drawing.tiles(len(of), 2, lambda rows, columns: (0.8 + 3.8 * columns, 1.6 + 2.8 * rows))
-        for ax, (setting, dataset) in zip(axes.flat, of, strict=False):
+        drawn, axes = drawing.tiles(list(shown), 1.5, len(ATTACKS))
+        for ax, (setting, dataset, attack) in zip(axes.flat, shown.values(), strict=True):
             ax.axhline(0.5, color=drawing.INK, linewidth=0.8, zorder=1)
             here = [line for line in lines if (line["setting"], line["dataset"]) == (setting, dataset)]
-            for k, (name, attack) in enumerate(curves):
+            for k, name in enumerate(names):
                 points = sorted((line for line in here if line["line"] == name), key=lambda line: line["budget"])
-                offset = 0.6 * ((k + 0.5) / len(curves) - 0.5)
+                offset = 0.6 * ((k + 0.5) / len(names) - 0.5)
                 at = [budgets.index(line["budget"]) + offset for line in points]
                 means = [line[f"{attack}_mean"] for line in points]
                 spread = [line[f"{attack}_std"] or 0.0 for line in points]
-                shade = drawing.colour(names.index(name))
-                ax.errorbar(at, means, spread, color=shade, linewidth=1.1, elinewidth=0.8, markersize=4, **looks[attack])
-            ax.set_title(panel_title(summary, setting, dataset), loc="left")
+                ax.errorbar(at, means, spread, linewidth=1.1, elinewidth=0.8, markersize=4, **looks[name])
+            ax.set_ylim(0.4, 1.05)
             ax.set_xticks(range(len(budgets)), [_epsilon(budget) for budget in budgets])
             ax.set_xlim(-0.5, len(budgets) - 0.5)
-            ax.set_xlabel("privacy budget ε")
-        for ax in axes[:, 0]:
-            ax.set_ylabel("AUC of the attack")
-        shades = [drawing.sample(method_title(name), color=drawing.colour(k)) for k, name in enumerate(names)]
-        dashes = [drawing.sample(title, color=drawing.INK, **looks[attack]) for attack, title in ATTACKS.items()]
-        drawing.head(drawn, "Attacks on vertical training", [*shades, *dashes], columns=2)
+        drawn.supxlabel("privacy budget ε", fontsize="medium")
+        drawn.supylabel("AUC of the attack", fontsize="medium")
+        most = {attack: summary.loc[summary["budget"] < math.inf, f"{attack}_mean"].max() for attack in ATTACKS}
+        title = "; ".join(f"{ATTACKS[attack]} up to {auc:.2f}" for attack, auc in most.items())
+        handles = [drawing.sample(method_title(name), **look) for name, look in looks.items()]
+        drawing.head(drawn, f"AUC under a budget: {title}\nAttacks on vertical training", handles, columns=2)
     return drawn
 
 

@@ -4,6 +4,7 @@ Beside them stands what papers print for the same method, graph and number of cl
 """
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from feddep.config import variants
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
-from feddep.reporting.drawing import MARKERS, colour, sample
+from feddep.reporting.drawing import sample
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.load import Study
@@ -70,11 +71,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         for row in records(table)
     ]
     shades = list(dict.fromkeys(choices))
-    legend = 0.3 * max(len(shades) - 4, 0)
+    looks = drawing.looks(dict.fromkeys(shades))
     with drawing.style():
-        figure, axes = drawing.tiles(
-            len(datasets), 3, lambda high, wide: (0.8 + 3.1 * wide, 1.6 + high * (0.5 + 0.38 * len(names)) + legend)
-        )
+        figure, axes = drawing.tiles(list(map(dataset_title, datasets)), 0.3 + 0.3 * len(names))
         for ax, dataset in zip(axes.flat, datasets, strict=False):
             for place, name in enumerate(names):
                 of = literature[(literature["dataset"] == dataset) & (literature["method"] == name)]
@@ -82,19 +81,25 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             for choice, row in zip(choices, records(table), strict=True):
                 if variants.base(row["dataset"]) == dataset:
                     place, shade = names.index(variants.base(row["method"])), shades.index(choice)
-                    for when, face in (("before", "white"), ("after", colour(shade))):
-                        look = {"color": colour(shade), "markerfacecolor": face, "marker": MARKERS[shade % len(MARKERS)]}
-                        ax.plot(row[f"local_{when}"], place + 0.08 * shade - 0.05, linestyle="none", markersize=5, **look)
+                    for when, face in (("before", "white"), ("after", looks[choice]["color"])):
+                        look: Any = {**looks[choice], "linestyle": "none", "markerfacecolor": face, "markersize": 4.5}
+                        ax.plot(row[f"local_{when}"], place + 0.1 * shade - 0.05, **look)
             ax.set_yticks(range(len(names)), [method_title(name) for name in names])
             ax.set_ylim(len(names) - 0.4, -0.6)
-            ax.set_title(dataset_title(dataset), loc="left")
-            ax.set_xlabel("accuracy of clients' test nodes")
+        figure.supxlabel("accuracy of clients' test nodes", fontsize="medium")
         handles = [sample("published", color="#888888", marker="|", linestyle="none")]
         handles += [
-            sample(each, color=colour(k), marker=MARKERS[k % len(MARKERS)], linestyle="none") for k, each in enumerate(shades)
+            sample(each, **{**look, "linestyle": "none"}) for each, look in looks.items()
         ]
         handles += [
             sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
         ]
-        drawing.head(figure, study.title, handles, 3 if legend == 0 else 1)
+        title = f"A method moves by up to {_widest(table, ['method']):.2f} with the choice; at one choice methods differ by "
+        title += f"up to {_widest(table, list(study.options)):.2f}"
+        drawing.head(figure, f"{title}\n{study.title}", handles)
     return figure
+
+
+def _widest(table: pd.DataFrame, alike: list[str]) -> float:
+    """The widest range of the accuracy after local steps among rows of one graph that have these columns alike."""
+    return float(table.assign(of=table["dataset"].map(variants.base)).groupby(["of", *alike], dropna=False)["local_after"].agg(np.ptp).max())

@@ -42,8 +42,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     for setting, dataset in places(history):
         of = of_place(history, setting, dataset)
         for m in client_numbers(of):
-            title = place_title(dataset, m) + ("" if history["setting"].nunique() == 1 else f"\nsetting {setting}")
+            several = history.loc[history["dataset"] == dataset, "setting"].nunique() > 1
+            title = place_title(dataset, m) + (f", {setting}" if several else "")
             # A method that sees the whole graph stands beside the others at each number of clients.
             shown = beside_clients(of, m)
             drawn += [("" if k else title, shown, quantity, label) for k, (quantity, label) in enumerate(MEASURED.items())]
-    return figures.histories(study.title, drawn, len(MEASURED))
+    return figures.histories(study.title, drawn)

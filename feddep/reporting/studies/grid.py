@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -103,15 +104,15 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """The difference of each value of an option; and of each interpretation, by rank, which the page says."""
-    panels = {}
-    for name, table in (("values of options", tables["main_effects"]), ("interpretations by rank", tables["table"])):
-        rows: dict[str, Any] = {}
-        for number, row in enumerate(records(table)):
-            label = f"{row['option']}={md.value(row['value'])}" if "option" in row else f"{number + 1}."
-            se = row["se"] or 0.0
-            point = {"mean": row["difference"], "low": row["difference"] - se, "high": row["difference"] + se}
-            rows[label] = {"": point | {name: row.get(name) for name in FLAWS}}
-        panels[name] = rows
+    """The difference of each value of an option; where no option is told apart, of each interpretation by rank."""
+    effects = tables["main_effects"]
+    rows: dict[str, Any] = {}
+    for number, row in enumerate(records(effects if len(effects) else tables["table"])):
+        label = f"{row['option']}={md.value(row['value'])}" if "option" in row else f"{number + 1}."
+        se = row["se"] or 0.0
+        point = {"mean": row["difference"], "low": row["difference"] - se, "high": row["difference"] + se}
+        rows[label] = {"": point | {name: row.get(name) for name in FLAWS}}
+    spans = effects.groupby("option", sort=False)["difference"].agg(np.ptp)
+    title = f"{spans.idxmax()} matters most: {spans.max():.3f} between its values\n" if len(spans) else ""
     label = "validation accuracy less the mean of all, ± standard error"
-    return figures.forests(study.title, {name: rows for name, rows in panels.items() if rows}, label, most=2)
+    return figures.forests(title + study.title, {"": rows}, label)

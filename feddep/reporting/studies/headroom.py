@@ -38,6 +38,8 @@ DIFFERENCES = {
     "feddep_gain": ("feddep", "fedavg", "FedDEP − FedAvg"),
 }
 
+_COSTS = {"gap": "to Global", "neighbours": "for want of neighbours"}
+
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """A row a cell.
@@ -104,11 +106,15 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A row a cell; the differences beside one another, each with its interval."""
-    rows: dict[str, dict[str, Any]] = {}
-    for row in records(tables["table"]):
-        cell = place_title(row["dataset"], row["clients"])
-        cell += f", {row['setting']}" if tables["table"]["setting"].nunique() > 1 else ""
-        parts = ("mean", "low", "high", *FLAWS)
-        rows[cell] = {title: {part: row[f"{name}_{part}"] for part in parts} for name, (*_, title) in DIFFERENCES.items()}
-    return figures.forests(study.title, {"": rows}, "difference of test accuracy, mean and 95 % interval")
+    """A panel a difference, a row a cell; what was measured in no cell is left out."""
+    table = tables["table"]
+    several = len(table) > len(table[["dataset", "clients"]].drop_duplicates())
+    panels: dict[str, dict[str, Any]] = {}
+    for name, (*_, title) in DIFFERENCES.items():
+        for row in records(table) if table[f"{name}_mean"].notna().any() else ():
+            cell = place_title(row["dataset"], row["clients"]) + (f", {row['setting']}" if several else "")
+            point = {part: row[f"{name}_{part}"] for part in ("mean", "low", "high", *FLAWS)}
+            panels.setdefault(title, {})[cell] = {"": point}
+    costs = [f"{what} up to {table[f'{name}_mean'].max():.3f}" for name, what in _COSTS.items() if table[f"{name}_mean"].any()]
+    title = f"FedAvg loses {', '.join(costs)}" if costs else "What FedAvg loses to Global"
+    return figures.forests(f"{title}\n{study.title}", panels, "difference of test accuracy, mean and 95 % interval")

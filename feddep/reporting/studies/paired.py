@@ -108,22 +108,20 @@ def _baseline(table: pd.DataFrame) -> str:
     return f"{method_title(variants.base(references[0]))} with the same {' and '.join(_varied(references))}"
 
 
-def _place(row: dict[str, Any], with_setting: bool) -> str:
-    place = "All cells" if row["dataset"] is None else place_title(row["dataset"], row["clients"])
-    return ", ".join([place, *([row["setting"]] if with_setting else []), *row["of"]])
-
-
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A forest plot: a row a place, and variant of the baseline; a colour a method; filled where a difference is significant."""
+    """A panel a variant of the baseline, a row a place, a colour a method; filled where a difference is significant."""
     table = tables["table"]
     several, references = table["setting"].nunique() > 1, list(dict.fromkeys(table["reference"]))
+    settings = distinguishing(table["setting"])
     chosen = _varied(references) if len(references) > 1 else {}
     names = {name: without(name, chosen) for name in [*table["method"], *references]}
     titles = {spelled: method_title(name) for spelled, name in distinguishing(names.values()).items()}
-    rows: dict[str, dict[str, Any]] = {}
+    drawn: dict[str, dict[str, dict[str, Any]]] = {}
     for row in records(table):
         changes = {key: value for key, value in variants.read(row["method"])[1].items() if key in chosen}
-        row["of"] = variants.format_name("", changes).split(",")[1:]
-        rows.setdefault(_place(row, several), {})[titles[names[row["method"]]]] = {**row, "mean": row["mean_difference"]}
+        place = "All cells" if row["dataset"] is None else place_title(row["dataset"], row["clients"])
+        place += f", {settings[row['setting']]}" if several else ""
+        panel = drawn.setdefault(variants.format_name("", changes).lstrip(","), {})
+        panel.setdefault(place, {})[titles[names[row["method"]]]] = {**row, "mean": row["mean_difference"]}
     label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
-    return figures.forests(study.title, {"": rows}, label)
+    return figures.forests(f"{figures.significant(table)}\n{study.title}", drawn, label)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -98,8 +99,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         other = row["noise_sigma"] not in (None, row["paper_sigma"])
         return md.line_name(row, _others(study)) + (", another σ than the paper's" if other else "")
 
+    curves = table.groupby(["setting", "dataset", "method", "noise_sigma", *_others(study)], dropna=False)["mean"]
     return figures.lines(
-        study.title,
+        f"Between these guarantees accuracy differs by up to {curves.agg(np.ptp).max():.3f}\n{study.title}",
         {panel_title(table, *of): records(of_place(table, *of)) for of in places(table)},
         lambda row: "\n".join(f"{sign} = {row[column]:.3g}" for sign, column in signs.items()),
         name,

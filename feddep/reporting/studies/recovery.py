@@ -141,37 +141,43 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
-def _place(row: dict[str, Any]) -> str:
-    return place_title(row["dataset"], row["clients"])
-
-
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """For each evaluation a map of the headroom, in percentage points, and below it of the share that each method recovers."""
+    """For each evaluation a map of the headroom, in percentage points, and beside it of the share that each method recovers.
+
+    A row a cell, or where methods are more than datasets a row a method, and its columns the cells that have a share.
+    """
     cells, table = tables["cells"].assign(method=BOUND), tables["table"].dropna(subset="share")
     maps: list[tuple[Any, ...]] = []
-    for evaluation, title in EVALUATIONS.items():
-        headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(index=lambda _: "headroom")
-        share = _map(table[table["evaluation"] == evaluation], "share").reindex(columns=headroom.columns)
+    across = table["method"].nunique() > table["dataset"].nunique()
+    for evaluation in EVALUATIONS:
+        headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(columns=lambda _: "headroom")
+        share = _map(table[table["evaluation"] == evaluation], "share")
         highest = max(100 * LEAST_HEADROOM, float(np.nanmax(headroom.to_numpy(), initial=0.0)))
-        maps.append((title, headroom, "Blues", (0.0, highest), "z.1f"))
-        maps += [("share", share, "RdBu", (-1.0, 1.0), "z.2f")] if len(share) else []
-    rows, wide = [len(values) for _, values, *_ in maps], max(values.shape[1] for _, values, *_ in maps)
-    longest = max(map(len, maps[0][1].columns))
-    named = [i + 1 == len(maps) or list(values.columns) != list(maps[i + 1][1].columns) for i, (_, values, *_) in enumerate(maps)]
-    size = (max(6.0, 3 + 0.3 * wide), 0.6 + 0.19 * sum(rows) + 0.4 * len(maps) + sum(named) * 0.065 * longest)
+        maps.append((headroom.add_suffix(f", {evaluation}"), "Blues", (0.0, highest), "z.1f"))
+        if len(share):
+            share = (share if across else share.reindex(headroom.index)).add_suffix(f", {evaluation}")
+            maps.append((share, "RdBu", (-1.0, 1.0), "z.2f"))
+    most = f"Missing neighbours cost up to {100 * cells['headroom_mean'].max():.1f} percentage points"
+    if len(table):
+        best = table.groupby("method", sort=False)["share"].mean()
+        most += f"; {method_title(best.idxmax())} wins back {best.max():.0%} of it on average"
+    sizes = [values.shape[1] for values, *_ in maps]
     with drawing.style():
-        drawn, axes = drawing.panels(len(maps), 1, size, height_ratios=rows)
-        for ax, (title, *shown), names in zip(axes[:, 0], maps, named, strict=True):
-            figures.heat_map(ax, *shown)
-            ax.set_title(title, loc="left")
-            ax.tick_params(labelbottom=names)  # once below maps of the same columns
-        drawing.head(drawn, f"{study.title}: headroom in percentage points, and share of it recovered")
+        if across:
+            drawn, axes = drawing.panels(len(maps), 1, sum(0.13 * size + 0.75 for size in sizes), height_ratios=sizes)
+        else:
+            drawn, axes = drawing.panels(1, len(maps), 1.2 + 0.13 * len(maps[0][0]), width_ratios=sizes)
+        for k, (ax, (values, *look)) in enumerate(zip(axes.flat, maps, strict=True)):
+            figures.heat_map(ax, values.T if across else values, *look)
+            ax.tick_params(labelleft=across or k == 0)
+        note = " (none: small headroom, or stalled runs)" if len(table) else ""
+        drawing.head(drawn, f"{most}\n{study.title}: headroom in points, share of it won back{note}")
     return drawn
 
 
 def _map(table: pd.DataFrame, of: str) -> pd.DataFrame:
-    """A row a method, a column a cell."""
-    places = [_place(row) for row in records(table)]
-    found = table.assign(place=places).pivot_table(of, "method", "place", aggfunc="first", dropna=False)
-    found = found.reindex(index=sort_methods(table["method"]), columns=list(dict.fromkeys(places))).astype(float)
-    return found.rename(index=method_title)
+    """A row a cell, a column a method."""
+    rows = [place_title(row["dataset"], row["clients"]) for row in records(table)]
+    found = table.assign(place=rows).pivot_table(of, "place", "method", aggfunc="first", dropna=False)
+    found = found.reindex(index=list(dict.fromkeys(rows)), columns=sort_methods(table["method"])).astype(float)
+    return found.rename(columns=method_title)

@@ -1,12 +1,15 @@
 """Kind ``sweep``: accuracy over one or more options, such as FedDEP's Table 3 over C, its Figure 4 over L, FedSage's Figure 3."""
 
+from typing import Any
+
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config import variants
 from feddep.reporting import figures, published
 from feddep.reporting import markdown as md
-from feddep.reporting.frames import client_numbers, of_place, records
+from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
 from feddep.reporting.labels import distinguishing, panel_title, places
 from feddep.reporting.load import KEYS, Study
 from feddep.reporting.published import PAPERS
@@ -59,27 +62,26 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a setting and dataset: accuracy over the option with the most values, with standard deviations.
+    """A panel a setting, dataset and number of clients: accuracy over the option with the most values, with deviations.
 
-    Colours tell numbers of clients apart, where there are several, shapes methods and the other options.  A method
-    without the option is a horizontal line.  Where no option is varied, accuracy is drawn over the number of clients.
+    A method without the option is a horizontal line.  Where no option is varied, accuracy is drawn over the number of clients.
     """
     table = tables["table"]
     across = max(study.options, key=lambda column: study.runs[column].nunique(), default="clients")
+    label = "number of clients M" if across == "clients" else across.replace("_", " ")
     others, short = [option for option in study.options if option != across], distinguishing(table["method"])
-    numbers = client_numbers(table)
-    same = f", M = {numbers[0]}" if len(numbers) == 1 and numbers[0] and across != "clients" else ""
+    panels: dict[str, list[dict[str, Any]]] = {}
+    for place in places(table):
+        here = of_place(table, *place)
+        for m in client_numbers(here) if across != "clients" else [None]:
+            panel = panel_title(table, *place) + ("" if m is None else f", M={m}")
+            panels[panel] = records(here if across == "clients" else beside_clients(here, m))
+    alike = ["setting", "dataset", *(["clients"] if across == "clients" else ["clients", "method", *others])]
+    apart = table.dropna(subset=across).groupby(alike, dropna=False)["mean"].agg(np.ptp).max()
     return figures.lines(
-        study.title,
-        {panel_title(table, *place) + same: records(of_place(table, *place)) for place in places(table)},
+        f"{'Methods differ' if across == 'clients' else f'Over {label} accuracy differs'} by up to {apart:.3f}\n{study.title}",
+        panels,
         lambda row: row[across],
         lambda row: md.line_name({**row, "method": short[row["method"]]}, others),
-        lambda row: (
-            ""
-            if across == "clients" or len(numbers) == 1
-            else "whole graph"
-            if row["clients"] is None
-            else f"M = {row['clients']}"
-        ),
-        labels=("number of clients M" if across == "clients" else across.replace("_", " "), "test accuracy"),
+        labels=(label, "test accuracy"),
     )

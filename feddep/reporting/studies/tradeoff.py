@@ -139,12 +139,13 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         flat = [{**row, "place": None, "name": method_title(name)} for name in _NOT_PRIVATE if (row := _best(block, name))]
         noised = [row for row in _named(study, block) if row["base"] not in _NOT_PRIVATE]
         panels[dataset_title(str(dataset))] = [*flat, *noised]
+    noised = int((table["theta"] > 0).sum())
+    title = f"{int(table['above_mlp'].sum())} of {noised} results with noise are above the MLP by more than its deviation"
     return figures.lines(
-        study.title,
+        f"{title}\n{study.title}",
         panels,
         lambda row: row["place"],
         lambda row: row["name"],
         labels=(axis, "test accuracy"),
         text=_label,
-        most=3,
     )

@@ -23,14 +23,12 @@ Each method has the hyperparameters that did best on the validation nodes of a s
 trials for each method on a dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
 mean ± sample standard deviation over seeds that the search has not seen; a method on the whole graph stands beside every M.
 Differences are paired by seed; brackets: 95 % t-interval with Nadeau and Bengio's correction, as seeds resplit one graph; `*`:
-significant at 5 % after Holm's correction over all differences of the table. In the figure, numbers stand for what is far
-below.
+significant at 5 % after Holm's correction over all differences of the table. In the figure, numbers stand at the edge
+for what is far away.
 """
 _POINT = ["setting", "method"]
 _COLUMNS = ["dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"]
 _COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS, "bytes", "seconds"]
-FAR = 0.1
-"""How far below the best, in accuracy, a method is a number at the edge of the figure."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -108,7 +106,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a place, a row a method, the best in the mean first: differences from the reference.
 
-    They are filled where significant, and numbers where far below.
+    They are filled where significant, and numbers at the edge where far away.
     """
     table, reference = tables["table"], tables["table"]["reference"].iloc[0]
     gains = table[table["method"] != reference].groupby("method", sort=False)["mean_difference"].mean()
@@ -120,4 +118,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             significant = row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT
             panel[method_title(row["method"])] = {"": {**row, "mean": row["mean_difference"], "significant": significant}}
     label = f"test accuracy less that of {method_title(reference)}, mean and 95 % interval"
-    return figures.forests(study.title, drawn, label, most=4, far=FAR)
+    return figures.forests(f"{figures.significant(table)}\n{study.title}", drawn, label)
