@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from PIL import Image
 
 from feddep.config import variants
+from feddep.reporting.published import PAPERS
 
 _STYLE: Any = {
     "svg.hashsalt": "feddep",  # else equal shapes in an SVG get ids at random
@@ -41,13 +42,16 @@ _CHARACTERS = {"title": 54, "text": 68}
 # Okabe and Ito's palette and four of Tol's, told apart by readers with any colour vision.  Shapes say the same once more.
 _FAMILIES = {
     "#000000": ("fedavg", "fedavg_selfloop", "fedavg_more_local", "fedavg_finetuned", "vertical_mlp"),
-    "#888888": ("global", "fedavg_oracle", "feddep_oracle", "local", "vertical_gcn", "vertical_gin"),
+    "#777777": ("global", "fedavg_oracle", "feddep_oracle", "local", "vertical_gcn", "vertical_gin"),
+    "#999999": tuple(PAPERS.values()),
     "#D55E00": ("feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep_joint"),
     "#E69F00": ("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
     "#009E73": ("fedgraph", "fedgsl", "fedgnn", "fedgcn", "fedgcn_noised"),
     "#CC79A7": ("answers_bayes", "answers_counts", "answers_private_labels", "answers_propagation"),
-    "#0072B2": ("vesper_gin", "vesper_gcn"),
-    "#56B4E9": ("gap", "gap_authors", "vfgnn"),
+    "#0072B2": ("vesper_gin",),
+    "#44AA99": ("vesper_gcn",),
+    "#56B4E9": ("gap", "gap_authors"),
+    "#AA4499": ("vfgnn",),
     "#882255": ("fedadam", "fedyogi", "fedprox", "scaffold", "moon", "feddc"),
     "#332288": ("ditto", "fedper", "fedala", "fedaux", "fedpub", "gcfl_plus"),
     "#999933": ("fgssl", "fedgta", "fedtad", "adafgl", "fedproto", "fedspray"),
@@ -75,17 +79,19 @@ def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
     A method has the same colour, marker and dash in every figure; further variants in one figure have shades of its colour.
 
     Args:
-        names: what is shown, and the method that it is of, as it is spelled or not; None of what is of none, whose colours go
-            by order.
+        names: what is shown, and the method that it is of, as it is spelled or not, or the paper; None of what is of none, which
+            has the first colours that no method of the figure has.
     """
     found: dict[str, Look] = {}
     bases = {name: variants.base(method) if method else None for name, method in names.items()}
+    taken = {k for k, family in _FAMILIES.items() if not set(family).isdisjoint(bases.values())}
+    free = [each for each in COLOURS if each not in taken]
     for base in dict.fromkeys(bases.values()):
         of = [name for name in bases if bases[name] == base]
         shade, marker, dash = _of_method(base) if base else ("", 0, 0)
         for k, name in enumerate(of):
             shape = {"marker": MARKERS[(marker + k) % len(MARKERS)], "linestyle": DASHES[(dash + k) % len(DASHES)]}
-            found[name] = {"color": _mixed(shade, 0.55 * k / max(1, len(of) - 1)) if base else colour(k), **shape}
+            found[name] = {"color": _mixed(shade, 0.55 * k / max(1, len(of) - 1)) if base else free[k % len(free)], **shape}
     return {name: found[name] for name in names}
 
 
@@ -103,7 +109,7 @@ def _mixed(shade: str, share: float) -> str:
     """A colour with this share of white in it, or of black where it is light."""
     red, green, blue = mpl.colors.to_rgb(shade)
     towards = 1.0 if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5 else 0.0
-    return mpl.colors.to_hex([(1 - share) * part + share * towards for part in (red, green, blue)])
+    return mpl.colors.to_hex(tuple((1 - share) * part + share * towards for part in (red, green, blue)))  # type: ignore[arg-type]
 
 
 def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, np.ndarray]:
@@ -125,7 +131,7 @@ def tiles(titles: Sequence[str], height: float, most: int | None = None) -> tupl
     count = len(titles)
     columns = min(count, most or (2 if count <= 4 or max(map(len, titles)) > 22 else 3))
     rows = -(-count // columns)
-    room = _CHARACTERS["text"] // (columns if any(titles[k] for k in range(count) if k % columns) else 1) - 5
+    room = 50 // (columns if any(titles[k] for k in range(count) if k % columns) else 1)
     broken = [fill(title, room, break_long_words=False) for title in titles]
     extra = 0.15 * max(title.count("\n") for title in broken)
     figure, axes = panels(rows, columns, 0.3 + (height + extra) * rows)

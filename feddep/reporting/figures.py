@@ -43,14 +43,20 @@ def lines(
         text: how a value is written.
         joined: whether a curve's points are joined.
     """
-    looks = drawing.looks({name(row): row.get("method") for rows in panels.values() for row in rows})
+    rows = [row for of in panels.values() for row in of]
+    looks = drawing.looks({name(row): row.get("method") for row in rows})
     looks = {of: look if joined else {**look, "linestyle": "none"} for of, look in looks.items()}
     with drawing.style():
-        figure, axes = drawing.tiles(list(panels), 1.7)
+        ticks = {text(x(row)) for row in rows if x(row) is not None}
+        wide = max((len(line) for tick in ticks for line in tick.splitlines()), default=0) * len(ticks)
+        figure, axes = drawing.tiles(list(panels), 1.7, 1 if wide > 30 else None)
         for ax, of in zip(axes.flat, panels.values(), strict=False):
             values, curves = ordered(map(x, of)), list(dict.fromkeys(map(name, of)))
-            ends = [row["mean"] + sign * (row["std"] or 0.0) for row in of if flaw(row) != "stalled" for sign in (-1, 0, 1)]
-            floor, ceiling = _fences(ends)
+            ends: dict[bool, list[float]] = {False: [], True: []}
+            for row in of:
+                ends[flaw(row) == "stalled"] += [row["mean"] + sign * (row["std"] or 0.0) for sign in (-1, 0, 1)]
+            floor, ceiling = _fences(ends[False], ends[True])
+            beyond: list[tuple[int, bool]] = []
             for k, curve in enumerate(curves):
                 points, look = [row for row in of if name(row) == curve], looks[curve]
                 if x(points[0]) is None:
@@ -63,32 +69,43 @@ def lines(
                 ax.errorbar(places, means, yerr=spreads, markersize=4, linewidth=1.2, elinewidth=0.8, **look)
                 for place, mean in zip(places, means, strict=True):
                     if not floor <= mean <= ceiling:
-                        below, far = mean < floor, {"color": look["color"], "fontsize": 6, "ha": "center"}
-                        signed = f"{mean:.2f}\n▾" if below else f"▴\n{mean:.2f}"
-                        ax.annotate(signed, (place, floor if below else ceiling), va="bottom" if below else "top", **far)
+                        spot = (round(place), mean < floor)
+                        beyond.append(spot)  # those of one place and side above one another
+                        _mark_far(ax, mean, *spot, beyond.count(spot) - 1, (floor, ceiling), look["color"])
             if any(not floor <= row["mean"] <= ceiling for row in of):
                 ax.set_ylim(floor, ceiling)
             ax.set_xticks(range(len(values)), [text(each) for each in values])
             ax.set_xlim(-0.5, max(1, len(values)) - 0.5)
         figure.supxlabel(labels[0], fontsize="medium")
-        figure.supylabel(labels[1], fontsize="medium")
+        for ax in axes[:, 0]:
+            ax.set_ylabel(labels[1])
         handles = [sample(each, **look) for each, look in looks.items()] if len(looks) > 1 else []
         drawing.head(figure, title if len(looks) != 1 else f"{title}: {next(iter(looks))}", handles)
     return figure
 
 
-def _fences(values: Sequence[float]) -> tuple[float, float]:
+def _mark_far(ax: Axes, mean: float, place: int, below: bool, number: int, ends: tuple[float, float], shade: str) -> None:
+    """A mean beyond the ends of the axis, as text at its edge, over the numbers that stand there."""
+    side, sign = (1, "bottom") if below else (-1, "top")
+    text: Any = {"textcoords": "offset points", "ha": "center", "va": sign, "fontsize": 6, "color": shade}
+    ax.annotate(f"{'▾' if below else '▴'} {mean:.2f}", (place, ends[1 - below]), (0, side * 7 * number), **text)
+
+
+def _fences(sound: Sequence[float], stalled: Sequence[float]) -> tuple[float, float]:
     """The ends of an axis of these numbers: the least and the greatest of those that are no outliers.
 
-    Outliers are more than 1.5 interquartile ranges from the quartiles, at most a tenth of the numbers, and without them the axis
-    is less than a quarter as long.
+    Outliers are those without which the axis is less than a quarter as long: what stalled, or what is more than 1.5 interquartile
+    ranges from the quartiles, if that is at most a tenth.
     """
-    if not values:
+    every = [*sound, *stalled]
+    if not every:
         return -np.inf, np.inf
-    low, high = np.quantile(values, [0.25, 0.75])
-    within = [number for number in values if low - 1.5 * (high - low) <= number <= high + 1.5 * (high - low)]
-    few = len(within) >= 0.9 * len(values) and np.ptp(within) < np.ptp(values) / 4
-    return (min(within), max(within)) if few else (min(values), max(values))
+    low, high = np.quantile(sound or every, [0.25, 0.75])
+    within = [number for number in sound if low - 1.5 * (high - low) <= number <= high + 1.5 * (high - low)]
+    for some in ([] if len(within) < 0.9 * len(sound) else within, sound):
+        if some and np.ptp(some) < np.ptp(every) / 4:
+            return min(some), max(some)
+    return min(every), max(every)
 
 
 def forests(
@@ -124,10 +141,11 @@ def forests(
             rule = 0.0 if rules is None else rules.get(panel)
             if rule is not None:
                 ax.axvline(rule, color=INK, linewidth=0.8, linestyle="-" if rules is None else ":", zorder=1)
-            known = [point for points in rows.values() for point in points.values() if point["mean"] is not None]
-            sound = [point for point in known if flaw(point) != "stalled"] or known
-            ends = [point[end] for point in sound for end in ("mean", "low", "high") if point.get(end) is not None]
-            fences = _fences(ends)
+            ends: dict[bool, list[float]] = {False: [], True: []}
+            for point in (point for points in rows.values() for point in points.values()):
+                numbers = [point.get(end) for end in ("mean", "low", "high")]
+                ends[flaw(point) == "stalled"] += [number for number in numbers if number is not None]
+            fences = _fences(ends[False], ends[True])
             for number, (row, points) in enumerate(rows.items()):
                 if all(point["mean"] is None for point in points.values()):
                     ax.text(0.02, number, "no run", color="#777777", fontsize=6, va="center", transform=ax.get_yaxis_transform())
@@ -135,10 +153,10 @@ def forests(
                     if point["mean"] is not None:
                         place = number + 0.8 / len(names) * (names.index(name) - (len(names) - 1) / 2)
                         _interval(ax, point, place, looks[_key(row, name, point)], *fences)
-            labels = [fill(row, 34) for row in rows]
+            labels = [fill(row, 34 if axes.shape[1] == 1 else 26) for row in rows]
             ax.set_yticks(range(len(rows)), labels if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(len(rows) - 0.5, -0.5)
-            ax.locator_params(axis="x", nbins=8 // axes.shape[1] + 1)
+            ax.locator_params(axis="x", nbins=max(3, 8 // axes.shape[1]))
         figure.supxlabel(label, fontsize="medium")
         handles = [sample(name, **{**looks[name], **_NO_LINE}) for name in names if name in looks and len(names) > 1]
         if not all(point.get("significant", True) for _, _, point in drawn):
@@ -154,7 +172,7 @@ def significant(table: pd.DataFrame) -> str:
     """How many of the differences in a table with mean_difference and p_holm are significant, in words."""
     found = table["p_holm"] < SIGNIFICANT
     above, below = (int((found & (sign * table["mean_difference"] > 0)).sum()) for sign in (1, -1))
-    return f"Of {table['mean_difference'].count()} differences {above} are significantly above 0, {below} below"
+    return f"{table['mean_difference'].count()} differences: {above} significantly above 0, {below} below"
 
 
 _NO_LINE: Any = {"linestyle": "none"}
@@ -230,7 +248,7 @@ def heat_map(ax: Axes, values: pd.DataFrame, colours: str, limits: tuple[float, 
             look: Any = {"color": "black" if light else "white", "fontsize": 6, "ha": "center", "va": "center"}
             ax.text(column + 0.5, row + 0.5, format(number, form), **look)
     ax.set_xticks(np.arange(values.shape[1]) + 0.5, [fill(each, 24) for each in values.columns], rotation=90, fontsize=6)
-    ax.set_yticks(np.arange(values.shape[0]) + 0.5, list(values.index), fontsize=6)
+    ax.set_yticks(np.arange(values.shape[0]) + 0.5, [fill(each, 54) for each in values.index], fontsize=6)
     ax.set_ylim(len(values), 0)
     ax.grid(visible=False)
     ax.tick_params(length=0)

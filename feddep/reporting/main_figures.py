@@ -11,7 +11,6 @@ from feddep.reporting.published import OURS, PAPERS
 from feddep.reporting.statistics import REFERENCE
 
 
-
 def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
     """Ours against the papers', mean ± standard deviation: a panel a dataset and number of clients, a row a method.
 
@@ -27,7 +26,7 @@ def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
             rules[panel] = next((row["mean"] for row in rows if row["method"] == REFERENCE), np.nan)
     label = "test accuracy, mean ± standard deviation (dotted: our FedAvg)"
     apart = pd.concat([summary["mean"] - summary[f"paper_{paper}_mean"] for paper in PAPERS]).abs().median()
-    title = f"Accuracies are {apart:.3f} from the papers' at the median\nSetting {setting}; in colour: {OURS}"
+    title = f"Median distance from the papers' accuracies: {apart:.3f}\nSetting {setting}; beside the papers': {OURS}"
     return figures.forests(title, panels, label, rules=rules)
 
 
@@ -36,7 +35,7 @@ def _points(row: dict) -> dict[str, dict]:
     for source, prefix in {"": "", **{title: f"paper_{paper}_" for paper, title in PAPERS.items()}}.items():
         mean, std = row[f"{prefix}mean"], row[f"{prefix}std"] or 0.0
         ends = {} if mean is None else {"low": mean - std, "high": mean + std}
-        points[source] = {"mean": mean, "method": None if prefix else row["method"], **ends}
+        points[source] = {"mean": mean, "method": source or row["method"], **ends}
     return points
 
 
@@ -69,7 +68,7 @@ def partitions(summary: pd.DataFrame) -> Figure:
         for source, prefix in {"": "", **{title: f"{paper}_" for paper, title in PAPERS.items()}}.items():
             if (edges := row[f"{prefix}missing_edges"]) is not None:
                 std = None if prefix else row["missing_edges_std"]
-                here.append({"clients": row["clients"], "source": source, "mean": edges, "std": std})
+                here.append({"clients": row["clients"], "source": source, "mean": edges, "std": std, "method": prefix and source})
     return figures.lines(
         "Edges between clients",
         panels,

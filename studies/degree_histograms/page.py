@@ -74,10 +74,12 @@ def figure(counts: pd.DataFrame) -> Figure:
             ax.set_yscale("log")
             ax.set_ylim(bottom=1)
             ax.set_xlim(-1, LARGEST_DEGREE + 1)
-            ax.set_xticks([*range(0, LARGEST_DEGREE, 10), LARGEST_DEGREE], [*map(str, range(0, LARGEST_DEGREE, 10)), f"{LARGEST_DEGREE}+"])
+            ticks = range(0, LARGEST_DEGREE, 10)
+            ax.set_xticks([*ticks, LARGEST_DEGREE], [*map(str, ticks), f"{LARGEST_DEGREE}+"])
             ax.grid(axis="x", visible=False)
         drawn.supxlabel("degree", fontsize="medium")
-        drawn.supylabel("nodes, with noise", fontsize="medium")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("nodes, with noise")
         line = drawing.sample("standard deviation of the noise", color=drawing.INK, linestyle="--", linewidth=0.9)
         drawing.head(drawn, f"Nodes by degree, (ε, 0)-differentially private for edges at ε = {EPSILON:g}", [line])
     return drawn

@@ -138,7 +138,8 @@ def figure(counts: pd.DataFrame) -> Figure:
         for ax in axes[-1]:
             ax.set_xticks(range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"])
         drawn.supxlabel("missing neighbours", fontsize="medium")
-        drawn.supylabel("predicted, mean", fontsize="medium")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("predicted, mean")
         handles = [drawing.sample(method_title(names[name]), **look) for name, look in looks.items()]
         handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
         drawing.head(drawn, "Predicted over true numbers of missing neighbours", handles)

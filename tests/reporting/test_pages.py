@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from fabricated import finished, study
 
+from feddep.methods import registry
 from feddep.reporting import drawing, figures, html, main, main_page
 from feddep.reporting import markdown as md
 from feddep.reporting.studies import sweep
@@ -62,7 +64,7 @@ def test_titles_and_cells_are_text_whatever_is_in_them(tmp_path: Path) -> None:
 
 def test_a_page_is_one_html_file(tmp_path: Path) -> None:
     with drawing.style():
-        figure, _ = drawing.panels(1, 1, (1.0, 1.0))
+        figure, _ = drawing.panels(1, 1, 1.0)
     (tmp_path / "figure.svg").write_text(drawing.svg(figure))
     (tmp_path / "figure.png").write_bytes(drawing.png(figure))
     page = tmp_path / "page.md"
@@ -84,3 +86,32 @@ def test_intervals_are_drawn_from_end_to_end_and_what_stalled_sets_no_axis():
     ends = [segment[:, 0].tolist() for lines in ax.collections for segment in lines.get_segments()]
     assert sorted(ends) == [[-0.4, 0.3], [0.1, 0.9]]
     assert ax.get_xlim()[0] > -1
+
+
+def test_a_method_is_drawn_alike_in_every_figure_and_unlike_all_others():
+    names = list(registry.methods())
+    together = drawing.looks({name: name for name in ["a_plugin", *names]})
+    assert all(drawing.looks({"shown": f"{name},rate=2"}) == {"shown": together[name]} for name in ["a_plugin", *names])
+    assert len({(together[name]["color"], together[name]["marker"]) for name in names}) == len(names)
+
+
+def test_variants_of_a_method_and_what_is_of_none_are_told_apart():
+    looks = drawing.looks({"a": "feddep,depth=1", "b": "feddep,depth=2", "c": "feddep", "local epochs": None, "rate": None})
+    assert looks["a"] == drawing.looks({"FedDEP": "feddep"})["FedDEP"]
+    assert len({look["color"] for look in looks.values()}) == 5
+
+
+def test_an_outlier_sets_no_axis_and_half_of_the_numbers_do():
+    def limits(means: list[float]) -> tuple[float, float]:
+        rows = {str(k): {"": {"mean": mean}} for k, mean in enumerate(means)}
+        (ax,) = figures.forests("Title", {"": rows}, "label").axes
+        return ax.get_xlim()
+
+    near = [0.01 * k for k in range(19)]
+    assert limits([*near, -7.0])[0] > -0.1
+    assert limits([*near, *[-7.0] * 19])[0] < -7
+
+
+def test_significant_differences_are_counted_by_their_sign():
+    table = pd.DataFrame({"mean_difference": [0.1, 0.2, -0.1, np.nan], "p_holm": [0.01, 0.2, 0.01, np.nan]})
+    assert [int(number) for number in re.findall(r"\d+", figures.significant(table))] == [3, 1, 0, 1]

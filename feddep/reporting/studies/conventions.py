@@ -88,9 +88,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             ax.set_ylim(len(names) - 0.4, -0.6)
         figure.supxlabel("accuracy of clients' test nodes", fontsize="medium")
         handles = [sample("published", color="#888888", marker="|", linestyle="none")]
-        handles += [
-            sample(each, **{**look, "linestyle": "none"}) for each, look in looks.items()
-        ]
+        handles += [sample(each, **{**look, "linestyle": "none"}) for each, look in looks.items()]
         handles += [
             sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
         ]
@@ -102,4 +100,5 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
 def _widest(table: pd.DataFrame, alike: list[str]) -> float:
     """The widest range of the accuracy after local steps among rows of one graph that have these columns alike."""
-    return float(table.assign(of=table["dataset"].map(variants.base)).groupby(["of", *alike], dropna=False)["local_after"].agg(np.ptp).max())
+    groups = table.assign(of=table["dataset"].map(variants.base)).groupby(["of", *alike], dropna=False)
+    return float(groups["local_after"].agg(np.ptp).max())

@@ -38,7 +38,7 @@ DIFFERENCES = {
     "feddep_gain": ("feddep", "fedavg", "FedDEP − FedAvg"),
 }
 
-_COSTS = {"gap": "to Global", "neighbours": "for want of neighbours"}
+_COSTS = {"gap": "to Global", "neighbours": "for lack of neighbours"}
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -115,6 +115,6 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             cell = place_title(row["dataset"], row["clients"]) + (f", {row['setting']}" if several else "")
             point = {part: row[f"{name}_{part}"] for part in ("mean", "low", "high", *FLAWS)}
             panels.setdefault(title, {})[cell] = {"": point}
-    costs = [f"{what} up to {table[f'{name}_mean'].max():.3f}" for name, what in _COSTS.items() if table[f"{name}_mean"].any()]
+    costs = [f"up to {table[f'{name}_mean'].max():.3f} {what}" for name, what in _COSTS.items() if table[f"{name}_mean"].any()]
     title = f"FedAvg loses {', '.join(costs)}" if costs else "What FedAvg loses to Global"
     return figures.forests(f"{title}\n{study.title}", panels, "difference of test accuracy, mean and 95 % interval")

@@ -111,7 +111,7 @@ def _baseline(table: pd.DataFrame) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a variant of the baseline, a row a place, a colour a method; filled where a difference is significant."""
     table = tables["table"]
-    several, references = table["setting"].nunique() > 1, list(dict.fromkeys(table["reference"]))
+    several, references = table.duplicated(["dataset", "clients", "method"]).any(), list(dict.fromkeys(table["reference"]))
     settings = distinguishing(table["setting"])
     chosen = _varied(references) if len(references) > 1 else {}
     names = {name: without(name, chosen) for name in [*table["method"], *references]}
@@ -121,7 +121,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         changes = {key: value for key, value in variants.read(row["method"])[1].items() if key in chosen}
         place = "All cells" if row["dataset"] is None else place_title(row["dataset"], row["clients"])
         place += f", {settings[row['setting']]}" if several else ""
-        panel = drawn.setdefault(variants.format_name("", changes).lstrip(","), {})
+        panel = drawn.setdefault(variants.format_name("", changes).lstrip(",").replace(",", ", "), {})
         panel.setdefault(place, {})[titles[names[row["method"]]]] = {**row, "mean": row["mean_difference"]}
     label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
     return figures.forests(f"{figures.significant(table)}\n{study.title}", drawn, label)

@@ -101,7 +101,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
     curves = table.groupby(["setting", "dataset", "method", "noise_sigma", *_others(study)], dropna=False)["mean"]
     return figures.lines(
-        f"Between these guarantees accuracy differs by up to {curves.agg(np.ptp).max():.3f}\n{study.title}",
+        f"Accuracy differs by up to {curves.agg(np.ptp).max():.3f} between guarantees\n{study.title}",
         {panel_title(table, *of): records(of_place(table, *of)) for of in places(table)},
         lambda row: "\n".join(f"{sign} = {row[column]:.3g}" for sign, column in signs.items()),
         name,

@@ -37,6 +37,8 @@ _MEASURES = {"global": ("test", "global_validation"), "local": ("local_before", 
 """Of each evaluation the accuracies of test nodes and of validation nodes, columns of a study's runs."""
 LEAST_HEADROOM = 0.02
 """A share of less would be mostly noise."""
+_MOST_COLUMNS = 5
+"""Methods that a map can have as its columns."""
 _COLUMNS = ["method", "assumes", "setting", "mean", "std", "seeds", "gain", "low", "high", "p", "p_holm", "share", *FLAWS]
 
 
@@ -144,11 +146,11 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """For each evaluation a map of the headroom, in percentage points, and beside it of the share that each method recovers.
 
-    A row a cell, or where methods are more than datasets a row a method, and its columns the cells that have a share.
+    A row a cell; with many methods a row a method, and its columns the cells that have a share.
     """
     cells, table = tables["cells"].assign(method=BOUND), tables["table"].dropna(subset="share")
     maps: list[tuple[Any, ...]] = []
-    across = table["method"].nunique() > table["dataset"].nunique()
+    across = table["method"].nunique() > _MOST_COLUMNS
     for evaluation in EVALUATIONS:
         headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(columns=lambda _: "headroom")
         share = _map(table[table["evaluation"] == evaluation], "share")
@@ -160,13 +162,14 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     most = f"Missing neighbours cost up to {100 * cells['headroom_mean'].max():.1f} percentage points"
     if len(table):
         best = table.groupby("method", sort=False)["share"].mean()
-        most += f"; {method_title(best.idxmax())} wins back {best.max():.0%} of it on average"
+        most += f"; {method_title(str(best.idxmax()))} wins back {best.max():.0%} of it on average"
     sizes = [values.shape[1] for values, *_ in maps]
     with drawing.style():
         if across:
-            drawn, axes = drawing.panels(len(maps), 1, sum(0.13 * size + 0.75 for size in sizes), height_ratios=sizes)
+            drawn, axes = drawing.panels(len(maps), 1, sum(0.13 * size + 1.3 for size in sizes), height_ratios=sizes)
         else:
-            drawn, axes = drawing.panels(1, len(maps), 1.2 + 0.13 * len(maps[0][0]), width_ratios=sizes)
+            high = 0.15 * len(maps[0][0]) * (1 + max(map(len, maps[0][0].index)) // 54)
+            drawn, axes = drawing.panels(1, len(maps), 1.5 + high, width_ratios=sizes)
         for k, (ax, (values, *look)) in enumerate(zip(axes.flat, maps, strict=True)):
             figures.heat_map(ax, values.T if across else values, *look)
             ax.tick_params(labelleft=across or k == 0)

@@ -139,8 +139,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         flat = [{**row, "place": None, "name": method_title(name)} for name in _NOT_PRIVATE if (row := _best(block, name))]
         noised = [row for row in _named(study, block) if row["base"] not in _NOT_PRIVATE]
         panels[dataset_title(str(dataset))] = [*flat, *noised]
-    noised = int((table["theta"] > 0).sum())
-    title = f"{int(table['above_mlp'].sum())} of {noised} results with noise are above the MLP by more than its deviation"
+    above, of = int(table["above_mlp"].sum()), int((table["theta"] > 0).sum())
+    title = f"{above} of {of} results with noise are above the MLP by more than its deviation"
     return figures.lines(
         f"{title}\n{study.title}",
         panels,

@@ -23,8 +23,8 @@ Each method has the hyperparameters that did best on the validation nodes of a s
 trials for each method on a dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
 mean ± sample standard deviation over seeds that the search has not seen; a method on the whole graph stands beside every M.
 Differences are paired by seed; brackets: 95 % t-interval with Nadeau and Bengio's correction, as seeds resplit one graph; `*`:
-significant at 5 % after Holm's correction over all differences of the table. In the figure, numbers stand at the edge
-for what is far away.
+significant at 5 % after Holm's correction over all differences of the table. In the figure, numbers stand for what is far
+below.
 """
 _POINT = ["setting", "method"]
 _COLUMNS = ["dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"]
