@@ -90,7 +90,7 @@ def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
         of = [name for name in bases if bases[name] == base]
         shade, marker, dash = _of_method(base) if base else ("", 0, 0)
         for k, name in enumerate(of):
-            shape = {"marker": MARKERS[(marker + k) % len(MARKERS)], "linestyle": DASHES[(dash + k) % len(DASHES)]}
+            shape = {"marker": MARKERS[(marker + 3 * k) % len(MARKERS)], "linestyle": DASHES[(dash + 3 * k) % len(DASHES)]}
             found[name] = {"color": _mixed(shade, 0.55 * k / max(1, len(of) - 1)) if base else free[k % len(free)], **shape}
     return {name: found[name] for name in names}
 

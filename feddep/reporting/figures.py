@@ -153,7 +153,7 @@ def forests(
                     if point["mean"] is not None:
                         place = number + 0.8 / len(names) * (names.index(name) - (len(names) - 1) / 2)
                         _interval(ax, point, place, looks[_key(row, name, point)], *fences)
-            labels = [fill(row, 34 if axes.shape[1] == 1 else 26) for row in rows]
+            labels = [fill(row, 34 if axes.shape[1] == 1 else 28) for row in rows]
             ax.set_yticks(range(len(rows)), labels if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(len(rows) - 0.5, -0.5)
             ax.locator_params(axis="x", nbins=max(3, 8 // axes.shape[1]))

@@ -65,7 +65,7 @@ def partitions(summary: pd.DataFrame) -> Figure:
     panels: dict[str, list[dict]] = {}
     for row in records(summary):
         here = panels.setdefault(dataset_title(row["dataset"]), [])
-        for source, prefix in {"": "", **{title: f"{paper}_" for paper, title in PAPERS.items()}}.items():
+        for source, prefix in {OURS: "", **{title: f"{paper}_" for paper, title in PAPERS.items()}}.items():
             if (edges := row[f"{prefix}missing_edges"]) is not None:
                 std = None if prefix else row["missing_edges_std"]
                 here.append({"clients": row["clients"], "source": source, "mean": edges, "std": std, "method": prefix and source})
