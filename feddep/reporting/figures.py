@@ -248,7 +248,7 @@ def heat_map(ax: Axes, values: pd.DataFrame, colours: str, limits: tuple[float, 
             look: Any = {"color": "black" if light else "white", "fontsize": 6, "ha": "center", "va": "center"}
             ax.text(column + 0.5, row + 0.5, format(number, form), **look)
     ax.set_xticks(np.arange(values.shape[1]) + 0.5, [fill(each, 24) for each in values.columns], rotation=90, fontsize=6)
-    ax.set_yticks(np.arange(values.shape[0]) + 0.5, [fill(each, 54) for each in values.index], fontsize=6)
+    ax.set_yticks(np.arange(values.shape[0]) + 0.5, list(values.index), fontsize=6)
     ax.set_ylim(len(values), 0)
     ax.grid(visible=False)
     ax.tick_params(length=0)

@@ -6,6 +6,7 @@ settings, such as encoders, each method has that of its own which does best on v
 """
 
 from itertools import product
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         if across:
             drawn, axes = drawing.panels(len(maps), 1, sum(0.13 * size + 1.3 for size in sizes), height_ratios=sizes)
         else:
-            high = 0.15 * len(maps[0][0]) * (1 + max(map(len, maps[0][0].index)) // 54)
+            high = 0.15 * len(maps[0][0]) * (1 + max(place.count("\n") for place in maps[0][0].index))
             drawn, axes = drawing.panels(1, len(maps), 1.5 + high, width_ratios=sizes)
         for k, (ax, (values, *look)) in enumerate(zip(axes.flat, maps, strict=True)):
             figures.heat_map(ax, values.T if across else values, *look)
@@ -180,7 +181,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
 def _map(table: pd.DataFrame, of: str) -> pd.DataFrame:
     """A row a cell, a column a method."""
-    rows = [place_title(row["dataset"], row["clients"]) for row in records(table)]
+    rows = [fill(place_title(row["dataset"], row["clients"]), 54) for row in records(table)]
     found = table.assign(place=rows).pivot_table(of, "place", "method", aggfunc="first", dropna=False)
     found = found.reindex(index=list(dict.fromkeys(rows)), columns=sort_methods(table["method"])).astype(float)
-    return found.rename(columns=method_title)
+    return found.rename(columns=lambda name: fill(method_title(name), 60))
