@@ -70,20 +70,22 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         ", ".join(f"{option} {md.value(row[option])}" for option in study.options if varied.loc[row["method"], option])
         for row in records(table)
     ]
-    shades = list(dict.fromkeys(choices))
-    looks = drawing.looks(dict.fromkeys(shades))
+    looks = drawing.looks(dict.fromkeys(choices))
     with drawing.style():
         figure, axes = drawing.tiles(list(map(dataset_title, datasets)), 0.3 + 0.3 * len(names))
         for ax, dataset in zip(axes.flat, datasets, strict=False):
             for place, name in enumerate(names):
                 of = literature[(literature["dataset"] == dataset) & (literature["method"] == name)]
                 ax.plot(of["mean"], [place - 0.22] * len(of), "|", color="#888888", markersize=9)
-            for choice, row in zip(choices, records(table), strict=True):
-                if variants.base(row["dataset"]) == dataset:
-                    place, shade = names.index(variants.base(row["method"])), shades.index(choice)
+                pairs = [
+                    (choice, row)
+                    for choice, row in zip(choices, records(table), strict=True)
+                    if variants.base(row["method"]) == name
+                ]
+                for number, (choice, row) in enumerate(pair for pair in pairs if variants.base(pair[1]["dataset"]) == dataset):
                     for when, face in (("before", "white"), ("after", looks[choice]["color"])):
                         look: Any = {**looks[choice], "linestyle": "none", "markerfacecolor": face, "markersize": 4.5}
-                        ax.plot(row[f"local_{when}"], place + 0.1 * shade - 0.05, **look)
+                        ax.plot(row[f"local_{when}"], place + 0.1 * number - 0.05, **look)
             ax.set_yticks(range(len(names)), [method_title(name) for name in names])
             ax.set_ylim(len(names) - 0.4, -0.6)
         figure.supxlabel("accuracy of clients' test nodes", fontsize="medium")
@@ -92,8 +94,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         handles += [
             sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
         ]
-        title = f"A method moves by up to {_widest(table, ['method']):.2f} with the choice; at one choice methods differ by "
-        title += f"up to {_widest(table, list(study.options)):.2f}"
+        title = f"A method moves by up to {_widest(table, ['method']):.2f} with the choice"
+        if apart := _widest(table, list(study.options)):  # none where no two methods have a choice in common
+            title += f"; at one choice methods differ by up to {apart:.2f}"
         drawing.head(figure, f"{title}\n{study.title}", handles)
     return figure
 
