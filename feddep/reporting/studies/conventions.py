@@ -26,6 +26,7 @@ least and the greatest number that papers print for the method on that graph wit
 many there are; their encoders, local epochs and evaluations differ.
 """
 _WHEN = ("before", "after")
+ACCURACIES = [f"local_{when}" for when in _WHEN]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -95,13 +96,14 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
         ]
         title = f"A method moves by up to {_widest(table, ['method']):.2f} with the choice"
-        if apart := _widest(table, list(study.options)):  # none where no two methods have a choice in common
+        if apart := _widest(table, ["when", *study.options]):  # none where no two methods have a choice in common
             title += f"; at one choice methods differ by up to {apart:.2f}"
         drawing.head(figure, f"{title}\n{study.title}", handles)
     return figure
 
 
 def _widest(table: pd.DataFrame, alike: list[str]) -> float:
-    """The widest range of the accuracy after local steps among rows of one graph that have these columns alike."""
-    groups = table.assign(of=table["dataset"].map(variants.base)).groupby(["of", *alike], dropna=False)
-    return float(groups["local_after"].agg(np.ptp).max())
+    """The widest range of accuracies of one graph that have these columns alike; before or after local steps is ``when``."""
+    both = table.melt([name for name in table if name not in ACCURACIES], ACCURACIES, "when", "accuracy")
+    groups = both.assign(of=both["dataset"].map(variants.base)).groupby(["of", *alike], dropna=False)
+    return float(groups["accuracy"].agg(np.ptp).max())
