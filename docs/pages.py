@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from feddep.config import variants
 from feddep.methods.registry import ORACLE
 from feddep.reporting import markdown as md
+from feddep.reporting import statistics
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import assumptions, dataset_title, method_title
 
@@ -103,6 +104,10 @@ class Tables:
         """The number of rows."""
         return len(self.rows(name, **where))
 
+    def ranks(self, *names: str) -> pd.DataFrame:
+        """Average ranks of methods over the graphs of several tables (:func:`feddep.reporting.statistics.average_ranks`)."""
+        return statistics.average_ranks(pd.concat(map(self.read, names)))
+
     def grid(
         self,
         name: str,
@@ -159,7 +164,7 @@ def environment(tables: Tables) -> Environment:
     """Jinja2 with the functions of :class:`Tables`, and the filters ``number`` and ``signed``."""
     jinja = Environment(loader=FileSystemLoader(ROOT), undefined=StrictUndefined, keep_trailing_newline=True)
     jinja.filters |= {"number": number, "signed": signed, "graph_title": lambda spelled: dataset_title(variants.base(spelled))}
-    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "grid"):
+    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "ranks", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
         "markdown": markdown,
