@@ -69,6 +69,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     varied = table.groupby("method")[list(study.options)].nunique() > 1
     choices = [
         ", ".join(f"{option} {md.value(row[option])}" for option in study.options if varied.loc[row["method"], option])
+        or "no choice"
         for row in records(table)
     ]
     looks = drawing.looks(dict.fromkeys(choices))
@@ -90,7 +91,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             ax.set_yticks(range(len(names)), [method_title(name) for name in names])
             ax.set_ylim(len(names) - 0.4, -0.6)
         figure.supxlabel("accuracy of clients' test nodes", fontsize="medium")
-        handles = [sample("published", color="#888888", marker="|", linestyle="none")]
+        handles = [sample("published", color="#888888", marker="|", linestyle="none")] if table["published"].notna().any() else []
         handles += [sample(each, **{**look, "linestyle": "none"}) for each, look in looks.items()]
         handles += [
             sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
