@@ -13,8 +13,8 @@ the Dirichlet energy of S.  Training is that of :mod:`feddep.methods.fedstruct.t
 
 U and Θ are the Ritz vectors and values of the r least eigenvalues after m Lanczos steps from a random vector, orthogonalised in
 full.  In each step the server sends clients the entries of their nodes and of their neighbours elsewhere, and they answer with
-their entries of the product.  Such a basis has one vector for each eigenvalue, however many independent ones there are.  This
-matters: 0 has as many as the graph has components, and on CiteSeer these alone would be more than r.
+their entries of the product.  Unlike all leading eigenvectors, such a basis has few vectors of an eigenvalue that has many
+independent ones.  This matters: 0 has as many as the graph has components, 78 on Cora and 438, more than r, on CiteSeer.
 """
 
 import dataclasses

@@ -28,7 +28,7 @@ from feddep.nn.dropout import drop
 from feddep.nn.linear import Linear
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.config import TrainingConfig
-from feddep.training.learner import new_optimizer
+from feddep.training.learner import SGD, new_optimizer
 from feddep.training.task import RunResult, Task
 
 START = 0.05
@@ -74,23 +74,12 @@ class GradientClient(Client):
     """A client that sends the gradient of its loss in place of weights, and takes no step."""
 
     def train(self) -> float:
-        self.model.zero_grad()
-        return self.learner.epoch(self.model, _NoStep(self.model))
+        return self.learner.epoch(self.model, SGD(self.model.parameters(), lr=0.0))
 
     def weights(self) -> Payload:
         """The gradient by name; 0 of a client without training nodes."""
         of = self.model.named_parameters()
         return {name: torch.zeros_like(weight) if weight.grad is None else weight.grad for name, weight in of}
-
-
-class _NoStep:
-    """Stands in for an optimiser."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.zero_grad = model.zero_grad
-
-    def step(self) -> None:
-        """Leave the weights as they are."""
 
 
 class GradientServer(Server):
