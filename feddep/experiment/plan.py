@@ -20,7 +20,7 @@ class Run:
     Attributes:
         setting: name of the hyperparameters, a key of ``settings``, or a variant of one (:mod:`feddep.config.variants`).
         dataset: a key of ``datasets``, or a variant of one.
-        clients: number of clients M, or None for a method that trains on the whole graph and a split that no partition makes.
+        clients: number of clients M, or None where method, split and evaluation are of the whole graph.
         method: a key of ``methods``, or a variant of a method.
         seed: one of ``seeds``; determines split, partition, initial weights and every draw.
     """
@@ -111,12 +111,12 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
     for setting in names("settings", list(tables)[:1]):
         base, options = variants.base(setting), entry(config, "settings", setting)
         for dataset in names("datasets", table_datasets(config, base)):
-            within = entry(config, "datasets", dataset)["split"] == "within_clients"
+            by_client = entry(config, "datasets", dataset)["split"] == "within_clients" or options["evaluation"] == "owners"
             for method in names("methods", tables.get(base, [])):
                 found = registry.find(variants.base(method))
                 found.check_setting(options["encoder"], options["full_batch"])
                 _check_metric(dataset, options["metric"])
-                partitioned = found.partitioned or within
+                partitioned = found.partitioned or by_client
                 for clients in block.get("clients", config["clients"]) if partitioned else [None]:
                     _check_clients(config, dataset, clients, found)
                     for seed in block.get("seeds", config["seeds"]):

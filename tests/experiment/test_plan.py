@@ -58,6 +58,12 @@ def test_a_dataset_that_is_several_graphs_is_its_partition():
         plan.all_runs(validate({**RAW, "datasets": {"webkb": {}}, "clients": [3], "tables": tables}))
 
 
+@pytest.mark.parametrize(("evaluation", "counts"), [("method", [None]), ("owners", [3, 5])])
+def test_a_model_of_the_whole_graph_has_clients_where_they_judge_it(evaluation: str, counts: list[int | None]) -> None:
+    config = validate({**RAW, "datasets": {"cora": {}}, "seeds": [0], "settings": {"quick": {"evaluation": evaluation}}})
+    assert [run.clients for run in plan.runs(config) if run.method == "global"] == counts
+
+
 def test_the_area_under_the_roc_curve_is_for_two_classes() -> None:
     def planned(dataset: str) -> list[Run]:
         return plan.all_runs(validate({**RAW, "datasets": {dataset: {}}, "settings": {"quick": {"metric": "roc_auc"}}}))

@@ -1,0 +1,49 @@
+"""FedStruct and FedLap: embeddings of the global graph's structure beside each client's classifier (Aliakbari et al.)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from feddep.methods.method import BUILT_IN_ENCODERS, CROSS_CLIENT_EDGES, Method
+from feddep.utils.parameters import Parameters, Weight, Width
+
+Steps = Annotated[int, Field(ge=1, le=1000)]
+"""A number of multiplications with a matrix of the graph."""
+
+
+class FedStructParameters(Parameters):
+    """The structure features, which are learned (Hop2Vec in the paper).  The defaults are the authors' for Cora."""
+
+    hops: Steps = 10
+    """steps L of the random walk (config of the code: 10 for Cora and PubMed, 20 for CiteSeer)"""
+    structure_width: Width = 512
+    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)"""
+
+
+class FedLapParameters(Parameters):
+    """The spectral basis, and what is learned in it.  The defaults are the authors' for Cora."""
+
+    iterations: Steps = 500
+    """steps of the Lanczos iteration (config of the code)"""
+    vectors: Steps = 200
+    """number r of its vectors that are kept, those of the least eigenvalues (config of the code)"""
+    structure_width: Width = 512
+    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)"""
+    smoothing: Weight = 10.0
+    """weight λ of the structure features' Dirichlet energy in the loss (config of the code: 10 for Cora, 1 for CiteSeer)"""
+
+
+def _method(name: str, title: str, parameters: type[Parameters]) -> Method:
+    return Method(
+        name,
+        title,
+        parameters,
+        f"feddep.methods.fedstruct.{name}:run",
+        assumes=(CROSS_CLIENT_EDGES, "global structure shared"),
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        mini_batch=False,
+    )
+
+
+METHODS = (_method("fedstruct", "FedStruct", FedStructParameters), _method("fedlap", "FedLap", FedLapParameters))
