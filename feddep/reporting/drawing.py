@@ -46,7 +46,7 @@ _FAMILIES = {
     "#999999": tuple(PAPERS.values()),
     "#D55E00": ("feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep_joint"),
     "#E69F00": ("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
-    "#009E73": ("fedgraph", "fedgsl", "fedgnn", "fedgcn", "fedgcn_noised"),
+    "#009E73": ("fedgraph", "fedgsl", "fedgnn", "fedgcn", "fedgcn_noised", "fedstruct", "fedlap"),
     "#CC79A7": ("answers_bayes", "answers_counts", "answers_private_labels", "answers_propagation"),
     "#0072B2": ("vesper_gin",),
     "#44AA99": ("vesper_gcn",),
