@@ -10,6 +10,7 @@ from feddep.config.loading import PARTITION, STUDIES, Config, entry, main_tables
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.methods import registry
 from feddep.methods.method import CROSS_CLIENT_EDGES, Method
+from feddep.training.config import check_metric
 from feddep.utils.errors import ConfigError
 
 
@@ -111,22 +112,17 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
     for setting in names("settings", list(tables)[:1]):
         base, options = variants.base(setting), entry(config, "settings", setting)
         for dataset in names("datasets", table_datasets(config, base)):
+            if public := REGISTRY.get(variants.base(dataset)):
+                check_metric(options["metric"], public.classes, dataset)
             by_client = entry(config, "datasets", dataset)["split"] == "within_clients" or options["evaluation"] == "owners"
             for method in names("methods", tables.get(base, [])):
                 found = registry.find(variants.base(method))
                 found.check_setting(options["encoder"], options["full_batch"])
-                _check_metric(dataset, options["metric"])
                 partitioned = found.partitioned or by_client
                 for clients in block.get("clients", config["clients"]) if partitioned else [None]:
                     _check_clients(config, dataset, clients, found)
                     for seed in block.get("seeds", config["seeds"]):
                         yield Run(setting, dataset, clients, method, seed)
-
-
-def _check_metric(dataset: str, metric: str) -> None:
-    graph = REGISTRY.get(variants.base(dataset))
-    if metric == "roc_auc" and graph and graph.classes != 2:
-        raise ConfigError(f"metric is roc_auc (key settings), which is for two classes, but {dataset} has {graph.classes}")
 
 
 def _check_clients(config: Config, dataset: str, clients: int | None, method: Method) -> None:

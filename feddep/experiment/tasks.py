@@ -12,7 +12,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split, draw
 from feddep.methods.method import StepResult
-from feddep.training.config import TrainingConfig
+from feddep.training.config import TrainingConfig, check_metric
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 
@@ -71,8 +71,7 @@ def build_task(
         DataError: if the features cannot be scaled like that.
     """
     options, seed, setting = specification["dataset"], specification["seed"], TrainingConfig(**specification["setting"])
-    if setting.metric == "roc_auc" and graph.num_classes != 2:
-        raise ConfigError(f"metric is roc_auc (key settings), which is for two classes, but the graph has {graph.num_classes}")
+    check_metric(setting.metric, graph.num_classes, "the graph")
     return Task(
         name=name,
         graph=dataclasses.replace(graph, features=scaling.scale(graph.features, options["features"])),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.flower import protocols
+from feddep.flower import FederationError, protocols
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
@@ -86,11 +86,13 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
         directory: where the folders go.
 
     Raises:
-        FederationError: if the method cannot be trained by processes.
+        FederationError: if the method cannot be trained by processes, or the metric is no number of nodes.
         PartitionError: if there is no partition, or a client has no validation nodes.
         ConfigError: if a generator would have nothing to learn from.
     """
     protocol, parameters = protocols.configured(method)
+    if task.setting.metric != "accuracy":
+        raise FederationError(f"metric is {task.setting.metric}; where processes train, it must be accuracy")
     parts = task.subgraphs()
     folders = [client_folder(directory, number) for number in range(len(parts))]
     for folder in (server_folder(directory), *folders):

@@ -175,7 +175,7 @@ class RemoteClient(Client):
                 raise FederationError(f"{where} {name} of kind {kind} has numbers beyond {LARGEST:g}")
         if kind in REPORTS:
             nodes, right = float(payload["nodes"]), float(payload.get("correct", torch.zeros(())))
-            if not nodes.is_integer() or right > nodes:
+            if not nodes.is_integer() or not right.is_integer() or right > nodes:
                 raise FederationError(f"{where} kind {kind} tells of {right:g} of {nodes:g} nodes")
             if nodes != self._nodes.setdefault(kind, nodes):
                 raise FederationError(f"{where} kind {kind} is of {nodes:g} nodes, and was of {self._nodes[kind]:g}")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
+from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
 
 EncoderName = Literal["sage", "sage_selfloop", "gcn", "gat", "mlp"]
@@ -73,6 +74,16 @@ class TrainingConfig(Parameters):
     def restricted(self, names: Collection[str], reader: str) -> Any:
         """A view that shows only the fields ``names``, which ``reader`` has declared."""
         return ConfigView({name: getattr(self, name) for name in names}, reader)
+
+
+def check_metric(metric: Metric, classes: int, graph: str) -> None:
+    """Make sure that a metric is one for so many classes.
+
+    Raises:
+        ConfigError: if it is not.
+    """
+    if metric == "roc_auc" and classes != 2:
+        raise ConfigError(f"metric is roc_auc (key settings), which is for two classes, but {graph} has {classes}")
 
 
 class ConfigView:

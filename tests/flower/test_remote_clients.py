@@ -76,7 +76,7 @@ WRONG = {
     "a client as text": ("facts", lambda facts: {**facts, "client": str(facts["client"])}),
     "absurd weights": ("model", each_tensor(lambda t: t + 1e30)),
     "more right than there are": ("validation", lambda report: {**report, "correct": report["nodes"] + 1}),
-    "half a node": ("validation", lambda report: {**report, "nodes": report["nodes"] + 0.5}),
+    "half a node": ("validation", lambda report: {**report, "correct": report["nodes"] / 2 + 0.25}),
     "more nodes to train": ("training", lambda report: {**report, "nodes": report["nodes"] * 1e6}),
 }
 
@@ -134,3 +134,8 @@ def test_what_clients_exchange_reaches_its_receivers_alone(tmp_path, monkeypatch
     requests, gradients = {f"{request_of(0)}/0", f"{request_of(2)}/2"}, {gradients_for(1)}
     messages = [grid.received[1, number] for number in range(-4, 2)]
     assert messages == [set(), requests, gradients, requests, {"model", *gradients}, {"model"}]
+
+
+def test_clients_report_numbers_of_nodes(tmp_path) -> None:
+    with pytest.raises(FederationError, match="metric is roc_auc"):
+        cut(small_task(metric="roc_auc"), tmp_path)

@@ -1,4 +1,4 @@
-"""Kind ``headroom``: what does FedAvg lose to Global, and how much of it could neighbours across borders win back?
+"""Kind ``headroom``: what does FedAvg lose to Global, and how much of it could neighbours across borders recover?
 
 With R the setting's rounds, or where no run has these the rounds that most methods have, each cell (setting, dataset, M) asks
 for runs of ``global`` at R and at R / M rounds, of ``fedavg`` at R and at R · M, of the oracle, and of ``feddep`` if it is to be

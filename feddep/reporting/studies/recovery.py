@@ -1,4 +1,4 @@
-"""Kind ``recovery``: what do missing neighbours cost, where, and how much of it does each method win back?
+"""Kind ``recovery``: what do missing neighbours cost, where, and how much of it does each method recover?
 
 A cell is a dataset, with its partition and share of labels, and a number of clients.  It wants runs of ``fedavg``, of the oracle,
 FedAvg whose clients know the true neighbours across their borders, and of the methods to compare.  Where there are several
@@ -22,7 +22,7 @@ from feddep.reporting.statistics import BOUND, FLAWS, REFERENCE, SIGNIFICANT
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-What missing neighbours cost, and what of it each method wins back. *Headroom*: accuracy of the oracle, FedAvg whose clients
+What missing neighbours cost, and what of it each method recovers. *Headroom*: accuracy of the oracle, FedAvg whose clients
 know their true neighbours across the borders, less FedAvg's. *Gain*: a method's accuracy less FedAvg's. *Share*: mean gain over
 mean headroom, where that is at least 0.02 and no run stalled that it rests on; it may be negative, or above 1. Test nodes are
 classified in two ways: *global*, on the global graph, and *local*, by their owners, each on its own, possibly mended, subgraph;
@@ -163,7 +163,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     most = f"Missing neighbours cost up to {100 * cells['headroom_mean'].max():.1f} percentage points"
     if len(table):
         best = table.groupby("method", sort=False)["share"].agg(["mean", "size"]).nlargest(1, "mean").reset_index().iloc[0]
-        most += f"; {method_title(best['method'])} wins back {best['mean']:.0%} of it on average of {best['size']} cells"
+        most += f"; {method_title(best['method'])} recovers {best['mean']:.0%} of it on average of {best['size']} cells"
     sizes = [values.shape[1] for values, *_ in maps]
     with drawing.style():
         if across:
@@ -175,7 +175,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             figures.heat_map(ax, values.T if across else values, *look)
             ax.tick_params(labelleft=across or k == 0)
         note = " (none: small headroom, or stalled runs)" if len(table) else ""
-        drawing.head(drawn, f"{most}\n{study.title}: headroom in points, share of it won back{note}")
+        drawing.head(drawn, f"{most}\n{study.title}: headroom in points, share of it recovered{note}")
     return drawn
 
 
