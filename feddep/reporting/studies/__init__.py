@@ -39,7 +39,9 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
         ConfigError: if there is no such study.
         DataError: if a run has not been trained, or a file is damaged.
     """
+    from feddep.config import variants
     from feddep.reporting import load, markdown
+    from feddep.reporting.labels import dataset_title
 
     study = load.load(config, name)
     module = kind(study.entry["kind"])
@@ -47,5 +49,9 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     body = markdown.explained(module.markdown(study, tables))
     title = markdown.text(study.title)
     parts = [f"# {title}", module.SHOWS, f"![{title}](figure.png)", body, load.provenance(study.recorded)]
+    by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False)
+    if by_area.any():
+        graphs = dict.fromkeys(map(dataset_title, map(variants.base, study.runs.loc[by_area, "dataset"])))
+        parts.insert(2, f"Accuracy on {', '.join(graphs)} is the area under the ROC curve.")
     page = "\n\n".join(part.strip() for part in parts) + "\n"
     return {**{f"{each}.csv": table for each, table in tables.items()}, "page.md": page, "figure": module.figure(study, tables)}

@@ -117,5 +117,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         if row["method"] != reference:
             significant = row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT
             panel[method_title(row["method"])] = {"": {**row, "mean": row["mean_difference"], "significant": significant}}
-    label = f"test accuracy less that of {method_title(reference)}, mean and 95 % interval"
+    by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False).any()
+    measure = "test accuracy, or area under the ROC curve," if by_area else "test accuracy"
+    label = f"{measure} less that of {method_title(reference)}, mean and 95 % interval"
     return figures.forests(f"{figures.significant(table)}\n{study.title}", drawn, label)
