@@ -16,7 +16,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
-from feddep.methods.registry import ORACLE
+from feddep.methods.method import ORACLE
 from feddep.reporting import markdown as md
 from feddep.reporting import statistics
 from feddep.reporting.frames import in_paper_order

@@ -316,7 +316,7 @@ def partition(
         clients: number of clients M.
         seed: of all random draws.
         delta: of ``louvain``: how far a client's number of nodes may be above n / M.
-        method: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, as the data of the graph say.
+        method: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``, as the data of the graph say.
         engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs.
         beta: of ``dirichlet``: its concentration; the smaller, the more are labels skewed.
 
@@ -416,8 +416,8 @@ def compare(
         graph: a graph, the name of a public dataset, or the path of a graph of one's own.
         clients: number of clients M; by default 5, or 10 in the ``field``, or as many as a ``given`` partition has.
         seeds: number of repetitions.
-        partition: ``louvain``, ``random``, ``dirichlet`` or ``metis``; or ``given``, as the data say; by default ``given`` for a
-            dataset that is several graphs, one a client, else ``louvain``.
+        partition: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``, as the data say; by default
+            ``given`` for a dataset that is several graphs, one a client, else ``louvain``.
         split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in these files, of several a set
             the next with each seed.
         protocol: ``global``: 60/20/20, one model tested on the global graph; ``field``: what most papers share

@@ -66,7 +66,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="number of repetitions, seeds 0 to N - 1 (default: 3)")
     parser.add_argument(
         "--partition",
-        choices=["louvain", "random", "dirichlet", "metis", "given"],
+        choices=["louvain", "random", "dirichlet", "metis", "overlap", "given"],
         help="how nodes are divided; given: as the data say (default: given for a dataset of several graphs, else louvain)",
     )
     parser.add_argument(

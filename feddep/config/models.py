@@ -28,7 +28,7 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
 Concentration = Annotated[float, Field(ge=0.001, le=10**6)]
 """β of a symmetric Dirichlet distribution."""
-PartitionMethod = Literal["louvain", "random", "dirichlet", "metis", "given"]
+PartitionMethod = Literal["louvain", "random", "dirichlet", "metis", "overlap", "given"]
 SplitMethod = Literal["random", "class_balanced", "within_clients", "masks"]
 LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
@@ -144,7 +144,8 @@ class PartitionOptions(Parameters):
     method: PartitionMethod = "louvain"
     """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the nodes, at random; `dirichlet`:
     skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`: equal shares with few edges
-    between them; `given`: as the data say, of a graph of your own or of several graphs. *Not in the key* where it is `louvain`"""
+    between them; `overlap`: METIS cuts M/5 parts, and of each five clients draw half of the nodes, so that they share some
+    (FED-PUB); `given`: as the data say, of a graph of your own or of several graphs. *Not in the key* where it is `louvain`"""
     delta: Natural = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and pieces are dealt to a client as
     long as it stays below n/M + `delta` nodes (code)"""

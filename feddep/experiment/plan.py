@@ -8,6 +8,7 @@ from typing import Any
 from feddep.config import variants
 from feddep.config.loading import PARTITION, STUDIES, Config, entry, main_tables, table_datasets, variations
 from feddep.datasets.public_graphs import REGISTRY, clients_of
+from feddep.graph.partitioners import parts_of
 from feddep.methods import registry
 from feddep.methods.method import CROSS_CLIENT_EDGES, Method
 from feddep.training.config import check_metric
@@ -126,7 +127,10 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
 
 
 def _check_clients(config: Config, dataset: str, clients: int | None, method: Method) -> None:
-    """Several graphs, one a client, have their own number of clients, and no edges between them."""
+    """Several graphs, one a client, have their own number of clients; neither they nor overlapping clients have edges between."""
+    if clients is not None and entry(config, "datasets", dataset)["partition"] == "overlap":
+        parts_of(clients)
+        method.check_overlap()
     known = clients_of(variants.base(dataset))
     if not known or entry(config, "datasets", dataset)["partition"] != "given":
         return

@@ -52,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     cuts.add_argument("method", help="fedavg, feddep or fedsage_plus")
     cuts.add_argument("--graph", required=True, help="name of a dataset, or a file or folder of your own")
     cuts.add_argument("--clients", type=int, required=True, metavar="M", help="number of clients")
-    cuts.add_argument("--partition", default="louvain", help="how the graph is divided: louvain, random, dirichlet or metis")
+    cuts.add_argument(
+        "--partition", default="louvain", help="how the graph is divided: louvain, random, dirichlet, metis or overlap"
+    )
     cuts.add_argument("--features", default="raw", help="how features are scaled: raw, row or minmax")
     cuts.add_argument("--seed", type=int, default=0, help="of the split, the partition and the training")
     cuts.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the training, such as rounds=3")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError, PartitionError
@@ -25,31 +26,56 @@ REVISION = 1
 class Partition:
     """Which client owns each node.  Every client owns at least one.
 
+    Where clients overlap, each owns copies of its nodes: a node has one copy, several or none, and ``client`` is of copies.
+
     Attributes:
-        client: owner of each node, in 0 … num_clients − 1; int64, shape (n,).
+        client: owner of each node, or of each copy, in 0 … num_clients − 1; int64, shape (n,), or (k,) for k copies.
         num_clients: number of clients M.
         facts: what is known only while the partition is made (communities, modularity, cut_nodes), for :func:`statistics`; not
             stored with it.
+        copies: where clients overlap, which node each copy is of, ascending within a client; int64, shape (k,); else None.
     """
 
     client: np.ndarray
     num_clients: int
     facts: Mapping[str, int | float] = field(default_factory=dict)
+    copies: np.ndarray | None = None
+
+    @property
+    def divided(self) -> bool:
+        """Whether each node belongs to exactly one client."""
+        return self.copies is None
+
+    @property
+    def node(self) -> np.ndarray:
+        """Which node of the graph each entry of ``client`` is of; int64, of the same shape."""
+        return np.arange(len(self.client)) if self.copies is None else self.copies
 
     def nodes(self, client: int) -> np.ndarray:
         """Ids of the nodes that ``client`` owns, in ascending order; int64."""
-        return np.flatnonzero(self.client == client)
+        return self.node[self.client == client]
 
     def checked(self, nodes: int) -> "Partition":
         """The partition of a graph of so many nodes, of owners that somebody wrote by hand; NumPy's, PyTorch's or Python's.
 
         Raises:
-            PartitionError: if they are not one integer a node in 0 … M − 1, or a client owns no node.
+            PartitionError: if they are not one integer a node in 0 … M − 1, or a client owns no node; or if copies are not of
+                nodes of the graph, or two of one node are at a client.
         """
-        owner, last = np.asarray(self.client), self.num_clients - 1
+        owner, last, entries = np.asarray(self.client), self.num_clients - 1, f"the graph's {nodes} nodes"
+        copies = None if self.copies is None else np.asarray(self.copies)
+        if copies is not None:
+            if copies.ndim != 1 or copies.dtype.kind not in "iu" or not copies.size:
+                found = f"type {copies.dtype} and shape {copies.shape}"
+                raise PartitionError(f"partition.copies has {found}; a list of ids of nodes is needed")
+            if copies.min() < 0 or copies.max() >= nodes:
+                raise PartitionError(
+                    f"partition.copies is of nodes {copies.min()} to {copies.max()}; the graph has 0 to {nodes - 1}"
+                )
+            nodes, entries = len(copies), f"{len(copies)} copies of nodes"
         if owner.shape != (nodes,) or owner.dtype.kind not in "iu":
             found = f"type {owner.dtype} and shape {owner.shape}"
-            raise PartitionError(f"partition.client has {found}; one integer for each of the graph's {nodes} nodes is needed")
+            raise PartitionError(f"partition.client has {found}; one integer for each of {entries} is needed")
         if owner.min() < 0 or owner.max() > last:
             raise PartitionError(
                 f"partition.client has owners {owner.min()} to {owner.max()}; with {last + 1} clients 0 to {last} are allowed"
@@ -57,11 +83,16 @@ class Partition:
         owned = np.bincount(owner.astype(np.int64), minlength=last + 1)
         if not owned.all():
             raise PartitionError(f"client {owned.argmin()} of the partition owns no node; each of {last + 1} clients needs one")
-        return Partition(owner.astype(np.int64), last + 1, self.facts)
+        if copies is not None:
+            ordered = np.unique(np.column_stack([owner, copies]).astype(np.int64), axis=0)
+            if len(ordered) < len(owner):
+                raise PartitionError("a client of the partition has two copies of one node; one is allowed")
+            owner, copies = ordered[:, 0].copy(), ordered[:, 1].copy()
+        return Partition(owner.astype(np.int64), last + 1, self.facts, copies)
 
     def save(self, path: str | Path, key: str = "") -> None:
-        """Write the owner of each node as safetensors, with the partition's content key if it has one."""
-        write_arrays(path, {"client": self.client}, key)
+        """Write the owner of each node or copy as safetensors, with the partition's content key if it has one."""
+        write_arrays(path, {"client": self.client, **({} if self.copies is None else {"copies": self.copies})}, key)
 
     @classmethod
     def load(cls, path: str | Path, key: str | None = None) -> "Partition":
@@ -71,16 +102,17 @@ class Partition:
             DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
         """
         arrays = read_arrays(path, key)
-        client = arrays.get("client")
+        client, copies = arrays.get("client"), arrays.get("copies")
         # A negative id, or a client without nodes, is nothing that `save` was given by this module.
         if (
             client is None
             or (client.dtype, client.ndim) != (np.int64, 1)
             or not (client.size and 0 <= client.min() <= client.max() < client.size)
             or not np.bincount(client).all()
+            or (copies is not None and (copies.dtype, copies.shape) != (np.int64, client.shape))
         ):
             raise DataError(f"{path} holds no partition; run the stage partition again")
-        return cls(client, int(client.max()) + 1)
+        return cls(client, int(client.max()) + 1, copies=copies)
 
 
 def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition:
@@ -217,17 +249,18 @@ def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
 
     Returns:
         JSON-ready: clients; per_client, a list of client, nodes, edges (between two of its nodes) and classes (number of
-        nodes of each class); mean_client_nodes and mean_client_edges; missing_edges, the undirected edges between
-        different clients, which no client knows; and the partition's facts: communities and their modularity, and
-        cut_nodes, the number of nodes in pieces of communities that fitted no client (see :func:`assign_communities`).
+        nodes of each class); mean_client_nodes and mean_client_edges; missing_edges, the undirected edges that no client
+        knows, as none has both ends; and the partition's facts: communities and their modularity, and cut_nodes, the number of
+        nodes in pieces of communities that fitted no client (see :func:`assign_communities`).
     """
-    ends = partition.client[graph.edges()]
-    within = ends[ends[:, 0] == ends[:, 1], 0]
+    entries, shape = (partition.node, partition.client), (graph.num_nodes, partition.num_clients)
+    held = sp.csr_matrix((np.ones(len(partition.client), dtype=np.int64), entries), shape)
+    within = held[graph.edges()[:, 0]].multiply(held[graph.edges()[:, 1]])  # which client knows which edge
     nodes = np.bincount(partition.client, minlength=partition.num_clients)
-    edges = np.bincount(within, minlength=partition.num_clients)
+    edges = np.asarray(within.sum(axis=0)).ravel()
     classes = np.zeros((partition.num_clients, graph.num_classes), dtype=np.int64)
-    labelled = graph.labels >= 0
-    np.add.at(classes, (partition.client[labelled], graph.labels[labelled]), 1)
+    labels = graph.labels[partition.node]
+    np.add.at(classes, (partition.client[labels >= 0], labels[labels >= 0]), 1)
     return {
         **partition.facts,
         "clients": partition.num_clients,
@@ -237,5 +270,5 @@ def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
         ],
         "mean_client_nodes": float(nodes.mean()),
         "mean_client_edges": float(edges.mean()),
-        "missing_edges": graph.num_edges - len(within),
+        "missing_edges": int((within.getnnz(axis=1) == 0).sum()),
     }

@@ -1,4 +1,6 @@
-"""Every way to partition a graph among M clients: along communities, at random, with skewed labels, or by a balanced cut."""
+"""Every way to partition a graph among M clients: along communities, at random, with skewed labels, or by a balanced cut; or
+into clients that overlap.
+"""
 
 import random
 from typing import Any
@@ -12,12 +14,20 @@ from feddep.utils.seeding import derive_seed, generator
 
 REVISION = 1
 """Raised when the same options give another partition, by other means than python-louvain (:mod:`feddep.graph.partition`)."""
-OPTIONS: dict[str, tuple[str, ...]] = {"louvain": ("delta", "engine"), "random": (), "dirichlet": ("beta",), "metis": ()}
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "louvain": ("delta", "engine"),
+    "random": (),
+    "dirichlet": ("beta",),
+    "metis": (),
+    "overlap": (),
+}
 """Methods, and the options that each of them reads."""
 _TRIES = 1000
 """How often the shares of a Dirichlet partition are drawn."""
 _FEW = 10
 """A client of a Dirichlet partition has at least so many nodes (Li et al. 2022, code)."""
+_EACH = 5
+"""Clients of a METIS part, where they overlap (FED-PUB, paper and code)."""
 
 
 def partition(
@@ -36,7 +46,8 @@ def partition(
         clients: number of clients M; None: as many as a ``given`` partition has, else 5.
         seed: seed of the run; all draws come from its stream "partition".
         method: ``louvain``: :func:`feddep.graph.partition.assign_communities`; ``random``: :func:`random_partition`;
-            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`; ``given``: :func:`given_partition`.
+            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`; ``overlap``:
+            :func:`overlapping_partition`; ``given``: :func:`given_partition`.
         delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
         engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`), which is for large graphs.
         beta: of ``dirichlet``, see :func:`dirichlet_partition`.
@@ -61,6 +72,9 @@ def partition(
         found = along_communities(graph, igraph_communities(graph, seed), clients, delta)
         facts["engine"] = engine
         return Partition(found.client, clients, {**facts, **found.facts})
+    if method == "overlap":
+        owner, copies = overlapping_partition(graph, clients, seed)
+        return Partition(owner, clients, facts, copies)
     if method == "dirichlet":
         owner = dirichlet_partition(graph, clients, seed, beta)
     else:
@@ -169,3 +183,35 @@ def metis_partition(graph: Graph, clients: int, seed: int) -> np.ndarray:
             "fewer clients (key clients) or another partition.method are needed"
         )
     return owner
+
+
+def overlapping_partition(graph: Graph, clients: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Clients that share nodes and edges (FED-PUB, Baek et al. 2023, Section 5, "overlapping node scenario", and code).
+
+    METIS cuts the graph into M / 5 parts (:func:`metis_partition`).  Clients 5p … 5p + 4 each draw ⌊n_p / 2⌋ of the n_p nodes of
+    part p, uniformly without replacement and independently of each other.  The code does so
+    with the largest component of the graph; here parts are of the whole graph.
+
+    Returns:
+        Owner of each copy, and which node it is of, ascending within each client; int64, shape (k,).
+
+    Raises:
+        PartitionError: if M is not divisible by 5, or a part has fewer than two nodes.
+    """
+    part, draws = metis_partition(graph, parts_of(clients), seed), generator(seed, "partition")
+    nodes = [np.flatnonzero(part == number // _EACH) for number in range(clients)]
+    if (least := min(map(len, nodes))) < 2:
+        raise PartitionError(f"clients is {clients}, and a client has half of a METIS part of {least} node; fewer are needed")
+    drawn = [np.sort(draws.choice(of, len(of) // 2, replace=False)) for of in nodes]
+    return np.repeat(np.arange(clients), list(map(len, drawn))), np.concatenate(drawn)
+
+
+def parts_of(clients: int) -> int:
+    """Number of parts that overlapping clients draw their nodes from, M / 5.
+
+    Raises:
+        PartitionError: if M is not divisible by 5.
+    """
+    if clients % _EACH:
+        raise PartitionError(f"clients is {clients}; where partition is overlap, a number divisible by {_EACH} is needed")
+    return clients // _EACH

@@ -155,6 +155,9 @@ def within_clients_split(graph: Graph, partition: Partition | None, fractions: M
     The k nodes of a class at a client, in random order, are cut at ⌊k · train⌋ and ⌊k · (train + val)⌋; nodes without a label are
     in no set.  Without a partition, one client has them all.
 
+    Where clients overlap, nodes are split once for all of them, of each class of the whole graph the same shares, so that no
+    client's training node is another's test node.  So does FED-PUB's code, but uniformly at random, not class by class.
+
     Args:
         graph: the graph.
         partition: who owns which node.
@@ -165,7 +168,7 @@ def within_clients_split(graph: Graph, partition: Partition | None, fractions: M
         ConfigError: if a set would have no node.
     """
     random = generator(seed, "split within clients")
-    owner = np.zeros(graph.num_nodes, dtype=np.int64) if partition is None else partition.client
+    owner = np.zeros(graph.num_nodes, dtype=np.int64) if partition is None or not partition.divided else partition.client
     group = np.where(graph.labels >= 0, owner * graph.num_classes + graph.labels, -1)
     shares = np.cumsum([fractions["train"], fractions["val"]])
     parts: list[list[np.ndarray]] = [[], [], []]

@@ -98,6 +98,8 @@ ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, "MODULE.CLASS")
 
 CROSS_CLIENT_EDGES = "cross-client edges known"
 """What a method assumes (:attr:`Method.assumes`) that asks for neighbours at other clients by their ids."""
+ORACLE = "oracle"
+"""The assumption of a method that is given what no client could know."""
 
 
 def no_steps(parameters: Any) -> Sequence[Step]:
@@ -156,14 +158,26 @@ class Method:
         if not full_batch and not self.mini_batch:
             raise ConfigError(f"full_batch is false (key settings), but {self.name} trains on all nodes at once")
 
+    def check_overlap(self) -> None:
+        """Make sure that it can train clients that overlap: no edge is between two of them, as a node may be at both.
+
+        Raises:
+            ConfigError: if it cannot.
+        """
+        if {CROSS_CLIENT_EDGES, ORACLE} & set(self.assumes):
+            raise ConfigError(f"{self.name} needs edges between clients, but clients that overlap (partition: overlap) have none")
+
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":
         """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary.
 
         Raises:
-            ConfigError: if it cannot train with the setting, or returns something else than a history of all rounds.
+            ConfigError: if it cannot train with the setting or on clients that overlap, or returns something else than a history
+                of all rounds.
             DivergenceError: if training diverges; the sentence says in which round, and what to lower.
         """
         self.check_setting(task.setting.encoder, task.setting.full_batch)
+        if task.partition is not None and not task.partition.divided:
+            self.check_overlap()
         from feddep.federation.communication import merged
         from feddep.training.divergence import divergence_named
 

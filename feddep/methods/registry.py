@@ -15,10 +15,6 @@ from feddep.methods.method import Method
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
-ORACLE = "oracle"
-"""The assumption of a method that is given what no client could know."""
-
-
 ADDED: dict[str, Method] = {}
 """The methods of plugins, by name: :func:`feddep.methods.plugins.use` adds them."""
 

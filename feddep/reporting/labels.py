@@ -8,6 +8,7 @@ import pandas as pd
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import registry
+from feddep.methods.method import ORACLE
 
 DATASETS = ("cora", "citeseer", "pubmed", "msacademic")
 METHODS = (
@@ -44,7 +45,7 @@ def method_title(spelled: str) -> str:
 
 def is_oracle(spelled: str) -> bool:
     """Whether a method knows what no client can know."""
-    return registry.ORACLE in registry.find(variants.base(spelled)).assumes
+    return ORACLE in registry.find(variants.base(spelled)).assumes
 
 
 def assumptions(spelled: str) -> str:

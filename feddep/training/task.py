@@ -150,10 +150,11 @@ class Task:
     @property
     def constant(self) -> Constant:
         """What a constant answer reaches on this split; one a client, where owners judge."""
-        labels, train, test = self.graph.labels, self.split.train, self.split.test
-        owner = np.zeros_like(labels)
+        labels, split, owner = self.graph.labels, self.split, np.zeros_like(self.graph.labels)
         if self.owners_judge and self.partition is not None:
-            owner = self.partition.client
+            node, owner = self.partition.node, self.partition.client
+            labels, split = labels[node], split.restrict(node)
+        train, test = split.train, split.test
         counts = np.zeros((owner.max() + 1, self.graph.num_classes))
         np.add.at(counts, (owner[train], labels[train]), 1)
         accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean() if self.setting.metric == "accuracy" else 0.5

@@ -158,9 +158,15 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
     for same in (",partition=louvain", ",partition_beta=3", ",partition_engine=python-louvain", ",partition_delta=20"):
         assert of_cora(same) == of_cora("")
     assert of_cora(",partition=random,partition_delta=3,partition_engine=igraph,partition_beta=3") == of_cora(",partition=random")
-    others = [",partition=metis", ",partition=random", ",partition=dirichlet", ",partition=dirichlet,partition_beta=0.5"]
+    others = [
+        ",partition=metis",
+        ",partition=overlap",
+        ",partition=random",
+        ",partition=dirichlet",
+        ",partition=dirichlet,partition_beta=0.5",
+    ]
     found = [of_cora(options) for options in ("", *others, ",partition_engine=igraph", ",partition_delta=3")]
-    assert [len({each[kind] for each in found}) for kind in (0, 1)] == [7, 7]
+    assert [len({each[kind] for each in found}) for kind in (0, 1)] == [8, 8]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from feddep.config.loading import Config, entry, validate
 from feddep.experiment import plan
 from feddep.experiment.plan import PartitionSpec, Run
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, PartitionError
 from graphs import PLANNED_CONFIG
 
 TABLES = [
@@ -71,6 +71,19 @@ def test_the_area_under_the_roc_curve_is_for_two_classes() -> None:
     assert planned("tolokers")
     with pytest.raises(ConfigError, match=r"metric is roc_auc .* cora has 7"):
         planned("cora")
+
+
+def test_clients_that_overlap_are_five_a_part_and_have_no_edges_between_them() -> None:
+    def planned(clients: list[int], method: str) -> list[Run]:
+        raw = {**RAW, "datasets": {"cora": {"partition": "overlap"}}, "seeds": [0], "clients": clients}
+        return plan.all_runs(validate({**raw, "tables": [{"setting": "quick", "methods": ["global", method]}]}))
+
+    assert [run.clients for run in planned([5, 10], "fedavg")] == [None, 5, 10]
+    with pytest.raises(PartitionError, match=r"clients is 3\b.* 5 "):
+        planned([3], "fedavg")
+    for method in ("fedgcn", "fedgnn", "fedavg_oracle", "feddep_oracle"):
+        with pytest.raises(ConfigError, match=f"{method} .*overlap"):
+            planned([5], method)
 
 
 NAMES: dict[str, list[Any]] = {

@@ -16,7 +16,8 @@ from feddep.graph.partition import Partition, louvain, statistics
 from feddep.graph.partitioners import OPTIONS, REVISION, igraph_communities, metis_partition, partition
 from feddep.utils.errors import PartitionError
 
-WAYS = [*({"method": method} for method in OPTIONS), {"method": "louvain", "engine": "igraph"}]
+WAYS = [*({"method": method} for method in OPTIONS if method != "overlap"), {"method": "louvain", "engine": "igraph"}]
+"""Those that divide: tests/graph/test_overlap.py is of the other."""
 
 
 @pytest.fixture(scope="module")

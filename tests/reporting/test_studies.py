@@ -432,6 +432,24 @@ def test_conventions_have_both_evaluations_and_the_spread_of_the_literature(tmp_
     )
 
 
+def test_conventions_show_published_numbers_beside_partitions_like_theirs_alone() -> None:
+    runs = [
+        finished("fedavg", 0, 0.5, dataset=f"cora{how}", local_before=0.6, local_after=0.7, best_round=[1])
+        for how in (",partition=metis", ",partition=overlap")
+    ]
+    for _, each in runs:
+        each["client_accuracies"] = "[[0.4, 0.5]]"
+    both, alone = study(*runs), study(runs[0])
+    assert conventions.tables(both)["table"].set_index("partition")["published"].notna().to_dict() == {
+        "metis": True,
+        "overlap": False,
+    }
+    for each, beside in ((both, False), (alone, True)):
+        figure = conventions.figure(each, conventions.tables(each))
+        assert any(line.get_marker() == "|" and len(line.get_xdata()) for line in figure.axes[0].lines) == beside
+        assert ("published" in {text.get_text() for legend in figure.legends for text in legend.texts}) == beside
+
+
 def test_curves_have_a_row_a_round(tmp_path: Path) -> None:
     raw = {**RAW, "studies": [{"name": "one", "kind": "curves", "runs": [FEW]}]}
     found = studies.contents(publish(tmp_path, raw, seconds=3.0), "one")

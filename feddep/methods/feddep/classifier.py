@@ -101,10 +101,11 @@ def global_accuracy(task: Task, model: FusedClassifier, embeddings: Tensor | Non
 
 
 def of_global_graph(task: Task, parameters: FedDEPParameters, mended: Sequence[Tensor]) -> Tensor | None:
-    """z̄ of the nodes of the global graph, shape (n, d_z), or none for zero."""
+    """z̄ of the nodes of the global graph, shape (n, d_z), or none for zero; the mean where several clients own a node."""
     if parameters.inference == "zero" or task.partition is None:
         return None
-    z = torch.zeros(task.graph.num_nodes, parameters.embedding)
+    z, owners = torch.zeros(task.graph.num_nodes, parameters.embedding), torch.zeros(task.graph.num_nodes, 1)
     for i, own in enumerate(mended):
-        z[task.partition.nodes(i)] = own.cpu()
-    return z
+        z[task.partition.nodes(i)] += own.cpu()
+        owners[task.partition.nodes(i)] += 1
+    return z / owners.clamp(min=1)

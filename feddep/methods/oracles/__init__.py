@@ -1,8 +1,7 @@
 """Oracles: what knowing the missing neighbours is worth.  They are given what no client could know, and are no protocols."""
 
 from feddep.methods.feddep import PRETRAINING, FedDEPParameters
-from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, Method
-from feddep.methods.registry import ORACLE
+from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, ORACLE, Method
 from feddep.utils.parameters import Hops, Parameters
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config import variants
+from feddep.config.loading import entry
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.drawing import sample
@@ -42,16 +43,19 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     of_clients = [np.nanmean(json.loads(pairs), axis=0) for pairs in raw["client_accuracies"]]
     accuracies = pd.DataFrame(of_clients, columns=[f"unweighted_{when}" for when in _WHEN], index=raw.index)
     columns = {f"{name}_{when}": raw[f"local_{when}"] for when in _WHEN for name in ("local", "std")}
-    points = points.assign(**columns, **accuracies, **{"global": raw["test"]}, seeds=raw["seed"])
+    literature = published.field()
+    divided = [entry(study.config, "datasets", run.dataset)["partition"] in set(literature["partition"]) for run in study.plan]
+    points = points.assign(**columns, **accuracies, **{"global": raw["test"]}, seeds=raw["seed"], alike=divided)
     keys = ["setting", "dataset", "clients", "method", *study.options]
-    means = [name for name in points if name not in (*keys, "seeds", "std_before", "std_after")]
-    how = {"seeds": "size", **dict.fromkeys(means, "mean"), "std_before": "std", "std_after": "std"}
+    means = [name for name in points if name not in (*keys, "seeds", "std_before", "std_after", "alike")]
+    how = {"seeds": "size", "alike": "first", **dict.fromkeys(means, "mean"), "std_before": "std", "std_after": "std"}
     table = points.groupby(keys, sort=False, dropna=False).agg(how).reset_index()
-    spread = published.field().groupby(["dataset", "method"])["mean"].agg(["min", "max", "size"])
+    spread = literature.groupby(["dataset", "method"])["mean"].agg(["min", "max", "size"])
     spread = spread.rename(columns={"min": "published_low", "max": "published_high", "size": "published"}).reset_index()
     table = table.assign(of=table["dataset"].map(variants.base), which=table["method"].map(variants.base))
     table = table.merge(spread.rename(columns={"dataset": "of", "method": "which"}), how="left", on=["of", "which"])
-    table = in_paper_order(table.drop(columns=["of", "which"]), ["dataset", "method", *study.options])
+    table.loc[~table["alike"], ["published_low", "published_high", "published"]] = np.nan  # of another partition
+    table = in_paper_order(table.drop(columns=["of", "which", "alike"]), ["dataset", "method", *study.options])
     return {"table": table.astype({"published": "Int64"})}
 
 
@@ -63,7 +67,9 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a dataset, a line a method: published numbers in grey, and ours, a colour a choice, hollow before, full after."""
+    """A panel a dataset, a line a method: published numbers in grey, where all of ours are of partitions like theirs, and ours, a
+    colour a choice, hollow before, full after.
+    """
     table, literature = tables["table"], published.field()
     datasets, names = sort_datasets(table["dataset"].map(variants.base)), sort_methods(table["method"].map(variants.base))
     varied = table.groupby("method")[list(study.options)].nunique() > 1
@@ -72,26 +78,28 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         or "no choice"
         for row in records(table)
     ]
-    looks = drawing.looks(dict.fromkeys(choices))
+    looks, drawn = drawing.looks(dict.fromkeys(choices)), 0
     with drawing.style():
         figure, axes = drawing.tiles(list(map(dataset_title, datasets)), 0.3 + 0.3 * len(names))
         for ax, dataset in zip(axes.flat, datasets, strict=False):
             for place, name in enumerate(names):
-                of = literature[(literature["dataset"] == dataset) & (literature["method"] == name)]
-                ax.plot(of["mean"], [place - 0.22] * len(of), "|", color="#888888", markersize=9)
                 pairs = [
                     (choice, row)
                     for choice, row in zip(choices, records(table), strict=True)
-                    if variants.base(row["method"]) == name
+                    if (variants.base(row["dataset"]), variants.base(row["method"])) == (dataset, name)
                 ]
-                for number, (choice, row) in enumerate(pair for pair in pairs if variants.base(pair[1]["dataset"]) == dataset):
+                of = literature[(literature["dataset"] == dataset) & (literature["method"] == name)]
+                of = of if all(pd.notna(row["published"]) for _, row in pairs) else of[:0]
+                ax.plot(of["mean"], [place - 0.22] * len(of), "|", color="#888888", markersize=9)
+                drawn += len(of)
+                for number, (choice, row) in enumerate(pairs):
                     for when, face in (("before", "white"), ("after", looks[choice]["color"])):
                         look: Any = {**looks[choice], "linestyle": "none", "markerfacecolor": face, "markersize": 4.5}
                         ax.plot(row[f"local_{when}"], place + 0.1 * number - 0.05, **look)
             ax.set_yticks(range(len(names)), [method_title(name) for name in names])
             ax.set_ylim(len(names) - 0.4, -0.6)
         figure.supxlabel("accuracy of clients' test nodes", fontsize="medium")
-        handles = [sample("published", color="#888888", marker="|", linestyle="none")] if table["published"].notna().any() else []
+        handles = [sample("published", color="#888888", marker="|", linestyle="none")] if drawn else []
         handles += [sample(each, **{**look, "linestyle": "none"}) for each, look in looks.items()]
         handles += [
             sample("hollow: before the local steps", color="#333333", marker="o", markerfacecolor="white", linestyle="none")
