@@ -16,7 +16,7 @@ def drawn(model: Any, seed: int = 0) -> Any:
     return model
 
 
-def full(model: Any, graph: Graph, *more: Tensor) -> Tensor:
+def full(model: Any, graph: Graph, *more: Any) -> Tensor:
     """Outputs of all nodes from their full neighbourhoods."""
     return model.full(SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(model.aggregation(graph)), *more)
 

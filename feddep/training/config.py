@@ -35,8 +35,8 @@ class TrainingConfig(Parameters):
     weight_decay: Weight = 0.0
     """L2 regularizer, as the optimiser's own option (ours; neither paper names one for the classifier)"""
     full_batch: bool = False
-    """a step is on all training nodes of a client, with all their neighbours; `batch_size` and `fanout` are then not read. *Not
-    in the key* where it is false"""
+    """a step is on all training nodes of a client, with all their neighbours; `batch_size` and `fanout` are then read by FedDEP's
+    pretraining alone. *Not in the key* where it is false"""
     batch_size: Positive = 32
     """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5

@@ -48,10 +48,14 @@ class Evaluator:
         self.adjacency = SparseMatrix.from_scipy(aggregation(graph), device)
         self.labels = torch.from_numpy(graph.labels).to(device)
 
+    def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
+        """Logits of all nodes, shape (n, C), with their gradients; ``generator`` is the source of dropout masks, if any."""
+        return model.full(self.features, self.adjacency, generator=generator)
+
     @torch.no_grad()
     def logits(self, model: Any) -> Tensor:
         """Logits of all nodes, shape (n, C)."""
-        return model.full(self.features, self.adjacency)
+        return self.apply(model)
 
     def logits_of(self, model: Any, nodes: np.ndarray) -> Tensor:
         """Logits of k nodes, shape (k, C)."""

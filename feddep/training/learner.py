@@ -47,7 +47,7 @@ class FullBatchLearner:
     """Trains a model on all training nodes of one graph at once, with all their neighbours: a step is an epoch.
 
     Attributes:
-        inputs: the graph's features, adjacency and labels, which its evaluator has.
+        inputs: applies models to the graph, and has its labels.
         nodes: training nodes, a tensor.
         dropout: source of the dropout masks.
         regularizer: as of :class:`Learner`.
@@ -84,17 +84,16 @@ class FullBatchLearner:
         if not self.size:  # it keeps the weights that it was sent
             return 0.0
         optimizer.zero_grad()
-        x, adjacency, labels = self.inputs.features, self.inputs.adjacency, self.inputs.labels
         penalty: Any = 0.0
         if self.penalty is None:
-            logits = model.full(x, adjacency, generator=self.dropout)
+            logits = self.inputs.apply(model, self.dropout)
         else:
-            hidden = model.body(x, adjacency, generator=self.dropout)
-            logits = model.head(hidden, adjacency)
+            hidden = model.body(self.inputs.features, self.inputs.adjacency, generator=self.dropout)
+            logits = model.head(hidden, self.inputs.adjacency)
             penalty = self.penalty(model, hidden, logits)
         if self.regularizer is not None:
             penalty = penalty + self.regularizer(model)
-        loss = cross_entropy(logits[self.nodes], labels[self.nodes])
+        loss = cross_entropy(logits[self.nodes], self.inputs.labels[self.nodes])
         (loss + penalty).backward()
         optimizer.step()
         self._epochs += 1

@@ -112,7 +112,7 @@ def test_shares_within_clients_are_those_of_each_class():
 
 
 def test_a_method_of_mini_batches_says_so():
-    found = registry.find("fedsage_plus")
+    found = registry.find("feddep_joint")
     with pytest.raises(ConfigError, match="full_batch"):
         found.run(task(encoder="sage"), found.parameters())
 

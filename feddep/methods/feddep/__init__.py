@@ -5,6 +5,10 @@ The modules follow the paper: :mod:`pretraining`, :mod:`clustering` and :mod:`pr
 silent that of the authors' code, and for `fused`, `hidden_from`, `scale` and `prototypes` the interpretation that does best on
 validation nodes (study interpretations).  Two differences from the code have no parameter: it samples no generated neighbours
 (r = 1), and its generators are not trained by pseudo-FL but send weights and encoded nodes to every other client at every step.
+
+In full batches the classifier is trained on all of a client's nodes and their z̄ at once, and the generators as ever: the local
+GNN, a GraphSAGE, in mini-batches of the setting's ``batch_size`` and ``fanout``, with the setting's width and dropout and an
+optimiser of its own (``pretraining_optimizer``); DGen in steps on all nodes, beside a classifier of the setting's encoder.
 """
 
 from typing import Annotated, Any, Literal
@@ -169,13 +173,13 @@ _ALL = (PRETRAINING, PROTOTYPES, GENERATOR)
 
 
 def _method(name: str, title: str, parameters: type[FedDEPParameters], function: str, *steps: Step, **options: Any) -> Method:
-    options = {"assumes": ("prototypes shared",), "encoders": BUILT_IN_ENCODERS, **options}
+    options = {"assumes": ("prototypes shared",), "encoders": BUILT_IN_ENCODERS, "full_batch": True, **options}
     return Method(name, title, parameters, f"feddep.methods.feddep.{function}", steps=lambda parameters: steps, **options)
 
 
 METHODS = (
     _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL),
-    _method("feddep_joint", "FedDEP, joint", JointParameters, "joint:run", PRETRAINING, PROTOTYPES),
+    _method("feddep_joint", "FedDEP, joint", JointParameters, "joint:run", PRETRAINING, PROTOTYPES, full_batch=False),
     _method("feddep_wo_dgen", "FedDEP w/o DGen", WithoutDGenParameters, "classifier:run", *_ALL),
     _method(
         "feddep_wo_proto",
@@ -185,5 +189,13 @@ METHODS = (
         *(PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
         assumes=("gradients from others' nodes shared",),
     ),
-    _method("feddep_wo_nfdp", "FedDEP w/o NFDP", WithoutNFDPParameters, "classifier:run_without_nfdp", *_ALL, encoders=("sage",)),
+    _method(
+        "feddep_wo_nfdp",
+        "FedDEP w/o NFDP",
+        WithoutNFDPParameters,
+        "classifier:run_without_nfdp",
+        *_ALL,
+        encoders=("sage",),
+        full_batch=False,
+    ),
 )

@@ -28,7 +28,7 @@ from feddep.methods.feddep.fused import FusedClassifier, MendedTable
 from feddep.methods.method import StepResult
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.evaluator import Evaluator
-from feddep.training.learner import Learner
+from feddep.training.learner import Learner, new_learner
 from feddep.training.task import GlobalAccuracy, Part, RunResult, Task
 
 
@@ -44,10 +44,8 @@ class MendedEvaluator(Evaluator):
         super().__init__(graph, device, model.aggregation)
         self.embeddings = None if embeddings is None else embeddings.to(device)
 
-    @torch.no_grad()
-    def logits(self, model: Any) -> Tensor:
-        """Logits of all nodes, shape (n, C)."""
-        return model.full(self.features, self.adjacency, self.embeddings)
+    def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
+        return model.full(self.features, self.adjacency, self.embeddings, generator)
 
 
 def run(task: Task, parameters: FedDEPParameters, steps: Mapping[str, StepResult]) -> RunResult:
@@ -62,11 +60,11 @@ def run_without_nfdp(task: Task, parameters: WithoutNFDPParameters, steps: Mappi
 
 
 def train_classifier(
-    task: Task, parameters: FedDEPParameters, mended: Sequence[Tensor], learner: Callable[..., Learner] = Learner
+    task: Task, parameters: FedDEPParameters, mended: Sequence[Tensor], learner: Callable[..., Learner] | None = None
 ) -> RunResult:
     """FedAvg of the embedding-fused classifier on the subgraphs mended with z̄_v of each client's nodes, shape (n_i, d_z).
 
-    Clients train with a ``learner``, which is called like :class:`feddep.training.learner.Learner`.
+    Clients train as the setting says, or with a ``learner``, which is called like :class:`feddep.training.learner.Learner`.
     """
     model: Any = mending.new_classifier(task, parameters)
     boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
@@ -83,14 +81,15 @@ def new_client(
     part: Part,
     mended: Tensor,
     boundary: Boundary,
-    learner: Callable[..., Learner] = Learner,
+    learner: Callable[..., Learner] | None = None,
 ) -> Client:
     """A client that trains and validates a new classifier on its mended subgraph; ``mended`` is z̄ of its nodes, (n_i, d_z)."""
     graph, split = part
     model: Any = mending.new_classifier(task, parameters)
     table = MendedTable(graph.features, mended.to(task.device), graph.degrees)
-    learns = learner(graph, split.train, task.setting, task.seed, f"client{number}", task.device, table)
     evaluator = MendedEvaluator(graph, model, mended, task.device)
+    trains_on = graph, split.train, task.setting, task.seed, f"client{number}", task.device
+    learns = new_learner(*trains_on, evaluator, table) if learner is None else learner(*trains_on, table)
     return Client(number, model, learns, evaluator, split, task.setting, boundary)
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from feddep.graph.sampling import SampledTrees
+from feddep.nn.dropout import drop
 from feddep.nn.encoders import GAT, GCN, MLP
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.linear import draw_uniform
@@ -83,11 +84,16 @@ class FusedGNN(SelfLoopSAGE):
     def _layer(self, k: int, x: Any, nodes: np.ndarray, table: Any) -> Tensor:
         return self.layers[k](x, table.embeddings(nodes))
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        """Logits of all nodes, shape (n, C); ``z`` are their mended embeddings, shape (n, d_z), or none for zero."""
+    def full(  # type: ignore[override]
+        self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Logits of all nodes, shape (n, C).
+
+        ``z`` are their mended embeddings, shape (n, d_z), or none for zero; ``generator`` is the source of dropout, if any.
+        """
         hidden = self.layers[0](x, z)
         for layer in self.layers[1:]:
-            hidden = layer(mean @ hidden.relu(), z)
+            hidden = layer(mean @ drop(hidden.relu(), self.dropout, generator), z)
         return hidden
 
 
@@ -146,11 +152,13 @@ class Fusions:
 class FusedSAGE(Fusions, GraphSAGE):
     """The classifier of the authors' code: a GraphSAGE with maps of z̄_v added to each convolution (:class:`Fusions`)."""
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None) -> Tensor:  # type: ignore[override]
+    def full(  # type: ignore[override]
+        self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Logits of all nodes from their full neighbourhoods; the arguments are those of :meth:`FusedGNN.full`."""
         hidden: Any = x
         for k, convolution in enumerate(self.convolutions):
-            inputs = hidden.relu_() if k else x
+            inputs = drop(hidden.relu_(), self.dropout, generator) if k else x
             hidden = self._complete_full(k, convolution.full(inputs, mean), z)
         return hidden
 
@@ -160,7 +168,12 @@ class FusedMLP(Fusions, MLP):  # type: ignore[misc]
 
 
 class FusedGCN(Fusions, GCN):  # type: ignore[misc]
-    """A GCN with embeddings z̄."""
+    """A GCN with embeddings z̄: the paper's convolution with a GCN's sum in place of the mean over G¹(v), which holds v too.
+
+        h^k_v = σ([Σ_{u ∈ G¹(v)} h^{k−1}_u / √((D_u + 1)(D_v + 1)) ‖ z̄_v] · [W^k ; Z^k] + b^k),  h^0_v = x_v,  k = 1 … K
+
+    D counts real neighbours only: z̄_v, a mean already, is not scaled by degrees.  The last layer has no σ.
+    """
 
 
 class FusedGAT(Fusions, GAT):  # type: ignore[misc]

@@ -1,9 +1,13 @@
 """FedSage+: missing neighbour generation along FedSage (Zhang et al., 2021, Section 4 and Algorithm 1).
 
 FedSage itself is FedAvg of GraphSAGE, :mod:`feddep.methods.basic.fedavg`.  "Code" is the authors' (github.com/zkhku/fedsage).
+
+In full batches a generated neighbour is a node of the graph that the setting's encoder reads, such as in a GCN's normalised
+adjacency, with a self-loop and one neighbour.  NeighGen is trained as ever: steps of ``generator_batch`` nodes by Adam, beside a
+GraphSAGE, with the setting's ``layers``, ``hidden_channels`` and ``dropout``.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -73,7 +77,8 @@ SHARED_NEIGHGEN = _step("fedsage.shared_neighgen", "generate_shared")
 
 def _method(name: str, title: str, parameters: type[NeighGenParameters], function: str, step: Step, *assumes: str) -> Method:
     function = f"feddep.methods.fedsage.fedsage_plus:{function}"
-    return Method(name, title, parameters, function, lambda parameters: (step,), assumes=assumes, encoders=BUILT_IN_ENCODERS)
+    trains: dict[str, Any] = {"encoders": BUILT_IN_ENCODERS, "full_batch": True}
+    return Method(name, title, parameters, function, lambda parameters: (step,), assumes=assumes, **trains)
 
 
 METHODS = (

@@ -17,7 +17,7 @@ from feddep.graph.split import Split
 from feddep.methods.basic.alone import train_each
 from feddep.methods.fedsage.mended_subgraph import MendedSubgraph, mended_subgraphs
 from feddep.methods.method import StepResult
-from feddep.training.learner import Learner
+from feddep.training.learner import new_learner
 from feddep.training.standalone import StandaloneTrainer
 from feddep.training.task import RunResult, Task
 
@@ -33,7 +33,8 @@ def run(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResu
 
 def new_client(task: Task, number: int, mended: MendedSubgraph, split: Split, boundary: Boundary) -> Client:
     """A client that trains and validates a new classifier on its mended subgraph."""
-    learner = Learner(mended.graph, split.train, task.setting, task.seed, f"client{number}", task.device, mended.table)
+    trains_on = mended.graph, split.train, task.setting, task.seed, f"client{number}", task.device
+    learner = new_learner(*trains_on, mended, mended.table)
     return Client(number, task.new_model(), learner, mended, split, task.setting, boundary)
 
 

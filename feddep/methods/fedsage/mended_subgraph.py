@@ -166,25 +166,23 @@ class MendedSubgraph(Evaluator):
         (g, F), on the device where all is wanted; ``aggregation`` is as for :class:`feddep.training.evaluator.Evaluator`.
         """
         self.graph = attach(graph, owner.cpu().numpy())
-        super().__init__(self.graph, str(features.device), aggregation)
+        device = str(features.device)
+        super().__init__(self.graph, device, aggregation)
+        real = SparseMatrix.from_scipy(graph.features, device)
+        self.features = StackedFeatures(real, features, torch.arange(len(features), device=device))  # type: ignore[assignment]
         self.table = MendedFeatureTable(self.graph, features)
         self._real = graph.num_nodes
         self._generated = features
         self._nodes: np.ndarray | None = None
 
-    def logits(self, model: Any) -> Tensor:
-        return self.logits_of(model, np.arange(self.graph.num_nodes))
-
     @torch.no_grad()
     def logits_of(self, model: Any, nodes: np.ndarray) -> Tensor:
         """Logits of k nodes, shape (k, C).  They are the same ones round after round, so what they depend on is kept."""
-        device = str(self._generated.device)
         if not isinstance(model, GraphSAGE):
-            real = SparseMatrix.from_scipy(self.graph.features[: self._real], device)
-            everything = StackedFeatures(real, self._generated, torch.arange(len(self._generated), device=device))
-            return model.full(everything, self.adjacency)[torch.from_numpy(nodes).to(device)]
+            return super().logits_of(model, nodes)
         if self._nodes is None or not np.array_equal(nodes, self._nodes):
             self._nodes = nodes
+            device = str(self._generated.device)
             self._field = ReceptiveField(self.graph, self._real, nodes, len(model.convolutions), device)
         return self._field.logits(model, self._generated)
 

@@ -33,5 +33,6 @@ METHODS = (
         steps=lambda parameters: (PRETRAINING,),
         assumes=(ORACLE,),
         encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
     ),
 )

@@ -104,10 +104,14 @@ def test_initial_weights_have_the_stated_bounds():
 
 def test_layers_with_self_loops_are_the_fused_ones_without_embeddings():
     graph = random_graph(10, 30)
-    fused, plain = new_model(graph, "paper"), SelfLoopSAGE(*sizes(graph))
+    fused, plain = new_model(graph, "paper", dropout=0.5), SelfLoopSAGE(*sizes(graph, dropout=0.5))
     for mine, theirs in zip(plain.layers, fused.layers, strict=True):
         mine.weight.data = theirs.weight.detach()[: theirs.inputs].clone()
     torch.testing.assert_close(full(plain, graph), full(fused, graph))
+    masks = [torch.Generator().manual_seed(2) for _ in range(2)]
+    dropped = full(fused, graph, torch.zeros(10, WIDTH), masks[0])
+    torch.testing.assert_close(dropped, full(plain, graph, masks[1]))
+    assert not torch.equal(dropped, full(fused, graph))
 
 
 @pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
