@@ -84,6 +84,8 @@ def cell(row: Mapping[str, Any], column: str) -> str:
         return ""
     if column == "dataset" or column in ("method", "reference"):
         return dataset_title(value) if column == "dataset" else method_title(value)
+    if isinstance(value, str):  # of an option, whatever its name
+        return value
     if column in _DIFFERENCES:
         return interval(value, row["low"], row["high"]) + star(row.get("p_holm")) + mark(row)
     if column.endswith("_mean") and f"{prefix}low" in row:
@@ -93,7 +95,7 @@ def cell(row: Mapping[str, Any], column: str) -> str:
         if column == "mean":
             text = (f"**{text}**" if row.get("chosen") else text) + (" †" if row.get("above_mlp") else "")
         return text + mark(row, prefix)
-    return str(value) if isinstance(value, bool | int | str) else number(value)
+    return str(value) if isinstance(value, bool | int) else number(value)
 
 
 Cells = Mapping[tuple[tuple[str, ...], str], str]

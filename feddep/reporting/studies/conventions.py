@@ -45,17 +45,17 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     columns = {f"{name}_{when}": raw[f"local_{when}"] for when in _WHEN for name in ("local", "std")}
     literature = published.field()
     divided = [entry(study.config, "datasets", run.dataset)["partition"] in set(literature["partition"]) for run in study.plan]
-    points = points.assign(**columns, **accuracies, **{"global": raw["test"]}, seeds=raw["seed"], alike=divided)
+    points = points.assign(**columns, **accuracies, **{"global": raw["test"]}, seeds=raw["seed"], _divided=divided)
     keys = ["setting", "dataset", "clients", "method", *study.options]
-    means = [name for name in points if name not in (*keys, "seeds", "std_before", "std_after", "alike")]
-    how = {"seeds": "size", "alike": "first", **dict.fromkeys(means, "mean"), "std_before": "std", "std_after": "std"}
+    means = [name for name in points if name not in (*keys, "seeds", "std_before", "std_after", "_divided")]
+    how = {"seeds": "size", "_divided": "first", **dict.fromkeys(means, "mean"), "std_before": "std", "std_after": "std"}
     table = points.groupby(keys, sort=False, dropna=False).agg(how).reset_index()
     spread = literature.groupby(["dataset", "method"])["mean"].agg(["min", "max", "size"])
     spread = spread.rename(columns={"min": "published_low", "max": "published_high", "size": "published"}).reset_index()
     table = table.assign(of=table["dataset"].map(variants.base), which=table["method"].map(variants.base))
     table = table.merge(spread.rename(columns={"dataset": "of", "method": "which"}), how="left", on=["of", "which"])
-    table.loc[~table["alike"], ["published_low", "published_high", "published"]] = np.nan  # of another partition
-    table = in_paper_order(table.drop(columns=["of", "which", "alike"]), ["dataset", "method", *study.options])
+    table.loc[~table["_divided"], ["published_low", "published_high", "published"]] = np.nan  # of another partition
+    table = in_paper_order(table.drop(columns=["of", "which", "_divided"]), ["dataset", "method", *study.options])
     return {"table": table.astype({"published": "Int64"})}
 
 
