@@ -24,7 +24,7 @@ CONDA_NAMES = {
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
 }
-PEERS = {"openfgl", "torch-sparse"}  # what a benchmark measures beside us, where it is installed
+PEERS = {"federatedscope", "openfgl", "torch-sparse"}  # what a benchmark measures beside us, where it is installed
 IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 
 
