@@ -30,9 +30,9 @@ STEPS = 5
 
 
 def drawn(nodes: int) -> tuple[Tensor, list[Tensor]]:
-    """Embeddings of all slots, and the others' prototypes."""
+    """Embeddings in all slots, and the others' prototypes."""
     generator = torch.Generator().manual_seed(0)
-    embeddings = torch.rand(nodes, SLOTS, WIDTH, generator=generator).requires_grad_()
+    embeddings = torch.rand(nodes * SLOTS, WIDTH, generator=generator).requires_grad_()
     return embeddings, [torch.rand(PROTOTYPES, WIDTH, generator=generator) for _ in range(OTHERS)]
 
 
@@ -45,7 +45,7 @@ def in_blocks(embeddings: Tensor, others: list[Tensor]) -> Tensor:
 def at_once(embeddings: Tensor, others: list[Tensor]) -> Tensor:
     """The same of all nodes at once."""
     found = torch.stack([nearest(embeddings, each)[:] for each in others])
-    return sum(((embeddings - each).square().sum(dim=2).sum() for each in found), torch.zeros(()))
+    return sum(((embeddings - each).square().sum(dim=1).sum() for each in found), torch.zeros(()))
 
 
 IMPLEMENTATIONS = {"ours": in_blocks, "at_once": at_once}

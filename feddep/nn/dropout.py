@@ -1,7 +1,12 @@
 """Dropout from a generator of its own."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd import Function
+
+_BLOCK = 2**18  # numbers that are masked at once in place, a multiple of the four draws of a word
 
 
 def dropout_mask(like: Tensor, probability: float, generator: torch.Generator) -> Tensor:
@@ -21,3 +26,30 @@ def drop(hidden: Tensor, probability: float, generator: torch.Generator | None) 
     if generator is None or probability == 0:
         return hidden
     return hidden * dropout_mask(hidden, probability, generator)
+
+
+def rectify_and_drop_(hidden: Tensor, probability: float, generator: torch.Generator | None) -> Tensor:
+    """``drop(hidden.relu_(), …)`` in place, with the same draws and the same gradient, for tensors that no cache holds."""
+    if generator is None or probability == 0:
+        return hidden.relu_()
+    return _RectifiedDropout.apply(hidden, probability, generator)
+
+
+class _RectifiedDropout(Function):
+    """Keeps only its result, which is zero just where no gradient passes."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, probability: float, generator: torch.Generator) -> Tensor:
+        hidden.relu_()
+        for block in hidden.view(-1).split(_BLOCK):
+            block.mul_(dropout_mask(block, probability, generator))
+        ctx.probability = probability
+        ctx.mark_dirty(hidden)
+        ctx.save_for_backward(hidden)
+        return hidden
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (hidden,) = ctx.saved_tensors
+        kept = gradient.new_ones(()).div_(1 - ctx.probability)  # the mask's number, to the last bit
+        return torch.ops.aten.threshold_backward(gradient, hidden, 0).mul_(kept), None, None

@@ -20,9 +20,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _FREE = {
-    *("cat", "clone", "copy_", "fill_", "empty_like", "full_like", "gather", "index", "index_copy"),
-    *("index_select", "new_empty", "new_full", "new_zeros", "nonzero", "normal_", "ones_like", "stack", "uniform_", "zero_"),
-    *("zeros_like", "_local_scalar_dense", "_to_copy", "_unsafe_view"),
+    *("cat", "clone", "copy_", "fill_", "empty_like", "full_like", "gather", "index", "index_copy", "index_select"),
+    *("masked_scatter", "masked_scatter_backward", "masked_select", "new_empty", "new_full", "new_ones", "new_zeros", "nonzero"),
+    *("normal_", "ones_like", "slice_backward", "stack", "uniform_", "zero_", "zeros_like"),
+    *("_local_scalar_dense", "_to_copy", "_unsafe_view"),
 }
 _REDUCTIONS = {
     *("amax", "amin", "any", "argmax", "argmin", "max", "mean", "min", "sum"),

@@ -37,7 +37,8 @@ class Terms(NamedTuple):
     w: int  # width of fGen's last hidden layer; 0 without one
     θ: int  # weights that are sent along
     C: int  # prototypes; 0 without any
-    ñ: float  # taken as the number of neighbours of a node that the nearest are looked up for
+    S: int  # slots of a node
+    ñ: float  # neighbours generated for a node, which the nearest are looked up for
     E_g: int  # updates
 
 
@@ -77,7 +78,7 @@ class Scheme(NamedTuple):
 
 def _asked(t: Terms) -> float:
     """A question goes up, and down to M − 1 others; as many answers go up and down again."""
-    return (3 * t.M - 2) * t.ñ * t.d_z
+    return (3 * t.M - 2) * t.S * t.d_z
 
 
 def _generated_anew(t: Terms) -> float:
@@ -101,8 +102,8 @@ SCHEMES = {
     "feddep_wo_proto": Scheme(
         working.dgen_without_prototypes,
         Cost("|V| ñ d_z", lambda t: t.V * t.ñ * t.d_z, "2 (|V| − |V_i|) ñ d_z", lambda t: 2 * t.others * t.ñ * t.d_z),
-        Cost("M ñ d_z", lambda t: t.M * t.ñ * t.d_z, "(3 M − 2) ñ d_z", _asked),
-        Cost("E_g M ñ d_z", lambda t: t.E_g * t.M * t.ñ * t.d_z, "E_g (3 M − 2) ñ d_z", lambda t: t.E_g * _asked(t)),
+        Cost("M ñ d_z", lambda t: t.M * t.ñ * t.d_z, "(3 M − 2) S d_z", _asked),
+        Cost("E_g M ñ d_z", lambda t: t.E_g * t.M * t.ñ * t.d_z, "E_g (3 M − 2) S d_z", lambda t: t.E_g * _asked(t)),
     ),
     "feddep": Scheme(
         working.dgen_with_prototypes,
@@ -121,8 +122,8 @@ def measure(case: Case) -> Tables:
     Returns:
         ``overhead``, rows with
         client: number of the client, or ``all`` for the mean over clients; a mean over all clients' nodes where it is of a node;
-        quantity: ``operations``, ``bytes_epoch`` or ``bytes_total``, which Table 1 has; ``sought``, ``generated`` and
-        ``all_operations``, which are those of :class:`studies.overhead.work.Work`, the last in one update;
+        quantity: ``operations``, ``bytes_epoch`` or ``bytes_total``, which Table 1 has; ``generated`` and ``all_operations``,
+        which are those of :class:`studies.overhead.work.Work`, the latter in one update;
         of: ``node`` or ``client``: what it is the cost of; measured: the number;
         paper and paper_value: the paper's formula and its value; empty and NaN for a quantity that Table 1 does not have;
         ours and ours_value: the same of the leading term of what the implementation does.
@@ -153,7 +154,6 @@ def _rows(scheme: Scheme, terms: list[Terms], work: Sequence[Work], sent: Mappin
         return of
 
     for quantity, totals, cost in (
-        ("sought", [each.sought * each.nodes for each in work], None),
         ("generated", [each.generated * each.nodes for each in work], None),
         ("operations", [each.operations for each in work], scheme.operations),
         ("all_operations", [each.all_operations / each.updates for each in work], None),
@@ -177,8 +177,9 @@ def _terms(case: Case, work: Sequence[Work]) -> list[Terms]:
         "d_z": parameters.embedding,
         "w": getattr(parameters, "generator_width", 0),
         "C": task.graph.num_classes if prototypes is None else prototypes,
+        "S": parameters.max_generated,
     }
     return [
-        Terms(others=int(sizes.sum() - size), n=each.nodes, θ=each.weights, ñ=each.sought, E_g=each.updates, **of_all)
+        Terms(others=int(sizes.sum() - size), n=each.nodes, θ=each.weights, ñ=each.generated, E_g=each.updates, **of_all)
         for size, each in zip(sizes, work, strict=True)
     ]

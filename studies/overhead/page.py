@@ -50,13 +50,12 @@ def _formulas(rows: pd.DataFrame) -> str:
 
 
 def _clients(rows: pd.DataFrame) -> str:
-    header = ["", "client", "neighbours looked up for", "of them generated", "operations", "of all"]
+    header = ["", "client", "neighbours generated", "operations", "of all"]
     lines = []
     for (method, client), cells in rows.groupby(["method", "client"], sort=False):
         of = dict(zip(cells["quantity"], cells["measured"], strict=True))
-        counts = [f"{of[quantity]:.2f}" for quantity in ("sought", "generated")]
         share = f"{of['operations'] / of['all_operations']:.1%}"
-        lines.append([method_title(str(method)), str(client), *counts, _number(of["operations"]), share])
+        lines.append([method_title(str(method)), str(client), f"{of['generated']:.2f}", _number(of["operations"]), share])
     return md.table(header, _without_repetition(lines))
 
 

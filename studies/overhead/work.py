@@ -33,8 +33,7 @@ class Work:
     Attributes:
         nodes: number of nodes that an update generates neighbours for.
         updates: number of updates.
-        sought: number of neighbours of a node that the nearest are looked up for, in the mean over nodes and updates.
-        generated: number of them that count, as so many have been generated, likewise.
+        generated: number of neighbours generated for a node, in the mean over nodes and updates.
         operations: floating-point operations of an update's cross-client part, in the mean over updates.
         all_operations: those of the whole training, and of mending the subgraph with its result.
         weights: number |θ| of weights that are sent along, where others generate with the client's own generator.
@@ -42,7 +41,6 @@ class Work:
 
     nodes: int
     updates: int
-    sought: float
     generated: float
     operations: float
     all_operations: int
@@ -50,21 +48,21 @@ class Work:
 
 
 class Counted:
-    """A function whose floating-point operations are counted, of each call, beside its arguments, and what the last returned."""
+    """A function whose floating-point operations are counted, of each call, beside its arguments and what it returned."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self.operations: list[int] = []
         self.calls: list[tuple[Any, ...]] = []
-        self.last: Any = None
+        self.returned: list[Any] = []
 
     def __call__(self, *args: Any) -> Any:
         """Call the function."""
         with FlopCounter() as counter:
-            self.last = self._function(*args)
+            self.returned.append(self._function(*args))
         self.operations.append(counter.total)
         self.calls.append(args)
-        return self.last
+        return self.returned[-1]
 
 
 def dgen_with_prototypes(task: Task, parameters: FedDEPParameters, results: Results) -> list[Work]:
@@ -95,19 +93,18 @@ def _dgens(task: Task, parameters: FedDEPParameters, targets: list[Tensor], sear
         counted = Counted(search(i, size))
         with FlopCounter() as counter:
             mending.mend(task, parameters, i, client, impaired, targets[i], counted)
-        # What is searched for and found has the same shape in every update, and with it the distances the same cost.
-        points, slots = counted.calls[-1]
-        operations = fmean(counted.operations) + operations_of_distances(points, slots, counted.last, parameters)
-        generated = fmean(float(chosen.sum()) / size for _, chosen in counted.calls)
-        work.append(Work(size, len(counted.calls), parameters.max_generated, generated, operations, counter.total))
+        updates = zip(counted.calls, counted.returned, strict=True)
+        distances = fmean(operations_of_distances(points, slots, found, parameters) for (points, slots), found in updates)
+        generated = fmean(len(points) / size for points, _ in counted.calls)
+        work.append(Work(size, len(counted.calls), generated, fmean(counted.operations) + distances, counter.total))
     return work
 
 
 def operations_of_distances(points: Tensor, chosen: Tensor, found: Sequence[Targets | Tensor], how: GeneratorParameters) -> int:
     """Operations of the cross-client term of the loss, the search aside, and of its gradient in what was generated.
 
-    The loss is computed with and without the term; the difference is what the term costs.  ``points`` are generated embeddings,
-    shape (n, S, d_z), of which those ``chosen`` count; ``found`` is what is nearest to each, of each of M − 1 others.
+    The loss is computed with and without the term; the difference is what the term costs.  ``points`` are the embeddings
+    generated for the slots ``chosen``, shape (n, S); ``found`` is what is nearest to each, of each of M − 1 others.
     """
 
     def operations(cross_weight: float) -> int:
@@ -159,4 +156,4 @@ def _neighgen(task: Task, how: NeighGenParameters, number: int, client: Part, ot
         trainer.mend()
     mean, size = fmean(generated), sum(weight.numel() for weight in network.parameters())
     operations, updates = fmean(exchange.operations), how.generator_federated_epochs
-    return Work(trainer.batch, updates, mean, mean, operations, counter.total - aside, size)
+    return Work(trainer.batch, updates, mean, operations, counter.total - aside, size)

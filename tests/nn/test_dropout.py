@@ -1,7 +1,9 @@
+from typing import Any
+
 import pytest
 import torch
 
-from feddep.nn.dropout import dropout_mask
+from feddep.nn.dropout import drop, dropout_mask, rectify_and_drop_
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 0.9])
@@ -16,3 +18,20 @@ def test_columns_and_rows_are_independent():
     mask = dropout_mask(torch.empty(40_000, 8), 0.5, torch.Generator().manual_seed(1)) > 0
     correlation = torch.corrcoef(mask.T.float())
     assert (correlation - torch.eye(8)).abs().max() < 4.5 / 40_000**0.5
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.3, 0.5])
+@pytest.mark.parametrize("block", [4, 16, 2**18])
+def test_rectifying_in_place_draws_and_differentiates_as_two_steps_do(probability, block, monkeypatch):
+    """To the last bit, in blocks whose ends are not those of rows."""
+    monkeypatch.setattr("feddep.nn.dropout._BLOCK", block)
+    inputs = torch.randn(7, 5, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    weights = torch.randn(7, 5, generator=torch.Generator().manual_seed(2))
+
+    def of(how: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = how(inputs * 1.5, probability, torch.Generator().manual_seed(3))
+        return hidden, torch.autograd.grad((hidden * weights).sum(), inputs)[0]
+
+    for ours, theirs in zip(of(rectify_and_drop_), of(lambda x, *how: drop(x.relu(), *how)), strict=True):
+        assert torch.equal(ours, theirs)
+    assert torch.equal(rectify_and_drop_(inputs * 1.5, probability, None), (inputs * 1.5).relu())

@@ -35,27 +35,28 @@ def number(rows: Rows, quantity: str, column: str = "measured") -> float:
 
 
 def test_a_search_costs_what_counting_by_hand_gives():
-    n, slots, d = 3, 2, 4
+    g, d = 3, 4
     others = [torch.rand(k, d) for k in (5, 7)]
-    points, chosen = torch.rand(n, slots, d), torch.rand(n, slots) < 0.5
+    chosen = torch.tensor([[True, False], [True, True], [False, False]])
+    points = torch.rand(g, d)
     search = Counted(nearest_in(others))
     for found, expected in zip(search(points, chosen), nearest_in(others)(points, chosen), strict=True):
         assert torch.equal(found[:], expected[:])
     # Of each candidate the squares, and their sum; with each point the inner product, doubled, taken from the squares, the least.
-    assert search.operations == [sum(k * d + k * d + 2 * n * slots * d * k + n * slots * k * 3 for k in (5, 7))]
+    assert search.operations == [sum(k * d + k * d + 2 * g * d * k + g * k * 3 for k in (5, 7))]
     assert search.calls == [(points, chosen)]
 
 
 @pytest.mark.parametrize("others", [1, 2, 4])
 def test_distances_cost_what_counting_by_hand_gives(others):
     n, slots, d = 3, 2, 4
-    points, chosen = torch.rand(n, slots, d), torch.ones(n, slots, dtype=torch.bool)
+    points, chosen = torch.rand(n * slots, d), torch.ones(n, slots, dtype=torch.bool)
     each, slot = n * slots * d, n * slots
     # Differences, squares, their sums over coordinates; those that count, their sum; divided by n, weighted, added to the loss.
     forward = each + each + each + slot + slot + 3
     backward = 2 + slot + 3 * each  # weight and n, those that count; of a square the power, twice it, times the gradient
     total = others * (forward + backward) + (others - 1) * each  # gradients of the same embeddings are added up
-    found = list(torch.rand(others, n, slots, d))
+    found = list(torch.rand(others, n * slots, d))
     assert operations_of_distances(points, chosen, found, GeneratorParameters(scale="paper")) == total
 
 
@@ -95,12 +96,12 @@ def test_bytes_are_those_of_the_communication_logs_and_our_formulas_give_them_ex
 
 
 def test_the_papers_formulas_by_hand():
-    n, m, slots, d, c, epochs = 120, 3, 5, 6, 4, 2
+    n, m, d, c, epochs = 120, 3, 6, 4, 2
     weights = (6 + 1) + (6 * 256 + 256) + (256 * 8 + 8) + 5 * (8 * 32 + 32)  # dGen, two layers of fGen, and one for each slot
-    sought = number(measured("fedsage_plus")[1], "sought")
+    made, of_dgen = (number(measured(name)[1], "generated") for name in ("fedsage_plus", "feddep_wo_proto"))
     expected = {
-        "feddep_wo_proto": (n * slots * d, 4 * m * slots * d, 4 * epochs * m * slots * d),
-        "fedsage_plus": (pytest.approx(n * sought * 32), 4 * m * weights * d, 4 * epochs * m * weights * d),
+        "feddep_wo_proto": tuple(pytest.approx(of_dgen * each) for each in (n * d, 4 * m * d, 4 * epochs * m * d)),
+        "fedsage_plus": (pytest.approx(n * made * 32), 4 * m * weights * d, 4 * epochs * m * weights * d),
         "feddep": (m * c**2 * d, 0, 4 * m * c * d),
     }
     for name, values in expected.items():

@@ -64,7 +64,7 @@ def test_the_least_loss_is_what_trying_every_choice_of_targets_finds(intra: floa
     missing, pairs = torch.from_numpy(IMPAIRED.missing), torch.from_numpy(IMPAIRED.pairs)
     for v in (0, 1):
         slots = torch.arange(3).unsqueeze(1) == v
-        generated = Generated(missing.double(), found.unsqueeze(1), slots)
+        generated = Generated(missing.double(), found[v : v + 1], slots)
         loss = 3 * generator_loss(generated, missing, pairs, targets, nearest_in(others), how)[0]
         if intra and not cross and v == 0:
             assert torch.allclose(found[v], targets[[3, 4]].mean(dim=0))  # both attain 0, and their mean is the truth

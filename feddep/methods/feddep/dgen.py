@@ -8,14 +8,17 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
-from feddep.nn.dropout import drop
+from feddep.nn.dropout import rectify_and_drop_
 from feddep.nn.linear import Linear
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 
 Slots = Literal["generated", "all"]
 """What a node's embeddings are averaged over: those generated (paper), or all slots, empty ones as zeros (authors' code)."""
+
+_MANY, _BLOCK = 2**14, 2**11  # nodes; where there are many, so many are worked on at once, which a processor's cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +27,8 @@ class Generated:
 
     Attributes:
         count: predicted number ñ_v of missing neighbours, not rounded, at least 0, shape (n,).
-        embeddings: an embedding for each of S slots, shape (n, S, d_z); zero for a node without any filled slot.
-        chosen: which slots are filled: the first ⌊ñ_v⌉, at most S, each kept with probability r; bool, shape (n, S).
+        embeddings: the embedding in each of the g filled slots, node by node, shape (g, d_z).
+        chosen: which of each node's S slots are filled: the first ⌊ñ_v⌉, each kept with probability r; bool, shape (n, S).
     """
 
     count: Tensor
@@ -34,9 +37,16 @@ class Generated:
 
     def mean(self, over: Slots) -> Tensor:
         """z̄_v, the mean of each node's generated embeddings, shape (n, d_z); zero where there are none."""
-        total = (self.embeddings * self.chosen.unsqueeze(2)).sum(dim=1)
+        chosen = self.chosen[:, : _slots_in_use(self.chosen)].unsqueeze(2)
+        empty = self.embeddings.new_zeros(*chosen.shape[:2], self.embeddings.shape[1])
+        total = empty.masked_scatter(chosen, self.embeddings).sum(dim=1)
         filled = self.chosen.sum(dim=1, keepdim=True).clamp(min=1)
         return total / (filled if over == "generated" else self.chosen.shape[1])
+
+
+def _slots_in_use(chosen: Tensor) -> int:
+    """How many slots there are up to the last that some node fills."""
+    return int((chosen * torch.arange(1, chosen.shape[1] + 1, device=chosen.device)).max())
 
 
 class DGen(nn.Module):
@@ -66,15 +76,22 @@ class DGen(nn.Module):
         encoded = self.encoder.full(x, mean, dropout)
         count = self.count(encoded).relu().squeeze(1)
         noisy = encoded + torch.randn(encoded.shape, generator=generator, device=encoded.device)
-        wanted = count.detach().round().clamp(0, self.slots)
+        wanted = count.detach().round()
         kept = torch.rand(len(count), self.slots, generator=generator, device=encoded.device) < rate
         chosen = (torch.arange(self.slots, device=encoded.device) < wanted.unsqueeze(1)) & kept
-        # The widest layers take most of the time, and nobody reads what they would make of a node without neighbours; activations
-        # are in place, since theirs are the largest tensors of all.
+        # The widest layers take most of the time: nodes without neighbours are left out.  Of many nodes, slots that none of them
+        # fills are left out, too; of few all are kept, as a product of another shape may be rounded otherwise.
         nodes = chosen.any(dim=1).nonzero().squeeze(1)
-        hidden = noisy[nodes]
-        for layer in self.widen:
-            hidden = layer(hidden).relu_()
-        filled = self.embedding(drop(hidden, self.dropout, dropout)).tanh_()
-        embeddings = filled.new_zeros(len(count), filled.shape[1]).index_copy(0, nodes, filled)
-        return Generated(count, embeddings.view(len(count), self.slots, -1), chosen)
+        many = len(nodes) > _MANY
+        slots = _slots_in_use(chosen) if many else self.slots
+        blocks = nodes.tensor_split(len(nodes) // _BLOCK) if many else [nodes]
+        embeddings = [self._embed(noisy[some], chosen[some, :slots], dropout) for some in blocks]
+        return Generated(count, torch.cat(embeddings), chosen)
+
+    def _embed(self, noisy: Tensor, chosen: Tensor, dropout: torch.Generator | None) -> Tensor:
+        """tanh(θ^f(·)) in the ``chosen`` ones of the first slots; shape (g, d_z)."""
+        first, second = self.widen
+        hidden = rectify_and_drop_(second(first(noisy).relu_()), self.dropout, dropout)
+        width, slots = self.embedding.out_features // self.slots, chosen.shape[1]
+        weight, bias = (each[: slots * width] for each in (self.embedding.weight, self.embedding.bias))
+        return linear(hidden, weight, bias).tanh_().view(len(hidden), slots, width)[chosen]

@@ -35,22 +35,22 @@ from feddep.utils import seeding
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """A target for each of n · S embeddings: the rows of ``candidates``, shape (k, d_z), that ``numbers``, (n, S), names.
+    """A target for each of g embeddings: the rows of ``candidates``, shape (k, d_z), that ``numbers``, (g,), names.
 
-    ``targets[nodes]`` are those of some nodes, shape (…, S, d_z), as of a tensor that holds them all.
+    ``targets[some]`` are those of some of them, shape (…, d_z), as of a tensor that holds them all.
     """
 
     candidates: Tensor
     numbers: Tensor
 
-    def __getitem__(self, nodes: slice | Tensor) -> Tensor:
-        return self.candidates[self.numbers[nodes]]
+    def __getitem__(self, some: slice | Tensor) -> Tensor:
+        return self.candidates[self.numbers[some]]
 
 
 Search = Callable[[Tensor, Tensor], Sequence[Targets | Tensor]]
 """Finds what is nearest to each generated embedding among what each other client has.
 
-Takes embeddings, shape (n, S, d_z), and which of them count, shape (n, S); returns the nearest that each of the M − 1 others has.
+Takes embeddings, shape (g, d_z), and which slots they fill, shape (n, S); returns the nearest that each of the M − 1 others has.
 """
 
 _BLOCK = 2**24  # distances that are held at once
@@ -58,12 +58,12 @@ _NUMBERS = 2**18  # coordinates of embeddings that are worked on at once, which 
 
 
 def nearest(points: Tensor, candidates: Tensor) -> Targets:
-    """The one of ``candidates``, shape (k, d), at least one, that is nearest to each of ``points``, shape (…, d); detached."""
-    flat, candidates = points.detach().reshape(-1, points.shape[-1]), candidates.detach()
+    """The one of ``candidates``, shape (k, d), at least one, that is nearest to each of ``points``, shape (g, d); detached."""
+    points, candidates = points.detach(), candidates.detach()
     rows = max(1, _BLOCK // len(candidates))
     squares = candidates.square().sum(dim=1)  # ‖p − c‖² without ‖p‖², which is the same for all c
-    found = [(squares - 2 * (block @ candidates.T)).argmin(dim=1) for block in flat.split(rows)]
-    return Targets(candidates, torch.cat(found).view(points.shape[:-1]))
+    found = [(squares - 2 * (block @ candidates.T)).argmin(dim=1) for block in points.split(rows)]
+    return Targets(candidates, torch.cat(found))
 
 
 def nearest_in(others: Sequence[Tensor]) -> Search:
@@ -76,26 +76,27 @@ def nearest_in(others: Sequence[Tensor]) -> Search:
 
 
 @torch.no_grad()
-def nearest_hidden(embeddings: Tensor, pairs: Tensor, targets: Tensor) -> tuple[Targets, Tensor]:
-    """For each generated embedding of v, shape (n, S, d_z), the nearest z'_u among v's hidden neighbours u.
+def nearest_hidden(generated: Generated, pairs: Tensor, targets: Tensor) -> tuple[Targets, Tensor]:
+    """For each generated embedding of a node v, g in all, the nearest z'_u among v's hidden neighbours u.
 
     ``pairs`` are (v, u), int64, shape (P, 2), ``targets`` z'_u for all nodes u of the client's subgraph, shape (N, d_z).
 
     Returns:
-        The nearest targets, any for a node without hidden neighbours, and which nodes have some, bool, shape (n,); both detached.
+        The nearest targets, any where a node has no hidden neighbours, and where it has some, bool, shape (g,); both detached.
     """
+    embeddings, chosen = generated.embeddings, generated.chosen
     v, u = pairs.unbind(dim=1)
-    count, slots, width = embeddings.shape
-    row = v.unsqueeze(1).expand(-1, slots)
-    distances = embeddings.new_empty(len(v), slots)
-    for some in _blocks(len(v), slots * width):
-        distances[some] = (embeddings[v[some]] - targets[u[some]].unsqueeze(1)).square().sum(dim=2)
-    least = distances.new_full((count, slots), torch.inf).scatter_reduce(0, row, distances, "amin")
+    pair, slot = chosen[v].nonzero().unbind(dim=1)
+    place = (chosen.flatten().cumsum(dim=0) - 1).view_as(chosen)
+    v, u = place[v[pair], slot], u[pair]  # from here on, pairs of an embedding and what it may resemble
+    distances = embeddings.new_empty(len(v))
+    for some in _blocks(len(v), embeddings.shape[1]):
+        distances[some] = (embeddings[v[some]] - targets[u[some]]).square().sum(dim=1)
+    least = distances.new_full((len(embeddings),), torch.inf).scatter_reduce(0, v, distances, "amin")
     # Of equally near ones the first: positions of pairs are made to compete as distances did.
-    position = torch.arange(len(v), device=v.device).unsqueeze(1).expand(-1, slots)
-    position = torch.where(distances == least[v], position, len(v))
-    first = position.new_full((count, slots), len(v)).scatter_reduce(0, row, position, "amin")
-    has = torch.isfinite(least[:, 0])
+    position = torch.where(distances == least[v], torch.arange(len(v), device=v.device), len(v))
+    first = position.new_full((len(embeddings),), len(v)).scatter_reduce(0, v, position, "amin")
+    has = torch.isfinite(least)
     numbers = torch.zeros_like(first)
     numbers[has] = u[first[has]]
     return Targets(targets.detach(), numbers), has
@@ -108,7 +109,7 @@ def _blocks(rows: int, numbers: int) -> Iterator[slice]:
 
 
 class _SquaredDistances(torch.autograd.Function):
-    """Squared distances of embeddings z, shape (n, S, d_z), to the targets of each term: gives z again, then an (n, S) a term.
+    """Squared distances of embeddings z, shape (g, d_z), to the targets of each term: gives z again, then g numbers a term.
 
     Nothing but z and the targets is kept for the gradient.  It adds up in the order in which it would without blocks: what comes
     from whatever else reads z, then the terms from the last to the first.
@@ -119,11 +120,10 @@ class _SquaredDistances(torch.autograd.Function):
         ctx.terms = terms
         ctx.save_for_backward(embeddings)
         ctx.set_materialize_grads(False)
-        rows, slots, width = embeddings.shape
-        distances = [embeddings.new_empty(rows, slots) for _ in terms]
-        for nodes in _blocks(rows, slots * width):
+        distances = [embeddings.new_empty(len(embeddings)) for _ in terms]
+        for some in _blocks(*embeddings.shape):
             for term, of_term in zip(terms, distances, strict=True):
-                of_term[nodes] = (embeddings[nodes] - term[nodes]).square().sum(dim=2)
+                of_term[some] = (embeddings[some] - term[some]).square().sum(dim=1)
         return embeddings.view_as(embeddings), *distances
 
     @staticmethod
@@ -134,31 +134,32 @@ class _SquaredDistances(torch.autograd.Function):
         if not terms:
             return rest, None
         total = torch.empty_like(embeddings)
-        for nodes in _blocks(len(total), total[0].numel()):
-            z = embeddings[nodes]
-            parts = [] if rest is None else [rest[nodes]]
-            parts += [(2 * (z - term[nodes])).mul_(each[nodes].unsqueeze(2)) for term, each in reversed(terms)]
-            total[nodes] = parts[0]
+        for some in _blocks(*total.shape):
+            z = embeddings[some]
+            parts = [] if rest is None else [rest[some]]
+            parts += [(2 * (z - term[some])).mul_(each[some].unsqueeze(1)) for term, each in reversed(terms)]
+            total[some] = parts[0]
             for part in parts[1:]:
-                total[nodes] += part
+                total[some] += part
         return total, None
 
 
 def squared_distances(embeddings: Tensor, terms: Sequence[Targets | Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Embeddings, shape (n, S, d_z), and their squared distances to the targets of each term, shape (n, S) a term.
+    """Embeddings, shape (g, d_z), and their squared distances to the targets of each term, shape (g,) a term.
 
     Whatever else reads the embeddings shall read those that are returned, so that their gradient is added up in one place.
     """
     if not terms or not len(embeddings):
-        return embeddings, [embeddings.new_zeros(embeddings.shape[:2]) for _ in terms]
+        return embeddings, [embeddings.new_zeros(len(embeddings)) for _ in terms]
     same, *distances = _SquaredDistances.apply(embeddings, terms)
     return same, distances
 
 
-def mean_distance(squares: Tensor, counted: Tensor, scale: str, width: int) -> Tensor:
-    """1/n Σ_v Σ_p of ``squares`` over the slots ``counted``, shape (n, S) each; by the authors' scale also divided by S · d_z."""
-    nodes, slots = squares.shape
-    total = (squares * counted).sum() / max(nodes, 1)
+def mean_distance(squares: Tensor, chosen: Tensor, scale: str, width: int) -> Tensor:
+    """1/n Σ_v Σ_p of ``squares``, shape (g,), in the slots ``chosen``, (n, S); by the authors' scale also divided by S · d_z."""
+    nodes, slots = chosen.shape
+    # With a zero for each empty slot, so that numbers are added up in an order that does not depend on which are filled.
+    total = squares.new_zeros(nodes, slots).masked_scatter(chosen, squares).sum() / max(nodes, 1)
     return total if scale == "paper" else total / (slots * width)
 
 
@@ -172,15 +173,14 @@ def generator_loss(
     """
     embeddings, chosen = generated.embeddings, generated.chosen
     loss = params.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
-    terms: list[tuple[float, Targets | Tensor, Tensor]] = []
+    terms: list[tuple[float, Targets | Tensor, Tensor | float]] = []
     if params.intra_weight:
-        found, has = nearest_hidden(embeddings, pairs, targets)
-        terms.append((params.intra_weight, found, chosen & has.unsqueeze(1)))
+        terms.append((params.intra_weight, *nearest_hidden(generated, pairs, targets)))
     if params.cross_weight:
-        terms += [(params.cross_weight, found, chosen) for found in search(embeddings.detach(), chosen)]
+        terms += [(params.cross_weight, found, 1.0) for found in search(embeddings.detach(), chosen)]
     embeddings, squares = squared_distances(embeddings, [found for _, found, _ in terms])
     for (weight, _, counted), of_term in zip(terms, squares, strict=True):
-        loss = loss + weight * mean_distance(of_term, counted, params.scale, embeddings.shape[2])
+        loss = loss + weight * mean_distance(of_term * counted, chosen, params.scale, embeddings.shape[1])
     return loss, dataclasses.replace(generated, embeddings=embeddings)
 
 

@@ -12,6 +12,7 @@ at most S/ñ times the O(M ñ_v d_z) numbers a node and step of the paper's Tabl
 
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor
 
 from feddep.federation.boundary import Boundary, Schema
@@ -50,11 +51,14 @@ def remote_nearest(boundary: Boundary, client: int, embeddings: Sequence[Tensor]
 
     def answer(other: int, question: Tensor) -> Tensor:
         """What client ``other`` computes: the gradient of min ‖z̃ − z_u‖² over its nodes; zero for an empty slot."""
-        gradient = 2 * (question - nearest(question, embeddings[other])[:])
-        return gradient * question.any(dim=2, keepdim=True)
+        filled = question.any(dim=2)
+        points, gradient = question[filled], torch.zeros_like(question)
+        gradient[filled] = 2 * (points - nearest(points, embeddings[other])[:])
+        return gradient
 
     def search(points: Tensor, chosen: Tensor) -> Sequence[Tensor]:
-        sent = {"embeddings": points * chosen.unsqueeze(2)}
+        sent = {"embeddings": points.new_zeros(*chosen.shape, points.shape[1])}
+        sent["embeddings"][chosen] = points
         relayed = boundary.send(client, "up", generated(client), sent)
         found = []
         for other in range(len(embeddings)):
@@ -63,7 +67,7 @@ def remote_nearest(boundary: Boundary, client: int, embeddings: Sequence[Tensor]
                 reply = {"gradients": answer(other, question)}
                 returned = boundary.send(other, "up", gradients(client), reply)
                 gradient = boundary.send(client, "down", gradients(client), returned)["gradients"]
-                found.append(points - gradient / 2)
+                found.append(points - gradient[chosen] / 2)
         return found
 
     return search

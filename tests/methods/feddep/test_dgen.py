@@ -45,9 +45,8 @@ def test_it_is_the_paper_s_composition():
     first, second = dgen.widen
     hidden = second(first(encoded + noise).relu()).relu()
     torch.testing.assert_close(generated.count, dgen.count(encoded).relu().flatten())
-    filled = generated.chosen.any(dim=1)
-    assert 0 < filled.sum() < 30
-    torch.testing.assert_close(generated.embeddings.flatten(1), dgen.embedding(hidden).tanh() * filled.unsqueeze(1))
+    assert 0 < generated.chosen.any(dim=1).sum() < 30
+    torch.testing.assert_close(generated.embeddings, dgen.embedding(hidden).tanh().view(30, 5, 4)[generated.chosen])
 
 
 def test_sizes_are_those_of_the_published_code():
@@ -84,7 +83,7 @@ def test_the_bernoulli_sampler_keeps_each_slot_with_its_rate():
 def test_the_mean_over_slots():
     embeddings = torch.arange(12.0).view(2, 3, 2)
     chosen = torch.tensor([[True, False, True], [False, False, False]])
-    generated = Generated(torch.zeros(2), embeddings, chosen)
+    generated = Generated(torch.zeros(2), embeddings[chosen], chosen)
     assert generated.mean("generated").tolist() == [[2, 3], [0, 0]]
     np.testing.assert_allclose(generated.mean("all"), [[4 / 3, 2], [0, 0]], rtol=1e-6)
 
@@ -94,3 +93,30 @@ def test_dropout_is_for_training():
     dgen = new_dgen(dropout=0.5)
     assert torch.equal(generate(dgen.eval(), seed=0).count, generate(dgen, seed=1).count)
     assert not torch.equal(generate(dgen.train(), seed=0).count, generate(dgen, seed=1).count)
+
+
+@pytest.mark.parametrize(("count", "rate"), [(0.6, 1.0), (2.4, 0.3), (-1.0, 1.0)])
+def test_what_is_left_out_and_blocks_of_nodes_change_nothing(count, rate, monkeypatch):
+    """Slots that no node fills, nodes without neighbours, and how many nodes are worked on at once; of gradients, too."""
+    dgen = predicting(count)
+
+    def gradients() -> list[torch.Tensor]:
+        made = generate(dgen.train(), rate=rate).embeddings
+        loss = (made * torch.arange(1.0, made.numel() + 1).view_as(made)).sum()
+        found = torch.autograd.grad(loss, list(dgen.parameters()), allow_unused=True, materialize_grads=True)
+        dgen.eval()
+        return list(found)
+
+    with torch.no_grad():
+        dgen.count.weight.normal_(0, 0.5, generator=torch.Generator().manual_seed(0))
+    generated, before = generate(dgen, rate=rate), gradients()
+    monkeypatch.setattr("feddep.methods.feddep.dgen._MANY", 7)
+    monkeypatch.setattr("feddep.methods.feddep.dgen._BLOCK", 4)
+    torch.testing.assert_close(gradients(), before)
+    torch.testing.assert_close(generate(dgen, rate=rate).embeddings, generated.embeddings)
+    with torch.no_grad():
+        dgen.count.weight.zero_()
+        dgen.count.bias.fill_(5.0)
+    everything = generate(dgen)
+    assert everything.chosen.all()
+    torch.testing.assert_close(everything.embeddings.view(30, 5, 4)[generated.chosen], generated.embeddings)

@@ -42,7 +42,7 @@ def cases(draw: st.DrawFn) -> tuple[Generated, torch.Tensor, torch.Tensor, torch
 
     chosen = torch.from_numpy(rng.random((nodes, SLOTS)) < 0.6)
     count = torch.from_numpy(rng.uniform(0, 6, nodes).astype(np.float32)).requires_grad_()
-    generated = Generated(count, tensor(nodes, SLOTS, WIDTH).requires_grad_(), chosen)
+    generated = Generated(count, tensor(int(chosen.sum()), WIDTH).requires_grad_(), chosen)
     targets = tensor(own, WIDTH)
     if draw(st.booleans()):  # equal targets, as nodes of one cluster have
         targets[:] = targets[0]
@@ -54,7 +54,7 @@ def cases(draw: st.DrawFn) -> tuple[Generated, torch.Tensor, torch.Tensor, torch
 def by_hand(case, weights: GeneratorParameters) -> torch.Tensor:  # type: ignore[no-untyped-def]
     """L^n_i as the paper writes it, one node, one slot, one candidate at a time."""
     generated, missing, pairs, targets, prototypes = case
-    nodes = len(missing)
+    nodes, place = len(missing), iter(range(int(generated.chosen.sum())))
     loss = torch.zeros(())
     for v in range(nodes):
         loss = loss + weights.count_weight * smooth_l1_loss(generated.count[v], missing[v].float())
@@ -62,7 +62,7 @@ def by_hand(case, weights: GeneratorParameters) -> torch.Tensor:  # type: ignore
         for p in range(SLOTS):
             if not generated.chosen[v, p]:
                 continue
-            z = generated.embeddings[v, p]
+            z = generated.embeddings[next(place)]
             if hidden:
                 loss = loss + weights.intra_weight * min(((z - targets[u]) ** 2).sum() for u in hidden)
             for of_j in prototypes:
@@ -94,31 +94,31 @@ def test_blocks_change_no_bit_of_distances_and_their_gradients(case, numbers, el
     """A block at a time and all at once, by PyTorch's own gradients, with and without another reader of the embeddings."""
     generated, _, _, targets, prototypes = case
     rng = torch.Generator().manual_seed(0)
-    shape = generated.chosen.shape
+    size = len(generated.embeddings)
     found: list[Targets | torch.Tensor] = [nearest(generated.embeddings, each) for each in (targets, *prototypes)]
-    found.append(torch.rand(*shape, WIDTH, generator=rng))
-    factors, weights = torch.rand(len(found), *shape, generator=rng), torch.rand(*shape, WIDTH, generator=rng)
+    found.append(torch.rand(size, WIDTH, generator=rng))
+    factors, weights = torch.rand(len(found), size, generator=rng), torch.rand(size, WIDTH, generator=rng)
 
     def gradient(embeddings: torch.Tensor, squares: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         loss = torch.zeros(())
         for factor, of_term in zip(factors, squares, strict=True):
             loss = loss + (factor * of_term).sum()
         if elsewhere:
-            loss = loss + (embeddings * weights).sum(dim=1).exp().sum()
+            loss = loss + (embeddings * weights).sum(dim=0).exp().sum()
         return loss, torch.autograd.grad(loss, generated.embeddings)[0]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("feddep.methods.feddep.generation._NUMBERS", numbers)
         ours = gradient(*squared_distances(generated.embeddings, found))
-    dense = [(generated.embeddings - each[:]).square().sum(dim=2) for each in found]
+    dense = [(generated.embeddings - each[:]).square().sum(dim=1) for each in found]
     for our, their in zip(ours, gradient(generated.embeddings, dense), strict=True):
         assert torch.equal(our, their)
 
 
 def test_the_nearest_is_found_whatever_the_block_size(monkeypatch):
     generator = torch.Generator().manual_seed(0)
-    points, candidates = torch.randn(7, 5, 3, generator=generator), torch.randn(11, 3, generator=generator)
-    expected = candidates[torch.cdist(points.view(-1, 3), candidates).argmin(dim=1)].view(points.shape)
+    points, candidates = torch.randn(35, 3, generator=generator), torch.randn(11, 3, generator=generator)
+    expected = candidates[torch.cdist(points, candidates).argmin(dim=1)]
     assert torch.equal(nearest(points, candidates)[:], expected)
     monkeypatch.setattr("feddep.methods.feddep.generation._BLOCK", 20)
     assert torch.equal(nearest(points, candidates)[:], expected)
