@@ -189,8 +189,8 @@ def overlapping_partition(graph: Graph, clients: int, seed: int) -> tuple[np.nda
     """Clients that share nodes and edges (FED-PUB, Baek et al. 2023, Section 5, "overlapping node scenario", and code).
 
     METIS cuts the graph into M / 5 parts (:func:`metis_partition`).  Clients 5p … 5p + 4 each draw ⌊n_p / 2⌋ of the n_p nodes of
-    part p, uniformly without replacement and independently of each other.  The code does so
-    with the largest component of the graph; here parts are of the whole graph.
+    part p, uniformly without replacement and independently of each other.  The code does so with the largest component of the
+    graph; here parts are of the whole graph.
 
     Returns:
         Owner of each copy, and which node it is of, ascending within each client; int64, shape (k,).

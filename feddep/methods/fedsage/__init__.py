@@ -7,7 +7,7 @@ adjacency, with a self-loop and one neighbour.  NeighGen is trained as ever: ste
 GraphSAGE, with the setting's ``layers``, ``hidden_channels`` and ``dropout``.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -77,8 +77,16 @@ SHARED_NEIGHGEN = _step("fedsage.shared_neighgen", "generate_shared")
 
 def _method(name: str, title: str, parameters: type[NeighGenParameters], function: str, step: Step, *assumes: str) -> Method:
     function = f"feddep.methods.fedsage.fedsage_plus:{function}"
-    trains: dict[str, Any] = {"encoders": BUILT_IN_ENCODERS, "full_batch": True}
-    return Method(name, title, parameters, function, lambda parameters: (step,), assumes=assumes, **trains)
+    return Method(
+        name,
+        title,
+        parameters,
+        function,
+        lambda parameters: (step,),
+        assumes=assumes,
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+    )
 
 
 METHODS = (
