@@ -413,6 +413,16 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
         assert np.asarray(image.convert("L")).std() > 5  # something is drawn
 
 
+def test_a_choice_is_told_by_as_few_options_as_tell_it_from_others() -> None:
+    """A rate that goes with its optimiser and an option without a second value on the graph are left out."""
+    columns = {"dataset": ["cora"] * 4 + ["pubmed"], "method": ["fedavg"] * 3 + ["local", "fedavg"]}
+    columns |= {"optimizer": ["adam", "adam", "sgd", "sgd", "adam"], "learning_rate": [0.01, 0.01, 0.5, 0.5, 0.01]}
+    table = pd.DataFrame({**columns, "weight_decay": [0.1, 0.0, 0.0, 0.0, 0.0], "metric": [*["accuracy"] * 4, "roc_auc"]})
+    told = conventions.choices(table, ["optimizer", "learning_rate", "weight_decay", "metric"])
+    decays = ["optimizer adam, weight_decay 0.1", "optimizer adam, weight_decay 0", "optimizer sgd, weight_decay 0"]
+    assert told == [*decays, "no choice", "optimizer adam, weight_decay 0"]
+
+
 def test_conventions_have_both_evaluations_and_the_spread_of_the_literature(tmp_path: Path) -> None:
     runs = [
         finished("fedavg", seed, 0.5, local_before=0.6, local_after=0.7 + 0.02 * seed, validation_after=0.5, best_round=[1, 2])

@@ -4,6 +4,7 @@ Beside them stands what papers print for the same method, graph and number of cl
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -72,20 +73,15 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """
     table, literature = tables["table"], published.field()
     datasets, names = sort_datasets(table["dataset"].map(variants.base)), sort_methods(table["method"].map(variants.base))
-    varied = table.groupby("method")[list(study.options)].nunique() > 1
-    choices = [
-        ", ".join(f"{option} {md.value(row[option])}" for option in study.options if varied.loc[row["method"], option])
-        or "no choice"
-        for row in records(table)
-    ]
-    looks, drawn = drawing.looks(dict.fromkeys(choices)), 0
+    told = choices(table, study.options)
+    looks, drawn = drawing.looks(dict.fromkeys(told)), 0
     with drawing.style():
         figure, axes = drawing.tiles(list(map(dataset_title, datasets)), 0.3 + 0.3 * len(names))
         for ax, dataset in zip(axes.flat, datasets, strict=False):
             for place, name in enumerate(names):
                 pairs = [
                     (choice, row)
-                    for choice, row in zip(choices, records(table), strict=True)
+                    for choice, row in zip(told, records(table), strict=True)
                     if (variants.base(row["dataset"]), variants.base(row["method"])) == (dataset, name)
                 ]
                 of = literature[(literature["dataset"] == dataset) & (literature["method"] == name)]
@@ -109,6 +105,17 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             title += f"; at one choice methods differ by up to {apart:.2f}"
         drawing.head(figure, f"{title}\n{study.title}", handles)
     return figure
+
+
+def choices(table: pd.DataFrame, options: Iterable[str]) -> list[str]:
+    """What tells each row from others of its method and graph: values of as few options as do, the first before later ones."""
+    told, graph = pd.Series("", index=table.index), table["dataset"].map(variants.base)
+    for option in options:
+        text = option + " " + table[option].map(md.value)
+        varied = text.groupby([table["method"], graph, told]).transform("nunique") > 1
+        varied = varied.groupby(table["method"]).transform("any")
+        told = told.where(~varied, told.where(told == "", told + ", ") + text)
+    return told.replace("", "no choice").tolist()
 
 
 def _widest(table: pd.DataFrame, alike: list[str]) -> float:
