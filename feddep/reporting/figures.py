@@ -157,7 +157,7 @@ def forests(
             ax.set_yticks(range(len(rows)), labels if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(len(rows) - 0.5, -0.5)
             ax.locator_params(axis="x", nbins=max(3, 8 // axes.shape[1]))
-        figure.supxlabel(label, fontsize="medium")
+        figure.supxlabel(fill(label, 80), fontsize="medium")
         handles = [sample(name, **{**looks[name], **_NO_LINE}) for name in names if name in looks and len(names) > 1]
         if not all(point.get("significant", True) for _, _, point in drawn):
             handles.append(sample("hollow: not significant", color=INK, marker="o", markerfacecolor="white", **_NO_LINE))
