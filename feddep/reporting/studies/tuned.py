@@ -43,12 +43,16 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         search's runs, and median_validation, that of all trials.
 
     Raises:
-        DataError: if methods had unequal numbers of trials, or a run is of other hyperparameters than were chosen.
+        DataError: if methods had unequal numbers of trials, no run is of another seed, or one is of other hyperparameters than
+            were chosen.
     """
     runs = study.runs.assign(name=study.runs["method"].map(variants.base))
     searched = runs["seed"].isin(study.entry["search_seeds"] or ())
     choices, final = _choices(study.name, runs[searched]), runs[~searched]
     chosen = {(row["method"], row["dataset"]): (row["chosen_setting"], row["chosen_method"]) for row in records(choices)}
+    if final.empty:
+        found = "; ".join(f"{method} with {setting} on {dataset}" for (_, dataset), (setting, method) in chosen.items())
+        raise DataError(f"studies.{study.name} runs its search_seeds alone; add runs of other seeds of what they chose: {found}")
     for row in records(final[["name", "dataset", *_POINT]].drop_duplicates()):
         choice = chosen.get((row["name"], row["dataset"]))
         if (row["setting"], row["method"]) != choice:
