@@ -289,6 +289,7 @@ def test_tuned_methods_have_what_validation_nodes_choose() -> None:
 @pytest.mark.parametrize(
     "runs",
     [
+        TRIALS,
         [*TRIALS[1:], *finals()],  # unequal numbers of trials
         [*TRIALS, *finals("feddep,depth=2")],  # not what was chosen
         [*TRIALS, *finals(setting=FAST)],
