@@ -16,7 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pandas as pd
 import torch
@@ -24,17 +23,13 @@ from torch_geometric.utils import add_self_loops
 from tqdm import tqdm
 
 from benchmarks.arguments import parser_of
-from benchmarks.parity import CLIENTS, DATASET
-from benchmarks.stages import CONFIG, seconds_of
-from feddep.config.loading import load
+from benchmarks.parity import CLIENTS, DATASET, trained
 from feddep.datasets import pyg
-from feddep.experiment import keys, plan
+from feddep.experiment import plan
 from feddep.experiment.provenance import environment
-from feddep.experiment.tasks import build_task
 from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition, louvain
-from feddep.graph.split import Split, within_clients_split
-from feddep.training.summary import summary
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
 from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import DataError
 from feddep.utils.files import write_json
@@ -55,7 +50,7 @@ def theirs(graph: Graph, partition: Partition, split: Split, setting: dict[str, 
         from federatedscope.core.configs.config import global_cfg  # type: ignore[import-not-found]
         from federatedscope.core.data import StandaloneDataDict  # type: ignore[import-not-found]
     except ImportError as error:
-        raise DataError(f"FederatedScope cannot be imported ({error}); benchmarks/README.md says what to install") from error
+        raise DataError(f"FederatedScope cannot be imported ({error}); --help says what to install") from error
     with tempfile.TemporaryDirectory() as folder:
         options = {
             **{"use_gpu": False, "verbose": 0, "seed": seed, "outdir": folder, "data.type": "cora", "dataloader.type": "pyg"},
@@ -90,17 +85,11 @@ def theirs(graph: Graph, partition: Partition, split: Split, setting: dict[str, 
 
 def measure(dataset: str, path: Path, seed: int) -> dict[str, Any]:
     """Accuracies and seconds of both."""
-    graph, config = Graph.load(path), load(CONFIG)
-    specification = keys.specification(config, plan.Run(SETTING, DATASET.format(dataset, "raw"), CLIENTS, "fedavg", seed))
-    partition = louvain(graph, CLIENTS, seed, config["partition"]["delta"])
-    split = within_clients_split(graph, partition, specification["split"], seed)
-    with patch.object(time, "perf_counter", time.process_time):
-        seconds, result = seconds_of(specification, graph, partition, split)
-    scaled = build_task(specification, graph, split, partition, "").graph
-    their_seconds, their_accuracy = theirs(scaled, partition, split, specification["setting"], seed)
+    ours = trained(plan.Run(SETTING, DATASET.format(dataset, "raw"), CLIENTS, "fedavg", seed), path)
+    their_seconds, their_accuracy = theirs(ours.graph, ours.partition, ours.split, ours.setting, seed)
     return {
-        **{"dataset": dataset, "seed": seed, "ours_s": sum(seconds.values()), "theirs_s": their_seconds},
-        **{"ours_before": summary(result)["local_before"]["best"], "theirs_before": their_accuracy},
+        **{"dataset": dataset, "seed": seed, "ours_s": ours.seconds, "theirs_s": their_seconds},
+        **{"ours_before": ours.reported["local_before"]["best"], "theirs_before": their_accuracy},
     }
 
 

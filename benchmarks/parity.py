@@ -36,8 +36,8 @@ from feddep.experiment import keys, plan
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task
 from feddep.graph.graph import Graph
-from feddep.graph.partition import louvain
-from feddep.graph.split import within_clients_split
+from feddep.graph.partition import Partition, louvain
+from feddep.graph.split import Split, within_clients_split
 from feddep.training.summary import summary
 from feddep.utils.csv_files import write_csv
 from feddep.utils.files import write_json
@@ -149,25 +149,50 @@ def _stand_in_for_extensions() -> None:
         setattr(modules["torch_sparse"], name, type(name, (), {}))
 
 
-def measure(dataset: str, path: Path, name: str, features: str, seed: int) -> dict[str, Any]:
-    """Accuracies and seconds of both."""
-    graph, config, case = Graph.load(path), load(CONFIG), CASES[name]
-    run = plan.Run(case.setting, DATASET.format(dataset, features), CLIENTS, case.ours, seed)
+class Trained(NamedTuple):
+    """A run of ours, and what another code takes to run beside it.
+
+    Attributes:
+        setting: options of the training.
+        graph: with features as they are scaled.
+        partition: of the graph.
+        split: of the graph.
+        reported: what :func:`feddep.training.summary.summary` says of the run.
+        seconds: the process's own.
+    """
+
+    setting: dict[str, Any]
+    graph: Graph
+    partition: Partition
+    split: Split
+    reported: dict[str, Any]
+    seconds: float
+
+
+def trained(run: plan.Run, path: Path) -> Trained:
+    """Train a run of ours on the graph in a file, partitioned by Louvain and split within clients."""
+    graph, config = Graph.load(path), load(CONFIG)
     specification = keys.specification(config, run)
-    setting = specification["setting"]
-    partition = louvain(graph, CLIENTS, seed, config["partition"]["delta"])
-    split = within_clients_split(graph, partition, specification["split"], seed)
+    partition = louvain(graph, CLIENTS, run.seed, config["partition"]["delta"])
+    split = within_clients_split(graph, partition, specification["split"], run.seed)
     with patch.object(time, "perf_counter", time.process_time):
         seconds, result = seconds_of(specification, graph, partition, split)
-    reported = summary(result)
     scaled = build_task(specification, graph, split, partition, "").graph
+    return Trained(specification["setting"], scaled, partition, split, summary(result), sum(seconds.values()))
+
+
+def measure(dataset: str, path: Path, name: str, features: str, seed: int) -> dict[str, Any]:
+    """Accuracies and seconds of both."""
+    case = CASES[name]
+    ours = trained(plan.Run(case.setting, DATASET.format(dataset, features), CLIENTS, case.ours, seed), path)
+    setting, reported = ours.setting, ours.reported
     options = {"num_rounds": setting["rounds"], "hid_dim": setting["hidden_channels"], "seed": seed}
     options |= {"lr": setting["learning_rate"], "weight_decay": setting["weight_decay"]}
     return {
         **{"dataset": dataset, "features": features, "method": name, "ours": case.ours, "setting": case.setting, "seed": seed},
         **{"ours_before": reported["local_before"]["best"], "ours_after": reported["local_after"]["best"]},
-        "ours_s": sum(seconds.values()),
-        **theirs(case, name, scaled, partition, split, epochs=setting["local_epochs"], **options),
+        "ours_s": ours.seconds,
+        **theirs(case, name, ours.graph, ours.partition, ours.split, epochs=setting["local_epochs"], **options),
     }
 
 
