@@ -108,12 +108,17 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
 
 def choices(table: pd.DataFrame, options: Iterable[str]) -> list[str]:
-    """What tells each row from others of its method and graph: values of as few options as do, the first before later ones."""
+    """What tells each row from others of its method and graph: values of as few options as do, the first before later ones.
+
+    What several methods have in several values is told of all.
+    """
     told, graph = pd.Series("", index=table.index), table["dataset"].map(variants.base)
     for option in options:
         text = option + " " + table[option].map(md.value)
         varied = text.groupby([table["method"], graph, told]).transform("nunique") > 1
         varied = varied.groupby(table["method"]).transform("any")
+        if table["method"][varied].nunique() > 1:  # one method's own option is not told of others
+            varied = table[option].notna()
         told = told.where(~varied, told.where(told == "", told + ", ") + text)
     return told.replace("", "no choice").tolist()
 
