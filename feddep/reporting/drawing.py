@@ -47,7 +47,7 @@ _FAMILIES = {
     "#D55E00": ("feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep_joint"),
     "#E69F00": ("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
     "#009E73": ("fedgraph", "fedgsl", "fedgnn", "fedgcn", "fedgcn_noised", "fedstruct", "fedlap"),
-    "#CC79A7": ("answers_bayes", "answers_counts", "answers_private_labels", "answers_propagation"),
+    "#CC79A7": ("answers_bayes", "answers_counts", "answers_pooled", "answers_private_labels", "answers_propagation"),
     "#0072B2": ("vesper_gin",),
     "#44AA99": ("vesper_gcn",),
     "#56B4E9": ("gap", "gap_authors"),

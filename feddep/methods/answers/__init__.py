@@ -3,8 +3,8 @@
 A classifier, the setting's encoder, is trained by FedAvg (:mod:`feddep.methods.answers.recorded_fedavg`).  With its weights at
 the best round on validation nodes, the owner of each node u that has neighbours at other clients answers once: with the class
 that it predicts for u, or u's label where it trains on u, by randomised response (:mod:`feddep.methods.answers.asking`).  Each
-client combines its predictions with the answers: by Bayes' rule (:mod:`feddep.methods.answers.bayes`), or by label propagation
-(:mod:`feddep.methods.answers.propagation`).
+client combines its predictions with the answers: by Bayes' rule or an opinion pool (:mod:`feddep.methods.answers.bayes`), or by
+label propagation (:mod:`feddep.methods.answers.propagation`).
 
 On the global graph nobody lacks a neighbour: there both are FedAvg, and so are all choices of a round, which is FedAvg's best.
 
@@ -87,6 +87,7 @@ def _method(name: str, title: str, parameters: type[AnswersParameters], function
 
 METHODS = (
     _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
+    _method("answers_pooled", "Answers, pooled", BayesParameters, "bayes:run_pooled"),
     _method("answers_propagation", "Answers, label propagation", PropagationParameters, "propagation:run"),
     _method("answers_counts", "Answers as features", AnswersParameters, "class_counts:run"),
     _method("answers_private_labels", "Answers, Bayes, private labels", PrivateLabelsParameters, "bayes:run", PRIVATE_FEDAVG),

@@ -16,9 +16,12 @@ are like those that it lacks.  Nothing is sent for it: counts of a few dozen pai
 single nodes, and no ε would cover them.
 
 ``plain`` takes g(y, a_u) for the likelihood, without regard to what randomised response does.
+
+``answers_pooled`` takes the mean over u in place of the sum: a logarithmic opinion pool of a node's answers (Genest and Zidek,
+1986), which together weigh as one.  Neighbours of one node tend to be of one class, and to be mistaken together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +36,15 @@ from feddep.training.task import Part, RunResult, Task
 
 def run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]) -> RunResult:
     """FedAvg whose clients add the evidence of answers to what they predict for their own nodes."""
+    return _run(task, parameters, steps, evidence)
+
+
+def run_pooled(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]) -> RunResult:
+    """FedAvg whose clients add the mean evidence of a node's answers to what they predict for it."""
+    return _run(task, parameters, steps, pooled_evidence)
+
+
+def _run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult], of: Callable[..., np.ndarray]) -> RunResult:
     step, parts, classes = steps["pretrain"], task.subgraphs(), task.graph.num_classes
     answers, found = answered(task, parameters, step), []
     for own, told, part, of_client in zip(answers.edges, answers.told, parts, answers.known, strict=True):
@@ -41,7 +53,7 @@ def run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]
             if parameters.prior_count is not None:
                 likelihood = compatibility(neighbour_counts(part, of_client, classes), likelihood, parameters.prior_count)
             likelihood = likelihood @ kernel(classes, parameters.epsilon)
-        found.append(evidence(own.links, told, likelihood))
+        found.append(of(own.links, told, likelihood))
     return changed(task, step, lambda i, logits: logits + found[i], answers.communication)
 
 
@@ -73,3 +85,8 @@ def evidence(links: sp.csr_matrix, told: np.ndarray, likelihood: np.ndarray) -> 
         likelihood: P(a | y), shape (C, C), a row each class y.
     """
     return links @ np.log(likelihood).T[told]
+
+
+def pooled_evidence(links: sp.csr_matrix, told: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
+    """The mean of log P(a_u | y) over u, as :func:`evidence`; its arguments are the same."""
+    return evidence(links, told, likelihood) / np.maximum(np.diff(links.indptr), 1)[:, None]

@@ -22,13 +22,14 @@ from feddep.privacy.randomised_response import kernel
 from feddep.training.evaluator import Evaluator
 from method_tasks import parameters_of, run_on, same_runs, steps_of, task_of, train, without_cross_edges
 
-RULES = ["answers_bayes", "answers_propagation"]
+RULES = ["answers_bayes", "answers_pooled", "answers_propagation"]
 CURVES = ["loss", "validation", "test", "global_validation"]
 
 
-def test_without_edges_to_others_bayes_is_fedavg_to_the_bit():
-    task = without_cross_edges("answers_bayes")
-    assert same_runs(run_on(task, "answers_bayes"), run_on(task, "fedavg"))
+@pytest.mark.parametrize("name", ["answers_bayes", "answers_pooled"])
+def test_without_edges_to_others_bayes_is_fedavg_to_the_bit(name: str):
+    task = without_cross_edges(name)
+    assert same_runs(run_on(task, name), run_on(task, "fedavg"))
 
 
 def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
@@ -64,6 +65,20 @@ def test_plain_evidence_is_a_fixed_weight_of_the_answer_and_a_uniform_rest():
     found = bayes.evidence(links, np.array([2, 0, 1]), bayes.prior(0.6, 4))
     answers = np.eye(4)[[2, 0]]
     np.testing.assert_allclose(found, [np.log(0.6 * answers + 0.4 / 4).sum(axis=0), np.zeros(4)])
+
+
+@given(st.integers(2, 4), st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 1000))
+def test_pooled_answers_are_a_geometric_mean_of_their_likelihoods(classes, missing, seed):
+    rng = np.random.default_rng(seed)
+    told, likelihood = rng.integers(classes, size=sum(missing)), rng.dirichlet(np.ones(classes), classes)
+    links, expected, start = np.zeros((len(missing), len(told)), dtype=np.float32), np.ones((len(missing), classes)), 0
+    for v, count in enumerate(missing):
+        links[v, start : start + count] = 1
+        for y in range(classes):
+            expected[v, y] = math.prod(likelihood[y, a] for a in told[start : start + count]) ** (1 / max(count, 1))
+        start += count
+    found = bayes.pooled_evidence(sp.csr_matrix(links), told, likelihood)
+    np.testing.assert_allclose(np.exp(found), expected, rtol=1e-6)
 
 
 def test_neighbour_counts_are_of_training_nodes_and_their_neighbours_in_the_subgraph():
@@ -194,10 +209,10 @@ def test_what_is_sent_beside_fedavg_are_names_and_answers_once(name: str):
 
 
 def test_rules_and_their_parameters_share_one_training():
-    steps = [parameters_of(*each) for each in (("answers_bayes",), ("answers_propagation",))]
     task = task_of("answers_bayes")
-    first, second = (steps_of(name, task, each) for name, each in zip(RULES, steps, strict=True))
-    assert all(torch.equal(tensor, second["pretrain"].tensors[name]) for name, tensor in first["pretrain"].tensors.items())
+    first, *others = (steps_of(name, task, parameters_of(name)) for name in RULES)
+    for name, tensor in first["pretrain"].tensors.items():
+        assert all(torch.equal(tensor, other["pretrain"].tensors[name]) for other in others)
 
 
 def test_the_second_fedavg_reads_how_often_each_class_was_answered(monkeypatch):
