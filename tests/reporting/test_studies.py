@@ -126,6 +126,19 @@ def test_paired_places_and_pooled_cells() -> None:
     assert not table["significant"].any()
 
 
+@pytest.mark.parametrize("alike", [True, False])
+def test_paired_cells_are_pooled_over_settings_unless_a_place_has_several(alike: bool) -> None:
+    runs, other = [], "citeseer" if alike else "cora"
+    for setting, dataset, m, gain in (("feddep", "cora", 5, 0.01), ("vesper", other, 5, 0.03), ("vesper", "citeseer", 10, 0.05)):
+        for seed in range(3):
+            runs.append(finished("fedavg", seed, 0.5, dataset=dataset, clients=m, setting=setting))
+            runs.append(finished("feddep", seed, 0.5 + gain, dataset=dataset, clients=m, setting=setting))
+    table = paired.tables(study(*runs))["table"]
+    pooled = table[table["dataset"].isna()]
+    assert pooled["setting"].fillna("").tolist() == ([""] if alike else ["vesper"])
+    assert pooled["mean_difference"].tolist() == pytest.approx([0.03 if alike else 0.04])
+
+
 def test_the_baseline_is_what_comes_first_and_something_must_pair() -> None:
     table = paired.tables(study(*(finished(name, 0, 0.5) for name in ("feddep,depth=1", "fedavg", "feddep"))))["table"]
     assert set(table["reference"]) == {"feddep,depth=1"}

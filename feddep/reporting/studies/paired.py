@@ -34,6 +34,8 @@ COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """A row a method and place; then a row a method over all its places, with dataset and clients empty.
 
+    The latter is a row a setting where a method has several in one place, and has no setting where places have their own.
+
     Returns:
         setting, dataset, clients, method and reference (the baseline), as they are spelled; cells: number of places, 1 or
         for the pooled row all; seeds: pairs, empty in a pooled row, whose observations are the mean differences of the places;
@@ -55,10 +57,10 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {first}")
     pooled = [
         {
-            **{"method": method, "setting": setting, "cells": len(of), **of[[*statistics.FLAWS]].mean()},
+            **{"method": method, "setting": _common(of["setting"]), "cells": len(of), **of[[*statistics.FLAWS]].mean()},
             **{**statistics.interval(of["mean_difference"], 0.0), "seeds": None},
         }
-        for (method, setting), of in table.groupby(["method", "setting"], sort=False)
+        for (method, *_), of in table.groupby(["method", "setting"] if _several(table) else ["method"], sort=False)
         if len(of) > 1
     ]
     table = pd.concat([in_paper_order(table, ["dataset", "clients"]), pd.DataFrame(pooled)], ignore_index=True)
@@ -66,6 +68,15 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     table["significant"] = (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
     table["reference"] = table["method"].map(references)
     return {"table": table[COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})}
+
+
+def _several(table: pd.DataFrame) -> bool:
+    """Whether a method has several settings in one place."""
+    return bool(table.duplicated(["dataset", "clients", "method"]).any())
+
+
+def _common(settings: pd.Series) -> str | None:
+    return settings.iloc[0] if settings.nunique() == 1 else None
 
 
 def _varied(spelled: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -95,7 +106,7 @@ def _references(spelled: Sequence[str]) -> dict[str, str]:
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting and dataset, and one over all its cells."""
-    table = tables["table"].fillna({"dataset": "all cells"})
+    table = tables["table"].fillna({"dataset": "all cells", "setting": "of each dataset"})
     columns = ["clients", "method", "cells", "seeds", "mean_difference", "p", "p_holm"]
     return f"Baseline: {_baseline(table)}.\n\n{md.shown(table, columns)}"
 
@@ -111,15 +122,15 @@ def _baseline(table: pd.DataFrame) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a variant of the baseline, a row a place, a colour a method; filled where a difference is significant."""
     table = tables["table"]
-    several, references = table.duplicated(["dataset", "clients", "method"]).any(), list(dict.fromkeys(table["reference"]))
-    settings = distinguishing(table["setting"])
+    several, references = _several(table), list(dict.fromkeys(table["reference"]))
+    settings, short = distinguishing(table["setting"].dropna()), distinguishing(table["dataset"].dropna())
     chosen = _varied(references) if len(references) > 1 else {}
     names = {name: without(name, chosen) for name in [*table["method"], *references]}
     titles = {spelled: method_title(name) for spelled, name in distinguishing(names.values()).items()}
     drawn: dict[str, dict[str, dict[str, Any]]] = {}
     for row in records(table):
         changes = {key: value for key, value in variants.read(row["method"])[1].items() if key in chosen}
-        place = "All cells" if row["dataset"] is None else place_title(row["dataset"], row["clients"])
+        place = "All cells" if row["dataset"] is None else place_title(short[row["dataset"]], row["clients"])
         place += f", {settings[row['setting']]}" if several else ""
         panel = drawn.setdefault(variants.format_name("", changes).lstrip(",").replace(",", ", "), {})
         panel.setdefault(place, {})[titles[names[row["method"]]]] = {**row, "mean": row["mean_difference"]}
