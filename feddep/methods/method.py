@@ -186,18 +186,21 @@ class Method:
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
         with divergence_named(self.name, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)
-        self._check(result, task.setting.rounds)
+        self._check(result, task)
         communication = merged(*(step.communication for step in results.values()), result.communication)
         return dataclasses.replace(result, communication=communication, constant=task.constant)
 
-    def _check(self, result: Any, rounds: int) -> None:
+    def _check(self, result: Any, task: "Task") -> None:
         from feddep.training.task import RunResult
 
         if not isinstance(result, RunResult):
             raise ConfigError(f"{self.name} returned {type(result).__name__}; a method returns a RunResult")
         recorded = [len(history.loss) for history in result.histories]
-        if set(recorded) != {rounds}:
-            raise ConfigError(f"{self.name} recorded {recorded} rounds; it must have a history a model, each of {rounds} rounds")
+        if set(recorded) != {task.setting.rounds}:
+            each = f"each of {task.setting.rounds} rounds"
+            raise ConfigError(f"{self.name} recorded {recorded} rounds; it must have a history a model, {each}")
+        if task.owners_judge and result.owners is None:
+            raise ConfigError(f"evaluation is owners (key settings), but {self.name} returned no owners' scores")
 
 
 def run_steps(task: "Task", parameters: Parameters, steps: Sequence[Step]) -> dict[str, StepResult]:

@@ -82,7 +82,8 @@ ASSUMES = (CROSS_CLIENT_EDGES, "noised node embeddings shared")
 
 def _method(name: str, title: str, parameters: type[AnswersParameters], function: str, step: Step = FEDAVG) -> Method:
     function = f"feddep.methods.answers.{function}"
-    return Method(name, title, parameters, function, lambda _: (step,), assumes=ASSUMES, encoders=ANY_ENCODER, full_batch=True)
+    method = Method(name, title, parameters, function, lambda _: (step,), assumes=ASSUMES, encoders=ANY_ENCODER, full_batch=True)
+    return method if name == "answers_counts" else dataclasses.replace(method, revision=2)
 
 
 METHODS = (

@@ -19,7 +19,7 @@ from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.evaluator import score
-from feddep.training.history import History, Right, total
+from feddep.training.history import OwnersHistory, Right, Scores, total
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 from feddep.utils.seeding import generator
@@ -91,24 +91,29 @@ def changed(task: Task, step: StepResult, rule: Rule, communication: Sequence[di
     """The result of FedAvg, with local accuracies by what a rule makes of predictions; all else is FedAvg's.
 
     ``rule`` is given the predictions of every round, so that curves can be drawn.  What crossed the boundary for it is
-    ``communication``.
+    ``communication``.  Where owners judge, they choose their round by what the rule makes of their validation nodes.
     """
     measured = [step.tensors[f"history.{name}"].tolist() for name in MEASURED]
     model, weights = task.new_model(), {name: tensor for name, tensor in step.tensors.items() if name.startswith("classifier.")}
     model.load_state_dict({name.removeprefix("classifier."): tensor for name, tensor in weights.items()})
-    history, parts = History(), task.subgraphs()
+    judged, parts = OwnersHistory(), task.subgraphs()
     before, after = step.of_clients("before"), step.of_clients("after")
 
-    def right(predicted: Sequence[Tensor], number: int) -> Right:
-        counts = []
-        for i, ((graph, split), logits) in enumerate(zip(parts, predicted, strict=True)):
-            found, labels = (each[split.test] for each in (rule(i, logits[number - 1].numpy()), graph.labels))
-            counts.append(score(torch.from_numpy(found), torch.from_numpy(labels), task.setting.metric))
-        return total(counts)
+    def right(i: int, logits: np.ndarray) -> list[Right]:
+        (graph, split), found = parts[i], torch.from_numpy(rule(i, logits))
+        labels = torch.from_numpy(graph.labels)
+        return [score(found[nodes], labels[nodes], task.setting.metric) for nodes in (split.val, split.test)]
 
     def one_round(number: int) -> None:
-        history.record(model, *(values[number - 1] for values in measured))
-        history.record_local(right(before, number), right(after, number))
+        scores = [Scores.of(right(i, of[number - 1].numpy()) for i, of in enumerate(each)) for each in (before, after)]
+        loss, validation, *on_graph = (values[number - 1] for values in measured)
+        if task.owners_judge:
+            judged.record(loss, scores[0], scores[1], model, on_graph)
+        else:
+            judged.history.record(model, loss, validation, *on_graph)
+            judged.history.record_local(*(total(each.test) for each in scores))
 
-    run_rounds(task, [history], one_round)
-    return RunResult([history], list(communication))
+    run_rounds(task, [judged.history], one_round)
+    if task.owners_judge:
+        return RunResult([judged.history], list(communication), task.client_facts(), owners=judged)
+    return RunResult([judged.history], list(communication))

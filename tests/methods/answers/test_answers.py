@@ -20,6 +20,7 @@ from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.evaluator import Evaluator
+from feddep.training.history import total
 from method_tasks import parameters_of, run_on, same_runs, steps_of, task_of, train, without_cross_edges
 
 RULES = ["answers_bayes", "answers_pooled", "answers_propagation"]
@@ -265,3 +266,23 @@ def test_without_weight_of_answers_it_is_fedavg_on_the_private_labels():
     for (graph, split), logits in zip(task.subgraphs(), recorded_fedavg.at_best_round(step), strict=True):
         right += int((logits.argmax(axis=1) == graph.labels)[split.test].sum())
     assert ours.local_before[ours.best_round - 1] == (right, len(task.split.test))
+
+
+@pytest.mark.parametrize("name", [*RULES, "answers_private_labels"])
+def test_owners_judge_what_the_rule_makes_of_their_predictions(name: str):
+    owners, (history,) = run_on(task_of(name, evaluation="owners"), name).owners, run_on(task_of(name), name).histories
+    plain = run_on(task_of(name, evaluation="owners"), "fedavg").owners
+    sizes = [(len(split.val), len(split.test)) for _, split in task_of(name).subgraphs()]
+    for when in ("before", "after"):
+        rounds = getattr(owners, when)
+        assert [total(each.test) for each in rounds] == getattr(history, f"local_{when}")
+        assert all([n for _, n in part] == list(size) for part, size in zip(rounds[0], zip(*sizes, strict=True), strict=True))
+        assert [each.validation for each in rounds] != [each.validation for each in getattr(plain, when)]
+
+
+@pytest.mark.parametrize("name", ["answers_bayes", "answers_pooled"])
+def test_without_edges_to_others_owners_judge_fedavg(name: str):
+    task = without_cross_edges(name)
+    task = dataclasses.replace(task, setting=task.setting.replace(evaluation="owners"))
+    changed, plain = run_on(task, name), run_on(task, "fedavg")
+    assert [changed.owners.before, changed.owners.after] == [plain.owners.before, plain.owners.after]
