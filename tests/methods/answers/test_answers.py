@@ -21,6 +21,7 @@ from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import total
+from feddep.utils.errors import ConfigError
 from method_tasks import parameters_of, run_on, same_runs, steps_of, task_of, train, without_cross_edges
 
 RULES = ["answers_bayes", "answers_pooled", "answers_propagation"]
@@ -286,3 +287,10 @@ def test_without_edges_to_others_owners_judge_fedavg(name: str):
     task = dataclasses.replace(task, setting=task.setting.replace(evaluation="owners"))
     changed, plain = run_on(task, name), run_on(task, "fedavg")
     assert [changed.owners.before, changed.owners.after] == [plain.owners.before, plain.owners.after]
+
+
+def test_a_method_without_owners_scores_is_refused_where_the_setting_asks_for_them(monkeypatch):
+    original = recorded_fedavg.changed
+    monkeypatch.setattr(bayes, "changed", lambda task, *rest: original(dataclasses.replace(task, owners_judge=False), *rest))
+    with pytest.raises(ConfigError, match="answers_bayes"):
+        run_on(task_of("answers_bayes", evaluation="owners"), "answers_bayes")
