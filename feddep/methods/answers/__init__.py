@@ -80,16 +80,26 @@ PRIVATE_FEDAVG = dataclasses.replace(
 ASSUMES = (CROSS_CLIENT_EDGES, "noised node embeddings shared")
 
 
-def _method(name: str, title: str, parameters: type[AnswersParameters], function: str, step: Step = FEDAVG) -> Method:
-    function = f"feddep.methods.answers.{function}"
-    method = Method(name, title, parameters, function, lambda _: (step,), assumes=ASSUMES, encoders=ANY_ENCODER, full_batch=True)
-    return method if name == "answers_counts" else dataclasses.replace(method, revision=2)
+def _method(
+    name: str, title: str, parameters: type[AnswersParameters], function: str, step: Step = FEDAVG, revision: int = 2
+) -> Method:
+    return Method(
+        name,
+        title,
+        parameters,
+        f"feddep.methods.answers.{function}",
+        lambda _: (step,),
+        assumes=ASSUMES,
+        encoders=ANY_ENCODER,
+        full_batch=True,
+        revision=revision,
+    )
 
 
 METHODS = (
     _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
     _method("answers_pooled", "Answers, pooled", BayesParameters, "bayes:run_pooled"),
     _method("answers_propagation", "Answers, label propagation", PropagationParameters, "propagation:run"),
-    _method("answers_counts", "Answers as features", AnswersParameters, "class_counts:run"),
+    _method("answers_counts", "Answers as features", AnswersParameters, "class_counts:run", revision=1),
     _method("answers_private_labels", "Answers, Bayes, private labels", PrivateLabelsParameters, "bayes:run", PRIVATE_FEDAVG),
 )
