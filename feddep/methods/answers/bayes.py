@@ -18,7 +18,7 @@ single nodes, and no ε would cover them.
 ``plain`` takes g(y, a_u) for the likelihood, without regard to what randomised response does.
 
 ``answers_pooled`` takes the mean over u in place of the sum: a logarithmic opinion pool of a node's answers (Genest and Zidek,
-1986), which together weigh as one.  Neighbours of one node tend to be of one class, and to be mistaken together.
+1986), which together weigh as one.  Where answers depend on each other, their sum overstates the evidence.
 """
 
 from collections.abc import Callable, Mapping
