@@ -194,6 +194,31 @@ def _methods(given: argparse.Namespace) -> None:
             print(f"  {key} = {method.parameters.model_fields[key].default!r}: {' '.join((field.description or '').split())}")
 
 
+# --- rank ---
+
+
+def _add_rank(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("method", help="a Python file with a method of your own, or a method that the study does not have")
+    parser.add_argument("--graph", default="cora", help="a dataset of the study (default: cora)")
+    parser.add_argument("--study", default="field_tuned", help="a study of kind tuned (default: field_tuned, the leaderboard)")
+    parser.add_argument(
+        "--parameter", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the method; repeatable"
+    )
+    parser.add_argument("--config", type=Path, action="append", metavar="FILE", help="(default: config/default.yaml)")
+    parser.add_argument("--work", type=Path, default=Path("results/verify"), metavar="DIR", help="folder of public graphs")
+
+
+def _rank(given: argparse.Namespace) -> None:
+    from feddep import api, leaderboard
+    from feddep.config import variants
+    from feddep.config.loading import load
+
+    config = load(*(given.config or [Path("config", "default.yaml")]))
+    for name in api.named([given.method]):
+        spelled = variants.format_name(name, _options(given.parameter))
+        print(leaderboard.page(*leaderboard.ranked(config, given.study, given.graph, spelled, given.work)))
+
+
 # --- privacy, verify, workflow ---
 
 
@@ -275,6 +300,13 @@ _COMMANDS = (
         "feddep compare fedavg fedsage_plus mine.py --graph mine.npz --clients 10 --partition louvain",
         _add_compare,
         _compare,
+    ),
+    (
+        "rank",
+        "search a method's hyperparameters as the leaderboard's were searched, and show its row among the recorded ones",
+        "feddep rank mine.py --graph cora",
+        _add_rank,
+        _rank,
     ),
     ("datasets", "list the public datasets, with their sizes", "feddep datasets", _add_nothing, _datasets),
     ("methods", "list the methods, or the parameters of one", "feddep methods feddep", _add_methods, _methods),

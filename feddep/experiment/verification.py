@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from feddep.experiment.plan import Run
 from feddep.experiment.tasks import build_task, choose_device, split_nodes
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
+from feddep.graph.partition import Partition
+from feddep.graph.split import Split
 from feddep.training.summary import summary
+from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, DataError
 
 MEASURED = ("test", "test_last", "validation", "validation_last", "bytes")
@@ -35,16 +39,22 @@ def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
     return cached.load(variants.base(dataset), folder, config["data"]["mirror"])
 
 
-def retrain(config: Config, run: Run, folder: Path) -> dict[str, Any]:
-    """Train a run with all its steps; returns its result (:func:`feddep.training.summary.summary`)."""
-    graph, options = fetch_graph(config, run.dataset, folder), entry(config, "datasets", run.dataset)
-    how = keys.partition_options(config, run.dataset)
-    partition = None if run.clients is None else partitioners.partition(graph, run.clients, run.seed, **how)
-    shares = keys.split_shares(config, run.dataset)
-    split = split_nodes(graph, options["split"], shares, run.seed, options.get("path"), partition)
-    specification, device = keys.specification(config, run), choose_device(config["device"])
+@lru_cache(maxsize=1)
+def inputs(config: Config, dataset: str, clients: int | None, seed: int, folder: Path) -> tuple[Graph, Split, Partition | None]:
+    """What the runs of a dataset, number of clients and seed are trained on; the last is kept."""
+    graph, options = fetch_graph(config, dataset, folder), entry(config, "datasets", dataset)
+    how = keys.partition_options(config, dataset)
+    partition = None if clients is None else partitioners.partition(graph, clients, seed, **how)
+    shares = keys.split_shares(config, dataset)
+    return graph, split_nodes(graph, options["split"], shares, seed, options.get("path"), partition), partition
+
+
+def retrain(config: Config, run: Run, folder: Path) -> RunResult:
+    """Train a run with all its steps."""
+    graph, split, partition = inputs(config, run.dataset, run.clients, run.seed, folder)
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
-    return summary(method.run(build_task(specification, graph, split, partition, run.path, device), parameters))
+    specification, device = keys.specification(config, run), choose_device(config["device"])
+    return method.run(build_task(specification, graph, split, partition, run.path, device), parameters)
 
 
 def differences(recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any]) -> dict[str, float]:
@@ -107,7 +117,7 @@ def verify(config: Config, chosen: Sequence[Run], folder: Path, tolerance: float
     recorded, curves = runs.load(config, chosen), runs.load_curves(config, chosen)
     wrong = 0
     for run, (_, row) in zip(chosen, recorded.iterrows(), strict=True):
-        off = differences(row, curves[curves["key"] == row["key"]].reset_index(drop=True), retrain(config, run, folder))
+        off = differences(row, curves[curves["key"] == row["key"]].reset_index(drop=True), summary(retrain(config, run, folder)))
         largest = max((off.get(name, 0.0) for name in ("test", "test_last", "validation", "validation_last")), default=0.0)
         failed = largest > tolerance or "bytes" in off
         wrong += failed

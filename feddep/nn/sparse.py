@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from feddep.graph.graph import Graph, mean_adjacency
 
@@ -26,6 +25,8 @@ class ConstantMatrix(ABC):
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """A @ dense; gradients flow to ``dense``."""
+        if not torch.is_grad_enabled():
+            return self.multiply(dense)
         return _Product.apply(self, dense)
 
 
@@ -91,7 +92,7 @@ class SparseMatrix(ConstantMatrix):
         return SparseMatrix(columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device)
 
     def multiply(self, dense: Tensor) -> Tensor:
-        return embedding_bag(self._indices, dense, self._offsets, mode="sum", per_sample_weights=self._values)
+        return torch.embedding_bag(dense, self._indices, self._offsets, mode=0, per_sample_weights=self._values)[0]
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
         return self._transposed.multiply(dense)

@@ -1,7 +1,7 @@
 """Mini-batch training of a classifier on one graph."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,13 @@ def new_optimizer(model: nn.Module, setting: TrainingConfig) -> torch.optim.Opti
     return OPTIMIZERS[setting.optimizer](model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
 
 
+@torch.no_grad()
+def _add(model: nn.Module, terms: Iterable[torch.Tensor]) -> None:
+    """Add terms to the gradients of a model's weights, in their order."""
+    for weight, term in zip(model.parameters(), terms, strict=True):
+        weight.grad = term if weight.grad is None else weight.grad.add_(term)
+
+
 class FullBatchLearner:
     """Trains a model on all training nodes of one graph at once, with all their neighbours: a step is an epoch.
 
@@ -50,7 +57,7 @@ class FullBatchLearner:
         inputs: applies models to the graph, and has its labels.
         nodes: training nodes, a tensor.
         dropout: source of the dropout masks.
-        regularizer: as of :class:`Learner`.
+        regularizer, correction: as of :class:`Learner`.
         penalty: from the model, the inputs of its last layer and its logits, of all nodes, to a number that is added to the
             loss; none by default.
     """
@@ -59,8 +66,10 @@ class FullBatchLearner:
         """Prepare for training; ``seed`` and ``name`` are as of :class:`Learner`."""
         self.inputs = inputs
         self.nodes = torch.from_numpy(nodes).to(inputs.labels.device)
+        self._labels = inputs.labels[self.nodes]
         self.dropout = seeding.torch_generator(seed, name, "dropout", device=str(inputs.labels.device))
         self.regularizer: Callable[[Any], torch.Tensor] | None = None
+        self.correction: Callable[[Any], Iterable[torch.Tensor]] | None = None
         self.penalty: Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor] | None = None
         self._name = name
         self._epochs = 0
@@ -79,26 +88,29 @@ class FullBatchLearner:
         """One step; returns the mean cross-entropy a node, in nats, before it.
 
         Raises:
-            DivergenceError: if the loss or a weight of the model is then not a finite number.
+            DivergenceError: if the loss is not a finite number.  Weights that the step spoils are found where the model is
+                applied next.
         """
         if not self.size:  # it keeps the weights that it was sent
             return 0.0
-        optimizer.zero_grad()
-        penalty: Any = 0.0
+        model.zero_grad()
         if self.penalty is None:
-            logits = self.inputs.apply(model, self.dropout)
+            logits, terms = self.inputs.apply(model, self.dropout), []
         else:
             hidden = model.body(self.inputs.features, self.inputs.adjacency, generator=self.dropout)
             logits = model.head(hidden, self.inputs.adjacency)
-            penalty = self.penalty(model, hidden, logits)
+            terms = [self.penalty(model, hidden, logits)]
         if self.regularizer is not None:
-            penalty = penalty + self.regularizer(model)
-        loss = cross_entropy(logits[self.nodes], self.inputs.labels[self.nodes])
-        (loss + penalty).backward()
+            terms.append(self.regularizer(model))
+        loss = cross_entropy(logits.index_select(0, self.nodes), self._labels)
+        sum(terms, loss).backward()
+        if self.correction is not None:
+            _add(model, self.correction(model))
         optimizer.step()
         self._epochs += 1
-        check_finite(f"the model of {self._name} in epoch {self._epochs}", float(loss.detach()), model.parameters())
-        return float(loss.detach())
+        before = float(loss.detach())
+        check_finite(f"the model of {self._name} in epoch {self._epochs}", before)
+        return before
 
 
 def new_learner(
@@ -128,7 +140,9 @@ class Learner:
 
     Attributes:
         fanouts: neighbours to draw for a node in each hop, that of the roots first; may change between epochs.
-        regularizer: from the model to a number that is added to the loss of each batch, such as FedProx's; none by default.
+        regularizer: from the model to a number that is added to the loss of each batch; none by default.
+        correction: from the model to what is added to the gradients of its weights, in their order, such as that of FedProx's
+            term; none by default.  Where a term's gradient is a formula, this takes a fraction of the regularizer's time.
     """
 
     def __init__(
@@ -164,6 +178,7 @@ class Learner:
         first = graph if isinstance(graph, Graph) else graph[0]
         self.fanouts = (setting.fanout,) * setting.layers
         self.regularizer: Callable[[Any], torch.Tensor] | None = None
+        self.correction: Callable[[Any], Iterable[torch.Tensor]] | None = None
         self._name = name
         self._epochs = 0
         self._graph = graph
@@ -203,6 +218,8 @@ class Learner:
             optimizer.zero_grad()
             loss = cross_entropy(model(trees[batch], self._table, self._dropout), labels[batch])
             (loss if self.regularizer is None else loss + self.regularizer(model)).backward()
+            if self.correction is not None:
+                _add(model, self.correction(model))
             optimizer.step()
             total += loss.detach() * len(trees[batch])
         return self._mean_loss(model, total, size)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from feddep.experiment import runs, verification
+from feddep.training.summary import summary
 from workspace import CONFIG, REPOSITORY, SNAKEFILE, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
@@ -53,6 +54,6 @@ def test_the_same_command_goes_on(tmp_path: Path):
     assert len(list(workspace.cache.glob("runs/*"))) == len(list(workspace.cache.glob("models/*"))) == 2
     for method in ("fedavg", "local"):
         run = workspace.runs[method]
-        found = verification.retrain(workspace.config, run, tmp_path)
+        found = summary(verification.retrain(workspace.config, run, tmp_path))
         assert verification.differences(workspace.row(method), runs.load_curves(workspace.config, [run]), found) == {}
     assert workspace.jobs(**changes) == {}

@@ -19,22 +19,21 @@ class ProximalClient(Client):
         """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments)
         self.mu = mu
-        self.learner.regularizer = self.proximal_term
+        self.learner.correction = self.proximal_gradient
 
     def train(self) -> float:
         """The local steps, from the weights w_t as they are now."""
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
         return super().train()
 
-    def proximal_term(self, model: Any) -> Tensor:
-        """μ/2 ‖w − w_t‖² of the model's weights w."""
-        return half_square(model, self.given, self.mu)
+    def proximal_gradient(self, model: Any) -> list[Tensor]:
+        """The gradient of μ/2 ‖w − w_t‖² at the model's weights w."""
+        return half_square_gradient(model, self.given, self.mu)
 
 
-def half_square(model: Any, given: Sequence[Tensor], weight: float) -> Tensor:
-    """``weight`` times half the squared distance of a model's weights from those that are given, in their order."""
-    squares = [(own - other).square().sum() for own, other in zip(model.parameters(), given, strict=True)]
-    return weight / 2 * sum(squares[1:], squares[0])
+def half_square_gradient(model: Any, given: Sequence[Tensor], weight: float) -> list[Tensor]:
+    """``weight`` times the distance of each of a model's weights from those that are given, in their order."""
+    return [(own.detach() - other).mul_(weight) for own, other in zip(model.parameters(), given, strict=True)]
 
 
 def run(task: Task, parameters: FedProxParameters, steps: Any = None) -> RunResult:

@@ -1,6 +1,6 @@
 """SCAFFOLD: control variates c and c_i correct the drift of clients (Karimireddy et al., 2020, Algorithm 1, option II).
 
-A client's steps follow g_i(y) − c_i + c, which is the gradient of its loss plus ⟨c − c_i, y⟩.  After K steps of size η from w it
+A client's steps follow g_i(y) − c_i + c, where g_i is the gradient of its loss.  After K steps of size η from w it
 takes c_i⁺ = c_i − c + (w − y_i) / (K η) and sends it with y_i; the server averages both.  With all clients in every round the
 mean of the c_i⁺ is the c of the paper.
 """
@@ -40,7 +40,7 @@ class ScaffoldClient(Client):
         """Set up a client; the arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments)
         self.own = [torch.zeros_like(control) for control in controls(self.model)]
-        self.learner.regularizer = self.correction
+        self.learner.correction = self.correction
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights w and control variate c."""
@@ -48,11 +48,9 @@ class ScaffoldClient(Client):
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
         self.shared = [control.clone() for control in controls(self.model)]
 
-    def correction(self, model: Any) -> Tensor:
-        """⟨c − c_i, y⟩ of the model's weights y."""
-        triples = zip(model.parameters(), self.shared, self.own, strict=True)
-        terms = [((shared - own) * weight).sum() for weight, shared, own in triples]
-        return sum(terms[1:], terms[0])
+    def correction(self, model: Any) -> list[Tensor]:
+        """c − c_i, whatever the weights."""
+        return [shared - own for shared, own in zip(self.shared, self.own, strict=True)]
 
     def train(self) -> float:
         """The local steps to the weights y_i, and then the new control variate c_i⁺, which is sent with them."""

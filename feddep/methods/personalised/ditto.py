@@ -13,7 +13,7 @@ from torch import Tensor
 from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
-from feddep.methods.optimisation.fedprox import half_square
+from feddep.methods.optimisation.fedprox import half_square_gradient
 from feddep.methods.personalised import DittoParameters
 from feddep.training.task import RunResult, Task
 
@@ -34,14 +34,14 @@ class DittoClient(Client):
     def train(self) -> float:
         """The local steps of FedAvg from w, and then those of v; returns the loss of v."""
         self.given = [weight.detach().clone() for weight in self.averaged.model.parameters()]
-        self.learner.regularizer = None
+        self.learner.correction = None
         self.averaged.train()
-        self.learner.regularizer = self.pull
+        self.learner.correction = self.pull
         return super().train()
 
-    def pull(self, model: Any) -> Tensor:
-        """λ/2 ‖v − w‖² of the model's weights v."""
-        return half_square(model, self.given, self.weight)
+    def pull(self, model: Any) -> list[Tensor]:
+        """The gradient of λ/2 ‖v − w‖² at the model's weights v."""
+        return half_square_gradient(model, self.given, self.weight)
 
     def weights(self) -> Payload:
         return self.averaged.weights()

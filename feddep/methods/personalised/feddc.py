@@ -12,6 +12,7 @@ h_i the g_i of the round before; and adds nothing to the loss of the first round
 variates, c − c_i, stand in place of (g_i − g) / (K η).
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,7 @@ class DriftClient(Client):
         self.change = [torch.zeros_like(weight) for weight in self.model.parameters()]
         self.drift = [torch.zeros_like(weight) for weight in self.model.parameters()]
         if self.written:
-            self.learner.regularizer = self.correction
+            self.learner.correction = self.correction
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights w and mean change g."""
@@ -44,18 +45,16 @@ class DriftClient(Client):
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
         self.mean = [control.clone() if self.written else torch.zeros_like(control) for control in controls(self.model)]
 
-    def correction(self, model: Any) -> Tensor:
-        """The terms of the loss, at the model's weights θ."""
+    def correction(self, model: Any) -> Iterator[Tensor]:
+        """The gradient of the terms of the loss at the model's weights θ."""
         scale = 1 / (self.setting.local_epochs * self.learner.steps_per_epoch * self.setting.learning_rate)
-        total = torch.zeros((), device=self.given[0].device)
         for theta, w, h, g_i, g in zip(model.parameters(), self.given, self.drift, self.change, self.mean, strict=True):
-            total = total + self.params.alpha / 2 * (h + theta - w).square().sum() + scale * (theta * (g_i - g)).sum()
-        return total
+            yield (h + theta.detach() - w).mul_(self.params.alpha).add_((g_i - g).mul_(scale))
 
     def train(self) -> float:
         """The local steps to θ, and then the new g_i and h_i."""
         loss = super().train()
-        self.learner.regularizer = self.correction
+        self.learner.correction = self.correction
         before = self.change
         self.change = [weight.detach() - w for weight, w in zip(self.model.parameters(), self.given, strict=True)]
         self.drift = [h + g_i for h, g_i in zip(self.drift, self.change if self.written else before, strict=True)]

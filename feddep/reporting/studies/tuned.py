@@ -60,9 +60,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             raise DataError(
                 f"studies.{study.name} runs {row['method']} with {row['setting']} on {row['dataset']}, but its search {found}"
             )
-    reference = study.entry["options"].get("reference", variants.base(runs["method"].iloc[0]))
-    final = final.assign(setting=study.name, method=final["name"], seconds=final["seconds"] + final["seconds_before"])
-    return {"table": _compared(final, reference, study.resplit_ratio), "choices": choices}
+    return {"table": compared(study, final), "choices": choices}
 
 
 def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
@@ -79,7 +77,11 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
     return in_paper_order(table, ["method", "dataset"])
 
 
-def _compared(runs: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
+def compared(study: Study, final: pd.DataFrame) -> pd.DataFrame:
+    """The ``table`` of :func:`tables`, of runs of the study that are no trials."""
+    reference = study.entry["options"].get("reference", variants.base(study.plan[0].method))
+    names, seconds = final["method"].map(variants.base), final["seconds"] + final["seconds_before"]
+    runs = final.assign(setting=study.name, method=names, seconds=seconds)
     baseline = runs[runs["method"] == reference]
     # Beside every number of clients that the reference has: what sees the whole graph, too.
     levels = runs.merge(baseline[["dataset", "clients"]].drop_duplicates(), on="dataset", suffixes=("_own", ""))
@@ -89,7 +91,7 @@ def _compared(runs: pd.DataFrame, reference: str, ratio: float) -> pd.DataFrame:
     flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
     costs = {name: (name, "mean") for name in ("bytes", "seconds")}
     table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **costs).reset_index()
-    tests = statistics.compare(runs[runs["method"] != reference], baseline, ratio).drop(columns="undertrained")
+    tests = statistics.compare(runs[runs["method"] != reference], baseline, study.resplit_ratio).drop(columns="undertrained")
     table = table.merge(tests, how="left", on=keys).assign(reference=reference)
     table["stalled"] = table["stalled"].fillna(table["stalled_runs"])
     of_reference = table["undertrained_runs"].where(table["method"] == reference)

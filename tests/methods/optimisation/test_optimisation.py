@@ -33,7 +33,7 @@ def test_without_their_terms_they_are_fedavg():
     np.testing.assert_allclose(found.histories[0].loss, expected.histories[0].loss, rtol=1e-4)
 
 
-def test_the_proximal_term_is_its_formula():
+def test_the_proximal_gradient_is_that_of_its_formula():
     task = random_task()
     model, other = task.new_model(), task.new_model()
     boundary = Boundary({"model": schema_of(model), **REPORTS})
@@ -42,9 +42,11 @@ def test_the_proximal_term_is_its_formula():
     client.update()  # which leaves the weights that it started from in its term
     with torch.no_grad():
         for weight in other.parameters():
-            weight.add_(0.5)
-    count = sum(weight.numel() for weight in other.parameters())
-    assert float(client.learner.regularizer(other)) == pytest.approx(0.3 * 0.25 * count, rel=1e-4)
+            weight.add_(torch.linspace(-1, 1, weight.numel()).view_as(weight))
+    pairs = zip(other.parameters(), model.parameters(), strict=True)
+    (0.3 * sum((own - given.detach()).square().sum() for own, given in pairs)).backward()
+    for weight, found in zip(other.parameters(), client.learner.correction(other), strict=True):
+        torch.testing.assert_close(found, weight.grad)
 
 
 @pytest.mark.parametrize("yogi", [False, True])
@@ -94,7 +96,7 @@ def test_scaffold_is_its_algorithm():
 
 
 def test_scaffold_corrects_what_it_says():
-    """The gradient of the loss and the regularizer together is g_i − c_i + c."""
+    """What is added to the gradient of the loss is c − c_i."""
     task = random_task(clients=2)
     boundary = Boundary({"model": schema_of(with_control(task.new_model())), **REPORTS})
     model = with_control(task.new_model())
@@ -104,8 +106,8 @@ def test_scaffold_corrects_what_it_says():
     }
     client.load(state)
     client.own = [torch.full_like(weight, 0.5) for weight in model.parameters()]
-    client.learner.regularizer(model).backward()
-    assert all(torch.allclose(weight.grad, torch.full_like(weight, 1.5)) for weight in model.parameters())
+    for weight, found in zip(model.parameters(), client.learner.correction(model), strict=True):
+        torch.testing.assert_close(found, torch.full_like(weight, 1.5))
 
 
 def test_scaffold_needs_plain_sgd():

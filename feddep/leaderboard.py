@@ -1,0 +1,104 @@
+"""What ``feddep rank`` does: a method gets a row beside the recorded ones of a study of kind ``tuned``.
+
+It has the trials that FedAvg has there, and is trained on the seeds of the table with the one best on validation nodes.
+"""
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import torch
+from tqdm import tqdm
+
+from feddep.config import variants
+from feddep.config.loading import Config
+from feddep.experiment import keys, plan, runs
+from feddep.experiment.plan import Run
+from feddep.experiment.provenance import environment
+from feddep.experiment.verification import inputs, retrain
+from feddep.reporting import load
+from feddep.reporting import markdown as md
+from feddep.reporting.studies import tuned
+from feddep.training.summary import summary
+from feddep.utils.errors import ConfigError, DivergenceError
+from feddep.utils.progress import track
+
+YARDSTICK = "fedavg"
+"""The method whose trials and seeds another is given: it has no options of its own."""
+
+
+def ranked(config: Config, study: str, dataset: str, method: str, folder: Path) -> tuple[str, pd.DataFrame]:
+    """Search the hyperparameters of a method and train it on the seeds of a study; what is cached is not trained again.
+
+    Args:
+        config: the configuration.
+        study: a study of kind ``tuned``.
+        dataset: one of its datasets, without options.
+        method: the method as it is spelled, with options or without.
+        folder: where public graphs are.
+
+    Returns:
+        What was chosen, in a sentence; and the rows of the dataset, the best first, with the columns of
+        :func:`feddep.reporting.studies.tuned.tables`.
+
+    Raises:
+        ConfigError: if there is no such study or dataset in it, the method has a row already, or every trial diverged.
+    """
+    if config["studies"].get(study, {}).get("kind") != "tuned":
+        names = [name for name, each in config["studies"].items() if each["kind"] == "tuned"]
+        raise ConfigError(f"studies.{study} is no study of tuned methods; there are {', '.join(names)}")
+    searched = config["studies"][study]["search_seeds"]
+    planned = plan.study_runs(config, study)
+    names = list(dict.fromkeys(variants.base(run.dataset) for run in planned))
+    if dataset not in names:
+        raise ConfigError(f"{dataset} is no dataset of studies.{study}; there are {', '.join(names)}")
+    planned = [run for run in planned if variants.base(run.dataset) == dataset]
+    if any(variants.base(run.method) == variants.base(method) for run in planned):
+        raise ConfigError(f"{variants.base(method)} is in studies.{study} already")
+    given = [dataclasses.replace(run, method=method) for run in planned if run.method == YARDSTICK]
+    trials = [run for run in given if run.seed in searched]
+    scores = runs_of(config, train(config, trials, folder)).groupby("setting", sort=False)["validation"].mean()
+    if scores.empty:
+        raise ConfigError(f"{method} diverged in all {len(trials)} trials on {dataset}")
+    setting = str(scores.idxmax())
+    final = [dataclasses.replace(run, setting=setting) for run in given if run.seed not in searched]
+    final = [run for run in planned if run.seed not in searched] + train(config, list(dict.fromkeys(final)), folder)
+    found = load.assemble(config, study, final, runs.load(config, final))
+    table = tuned.compared(found, found.runs)
+    chosen = f"Best on validation nodes of {len(trials)} trials: {setting}, {scores.max():.4f}."
+    return chosen, table.sort_values("mean", ascending=False, kind="stable")
+
+
+def runs_of(config: Config, trained: Sequence[Run]) -> pd.DataFrame:
+    """Runs that were trained, as tables of studies have them (:func:`feddep.reporting.load.tidy`)."""
+    return load.tidy(runs.load(config, trained))
+
+
+def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
+    """Train what is not recorded; returns the runs that did not diverge."""
+    torch.set_num_threads(config["threads"])
+    found = []
+    for run in track(wanted, wanted[0].method):
+        file = runs.cached(config, keys.run_key(config, run))
+        if runs.missing(config, [run]) and not file.exists():
+            start = time.perf_counter()
+            try:
+                result = retrain(config, run, folder)
+            except DivergenceError as error:
+                tqdm.write(f"{run.path}: {error}")
+                continue
+            graph, *_ = inputs(config, run.dataset, run.clients, run.seed, folder)
+            made = {"seconds": round(time.perf_counter() - start, 3), "seconds_before": {}, "data_fingerprint": graph.fingerprint}
+            provenance = {**environment("cpu", config["threads"]), **made}
+            seconds = [round(second, 2) for second in result.histories[-1].seconds]
+            runs.write_cached(config, run, summary(result), provenance, seconds, file)
+        found.append(run)
+    return found
+
+
+def page(chosen: str, table: pd.DataFrame) -> str:
+    """The rows as Markdown."""
+    columns = ["clients", "method", "mean", "mean_difference", "p_holm", "bytes", "seconds"]
+    return f"{chosen}\n\n{md.shown(table, columns, [])}"
