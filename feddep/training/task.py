@@ -1,5 +1,6 @@
 """What a method is given, and what it gives back."""
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,8 +38,8 @@ class Constant(NamedTuple):
     """What whoever gives every node the same answer reaches; a training that does no better has stalled.
 
     Attributes:
-        accuracy: of the test nodes, by the most frequent class of the training nodes.
-        loss: the least on the training nodes, the entropy of their classes, in nats.
+        accuracy: of the test nodes, by the most frequent class of the training nodes; or the area under the ROC curve, 0.5.
+        loss: the least on the training nodes, the entropy of their classes, in nats; infinite where nodes are to be ranked.
     """
 
     accuracy: float
@@ -157,7 +158,9 @@ class Task:
         train, test = split.train, split.test
         counts = np.zeros((owner.max() + 1, self.graph.num_classes))
         np.add.at(counts, (owner[train], labels[train]), 1)
-        accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean() if self.setting.metric == "accuracy" else 0.5
+        if self.setting.metric == "roc_auc":  # who ranks nodes well may do so with a loss above the entropy
+            return Constant(0.5, math.inf)
+        accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean()
         return Constant(float(accuracy), float(entr(counts / counts.sum()).sum() - entr(counts.sum(axis=1) / counts.sum()).sum()))
 
     def show(self, what: str, value: Any) -> None:

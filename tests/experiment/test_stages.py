@@ -15,6 +15,7 @@ from feddep.experiment.plan import Run
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
+from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DataError, FeddepError
 from feddep.utils.files import read_arrays
 from graphs import npz_arrays, random_graph
@@ -200,12 +201,12 @@ def test_a_run_that_owners_judge_comes_back(method: str, made: Made, tmp_path: P
     stages.train(made.config, run, files, output, tmp_path / "model.safetensors")
     row = runs.load(made.config, [run]).iloc[0]
     assert pd.isna(row["test"]) == (method == "local")
-    result = verification.retrain(made.config, run, tmp_path)
+    result = summary(verification.retrain(made.config, run, tmp_path))
     assert verification.differences(row, runs.load_curves(made.config, [run]), result) == {}
 
 
 def test_a_falsified_row_or_curve_is_found(made: Made, tmp_path: Path):
-    result = verification.retrain(made.config, FEDDEP, tmp_path)
+    result = summary(verification.retrain(made.config, FEDDEP, tmp_path))
     row, curves = runs.load(made.config, [FEDDEP]).iloc[0], runs.load_curves(made.config, [FEDDEP])
     assert verification.differences(row, curves, result) == {}
     for name in verification.MEASURED:

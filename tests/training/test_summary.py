@@ -62,6 +62,15 @@ def test_a_constant_answer_is_the_most_frequent_class_of_training_nodes():
     assert task.constant == pytest.approx((0.0, -(0.5 * np.log(0.5) + 0.5 * np.log(0.25))))
 
 
+def test_a_constant_answer_ranks_nothing_whatever_the_loss():
+    graph = Graph.from_edges(np.zeros((0, 2)), np.ones((8, 1)), np.array([0, 0, 0, 1, 0, 1, 1, 1]), 2)
+    split = Split(np.arange(4), np.arange(4, 5), np.arange(5, 8))
+    task = Task("t", graph, split, None, TrainingConfig(metric="roc_auc"), 0)
+    for area, stalled in ((0.6, False), (0.505, True)):
+        history = History(loss=[9.0], validation=[0.5], test=[area])
+        assert RunResult([history], constant=task.constant).stalled == stalled
+
+
 def test_models_of_different_lengths_are_an_error():
     with pytest.raises(ValueError):  # noqa: PT011
         summary(RunResult([FIRST, History(loss=[1.0], validation=[1.0], test=[1.0])]))
