@@ -92,7 +92,7 @@ class SparseMatrix(ConstantMatrix):
         return SparseMatrix(columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device)
 
     def multiply(self, dense: Tensor) -> Tensor:
-        return torch.embedding_bag(dense, self._indices, self._offsets, mode=0, per_sample_weights=self._values)[0]
+        return torch.embedding_bag(dense.detach(), self._indices, self._offsets, mode=0, per_sample_weights=self._values)[0]
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
         return self._transposed.multiply(dense)
