@@ -17,9 +17,11 @@ from feddep.config.loading import Config
 from feddep.experiment import keys, plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
+from feddep.experiment.tasks import choose_device
 from feddep.experiment.verification import inputs, retrain
 from feddep.reporting import load
 from feddep.reporting import markdown as md
+from feddep.reporting.labels import method_title
 from feddep.reporting.studies import tuned
 from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DivergenceError
@@ -40,7 +42,7 @@ def ranked(config: Config, study: str, dataset: str, method: str, folder: Path) 
         folder: where public graphs are.
 
     Returns:
-        What was chosen, in a sentence; and the rows of the dataset, the best first, with the columns of
+        What was chosen and the method's place, in sentences; and the rows of the dataset, the best first, with the columns of
         :func:`feddep.reporting.studies.tuned.tables`.
 
     Raises:
@@ -67,8 +69,11 @@ def ranked(config: Config, study: str, dataset: str, method: str, folder: Path) 
     final = [run for run in planned if run.seed not in searched] + train(config, list(dict.fromkeys(final)), folder)
     found = load.assemble(config, study, final, runs.load(config, final))
     table = tuned.compared(found, found.runs)
-    chosen = f"Best on validation nodes of {len(trials)} trials: {setting}, {scores.max():.4f}."
-    return chosen, table.sort_values("mean", ascending=False, kind="stable")
+    table = table.sort_values("mean", ascending=False, kind="stable")
+    place = table["method"].tolist().index(variants.base(method)) + 1
+    title = method_title(variants.base(method))
+    chosen = f"Best of {len(trials)} trials on validation nodes, with {scores.max():.4f}: {setting}."
+    return f"{chosen} {title} is number {place} of {len(table)} by accuracy.", table
 
 
 def runs_of(config: Config, trained: Sequence[Run]) -> pd.DataFrame:
@@ -91,7 +96,8 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
                 continue
             graph, *_ = inputs(config, run.dataset, run.clients, run.seed, folder)
             made = {"seconds": round(time.perf_counter() - start, 3), "seconds_before": {}, "data_fingerprint": graph.fingerprint}
-            provenance = {**environment("cpu", config["threads"]), **made}
+            device = torch.cuda.get_device_name() if choose_device(config["device"]) == "cuda" else "cpu"
+            provenance = {**environment(device, config["threads"]), **made}
             seconds = [round(second, 2) for second in result.histories[-1].seconds]
             runs.write_cached(config, run, summary(result), provenance, seconds, file)
         found.append(run)
