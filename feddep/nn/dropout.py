@@ -18,7 +18,7 @@ def dropout_mask(like: Tensor, probability: float, generator: torch.Generator) -
     words = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device=like.device)
     draws = words.random_(-(2**63), None, generator=generator).view(torch.int16)[: like.numel()].view(like.shape)
     threshold = round(probability * 2**16) - 2**15
-    return draws.to(like.dtype).ge_(threshold).div_(1 - probability)  # in floats, which take a quarter of the time
+    return (draws >= threshold).to(like.dtype).div_(1 - probability)
 
 
 def drop(hidden: Tensor, probability: float, generator: torch.Generator | None) -> Tensor:

@@ -13,6 +13,7 @@ import yaml
 
 from feddep.config.loading import validate
 from feddep.experiment import batches, keys, plan, runs, verification
+from feddep.training.summary import summary
 from graphs import npz_arrays, random_graph
 from workspace import REPOSITORY, SNAKEMAKE, Workspace
 
@@ -43,7 +44,7 @@ def test_a_run_of_the_workflow_is_that_of_one_process(finished: Workspace, metho
     run = finished.runs[method]
     assert (row := finished.row(method))["rounds"] == 2
     curves = runs.load_curves(finished.config, [run])
-    assert verification.differences(row, curves, verification.retrain(finished.config, run, tmp_path)) == {}
+    assert verification.differences(row, curves, summary(verification.retrain(finished.config, run, tmp_path))) == {}
     assert set(json.loads(row["seconds_before"])) == ({"pretrain", "prototypes", "generator"} if method == "feddep" else set())
     assert (finished.cache / "models" / f"{row['key']}.safetensors").stat().st_size > 0
     (log,) = finished.cache.glob("logs/batches/*.log")
