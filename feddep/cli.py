@@ -197,6 +197,12 @@ def _methods(given: argparse.Namespace) -> None:
 # --- rank ---
 
 
+def _add_published(parser: argparse.ArgumentParser) -> None:
+    """What a command needs that trains runs beside the published ones."""
+    parser.add_argument("--config", type=Path, action="append", metavar="FILE", help="(default: config/default.yaml)")
+    parser.add_argument("--work", type=Path, default=Path("results/verify"), metavar="DIR", help="folder of public graphs")
+
+
 def _add_rank(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("method", help="a Python file with a method of your own, or a method that the study does not have")
     parser.add_argument("--graph", default="cora", help="a dataset of the study (default: cora)")
@@ -204,8 +210,7 @@ def _add_rank(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parameter", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the method; repeatable"
     )
-    parser.add_argument("--config", type=Path, action="append", metavar="FILE", help="(default: config/default.yaml)")
-    parser.add_argument("--work", type=Path, default=Path("results/verify"), metavar="DIR", help="folder of public graphs")
+    _add_published(parser)
 
 
 def _rank(given: argparse.Namespace) -> None:
@@ -235,7 +240,7 @@ def _privacy(given: argparse.Namespace) -> None:
 
 
 def _add_verify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, action="append", metavar="FILE", help="(default: config/default.yaml)")
+    _add_published(parser)
     parser.add_argument("--study", help="a study that the runs are of; by default they are of the main tables")
     for part in ("setting", "dataset", "method"):
         parser.add_argument(f"--{part}", help=f"the {part} of the runs, as the configuration names it")
@@ -250,7 +255,6 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="largest difference of an accuracy that is taken for rounding on another processor; 0: none (default: 0.01)",
     )
-    parser.add_argument("--work", type=Path, default=Path("results/verify"), metavar="DIR", help="folder of public graphs")
 
 
 def _verify(given: argparse.Namespace) -> None:

@@ -14,20 +14,17 @@ from tqdm import tqdm
 
 from feddep.config import variants
 from feddep.config.loading import Config
-from feddep.experiment import keys, plan, runs
+from feddep.experiment import keys, plan, runs, stages
 from feddep.experiment.plan import Run
-from feddep.experiment.provenance import environment
-from feddep.experiment.tasks import choose_device
 from feddep.experiment.verification import inputs, retrain
 from feddep.reporting import load
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.studies import tuned
-from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DivergenceError
 from feddep.utils.progress import track
 
-YARDSTICK = "fedavg"
+BASELINE = "fedavg"
 """The method whose trials and seeds another is given: it has no options of its own."""
 
 
@@ -59,9 +56,9 @@ def ranked(config: Config, study: str, dataset: str, method: str, folder: Path) 
     planned = [run for run in planned if variants.base(run.dataset) == dataset]
     if any(variants.base(run.method) == variants.base(method) for run in planned):
         raise ConfigError(f"{variants.base(method)} is in studies.{study} already")
-    given = [dataclasses.replace(run, method=method) for run in planned if run.method == YARDSTICK]
+    given = [dataclasses.replace(run, method=method) for run in planned if run.method == BASELINE]
     trials = [run for run in given if run.seed in searched]
-    scores = runs_of(config, train(config, trials, folder)).groupby("setting", sort=False)["validation"].mean()
+    scores = load.tidy(runs.load(config, train(config, trials, folder))).groupby("setting", sort=False)["validation"].mean()
     if scores.empty:
         raise ConfigError(f"{method} diverged in all {len(trials)} trials on {dataset}")
     setting = str(scores.idxmax())
@@ -76,32 +73,25 @@ def ranked(config: Config, study: str, dataset: str, method: str, folder: Path) 
     return f"{chosen} {title} is number {place} of {len(table)} by accuracy.", table
 
 
-def runs_of(config: Config, trained: Sequence[Run]) -> pd.DataFrame:
-    """Runs that were trained, as tables of studies have them (:func:`feddep.reporting.load.tidy`)."""
-    return load.tidy(runs.load(config, trained))
-
-
 def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
-    """Train what is not recorded; returns the runs that did not diverge."""
+    """Train what is neither recorded nor cached; returns the runs that did not diverge."""
     torch.set_num_threads(config["threads"])
-    found = []
+    diverged, absent = set(), runs.missing(config, wanted)
     for run in track(wanted, wanted[0].method):
         file = runs.cached(config, keys.run_key(config, run))
-        if runs.missing(config, [run]) and not file.exists():
-            start = time.perf_counter()
-            try:
-                result = retrain(config, run, folder)
-            except DivergenceError as error:
-                tqdm.write(f"{run.path}: {error}")
-                continue
-            graph, *_ = inputs(config, run.dataset, run.clients, run.seed, folder)
-            made = {"seconds": round(time.perf_counter() - start, 3), "seconds_before": {}, "data_fingerprint": graph.fingerprint}
-            device = torch.cuda.get_device_name() if choose_device(config["device"]) == "cuda" else "cpu"
-            provenance = {**environment(device, config["threads"]), **made}
-            seconds = [round(second, 2) for second in result.histories[-1].seconds]
-            runs.write_cached(config, run, summary(result), provenance, seconds, file)
-        found.append(run)
-    return found
+        if run not in absent or file.exists():
+            continue
+        graph, *_ = inputs(config, run.dataset, run.clients, run.seed, folder)
+        start = time.perf_counter()
+        try:
+            result = retrain(config, run, folder)
+        except DivergenceError as error:
+            tqdm.write(f"{run.path}: {error}")
+            diverged.add(run)
+            continue
+        known = {"data_fingerprint": graph.fingerprint, "seconds_before": {}}
+        stages.record(config, run, result, known, time.perf_counter() - start, file)
+    return [run for run in wanted if run not in diverged]
 
 
 def page(chosen: str, table: pd.DataFrame) -> str:

@@ -68,6 +68,8 @@ def test_lists(capsys: pytest.CaptureFixture[str]):
         (["compare", "nowhere.py", "--graph", "cora"], "nowhere.py"),
         (["methods", "nothing"], "nothing"),
         (["verify", "--config", "nowhere.yaml"], "nowhere.yaml"),
+        (["rank", "fedadam", "--study", "nothing"], "nothing"),
+        (["rank", "fedprox", "--graph", "cora"], "fedprox"),
     ],
 )
 def test_an_error_is_one_sentence(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]):

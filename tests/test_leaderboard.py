@@ -8,9 +8,10 @@ import pytest
 
 from feddep import leaderboard
 from feddep.config.loading import Config, validate
-from feddep.experiment import keys, plan
+from feddep.experiment import keys, plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import retrain
+from feddep.reporting import load
 from feddep.utils.errors import ConfigError, DivergenceError
 
 RATES, SEARCHED, SEEDS = (0.05, 0.5), 9, (0, 1, 2)
@@ -42,18 +43,22 @@ def config(tmp_path: Path) -> Config:
     return made
 
 
+def recorded(config: Config, trained: list[Run]) -> pd.DataFrame:
+    return load.tidy(runs.load(config, trained))
+
+
 def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     chosen, table = leaderboard.ranked(config, "mine", "mini", "fedprox,mu=0.1", tmp_path)
     assert set(table["method"]) == {*OTHERS, "fedprox"}
     assert table["mean"].is_monotonic_decreasing
 
     trials = [Run(f"field,learning_rate={rate}", "mini", 3, "fedprox,mu=0.1", SEARCHED) for rate in RATES]
-    scores = leaderboard.runs_of(config, trials)["validation"]
+    scores = recorded(config, trials)["validation"]
     best = trials[scores.idxmax()].setting
     assert best in chosen
     final = [Run(best, "mini", 3, "fedprox,mu=0.1", seed) for seed in SEEDS]
-    of_fedprox = leaderboard.runs_of(config, final)["test"]
-    baseline = leaderboard.runs_of(config, [Run("field,learning_rate=0.5", "mini", 3, "fedavg", seed) for seed in SEEDS])["test"]
+    of_fedprox = recorded(config, final)["test"]
+    baseline = recorded(config, [Run("field,learning_rate=0.5", "mini", 3, "fedavg", seed) for seed in SEEDS])["test"]
     row = table.set_index("method").loc["fedprox"]
     assert row["mean"] == pytest.approx(of_fedprox.mean())
     assert row["mean_difference"] == pytest.approx((of_fedprox - baseline).mean())

@@ -37,7 +37,7 @@ from feddep.graph.split import Split
 from feddep.methods import plugins
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
-from feddep.training.task import Task
+from feddep.training.task import RunResult, Task
 from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_notices
 from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
 
@@ -192,9 +192,14 @@ def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, mode
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     start = time.perf_counter()
     result = method.run(task, parameters)
-    seconds = round(time.perf_counter() - start, 3)
-    device = torch.cuda.get_device_name() if task.device == "cuda" else "cpu"
-    provenance = {**environment(device, torch.get_num_threads()), **known, "seconds": seconds}
+    seconds = time.perf_counter() - start
     write_arrays(model, {name: tensor.numpy() for name, tensor in result.weights().items()}, keys.run_key(config, run))
+    record(config, run, result, known, seconds, output)
+
+
+def record(config: Config, run: Run, result: RunResult, known: Mapping[str, Any], seconds: float, output: Path) -> None:
+    """Write the row and the curves of a run that took so many seconds; ``known`` is what :func:`read_task` says of its inputs."""
+    device = torch.cuda.get_device_name() if choose_device(config["device"]) == "cuda" else "cpu"
+    provenance = {**environment(device, torch.get_num_threads()), **known, "seconds": round(seconds, 3)}
     by_round = [round(second, 2) for second in result.histories[-1].seconds]
     runs.write_cached(config, run, summary(result), provenance, by_round, output)

@@ -88,8 +88,7 @@ class FullBatchLearner:
         """One step; returns the mean cross-entropy a node, in nats, before it.
 
         Raises:
-            DivergenceError: if the loss is not a finite number.  Weights that the step spoils are found where the model is
-                applied next.
+            DivergenceError: if the loss or a weight of the model is then not a finite number.
         """
         if not self.size:  # it keeps the weights that it was sent
             return 0.0
@@ -109,7 +108,7 @@ class FullBatchLearner:
         optimizer.step()
         self._epochs += 1
         before = float(loss.detach())
-        check_finite(f"the model of {self._name} in epoch {self._epochs}", before)
+        check_finite(f"the model of {self._name} in epoch {self._epochs}", before, model.parameters())
         return before
 
 
