@@ -1,14 +1,15 @@
-"""Time and peak memory of every stage of the workflow over the size of the graph, from 10,000 nodes to a million.
+"""Time and peak memory of every stage of the workflow over the size of the graph, from 10,000 nodes to ten million.
 
-    python -m benchmarks.scaling --output benchmarks/results --sizes 10000 100000 1000000
+    python -m benchmarks.scaling --output benchmarks/results --sizes 10000 100000 1000000 10000000
 
-Each graph is synthetic, with five times as many edges as nodes and 100 nodes a community; it is divided among 10 clients along
-communities that igraph finds. FedAvg and FedDEP are trained for 2 rounds, FedDEP's local GNNs for 2 epochs.  Every stage is one
-call of Snakemake: CPU time and memory are those of the call with its planning and all its processes (memory: of the largest),
-seconds those of the job alone.
+Each graph is synthetic, with five times as many edges as nodes and 100 nodes a community; it is divided along communities that
+igraph finds among 10 clients, or more where a client would have over 100,000 nodes.  FedAvg and FedDEP are trained for 2 rounds,
+FedDEP's local GNNs for 2 epochs.  Seconds, CPU time and memory of a stage are those that Snakemake measures of its job; memory
+is the resident set, with the pages of files that are read in place.  With ``--work DIR`` the same command goes on after a crash.
 """
 
 import argparse
+import contextlib
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,7 +25,7 @@ from feddep.reporting.output import write_figure
 from feddep.utils.csv_files import write_csv
 from feddep.utils.files import read_json, write_json
 
-CLIENTS, ROUNDS = 10, 2
+CLIENTS, OF_A_CLIENT, ROUNDS = 10, 100_000, 2
 
 
 def configuration(nodes: int, output: Path) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def configuration(nodes: int, output: Path) -> dict[str, Any]:
         "output": str(output),
         "records": {"use": False},
         "datasets": {"large": {"synthetic": {**graph, "degree_within": 8.0, "degree_between": 2.0}}},
-        "clients": [CLIENTS],
+        "clients": [max(CLIENTS, nodes // OF_A_CLIENT)],
         "seeds": [0],
         "partition": {"engine": "igraph"},
         "settings": {"few": {"rounds": ROUNDS, "batch_size": 512}},
@@ -83,11 +84,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="numbers of nodes")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="folder of all that is made, which is kept")
     arguments = parser.parse_args()
     frames = []
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as stack:
+        folder = arguments.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for nodes in arguments.sizes:
-            frames.append(measure(nodes, Path(folder)))
+            frames.append(measure(nodes, folder))
             table = pd.concat(frames)
             write_csv(arguments.output / "scaling.csv", table, digits=4)
             write_json(arguments.output / "scaling.provenance.json", environment("cpu", 1))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from feddep.graph.sampling import SampledTrees
+from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.encoders import GAT, GCN, MLP
 from feddep.nn.feature_table import FeatureTable
@@ -27,20 +27,24 @@ Layout = Literal["paper", "authors", "chained"]
 
 
 class MendedTable(FeatureTable):
-    """Looks up the inputs of sampled nodes: their sparse features x_v and their mended embeddings z̄_v."""
+    """Looks up the inputs of sampled nodes: their sparse features x_v and their mended embeddings z̄_v.
+
+    Attributes:
+        mended: z̄ of all nodes, shape (n, d_z); may be replaced.
+    """
 
     def __init__(self, features: sp.csr_matrix, embeddings: Tensor, degrees: np.ndarray | None = None) -> None:
         """Prepare the lookup in X, float32 CSR, shape (n, F), and in z̄, shape (n, d_z), on whose device all is wanted."""
         super().__init__(features, embeddings.device, degrees)
-        self.renew(embeddings)
-
-    def renew(self, embeddings: Tensor) -> None:
-        """Take these for z̄_v from now on, shape (n, d_z)."""
-        self._embeddings = torch.cat([embeddings, embeddings.new_zeros(1, embeddings.shape[1])])
+        self.mended = embeddings
 
     def embeddings(self, nodes: np.ndarray) -> Tensor:
         """z̄_v of the given nodes, shape (R, d_z); zero for PAD."""
-        return self._embeddings[torch.from_numpy(nodes).to(self._embeddings.device, torch.int64)]
+        found = self.mended[torch.from_numpy(nodes).to(self.mended.device, torch.int64)]
+        pads = nodes == PAD  # which finds the last row
+        if pads.any():
+            found[torch.from_numpy(pads).to(found.device)] = 0
+        return found
 
 
 class FusedLayer(MatrixLayer):

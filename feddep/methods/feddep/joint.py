@@ -58,7 +58,7 @@ class JointLearner(Learner):
         graph, split = self._part
         self._generator.train(copy.deepcopy(model), self._impaired, split, self._targets, self._search)
         self.evaluator.embeddings, _ = self._generator.mend(graph)
-        self._mended_table.renew(self.evaluator.embeddings)
+        self._mended_table.mended = self.evaluator.embeddings
         return super().epoch(model, optimizer)
 
 
