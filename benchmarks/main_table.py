@@ -28,8 +28,6 @@ from feddep.utils.csv_files import write_csv
 from feddep.utils.files import read_json, write_json
 
 CONFIG = Path(__file__).parent.parent / "config" / "default.yaml"
-STAGES = ["download", "prepare", "split", "partition", "pretrain", "prototypes", "generator", "train", "main"]
-"""In the order of the DAG."""
 
 
 def configuration(output: Path, datasets: list[str], clients: list[int], seeds: list[int]) -> dict[str, Any]:
@@ -43,7 +41,6 @@ def summary(done: pd.DataFrame, wall: float) -> pd.DataFrame:
     """A row a dataset, stage and method: number of jobs, their seconds together, and the peak memory of the largest."""
     groups = done.groupby(["dataset", "stage", "method"], sort=False)
     table = groups.agg(jobs=("seconds", "size"), seconds=("seconds", "sum"), peak_mib=("peak_mib", "max")).reset_index()
-    table = table.sort_values("stage", key=lambda stage: stage.map(STAGES.index), kind="stable")
     whole = {
         "dataset": "all",
         "stage": "wall",

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from benchmarks.workflow import jobs, snakemake
 from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
+from feddep.reporting.labels import method_title
 from feddep.reporting.output import write_figure
 from feddep.utils.csv_files import write_csv
 from feddep.utils.files import read_json, write_json
@@ -28,8 +29,8 @@ from feddep.utils.files import read_json, write_json
 CLIENTS, OF_A_CLIENT, ROUNDS = 10, 100_000, 2
 
 
-def configuration(nodes: int, output: Path) -> dict[str, Any]:
-    """The configuration of one size."""
+def configuration(nodes: int, output: Path, method: str) -> dict[str, Any]:
+    """The configuration of one size and method."""
     graph = {"nodes": nodes, "classes": 10, "communities": nodes // 100, "features": 100}
     return {
         "output": str(output),
@@ -39,7 +40,7 @@ def configuration(nodes: int, output: Path) -> dict[str, Any]:
         "seeds": [0],
         "partition": {"engine": "igraph"},
         "settings": {"few": {"rounds": ROUNDS, "batch_size": 512}},
-        "tables": [{"setting": "few", "datasets": ["large"], "methods": ["fedavg", "feddep"]}],
+        "tables": [{"setting": "few", "datasets": ["large"], "methods": [method]}],
         "methods": {"feddep": {"pretraining_epochs": ROUNDS}},
         "studies": [],
     }
@@ -47,12 +48,14 @@ def configuration(nodes: int, output: Path) -> dict[str, Any]:
 
 def measure(nodes: int, folder: Path) -> pd.DataFrame:
     """A row a job of the whole pipeline; trainings are named by their methods."""
-    output, config = folder / str(nodes), folder / f"{nodes}.json"
-    write_json(config, configuration(nodes, output))
-    subprocess.run(snakemake("main", config), check=True)
+    output = folder / str(nodes)
+    for method in ("fedavg", "feddep"):  # each in a process of its own
+        config = folder / f"{nodes}_{method}.json"
+        write_json(config, configuration(nodes, output, method))
+        subprocess.run(snakemake("main", config), check=True)
     (facts,) = (output / ".cache" / "graphs").glob("*.json")
     rows = jobs(output)
-    rows["stage"] = rows["method"].where(rows["stage"] == "train", rows["stage"])
+    rows["stage"] = [method_title(method) if method else stage for stage, method in zip(rows["stage"], rows["method"], strict=True)]
     rows.insert(0, "nodes", nodes)
     rows.insert(1, "edges", read_json(facts)["edges"])
     return rows.drop(columns=["dataset", "method"])
@@ -60,7 +63,7 @@ def measure(nodes: int, folder: Path) -> pd.DataFrame:
 
 def plot(table: pd.DataFrame) -> Figure:
     """Seconds and peak memory of the stages that grow, over the number of nodes, on logarithmic axes; and a linear rule."""
-    table = table[~table["stage"].isin(["split", "tables"])]
+    table = table[table["stage"] != "split"]
     with drawing.style():
         figure, ((left, right),) = drawing.panels(1, 2, 2.2)
         looks = drawing.looks({stage: stage.lower() if stage in ("FedAvg", "FedDEP") else None for stage in table["stage"]})

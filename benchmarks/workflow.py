@@ -7,6 +7,9 @@ import pandas as pd
 
 from feddep.utils.files import read_json
 
+STAGES = ["prepare", "split", "partition", "pretrain", "prototypes", "generator", "train"]
+"""Those that Snakemake measures, in the order of the DAG."""
+
 
 def snakemake(target: Path | str, config: Path, cores: int = 1) -> list[str]:
     """A call of Snakemake that makes a file, with a configuration over that of the project."""
@@ -14,7 +17,10 @@ def snakemake(target: Path | str, config: Path, cores: int = 1) -> list[str]:
 
 
 def jobs(output: Path) -> pd.DataFrame:
-    """A row a finished job: dataset, stage, method (of trainings), seconds, cpu_seconds and peak memory in MiB."""
+    """A row a finished job: dataset, stage, seconds, cpu_seconds, peak memory in MiB, and the method of one training.
+
+    Rows are in the order of :data:`STAGES`.  Several runs in one process are a row of the stage ``train`` without a method.
+    """
     rows = []
     for path in sorted((output / ".cache" / "benchmarks").rglob("*.tsv")):
         measured, stage = pd.read_csv(path, sep="\t").iloc[0], path.parent.name
@@ -22,11 +28,11 @@ def jobs(output: Path) -> pd.DataFrame:
         rows.append(
             {
                 "dataset": trained.get("dataset") or path.stem.partition("-")[0],
-                "stage": stage,
+                "stage": "train" if stage == "batches" else stage,
                 "method": trained.get("method", ""),
                 "seconds": float(measured["s"]),
                 "cpu_seconds": float(measured["cpu_time"]),
                 "peak_mib": float(measured["max_rss"]),
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).sort_values("stage", key=lambda stage: stage.map(STAGES.index), kind="stable")
