@@ -55,7 +55,9 @@ def measure(nodes: int, folder: Path) -> pd.DataFrame:
         subprocess.run(snakemake("main", config), check=True)
     (facts,) = (output / ".cache" / "graphs").glob("*.json")
     rows = jobs(output)
-    rows["stage"] = [method_title(method) if method else stage for stage, method in zip(rows["stage"], rows["method"], strict=True)]
+    rows["stage"] = [
+        method_title(method) if method else stage for stage, method in zip(rows["stage"], rows["method"], strict=True)
+    ]
     rows.insert(0, "nodes", nodes)
     rows.insert(1, "edges", read_json(facts)["edges"])
     return rows.drop(columns=["dataset", "method"])
