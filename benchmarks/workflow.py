@@ -1,5 +1,6 @@
 """Calls of Snakemake that benchmarks time, and what its jobs took."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from feddep.utils.files import read_json
 
 STAGES = ["prepare", "split", "partition", "pretrain", "prototypes", "generator", "train"]
 """Those that Snakemake measures, in the order of the DAG."""
+
+PEAK = re.compile(r"peak memory (\d+) MiB")
+"""What a job writes into its log at its end."""
 
 
 def snakemake(target: Path | str, config: Path, cores: int = 1) -> list[str]:
@@ -23,6 +27,7 @@ def jobs(output: Path) -> pd.DataFrame:
     """
     rows = []
     for path in sorted((output / ".cache" / "benchmarks").rglob("*.tsv")):
+        (log,) = (output / ".cache" / "logs").rglob(f"{path.parent.name}/{path.stem}.log")
         measured, stage = pd.read_csv(path, sep="\t").iloc[0], path.parent.name
         trained = read_json(output / ".cache" / "runs" / f"{path.stem}.json")["row"] if stage == "train" else {}
         rows.append(
@@ -32,7 +37,7 @@ def jobs(output: Path) -> pd.DataFrame:
                 "method": trained.get("method", ""),
                 "seconds": float(measured["s"]),
                 "cpu_seconds": float(measured["cpu_time"]),
-                "peak_mib": float(measured["max_rss"]),
+                "peak_mib": float(PEAK.findall(log.read_text())[-1]),
             }
         )
     return pd.DataFrame(rows).sort_values("stage", key=lambda stage: stage.map(STAGES.index), kind="stable")

@@ -4,6 +4,7 @@ A rule's script calls one of them inside :func:`job`, which gives it the configu
 """
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -46,7 +47,7 @@ from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
 def job(snakemake: Any) -> Iterator[Config]:
     """The configuration of a job of the workflow.
 
-    What the job prints is shown and kept in its log, and an error of the user's is one sentence.
+    What the job prints is shown and kept in its log, with its peak memory at the end; an error of the user's is one sentence.
 
     Args:
         snakemake: the object that Snakemake gives to a script.
@@ -62,6 +63,8 @@ def job(snakemake: Any) -> Iterator[Config]:
         try:
             plugins.use(snakemake.config["plugins"])
             yield Config(snakemake.config)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+            print(f"peak memory {peak:.0f} MiB", file=sys.stderr)  # Snakemake's own measurement looks only now and then
         except (FeddepError, OSError) as error:
             sys.exit(f"feddep: {error}")
         except (MemoryError, RuntimeError) as error:
