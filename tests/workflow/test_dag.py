@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import yaml
 
+from benchmarks.main_table import summary as summary_of_jobs
+from benchmarks.workflow import jobs
 from feddep.config.loading import validate
 from feddep.experiment import batches, keys, plan, runs, verification
 from feddep.training.summary import summary
@@ -50,6 +52,15 @@ def test_a_run_of_the_workflow_is_that_of_one_process(finished: Workspace, metho
     (log,) = finished.cache.glob("logs/batches/*.log")
     assert log.read_text().count("2/2") >= 3  # the progress bars of two rounds
     assert not list(finished.cache.rglob(".*"))  # no scratch file is left
+
+
+def test_benchmarks_read_time_and_memory_of_jobs(finished: Workspace):
+    measured = summary_of_jobs(jobs(finished.folder / "out"), wall=1.0)
+    stages = ["prepare", "split", "partition", "pretrain", "prototypes", "generator", "train", "wall"]
+    assert measured["stage"].to_list() == stages
+    assert measured["jobs"].to_list() == [*[1] * 7, 7]
+    assert (measured["seconds"] > 0).all()
+    assert (measured["peak_mib"] > 10).all()
 
 
 def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
