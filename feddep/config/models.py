@@ -69,7 +69,7 @@ class Memory(Parameters):
 class Synthetic(Parameters):
     """A planted-partition graph with bags of words as features; all keys are ours."""
 
-    nodes: Annotated[int, Field(ge=4, le=2 * 10**6)] = 240
+    nodes: Annotated[int, Field(ge=4, le=2 * 10**7)] = 240
     """number of nodes"""
     classes: Annotated[int, Field(ge=2, le=1000)] = 4
     """number of classes"""
