@@ -24,7 +24,12 @@ from torch import Tensor
 from feddep.config import models
 from feddep.config.loading import PARTITION, SOURCES, SPLIT
 from feddep.config.sentences import checked, show
-from feddep.datasets import cached, own_files, public_graphs, pyg
+from feddep.datasets import cached, public_graphs, pyg
+from feddep.datasets.own_files import partition_of as load_partition
+from feddep.datasets.own_files import read as load_graph
+from feddep.datasets.own_files import split_of as load_split
+from feddep.datasets.pyg import from_data as from_pyg
+from feddep.datasets.pyg import split_of as split_from_pyg
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment.tasks import build_task, choose_device, split_nodes
 from feddep.graph import partitioners
@@ -196,59 +201,6 @@ def synthetic_graph(**options: Any) -> Graph:
         ConfigError: if an option is unknown or out of its range.
     """
     return planted_partition(**_checked(models.Synthetic, options, "synthetic").model_dump())
-
-
-def load_graph(path: str | Path) -> Graph:
-    """A graph of one's own, from the files that the configuration's key ``path`` takes; see ``docs/guide/own-data.md``.
-
-    Args:
-        path: a file that ends with ``.npz`` or ``.pt``, or a folder with ``nodes`` and ``edges``, each ``.csv`` or ``.parquet``.
-
-    Raises:
-        DataError: if there is no such file or folder, or it holds no graph.
-    """
-    return own_files.read(path)
-
-
-def load_split(path: str | Path, seed: int = 0) -> Split:
-    """The split that the files of a graph of one's own say (:func:`feddep.datasets.own_files.split_of`).
-
-    Args:
-        path: as :func:`load_graph` takes it.
-        seed: of k masks a set, that of column ``seed`` modulo k.
-
-    Raises:
-        DataError: if there is no such graph, or no split of it.
-    """
-    return own_files.split_of(path, seed)
-
-
-def load_partition(path: str | Path) -> Partition:
-    """The partition that the files of a graph of one's own say (:func:`feddep.datasets.own_files.partition_of`).
-
-    Raises:
-        DataError: if there is no such graph.
-        PartitionError: if they do not say the client of each node.
-    """
-    return own_files.partition_of(path)
-
-
-def from_pyg(data: "Data") -> Graph:
-    """A graph of one's own: PyTorch Geometric's ``Data`` with ``x``, ``edge_index`` and ``y`` (:mod:`feddep.datasets.pyg`).
-
-    Raises:
-        DataError: if one of them is missing or of another form.
-    """
-    return pyg.from_data(data)
-
-
-def split_from_pyg(data: "Data", seed: int = 0) -> Split:
-    """The split that the masks of a ``Data`` say; of several a set that of column ``seed`` modulo their number.
-
-    Raises:
-        DataError: if a mask is missing or of another form.
-    """
-    return pyg.split_of(data, seed)
 
 
 def to_pyg(graph: Graph, split: Split | None = None) -> "Data":

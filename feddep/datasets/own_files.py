@@ -55,7 +55,7 @@ def checksums(path: str | Path) -> dict[str, str]:
 
 
 def read(path: str | Path) -> Graph:
-    """The graph in files of one's own, in the order of its nodes there.
+    """The graph in files of one's own, in the order of its nodes there; see ``docs/guide/own-data.md``.
 
     Args:
         path: a file ``.npz`` with the arrays of gnn-benchmark (:func:`feddep.datasets.formats.read_npz`), features also dense, as
@@ -82,8 +82,12 @@ def read(path: str | Path) -> Graph:
     return found.graph
 
 
-def split_of(path: str | Path, seed: int) -> Split:
-    """The split that the files of a graph say; of several masks a part, those in the column that the seed modulo k gives.
+def split_of(path: str | Path, seed: int = 0) -> Split:
+    """The split that the files of a graph of one's own say.
+
+    Args:
+        path: as :func:`read` takes it.
+        seed: of k masks a set, that of column ``seed`` modulo k.
 
     Raises:
         DataError: if there is no graph, or no split of it (:meth:`feddep.graph.split.Split.checked`).
@@ -97,7 +101,7 @@ def split_of(path: str | Path, seed: int) -> Split:
 
 
 def partition_of(path: str | Path) -> Partition:
-    """The partition that the files of a graph say.
+    """The partition that the files of a graph of one's own say; ``path`` is as :func:`read` takes it.
 
     Raises:
         DataError: if there is no graph.
