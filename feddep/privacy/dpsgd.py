@@ -71,15 +71,8 @@ class PrivateLearner(Learner):
     ) -> None:
         """Prepare for training.
 
-        Args:
-            graph: the graph that neighbours are drawn from.
-            nodes: training nodes.
-            setting: batch size (here the expected one), fan-out and number of layers are used.
-            seed: the run's seed.
-            name: names the learner's streams, for example ``client3``.
-            device: where tensors live.
-            table: the inputs of nodes, as models look them up; by default the graph's features.
-            privacy: clipping norm and noise.
+        Arguments are as of :class:`feddep.training.learner.Learner`, whose batch size is here the expected one, and clipping norm
+        and noise.
         """
         super().__init__(graph, nodes, setting, seed, name, device, table)
         self._num_nodes = graph.num_nodes
@@ -92,11 +85,6 @@ class PrivateLearner(Learner):
     def rate(self) -> float:
         """Probability q that a training node is in a batch: the batch size as a share of n, at most 1; 0 without nodes."""
         return self._expected / max(self.size, 1)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """As many steps as there would be mini-batches."""
-        return -(-self.size // self._setting.batch_size)
 
     @property
     def _expected(self) -> int:
