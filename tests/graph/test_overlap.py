@@ -103,22 +103,12 @@ def test_save_and_load(graph: Graph, tmp_path):
             Partition.load(file)
 
 
-def test_copies_that_somebody_wrote_by_hand():
-    found = Partition(np.array([1, 0, 1]), 2, copies=torch.tensor([4, 2, 2])).checked(5)
-    assert [found.nodes(client).tolist() for client in range(2)] == [[2], [2, 4]]
-    assert {array.dtype for array in (found.client, found.node)} == {np.dtype(np.int64)}
-    for client, copies in (
-        ([0, 1], [0, 5]),
-        ([0, 1], [-1, 0]),
-        ([0, 1], [0.0, 1.0]),
-        ([0, 1], [[0, 1]]),
-        ([0, 1], [0, 1, 2]),
-        ([0, 0], [0, 1]),
-        ([0, 1, 1], [0, 1, 1]),
-        ([], []),
-    ):
+def test_a_partition_of_another_graph_is_refused(graph: Graph):
+    found = partition(graph, 5, 0, "overlap")
+    np.testing.assert_array_equal(found.checked(graph.num_nodes).node, found.node)
+    for wrong, nodes in ((found, found.node.max()), (replace(found, client=found.client[1:]), graph.num_nodes)):
         with pytest.raises(PartitionError):
-            Partition(np.array(client), 2, copies=np.array(copies)).checked(5)
+            wrong.checked(nodes)
 
 
 def overlapping_task(graph: Graph, clients: int, seed: int) -> Task:
