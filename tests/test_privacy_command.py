@@ -10,7 +10,7 @@ from feddep.privacy.accountant import SamplingParameters, amplified_epsilon_as_p
 from feddep.privacy.changed_trees import most_roots, most_roots_of_node
 from feddep.privacy.dpsgd_accounting import binomial_changes, one_and_all_steps
 from feddep.privacy.profile import exact_at_node
-from feddep.privacy.vesper_accounting import ACCOUNTANTS, accountant_named, noise_for
+from feddep.privacy.vesper_accounting import ACCOUNTANTS, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
 
 SAMPLING = "sampling --degree 15 --fanout 5 --layers 2 --epochs 50 --rate 0.5 --slack 1e-5"
@@ -60,18 +60,18 @@ def test_the_least_noise_for_a_budget_of_dpsgd(tmp_path, capsys):
 def test_the_accountants_of_vesper(tmp_path, capsys):
     found = table(f"{VESPER} --steps 500 --noise 20", tmp_path, capsys).set_index("accountant")["ε"]
     training = VerticalTraining(320, 32, 500, 2, 5)
-    assert found.to_dict() == {name: accountant_named(name, training).epsilon(20, 1e-5) for name in ACCOUNTANTS}
+    assert found.to_dict() == {name: ACCOUNTANTS[name](training).epsilon(20, 1e-5) for name in ACCOUNTANTS}
     correction = Correction(bounding="receiver", weights="dpsgd", gradient_ratio=2.0, evaluations=3, nonnegative=True)
     training = VerticalTraining(320, 32, 500, 2, 5, shuffled=True, correction=correction)
     flags = "--bounding receiver --weights dpsgd --gradient-ratio 2 --evaluations 3 --nonnegative"
     found = table(f"{VESPER} --epochs 50 --epsilon 8 --edges 99999 {flags}", tmp_path, capsys).set_index("accountant")["θ"]
-    assert found["certified"] == noise_for(accountant_named("certified", training), 8, 1e-5)
+    assert found["certified"] == noise_for(ACCOUNTANTS["certified"](training), 8, 1e-5)
     assert found["paper_fixed"] == math.inf > found["rdp"]
     once = f"{VESPER} --steps 500 --noise 20 --aggregation gcn --least-degree 4 --one-shot --bounding none --degree-ratio 2"
     correction = Correction(bounding="none", one_shot=True, degree_ratio=2.0)
     training = VerticalTraining(320, 32, 500, 2, 5, aggregation="gcn", least_degree=4, correction=correction)
     found = table(once, tmp_path, capsys).set_index("accountant")["ε"]
-    assert found["certified"] == accountant_named("certified", training).epsilon(20, 1e-5)
+    assert found["certified"] == ACCOUNTANTS["certified"](training).epsilon(20, 1e-5)
     assert "certified" in table(f"{VESPER} --steps 500 --noise 20 --aggregation vfgnn", tmp_path, capsys)["accountant"].tolist()
 
 

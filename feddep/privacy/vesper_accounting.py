@@ -351,14 +351,3 @@ ACCOUNTANTS: dict[str, Callable[[VerticalTraining], Accountant]] = {
     "certified": certified_guarantee,
 }
 """The accountants by name."""
-
-
-def accountant_named(name: str, training: VerticalTraining) -> Accountant:
-    """The accountant of that name for a training.
-
-    Raises:
-        PrivacyError: if there is none of that name.
-    """
-    if name not in ACCOUNTANTS:
-        raise PrivacyError(f"there is no accountant {name!r}; there are {', '.join(ACCOUNTANTS)}")
-    return ACCOUNTANTS[name](training)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import hypergeom, norm
 
-from feddep.privacy.vesper_accounting import TouchMixture, _compose, accountant_named, certified_guarantee
+from feddep.privacy.vesper_accounting import ACCOUNTANTS, TouchMixture, _compose, certified_guarantee
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, eta
 from message_changes import adjacency, gcn
 
@@ -21,10 +21,10 @@ def test_nothing_is_amplified_against_whoever_knows_the_batch():
     ends = np.arange(3.0)
     exact = TouchMixture(*_compose(ends, hypergeom(10_000, 2, 32).pmf(ends), 3000))
     for name in ("paper", "paper_fixed", "rdp"):
-        promised = accountant_named(name, training).epsilon(2.0, 1e-5)
+        promised = ACCOUNTANTS[name](training).epsilon(2.0, 1e-5)
         assert exact.delta(2.0, promised) > 0.3
     true = exact.epsilon(2.0, 1e-5)
-    assert accountant_named("no_amplification", training).epsilon(2.0, 1e-5) > true
+    assert ACCOUNTANTS["no_amplification"](training).epsilon(2.0, 1e-5) > true
     assert true < certified_guarantee(training).epsilon(2.0, 1e-5) < 1.11 * true
 
 

@@ -4,7 +4,7 @@ import functools
 
 from feddep.methods.vesper import PerturbedParameters, TruncatedParameters, VFGNNParameters, WeightParameters
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.vesper_accounting import accountant_named, noise_for
+from feddep.privacy.vesper_accounting import ACCOUNTANTS, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
@@ -38,7 +38,7 @@ def noise_scale(nodes: int, edges: int, setting: TrainingConfig, parameters: Per
     if parameters.epsilon is None:
         return parameters.theta
     assert parameters.delta is not None
-    accountant = accountant_named(parameters.accountant, public_facts(nodes, setting, parameters, aggregation))
+    accountant = ACCOUNTANTS[parameters.accountant](public_facts(nodes, setting, parameters, aggregation))
     return noise_for(accountant, parameters.epsilon, parameters.delta, edges)
 
 
@@ -101,4 +101,4 @@ def accounted_epsilon(
 
 @functools.cache
 def _epsilon(accountant: str, facts: VerticalTraining, theta: float, delta: float) -> float:
-    return accountant_named(accountant, facts).epsilon(theta, delta)
+    return ACCOUNTANTS[accountant](facts).epsilon(theta, delta)

@@ -5,7 +5,7 @@ import pytest
 from feddep.methods.vesper import GAPParameters, PerturbedParameters, TruncatedParameters, VFGNNParameters, WeightParameters
 from feddep.methods.vesper.noise_budget import accounted_epsilon, noise_scale, public_facts
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.vesper_accounting import accountant_named
+from feddep.privacy.vesper_accounting import ACCOUNTANTS
 from feddep.privacy.vesper_sensitivity import VerticalTraining
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
@@ -38,7 +38,7 @@ def facts_of(parameters: PerturbedParameters, aggregation: str) -> VerticalTrain
 def test_the_noise_keeps_the_budget_and_no_more(parameters, aggregation):
     delta = parameters.delta
     theta = noise(parameters, aggregation)
-    accountant = accountant_named(parameters.accountant, facts_of(parameters, aggregation))
+    accountant = ACCOUNTANTS[parameters.accountant](facts_of(parameters, aggregation))
     assert accountant.epsilon(theta, delta) <= parameters.epsilon
     assert accountant.epsilon(0.99 * theta, delta) > parameters.epsilon
 
@@ -80,6 +80,6 @@ def test_a_budget_that_no_noise_keeps_is_a_mistake(parameters: PerturbedParamete
 def test_an_account_of_any_run_is_a_number_or_none():
     given = task(), WeightParameters(degree=3, **DETACHED), "gin"
     facts = len(given[0].split.train), given[0].setting, *given[1:]
-    expected = accountant_named("certified", facts_of(*given[1:])).epsilon(5.0, 1e-5)
+    expected = ACCOUNTANTS["certified"](facts_of(*given[1:])).epsilon(5.0, 1e-5)
     assert accounted_epsilon(*facts, "certified", 5.0, 1e-5) == expected
     assert accounted_epsilon(facts[0], facts[1], WeightParameters(), "gin", "certified", 5.0, 1e-5) is None
