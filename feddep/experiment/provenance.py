@@ -12,29 +12,26 @@ import feddep
 _PACKAGES = ("numpy", "scipy", "torch", "torch-geometric", "networkx", "python-louvain", "scikit-learn", "pandas", "snakemake")
 
 
-def environment(device: str | None = None, threads: int | None = None) -> dict[str, Any]:
+def environment(device: str, threads: int) -> dict[str, Any]:
     """What the machine was when a number was computed: for the reader, never part of a key.
 
     Args:
-        device: what computed, such as ``"cpu"`` or the name of the GPU; left out where nothing was trained.
-        threads: number of threads of a training job; likewise.
+        device: what computed, such as ``"cpu"`` or the name of the GPU.
+        threads: number of threads of a training job.
 
     Returns:
         Versions of Python and of the packages that compute, operating system and processor type, the git commit with
         whether the code differs from it, and the time in UTC. The name of the machine and of its user are not in it.
     """
-    record: dict[str, Any] = {
+    return {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "packages": {name: _version(name) for name in _PACKAGES},
         "git": git_state(Path(feddep.__file__).parents[1]),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": device,
+        "threads": threads,
     }
-    if device is not None:
-        record["device"] = device
-    if threads is not None:
-        record["threads"] = threads
-    return record
 
 
 def _version(package: str) -> str | None:
