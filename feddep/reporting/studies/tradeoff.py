@@ -34,7 +34,6 @@ budget ε of an edge, or where no budget is given over the noise scale θ.
 """
 _NO_NOISE = {"epsilon": math.inf, "theta": 0.0}
 """By the options that may stand on the axis: the place of what has no noise."""
-_SIGNS = {"epsilon": "ε", "theta": "θ"}
 _OF_RUN = "of run: "
 _SAID = ["epsilon", "seeds", "mean", "std", "last_mean", "validation_mean", *FLAWS, "theta", "delta", "guarantee"]
 _SAID += ["paper_epsilon", "bytes", "chosen", "above_mlp"]
@@ -123,8 +122,8 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _label(place: float, sign: str = "") -> str:
-    return "no noise" if place in _NO_NOISE.values() else f"{sign}{place:g}"
+def _label(place: float) -> str:
+    return "no noise" if place in _NO_NOISE.values() else f"{place:g}"
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
