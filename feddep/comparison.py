@@ -67,15 +67,7 @@ def figure(runs: pd.DataFrame) -> Figure:
 def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
     """Write ``runs.csv``, ``differences.csv``, ``page.md`` and the figure to a folder; returns the page."""
     found = paired(runs)
-    lines = [
-        [
-            method_title(row["method"]),
-            f"{row['mean_difference']:+.4f}",
-            *((f"[{row['low']:+.4f}, {row['high']:+.4f}]", f"{row['p_holm']:.3f}") if pd.notna(row["p_holm"]) else ("", "")),
-        ]
-        for row in found.to_dict("records")
-    ]
-    differences = md.table([f"less {method_title(runs['method'].iloc[0])}", "mean", "95 %", "p"], lines)
+    differences = md.shown(found, ["method", "reference", "seeds", "mean_difference", "p_holm"], [])
     page = f"# Comparison\n\n{_NOTES}\n{table(runs)}\n\n{differences}\n\n![Accuracy](figure.svg)\n"
     write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure(runs)})
     return page
