@@ -12,7 +12,6 @@ from feddep.privacy import accountant
 from feddep.privacy.accountant import Guarantee, PrivacyError
 from feddep.privacy.changed_trees import most_roots, most_roots_of_node
 from feddep.privacy.dpsgd_accounting import SIGMAS, Epsilons, binomial_changes, one_and_all_steps, poisson_sampling
-from feddep.privacy.formatting import format_delta, format_number
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, NOISES, noise_for
 from feddep.privacy.vesper_sensitivity import AGGREGATIONS, BOUNDINGS, NOISE_LAST, WEIGHTS, Correction, VerticalTraining
@@ -104,9 +103,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _shown(cell: Any) -> str:
-    """A δ by its distance from 1 where it is near, another number with four digits, nothing for None."""
-    text = format_number(cell) if isinstance(cell, float) else "" if cell is None else str(cell)
-    return format_delta(cell) if isinstance(cell, Guarantee) else text
+    """A number with four digits, nothing for None."""
+    if isinstance(cell, float):
+        return "∞" if math.isinf(cell) else f"{cell:.4g}"
+    return "" if cell is None else str(cell)
 
 
 def _sampling(arguments: argparse.Namespace) -> Rows:

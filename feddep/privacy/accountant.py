@@ -46,6 +46,16 @@ class Guarantee:
         """δ, in 0 … 1."""
         return 0.0 - math.expm1(self.log_rest)  # not −0 for ln 1
 
+    def __str__(self) -> str:
+        """δ with four significant digits; near 1 as ``1 − 2.5e-18``."""
+        if self.log_rest > math.log(1e-4):
+            return f"{self.delta:.4g}"
+        if math.isinf(self.log_rest):
+            return "1"
+        exponent = math.floor(self.log_rest / math.log(10))  # 1 − δ itself may underflow
+        digits, carry = f"{math.exp(self.log_rest - exponent * math.log(10)):.1e}".split("e")
+        return f"1 − {digits}e{exponent + int(carry)}"
+
 
 @dataclass(frozen=True)
 class SamplingParameters:

@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from feddep.privacy.accountant import Guarantee
-from feddep.privacy.formatting import format_delta
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, ordered, records
 from studies import measuring
@@ -71,7 +70,7 @@ def _sampling(rows: pd.DataFrame) -> str:
 
 
 def _delta(log10_rest: float) -> str:
-    return format_delta(Guarantee(0.0, log10_rest * math.log(10)))
+    return str(Guarantee(0.0, log10_rest * math.log(10)))
 
 
 def _noise(rows: pd.DataFrame) -> str:
