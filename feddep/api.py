@@ -24,7 +24,7 @@ from torch import Tensor
 from feddep.config import models
 from feddep.config.loading import PARTITION, SOURCES, SPLIT
 from feddep.config.sentences import checked, show
-from feddep.datasets import cached, public_graphs, pyg
+from feddep.datasets import parsing, public_graphs, pyg
 from feddep.datasets.own_files import partition_of as load_partition
 from feddep.datasets.own_files import read as load_graph
 from feddep.datasets.own_files import split_of as load_split
@@ -188,7 +188,7 @@ def load_dataset(name: str, cache: str | Path | None = None, mirror: str | Path 
         DataError: if no source has its files.
     """
     folder = Path(cache) if cache is not None else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
-    return cached.load(name, folder.expanduser(), mirror)
+    return parsing.load(name, folder.expanduser(), mirror)
 
 
 def synthetic_graph(**options: Any) -> Graph:

@@ -1,10 +1,11 @@
-"""From raw files to the graph that they hold, whichever release they are."""
+"""From raw files to the graph that they hold, whichever release they are; and, without the workflow, graphs kept in a folder."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from feddep.datasets import formats
 from feddep.datasets.canonical import canonical
-from feddep.datasets.fetching import unverified
+from feddep.datasets.fetching import download, unverified
 from feddep.datasets.public_graphs import find
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError
@@ -34,4 +35,23 @@ def parse(name: str, directory: str | Path) -> Graph:
         raise DataError(f"{name} has {size} nodes, edges, features, classes where the registry has {expected}")
     if dataset.fingerprint not in (None, graph.fingerprint):
         raise DataError(f"{name} has the fingerprint {graph.fingerprint} where the registry has {dataset.fingerprint}")
+    return graph
+
+
+def load(name: str, folder: Path, mirror: str | Path | None = None) -> Graph:
+    """The graph of a dataset from ``folder/graphs``; downloaded to ``folder/raw`` and verified when it is first asked for.
+
+    ``mirror`` is a folder or URL with the raw files, tried before the public sources.
+
+    Raises:
+        ConfigError: if there is no such dataset.
+        DataError: if no source has its files.
+    """
+    identity, file = find(name).identity, folder / "graphs" / f"{name}.safetensors"
+    with suppress(DataError):  # not there yet, or of another release
+        return Graph.load(file, identity)
+    raw = folder / "raw" / name
+    download(name, raw, mirror)
+    graph = parse(name, raw)
+    graph.save(file, identity)
     return graph

@@ -12,7 +12,7 @@ import torch
 
 from feddep.config import variants
 from feddep.config.loading import Config, entry
-from feddep.datasets import cached, own_files
+from feddep.datasets import own_files, parsing
 from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, runs
 from feddep.experiment.plan import Run
@@ -36,7 +36,7 @@ def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
         return own_files.read(options["path"])
     if "synthetic" in options:
         return planted_partition(**options["synthetic"])
-    return cached.load(variants.base(dataset), folder, config["data"]["mirror"])
+    return parsing.load(variants.base(dataset), folder, config["data"]["mirror"])
 
 
 @lru_cache(maxsize=1)
