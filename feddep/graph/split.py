@@ -1,6 +1,6 @@
 """Train, validation and test nodes: drawn once over the whole graph, then handed down to the clients."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -105,8 +105,6 @@ class Split:
         arrays = read_arrays(path, key)
         if set(arrays) != set(PARTS):
             raise DataError(f"{path} holds no split: it has {', '.join(sorted(arrays))}; run the stage split again")
-        if any(part.dtype != np.int64 or part.ndim != 1 for part in arrays.values()):
-            raise DataError(f"{path} holds no split: it has no lists of nodes; run the stage split again")
         return cls(**arrays)
 
 
@@ -142,11 +140,7 @@ def class_balanced_split(labels: np.ndarray, classes: int, fractions: Mapping[st
     each = int(n * fractions["train"] / classes + _ROUNDING)
     train = np.concatenate([random.permutation(np.flatnonzero(labels == c))[:each] for c in range(classes)])
     rest = random.permutation(np.setdiff1d(np.arange(n), train))
-    val, test = np.split(rest, [round(n * fractions["val"])])
-    if not (len(train) and len(val) and len(test)):
-        sizes = f"{len(train)}, {len(val)} and {len(test)} of {n} nodes"
-        raise ConfigError(f"split is class_balanced, which leaves {sizes} to train, validate and test on; each needs one")
-    return Split(np.sort(train), np.sort(val), np.sort(test))
+    return _in_order("class_balanced", [train, *np.split(rest, [round(n * fractions["val"])])])
 
 
 def within_clients_split(graph: Graph, partition: Partition | None, fractions: Mapping[str, float], seed: int) -> Split:
@@ -177,10 +171,15 @@ def within_clients_split(graph: Graph, partition: Partition | None, fractions: M
         cut = np.split(nodes, np.floor(len(nodes) * shares + _ROUNDING).astype(np.int64))
         for part, found in zip(parts, cut, strict=True):
             part.append(found)
-    sets = [np.sort(np.concatenate(part)) for part in parts]
+    return _in_order("within_clients", map(np.concatenate, parts))
+
+
+def _in_order(how: str, parts: Iterable[np.ndarray]) -> Split:
+    """The split of these nodes; none of its sets may be empty."""
+    sets = list(map(np.sort, parts))
     if not all(map(len, sets)):
         sizes = ", ".join(str(len(part)) for part in sets)
-        raise ConfigError(f"split is within_clients, which leaves {sizes} nodes to train, validate and test on; each needs one")
+        raise ConfigError(f"split is {how}, which leaves {sizes} nodes to train, validate and test on; each needs one")
     return Split(*sets)
 
 
