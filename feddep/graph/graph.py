@@ -221,8 +221,9 @@ def closed_mean_adjacency(graph: Graph) -> sp.csr_matrix:
 
 def normalised_adjacency(graph: Graph) -> sp.csr_matrix:
     """D̂^(−1/2) (A + I) D̂^(−1/2) with D̂ = D + I (Kipf and Welling, 2017); float32, shape (n, n)."""
-    scale = sp.diags_array(((graph.degrees + 1.0) ** -0.5).astype(np.float32))
-    return sp.csr_matrix(scale @ _closed(graph) @ scale)
+    closed, scale = sp.csr_matrix(_closed(graph)), ((graph.degrees + 1.0) ** -0.5).astype(np.float32)
+    closed.data = np.repeat(scale, np.diff(closed.indptr)) * scale[closed.indices]
+    return closed
 
 
 def _closed(graph: Graph) -> sp.csr_matrix:

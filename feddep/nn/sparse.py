@@ -56,9 +56,14 @@ class SparseMatrix(ConstantMatrix):
         values: np.ndarray,
         shape: tuple[int, int],
         device: torch.device | str = "cpu",
+        symmetric: bool = False,
     ) -> None:
-        """Wrap the three arrays of a CSR matrix, int32, int32 and float32; column indices that repeat within a row add up."""
+        """Wrap the three arrays of a CSR matrix, int32, int32 and float32; column indices that repeat within a row add up.
+
+        Where A is said to be ``symmetric``, no transpose is built.
+        """
         self.shape = shape
+        self._symmetric = symmetric
         self._arrays = (values, indices, indptr)
         self._device = device
         self._offsets, self._indices, self._values = map(self._tensor, (indptr[:-1], indices, values))
@@ -95,7 +100,21 @@ class SparseMatrix(ConstantMatrix):
         return torch.embedding_bag(dense.detach(), self._indices, self._offsets, mode=0, per_sample_weights=self._values)[0]
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
-        return self._transposed.multiply(dense)
+        return (self if self._symmetric else self._transposed).multiply(dense)
+
+
+class MaskedColumns(ConstantMatrix):
+    """X diag(m), without a copy of X: its product is that of X with the rows of W scaled by m."""
+
+    def __init__(self, matrix: ConstantMatrix, mask: Tensor) -> None:
+        """Mask the columns of X, shape (n, F), by m, shape (F,)."""
+        self._matrix, self._mask = matrix, mask[:, None]
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        return self._matrix.multiply(dense * self._mask)
+
+    def multiply_transposed(self, dense: Tensor) -> Tensor:
+        return self._matrix.multiply_transposed(dense) * self._mask
 
 
 def graph_matrices(graph: Graph, device: torch.device | str = "cpu") -> tuple[SparseMatrix, SparseMatrix]:

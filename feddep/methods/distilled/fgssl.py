@@ -15,10 +15,9 @@ the distillation is computed and not used: the global model teaches nothing (``t
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
@@ -28,18 +27,44 @@ from feddep.federation.client import Client
 from feddep.graph.graph import Graph
 from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FGSSLParameters
+from feddep.nn.sparse import ConstantMatrix, MaskedColumns, SparseMatrix
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Part, RunResult, Task
 from feddep.utils import seeding
 
 
-def without(graph: Graph, edges: float, columns: float, rng: np.random.Generator) -> Graph:
-    """The graph without a share of its edges, and with a share of its columns of features at 0."""
-    all_edges, x = graph.edges(), graph.features
-    kept = all_edges[rng.random(len(all_edges)) >= edges]
-    mask = (rng.random(graph.num_features) >= columns).astype(np.float32)
-    features = sp.csr_matrix((x.data * mask[x.indices], x.indices, x.indptr), shape=x.shape)
-    return Graph.from_edges(kept, features, graph.labels, graph.num_classes)
+class View(NamedTuple):
+    """What a model reads of a graph: features, shape (n, F), and what it aggregates with, (n, n)."""
+
+    features: ConstantMatrix
+    adjacency: SparseMatrix
+
+
+class Views:
+    """Draws views of a graph by masks over what a model reads of it, which is neither copied nor sorted again."""
+
+    def __init__(self, graph: Graph, whole: Evaluator, rng: np.random.Generator, device: str) -> None:
+        """Number the edges; ``whole`` has the inputs of a model on the whole graph."""
+        self.features, self.rng, self.device = whole.features, rng, device
+        self.shape, self.num_edges = (graph.num_nodes, graph.num_features), graph.num_edges
+        self.rows, columns = (each.cpu().numpy() for each in whole.adjacency.entries())
+        self.columns = columns.astype(np.int32)
+        first, second = np.sort([self.rows, columns], axis=0)
+        joined = first != second
+        self.edge = np.full(len(joined), -1)  # of each entry; -1 for self-loops
+        self.edge[joined] = np.unique((first * graph.num_nodes + second)[joined], return_inverse=True)[1]
+
+    def draw(self, edges: float, columns: float) -> View:
+        """A view without a share of the edges, normalised as in a GCN, and with a share of the columns of features at 0."""
+        n, width = self.shape
+        kept = np.append(self.rng.random(self.num_edges) >= edges, True)[self.edge]
+        rows, neighbours = self.rows[kept], self.columns[kept]
+        sizes = np.bincount(rows, minlength=n)
+        scale = (sizes**-0.5).astype(np.float32)
+        indptr = np.append(0, sizes.cumsum()).astype(np.int32)
+        adjacency = SparseMatrix(indptr, neighbours, scale[rows] * scale[neighbours], (n, n), self.device, symmetric=True)
+        mask = (self.rng.random(width) >= columns).astype(np.float32)
+        return View(MaskedColumns(self.features, torch.from_numpy(mask).to(self.device)), adjacency)
 
 
 def contrast(h: Tensor, taught: Tensor, labels: Tensor, tau: float) -> Tensor:
@@ -53,9 +78,9 @@ def contrast(h: Tensor, taught: Tensor, labels: Tensor, tau: float) -> Tensor:
 def neighbour_distribution(z: Tensor, edges: tuple[Tensor, Tensor], omega: float) -> Tensor:
     """log S, one number for each directed edge (i, j)."""
     unit, (i, j) = normalize(z), edges
-    scores = (unit[i] * unit[j]).sum(dim=1) / omega
+    scores = (unit.index_select(0, i) * unit.index_select(0, j)).sum(dim=1) / omega
     sums = torch.zeros(len(z), device=z.device).index_add(0, i, scores.exp())
-    return scores - sums[i].log()
+    return scores - sums.index_select(0, i).log()
 
 
 def distillation(z: Tensor, taught: Tensor, edges: tuple[Tensor, Tensor], omega: float) -> Tensor:
@@ -70,13 +95,14 @@ class FGSSLClient(Client):
     def __init__(self, *arguments: Any, task: Task, parts: Sequence[Part], params: FGSSLParameters) -> None:
         """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments)
-        self.graph, self.params, self.device = parts[self.number][0], params, task.device
+        graph, self.params = parts[self.number][0], params
         self.teacher: Any = task.new_model().requires_grad_(requires_grad=False)
-        self.random = seeding.generator(task.seed, f"client{self.number}", "views")
+        rng = seeding.generator(task.seed, f"client{self.number}", "views")
+        self.views = Views(graph, self.evaluator, rng, task.device)
         self.dropout = seeding.torch_generator(task.seed, f"client{self.number}", "views", device=task.device)
         self.train_nodes = torch.from_numpy(self.split.train).to(task.device)
-        starts = np.repeat(np.arange(self.graph.num_nodes), self.graph.degrees)
-        self.edges = torch.from_numpy(starts).to(task.device), torch.from_numpy(self.graph.indices).long().to(task.device)
+        starts = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+        self.edges = torch.from_numpy(starts).to(task.device), torch.from_numpy(graph.indices).long().to(task.device)
         self.learner.regularizer = self.taught
 
     def load(self, weights: Payload) -> None:
@@ -84,23 +110,25 @@ class FGSSLClient(Client):
         super().load(weights)
         self.teacher.load_state_dict(self.model.state_dict())
 
-    def view(self, edges: float, columns: float) -> Evaluator:
-        """Inputs of a model on a view of the subgraph."""
-        return Evaluator(without(self.graph, edges, columns, self.random), self.device, self.model.aggregation)
-
     def taught(self, model: Any) -> Tensor:
         """What is added to the loss of one step."""
         params, nodes = self.params, self.train_nodes
-        weak, strong = self.view(params.weak_edges, params.weak_columns), self.view(params.strong_edges, params.strong_columns)
-        labels, own = weak.labels[nodes], params.teacher == "local"
+        weak = self.views.draw(params.weak_edges, params.weak_columns)
+        strong = self.views.draw(params.strong_edges, params.strong_columns)
+        own, terms = params.teacher == "local", []
         teacher, dropout = (model, self.dropout) if own else (self.teacher, None)
-        taught = teacher.body(weak.features, weak.adjacency, generator=dropout)
+        with torch.set_grad_enabled(own):
+            taught = teacher.body(weak.features, weak.adjacency, generator=dropout)
         hidden = model.body(strong.features, strong.adjacency, generator=self.dropout)
-        loss = params.contrast_weight * contrast(hidden[nodes], taught[nodes], labels, params.tau)
-        if own:
-            return loss
-        z, z_taught = model.head(hidden, strong.adjacency), teacher.head(taught, weak.adjacency)
-        return loss + params.distillation_weight * distillation(z, z_taught, self.edges, params.omega)
+        if params.contrast_weight:
+            labels = self.evaluator.labels[nodes]
+            terms.append(params.contrast_weight * contrast(hidden[nodes], taught[nodes], labels, params.tau))
+        if params.distillation_weight and not own:
+            z = model.head(hidden, strong.adjacency)
+            with torch.no_grad():
+                z_taught = teacher.head(taught, weak.adjacency)
+            terms.append(params.distillation_weight * distillation(z, z_taught, self.edges, params.omega))
+        return sum(terms, torch.zeros((), device=hidden.device))
 
 
 def run(task: Task, parameters: FGSSLParameters, steps: Any = None) -> RunResult:

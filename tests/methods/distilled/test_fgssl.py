@@ -9,9 +9,11 @@ import torch
 from divided import random_task
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS
+from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FGSSLParameters
-from feddep.methods.distilled.fgssl import FGSSLClient, contrast, distillation, without
+from feddep.methods.distilled.fgssl import FGSSLClient, Views, contrast, distillation
+from feddep.training.evaluator import Evaluator
 from graphs import random_graph
 from method_tasks import run_on, same_runs
 from small_models import drawn
@@ -51,13 +53,19 @@ def test_the_distillation_is_its_sum_over_neighbours():
 
 def test_a_view_lacks_edges_and_columns():
     graph = random_graph(60, 400)
-    seen = without(graph, 0.8, 0.5, np.random.default_rng(0))
-    assert 0.1 < seen.num_edges / graph.num_edges < 0.3
-    assert {tuple(edge) for edge in seen.edges()} < {tuple(edge) for edge in graph.edges()}
-    x, kept = graph.features.toarray(), seen.features.toarray()
+    views = Views(graph, Evaluator(graph, "cpu", normalised_adjacency), np.random.default_rng(0), "cpu")
+    features, adjacency = views.draw(0.8, 0.5)
+    seen = {tuple(sorted(pair)) for pair in torch.stack(adjacency.entries(), dim=1).tolist() if pair[0] != pair[1]}
+    assert 0.1 < len(seen) / graph.num_edges < 0.3
+    assert seen < {tuple(edge) for edge in graph.edges()}
+    expected = normalised_adjacency(Graph.from_edges(np.array(sorted(seen)), graph.features, graph.labels, graph.num_classes))
+    assert np.array_equal(adjacency.dense().numpy(), expected.toarray())
+    x, kept = graph.features.toarray(), (features @ torch.eye(graph.num_features)).numpy()
     for column in range(x.shape[1]):
         assert np.array_equal(kept[:, column], x[:, column]) or not kept[:, column].any()
-    assert np.array_equal(without(graph, 0.0, 0.0, np.random.default_rng(0)).features.toarray(), x)
+    whole = views.draw(0.0, 0.0)
+    assert np.array_equal((whole.features @ torch.eye(graph.num_features)).numpy(), x)
+    assert np.array_equal(whole.adjacency.dense().numpy(), normalised_adjacency(graph).toarray())
 
 
 @pytest.mark.parametrize("teacher", ["global", "local"])
