@@ -25,6 +25,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import ttest_rel
 from torch_geometric.utils import scatter
 from tqdm import tqdm
 
@@ -201,7 +202,10 @@ def measure(dataset: str, path: Path, name: str, features: str, seed: int) -> di
 
 
 def summarised(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row a method: means of accuracies, ``std_`` sample standard deviations, and medians of seconds."""
+    """A row a method: means of accuracies, ``std_`` sample standard deviations, and medians of seconds.
+
+    ``p_before`` and ``p_after`` are of paired t-tests over seeds, ours against theirs.
+    """
     keys_of = ["dataset", "features", "method", "ours", "setting"]
     groups = runs.groupby(keys_of, sort=False)
     accuracies = [f"{who}_{when}" for when in ("before", "after") for who in ("ours", "theirs")]
@@ -209,6 +213,8 @@ def summarised(runs: pd.DataFrame) -> pd.DataFrame:
     table = groups.size().rename("seeds").to_frame().join([means, spreads, groups[["ours_s", "theirs_s"]].median()])
     for when in ("before", "after"):
         table[f"{when}_less_theirs"] = table[f"ours_{when}"] - table[f"theirs_{when}"]
+        pairs = ((runs.loc[rows, f"ours_{when}"], runs.loc[rows, f"theirs_{when}"]) for rows in groups.groups.values())
+        table[f"p_{when}"] = [ttest_rel(*pair).pvalue if len(pair[0]) > 1 else np.nan for pair in pairs]
     table["faster_by"] = table["theirs_s"] / table["ours_s"]
     table["error"] = groups["error"].first()
     table = table.reset_index()
