@@ -78,7 +78,7 @@ def plot(table: pd.DataFrame) -> Figure:
         left.plot(ends, rule, color=drawing.INK, linewidth=0.8, linestyle=":", label="linear")
         for ax, what in ((left, "time of the job, s"), (right, "peak memory, MiB")):
             ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel=what)
-        ends = table.groupby("nodes")["seconds"].sum().sort_index()
+        ends = table.pivot(index="stage", columns="nodes", values="seconds").dropna().sum()  # of stages that all sizes have
         title = f"{ends.index[-1] / ends.index[0]:.0f} times the nodes take {ends.iloc[-1] / ends.iloc[0]:.0f} times the time"
         drawing.head(figure, f"{title}\nTime and memory of the stages of the workflow", left.get_legend_handles_labels()[0])
     return figure
