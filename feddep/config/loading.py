@@ -5,6 +5,7 @@ import functools
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,21 @@ SPLIT = {"split_train": "train", "split_val": "val"}
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
 _ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": TrainingConfig}
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML in which a number is the one that it looks like."""
+
+
+def _number(loader: Any, node: Any) -> int | float:
+    """A number; YAML 1.1 would read 010 as 8, and 12:30 as 750."""
+    if re.fullmatch(r"[+-]?0[0-9_]+|[^.]*:.*", node.value):
+        raise yaml.MarkedYAMLError(problem=f"{node.value} would be read as another number; quote a text, or write the number")
+    return loader.construct_yaml_float(node) if node.tag.endswith("float") else loader.construct_yaml_int(node)
+
+
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
 
 
 class Config(dict[str, Any]):
@@ -70,7 +86,7 @@ def read(path: str | Path) -> Mapping[str, Any]:
         ConfigError: if it cannot be read or is no mapping.
     """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.CSafeLoader)
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(f"the configuration {path} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(raw, Mapping):

@@ -1,6 +1,7 @@
 """Graphs of one's own: an archive of NumPy arrays, a ``Data`` of PyTorch Geometric, or a folder with two tables."""
 
 import hashlib
+import math
 import os
 import warnings
 import zipfile
@@ -172,7 +173,16 @@ def _check_size(file: Path) -> None:
         if not zipfile.is_zipfile(file):
             raise DataError("it is no archive, or not a whole one; np.savez and torch.save write archives")
         with zipfile.ZipFile(file) as archive:
-            size = sum(member.file_size for member in archive.infolist())
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            for member in members if file.suffix == ".npz" else ():
+                with archive.open(member) as stream:
+                    version = np.lib.format.read_magic(stream)
+                    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                    shape, _, dtype = header(stream)
+                    promised = stream.tell() + math.prod(shape) * dtype.itemsize
+                if promised != member.file_size and not dtype.hasobject:
+                    raise DataError(f"{member.filename} is {shape}, {promised} bytes, but holds {member.file_size}")
     elif file.suffix == ".parquet":
         from pyarrow import parquet
 

@@ -54,6 +54,8 @@ class Graph:
             raise DataError(f"the graph has {n} rows of features but labels of shape {labels.shape}")
         if edges.size and not (edges.min() >= 0 and edges.max() < n):
             raise DataError(f"the graph has {n} nodes but edges name nodes {edges.min()} to {edges.max()}")
+        if features.shape[1] >= 2**31:
+            raise DataError(f"there are {features.shape[1]} columns of features; fewer than 2^31 are allowed")
         if n and not labels.max() < num_classes:
             raise DataError(f"labels run from {labels.min()} to {labels.max()} but there are {num_classes} classes")
         edges = edges[edges[:, 0] != edges[:, 1]]

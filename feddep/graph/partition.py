@@ -59,15 +59,23 @@ class Partition:
         """The partition of a graph of so many nodes, of owners that somebody wrote by hand; NumPy's, PyTorch's or Python's.
 
         Raises:
-            PartitionError: if they are not one integer a node, or copy, in 0 … M − 1, a client owns no node, or a copy is of no
-                node of the graph.
+            PartitionError: if they are not one integer a node in 0 … M − 1, or a client owns no node; or if copies are not of
+                nodes of the graph, or two of one node are at a client.
         """
-        owner, last = np.asarray(self.client), self.num_clients - 1
-        if self.copies is not None and self.copies.max() >= nodes:
-            raise PartitionError(f"partition.copies has the node {self.copies.max()}; the graph has 0 to {nodes - 1}")
-        if owner.shape != (nodes if self.copies is None else len(self.copies),) or owner.dtype.kind not in "iu":
+        owner, last, entries = np.asarray(self.client), self.num_clients - 1, f"the graph's {nodes} nodes"
+        copies = None if self.copies is None else np.asarray(self.copies)
+        if copies is not None:
+            if copies.ndim != 1 or copies.dtype.kind not in "iu" or not copies.size:
+                found = f"type {copies.dtype} and shape {copies.shape}"
+                raise PartitionError(f"partition.copies has {found}; a list of ids of nodes is needed")
+            if copies.min() < 0 or copies.max() >= nodes:
+                raise PartitionError(
+                    f"partition.copies is of nodes {copies.min()} to {copies.max()}; the graph has 0 to {nodes - 1}"
+                )
+            nodes, entries = len(copies), f"{len(copies)} copies of nodes"
+        if owner.shape != (nodes,) or owner.dtype.kind not in "iu":
             found = f"type {owner.dtype} and shape {owner.shape}"
-            raise PartitionError(f"partition.client has {found}; one integer for each of {nodes} nodes, or copies, is needed")
+            raise PartitionError(f"partition.client has {found}; one integer for each of {entries} is needed")
         if owner.min() < 0 or owner.max() > last:
             raise PartitionError(
                 f"partition.client has owners {owner.min()} to {owner.max()}; with {last + 1} clients 0 to {last} are allowed"
@@ -75,7 +83,12 @@ class Partition:
         owned = np.bincount(owner.astype(np.int64), minlength=last + 1)
         if not owned.all():
             raise PartitionError(f"client {owned.argmin()} of the partition owns no node; each of {last + 1} clients needs one")
-        return Partition(owner.astype(np.int64), last + 1, self.facts, self.copies)
+        if copies is not None:
+            ordered = np.unique(np.column_stack([owner, copies]).astype(np.int64), axis=0)
+            if len(ordered) < len(owner):
+                raise PartitionError("a client of the partition has two copies of one node; one is allowed")
+            owner, copies = ordered[:, 0].copy(), ordered[:, 1].copy()
+        return Partition(owner.astype(np.int64), last + 1, self.facts, copies)
 
     def save(self, path: str | Path, key: str = "") -> None:
         """Write the owner of each node or copy as safetensors, with the partition's content key if it has one."""
@@ -89,9 +102,17 @@ class Partition:
             DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
         """
         arrays = read_arrays(path, key)
-        if "client" not in arrays:
+        client, copies = arrays.get("client"), arrays.get("copies")
+        # A negative id, or a client without nodes, is nothing that `save` was given by this module.
+        if (
+            client is None
+            or (client.dtype, client.ndim) != (np.int64, 1)
+            or not (client.size and 0 <= client.min() <= client.max() < client.size)
+            or not np.bincount(client).all()
+            or (copies is not None and (copies.dtype, copies.shape) != (np.int64, client.shape))
+        ):
             raise DataError(f"{path} holds no partition; run the stage partition again")
-        return cls(arrays["client"], int(arrays["client"].max()) + 1, copies=arrays.get("copies"))
+        return cls(client, int(client.max()) + 1, copies=copies)
 
 
 def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition:

@@ -105,6 +105,8 @@ class Split:
         arrays = read_arrays(path, key)
         if set(arrays) != set(PARTS):
             raise DataError(f"{path} holds no split: it has {', '.join(sorted(arrays))}; run the stage split again")
+        if any(part.dtype != np.int64 or part.ndim != 1 for part in arrays.values()):
+            raise DataError(f"{path} holds no split: it has no lists of nodes; run the stage split again")
         return cls(**arrays)
 
 

@@ -100,7 +100,18 @@ def test_values_of_the_command_line_are_typed():
 
 @pytest.mark.parametrize(
     "content",
-    [b"a: [1,\nb: }", b"[]", b"", b"a: \xff", b"seeds: [!!int x]", b"a: 1\n---\nb: 2", None],
+    [
+        b"a: [1,\nb: }",
+        b"[]",
+        b"",
+        b"a: \xff",
+        b"seeds: [!!int x]",
+        b"a: 1\n---\nb: 2",
+        b"a: 010",
+        b"a: 12:30:00",
+        b"a: 1:30.5",
+        None,
+    ],
 )
 def test_a_file_that_is_no_configuration_is_named(content: bytes | None, tmp_path: Path):
     if content is not None:

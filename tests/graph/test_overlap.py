@@ -20,7 +20,8 @@ from feddep.methods.feddep import FedDEPParameters
 from feddep.methods.feddep.classifier import of_global_graph
 from feddep.training.config import FIELD
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError, PartitionError
+from feddep.utils.errors import ConfigError, DataError, PartitionError
+from feddep.utils.files import write_arrays
 
 SHARES = {"train": 0.2, "val": 0.4, "test": 0.4}
 MANY_CLIENTS = st.integers(1, 4).map(lambda parts: 5 * parts)
@@ -96,14 +97,28 @@ def test_save_and_load(graph: Graph, tmp_path):
     loaded = Partition.load(file, "key")
     np.testing.assert_array_equal([loaded.client, loaded.node], [found.client, found.node])
     assert not loaded.divided
+    for copies in (np.arange(2), np.arange(3.0)):
+        write_arrays(file, {"client": np.array([0, 1, 1]), "copies": copies})
+        with pytest.raises(DataError):
+            Partition.load(file)
 
 
-def test_a_partition_of_another_graph_is_refused(graph: Graph):
-    found = partition(graph, 5, 0, "overlap")
-    np.testing.assert_array_equal(found.checked(graph.num_nodes).node, found.node)
-    for wrong, nodes in ((found, found.node.max()), (replace(found, client=found.client[1:]), graph.num_nodes)):
+def test_copies_that_somebody_wrote_by_hand():
+    found = Partition(np.array([1, 0, 1]), 2, copies=torch.tensor([4, 2, 2])).checked(5)
+    assert [found.nodes(client).tolist() for client in range(2)] == [[2], [2, 4]]
+    assert {array.dtype for array in (found.client, found.node)} == {np.dtype(np.int64)}
+    for client, copies in (
+        ([0, 1], [0, 5]),
+        ([0, 1], [-1, 0]),
+        ([0, 1], [0.0, 1.0]),
+        ([0, 1], [[0, 1]]),
+        ([0, 1], [0, 1, 2]),
+        ([0, 0], [0, 1]),
+        ([0, 1, 1], [0, 1, 1]),
+        ([], []),
+    ):
         with pytest.raises(PartitionError):
-            wrong.checked(nodes)
+            Partition(np.array(client), 2, copies=np.array(copies)).checked(5)
 
 
 def overlapping_task(graph: Graph, clients: int, seed: int) -> Task:

@@ -140,6 +140,8 @@ def test_save_and_load(tmp_path):
     assert loaded.num_clients == 3
     with pytest.raises(DataError):
         Partition.load(tmp_path / "partition.safetensors", "another key")
-    write_arrays(tmp_path / "partition.safetensors", {"train": np.arange(2)})
-    with pytest.raises(DataError):
-        Partition.load(tmp_path / "partition.safetensors")
+    for no_partition in ([], [0, -1], [0, 2], None):
+        content = {"train": np.arange(2)} if no_partition is None else {"client": np.array(no_partition, dtype=np.int64)}
+        write_arrays(tmp_path / "partition.safetensors", content)
+        with pytest.raises(DataError):
+            Partition.load(tmp_path / "partition.safetensors")

@@ -93,9 +93,15 @@ def test_a_file_is_read_as_the_split_of_its_key(tmp_path):
         Split.load(path, "other")
 
 
-@pytest.mark.parametrize("name", ["client", "train"])
-def test_another_file_is_no_split(tmp_path, name):
-    write_arrays(tmp_path / "split.safetensors", {name: np.arange(3)})
+NODES = np.zeros(3, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [{"client": NODES}, {"train": NODES}, *(dict.fromkeys(FRACTIONS, part) for part in (NODES.astype(np.int32), NODES[:, None]))],
+)
+def test_another_file_is_no_split(tmp_path, arrays):
+    write_arrays(tmp_path / "split.safetensors", arrays)
     with pytest.raises(DataError):
         Split.load(tmp_path / "split.safetensors")
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from feddep.config import variants
-from feddep.config.loading import SOURCES, entry, typed, validate
+from feddep.config.loading import SOURCES, entry, read, typed, validate
 from feddep.experiment import batches, data_tables, keys, plan, runs
 from feddep.experiment.steps import step_jobs
 from feddep.utils.errors import FeddepError
@@ -27,6 +27,8 @@ def exit_on_user_error():
 
 
 with exit_on_user_error():
+    for file in workflow.configfiles:
+        read(file)  # numbers that YAML reads otherwise are refused
     config = validate(typed(config))
     # The runs that no table has, by key.
     MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
