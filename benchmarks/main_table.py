@@ -3,7 +3,8 @@
     python -m benchmarks.main_table --clients 5 --seeds 0
 
 All rows of the first table in config/default.yaml, for the given numbers of clients and seeds, without any record, in one call of
-Snakemake.  Seconds and peak memory are those that each rule's benchmark file has; a row ``wall`` has the time of the whole call.
+Snakemake.  Seconds are those that each rule's benchmark file has, peak memory what each job says of itself; a row ``wall`` has
+the time of the whole call.
 Beside them ``costs.csv``, the workflow's table of costs: what each method sends, and its seconds of each stage without those
 of starting a process.  The clock is right only where nothing else runs.  With ``--work DIR`` the same command goes on after a
 crash, and ``wall`` is the time of all calls together.
@@ -14,13 +15,13 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from benchmarks.arguments import add_work, work_folder
 from benchmarks.workflow import jobs, snakemake
 from feddep.config.loading import load
 from feddep.experiment.provenance import environment
@@ -83,10 +84,9 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=config["clients"], help="numbers of clients")
     parser.add_argument("--seeds", type=int, nargs="+", default=config["seeds"])
     parser.add_argument("--cores", type=int, default=os.cpu_count(), help="jobs at a time")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="folder of all that is made, which is kept")
+    add_work(parser)
     arguments = parser.parse_args()
-    with contextlib.ExitStack() as stack:
-        work = arguments.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with work_folder(arguments.work) as work:
         output, changes = work / "results", work / "config.json"
         write_json(changes, configuration(output, arguments.datasets, arguments.clients, arguments.seeds))
         wall = timed(snakemake(output / "main/accuracy.csv", changes, arguments.cores), work / "clock.json")

@@ -4,20 +4,20 @@
 
 Each graph is synthetic, with five times as many edges as nodes and 100 nodes a community; it is divided along communities that
 igraph finds among 10 clients, or more where a client would have over 100,000 nodes.  FedAvg and FedDEP are trained for 2 rounds,
-FedDEP's local GNNs for 2 epochs.  Seconds, CPU time and memory of a stage are those that Snakemake measures of its job; memory
-is the resident set, with the pages of files that are read in place.  With ``--work DIR`` the same command goes on after a crash.
+FedDEP's local GNNs for 2 epochs.  Seconds and CPU time of a stage are those that Snakemake measures of its job; peak memory is
+what the job says of itself: the resident set, with the pages of files that are read in place.  With ``--work DIR`` the same
+command goes on after a crash.
 """
 
 import argparse
-import contextlib
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchmarks.arguments import add_work, work_folder
 from benchmarks.workflow import jobs, snakemake
 from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
@@ -89,11 +89,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="numbers of nodes")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="folder of all that is made, which is kept")
+    add_work(parser)
     arguments = parser.parse_args()
     frames = []
-    with contextlib.ExitStack() as stack:
-        folder = arguments.work or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with work_folder(arguments.work) as folder:
         for nodes in arguments.sizes:
             frames.append(measure(nodes, folder))
             table = pd.concat(frames)

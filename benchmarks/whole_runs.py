@@ -37,6 +37,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+from tqdm import tqdm
 
 from benchmarks.arguments import parser_of
 from benchmarks.plain import PlainSAGE, blocks_of
@@ -225,7 +226,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     rows = []
     with patch.object(time, "perf_counter", time.process_time):
-        for dataset in arguments.datasets:
+        for dataset in tqdm(arguments.datasets):
             path = arguments.graphs / f"{dataset}.safetensors"
             rows += measure(dataset, path, arguments.methods, arguments.peers, arguments.turns)
     table = pd.DataFrame(rows)

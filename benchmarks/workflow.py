@@ -16,8 +16,12 @@ PEAK = re.compile(r"peak memory (\d+) MiB")
 
 
 def snakemake(target: Path | str, config: Path, cores: int = 1) -> list[str]:
-    """A call of Snakemake that makes a file, with a configuration over that of the project."""
-    return [sys.executable, "-m", "snakemake", str(target), "--cores", str(cores), "--configfile", str(config), "--quiet", "all"]
+    """A call of Snakemake that makes a file, with a configuration over that of the project.
+
+    It takes no lock, which a killed call would leave behind: what it makes is in a folder of its own.
+    """
+    files = [str(target), "--configfile", str(config), "--nolock"]
+    return [sys.executable, "-m", "snakemake", *files, "--cores", str(cores), "--quiet", "all"]
 
 
 def jobs(output: Path) -> pd.DataFrame:

@@ -103,7 +103,9 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _shown(cell: Any) -> str:
-    """A number with four digits, nothing for None."""
+    """A δ by its distance from 1 where it is near, another number with four digits, nothing for None."""
+    if isinstance(cell, Guarantee):
+        return cell.format_delta()
     if isinstance(cell, float):
         return "∞" if math.isinf(cell) else f"{cell:.4g}"
     return "" if cell is None else str(cell)

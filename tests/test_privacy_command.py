@@ -12,10 +12,15 @@ from feddep.privacy.dpsgd_accounting import binomial_changes, one_and_all_steps
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
+from feddep.privacy_command import _shown
 
 SAMPLING = "sampling --degree 15 --fanout 5 --layers 2 --epochs 50 --rate 0.5 --slack 1e-5"
 DPSGD = "dpsgd --nodes 40 --batch-size 8 --epochs 6"
 VESPER = "vesper --delta 1e-5 --nodes 320 --batch-size 32 --layers 2 --degree 5"
+
+
+def test_numbers_are_shown_with_four_digits():
+    assert (_shown(math.inf), _shown(0.123456)) == ("∞", "0.1235")
 
 
 def table(words: str, tmp_path, capsys) -> pd.DataFrame:

@@ -103,20 +103,6 @@ class SparseMatrix(ConstantMatrix):
         return (self if self._symmetric else self._transposed).multiply(dense)
 
 
-class MaskedColumns(ConstantMatrix):
-    """X diag(m), without a copy of X: its product is that of X with the rows of W scaled by m."""
-
-    def __init__(self, matrix: ConstantMatrix, mask: Tensor) -> None:
-        """Mask the columns of X, shape (n, F), by m, shape (F,)."""
-        self._matrix, self._mask = matrix, mask[:, None]
-
-    def multiply(self, dense: Tensor) -> Tensor:
-        return self._matrix.multiply(dense * self._mask)
-
-    def multiply_transposed(self, dense: Tensor) -> Tensor:
-        return self._matrix.multiply_transposed(dense) * self._mask
-
-
 def graph_matrices(graph: Graph, device: torch.device | str = "cpu") -> tuple[SparseMatrix, SparseMatrix]:
     """What convolutions of all nodes with all their neighbours read: features, shape (n, F), and mean adjacency, (n, n)."""
     return SparseMatrix.from_scipy(graph.features, device), SparseMatrix.from_scipy(mean_adjacency(graph), device)

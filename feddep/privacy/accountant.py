@@ -46,7 +46,7 @@ class Guarantee:
         """δ, in 0 … 1."""
         return 0.0 - math.expm1(self.log_rest)  # not −0 for ln 1
 
-    def __str__(self) -> str:
+    def format_delta(self) -> str:
         """δ with four significant digits; near 1 as ``1 − 2.5e-18``."""
         if self.log_rest > math.log(1e-4):
             return f"{self.delta:.4g}"

@@ -70,7 +70,7 @@ def _sampling(rows: pd.DataFrame) -> str:
 
 
 def _delta(log10_rest: float) -> str:
-    return str(Guarantee(0.0, log10_rest * math.log(10)))
+    return Guarantee(0.0, log10_rest * math.log(10)).format_delta()
 
 
 def _noise(rows: pd.DataFrame) -> str:

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.nn.sparse import MaskedColumns, SparseMatrix
+from feddep.nn.sparse import SparseMatrix
 
 
 @given(st.integers(0, 8), st.integers(0, 8), st.integers(1, 5), st.floats(0, 1), st.integers(0, 2**16))
@@ -47,19 +47,3 @@ def test_a_symmetric_matrix_is_its_own_transpose():
     symmetric = SparseMatrix(matrix.indptr, matrix.indices, matrix.data, matrix.shape, symmetric=True)
     w = torch.randn(9, 4)
     assert torch.equal(symmetric.multiply_transposed(w), plain.multiply_transposed(w))
-
-
-def test_masked_columns_are_those_of_a_masked_copy():
-    """To the last bit, in the product and in its gradient."""
-    matrix = sp.random(6, 20, 0.5, "csr", dtype=np.float32, random_state=np.random.default_rng(0))
-    mask = (np.arange(20) % 3 > 0).astype(np.float32)
-    copy = sp.csr_matrix(matrix.multiply(mask))
-    copy.eliminate_zeros()
-    gradients = []
-    for each in (MaskedColumns(SparseMatrix.from_scipy(matrix), torch.from_numpy(mask)), SparseMatrix.from_scipy(copy)):
-        w = torch.randn(20, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
-        product = each @ w
-        (product**2).sum().backward()
-        gradients.append((product, w.grad))
-    for ours, expected in zip(*gradients, strict=True):
-        assert torch.equal(ours, expected)

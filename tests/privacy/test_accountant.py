@@ -135,4 +135,4 @@ def test_what_is_out_of_range_is_refused():
     ],
 )
 def test_a_delta_near_one_is_shown_by_its_distance(log_rest, shown):
-    assert str(Guarantee(0.0, log_rest)) == shown
+    assert Guarantee(0.0, log_rest).format_delta() == shown

@@ -27,10 +27,24 @@ from feddep.federation.client import Client
 from feddep.graph.graph import Graph
 from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FGSSLParameters
-from feddep.nn.sparse import ConstantMatrix, MaskedColumns, SparseMatrix
+from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Part, RunResult, Task
 from feddep.utils import seeding
+
+
+class MaskedColumns(ConstantMatrix):
+    """X diag(m), without a copy of X: its product is that of X with the rows of W scaled by m."""
+
+    def __init__(self, matrix: ConstantMatrix, mask: Tensor) -> None:
+        """Mask the columns of X, shape (n, F), by m, shape (F,)."""
+        self._matrix, self._mask = matrix, mask[:, None]
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        return self._matrix.multiply(dense * self._mask)
+
+    def multiply_transposed(self, dense: Tensor) -> Tensor:
+        return self._matrix.multiply_transposed(dense) * self._mask
 
 
 class View(NamedTuple):
@@ -101,8 +115,8 @@ class FGSSLClient(Client):
         self.views = Views(graph, self.evaluator, rng, task.device)
         self.dropout = seeding.torch_generator(task.seed, f"client{self.number}", "views", device=task.device)
         self.train_nodes = torch.from_numpy(self.split.train).to(task.device)
-        starts = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-        self.edges = torch.from_numpy(starts).to(task.device), torch.from_numpy(graph.indices).long().to(task.device)
+        i, j = self.evaluator.adjacency.entries()
+        self.edges = i[i != j], j[i != j]
         self.learner.regularizer = self.taught
 
     def load(self, weights: Payload) -> None:

@@ -75,7 +75,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting and dataset; a line a method, number of clients and value."""
     table = tables["table"].sort_values(["epsilon", "clients"], kind="stable")
     rest = [rest * math.log(10) for rest in table["exact_log10_rest"]]
-    table["exact δ after all"] = [None if math.isnan(each) else str(Guarantee(0.0, each)) for each in rest]
+    table["exact δ after all"] = [None if math.isnan(each) else Guarantee(0.0, each).format_delta() for each in rest]
     columns = ["clients", "fanout_d", "degree_D", "bernoulli_r", "epsilon", "delta", "exact_delta", "exact δ after all"]
     return md.shown(table, [*columns, "method", *_others(study), "noise_sigma", "paper_sigma", "mean"])
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from divided import random_task
@@ -12,7 +13,8 @@ from feddep.federation.client import REPORTS
 from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FGSSLParameters
-from feddep.methods.distilled.fgssl import FGSSLClient, Views, contrast, distillation
+from feddep.methods.distilled.fgssl import FGSSLClient, MaskedColumns, Views, contrast, distillation
+from feddep.nn.sparse import SparseMatrix
 from feddep.training.evaluator import Evaluator
 from graphs import random_graph
 from method_tasks import run_on, same_runs
@@ -89,3 +91,19 @@ def test_who_teaches(teacher: str):
 def test_without_its_terms_it_is_fedavg():
     task = random_task(**GCN)
     assert same_runs(run_on(task, "fgssl", contrast_weight=0.0, distillation_weight=0.0), run_on(task, "fedavg"))
+
+
+def test_masked_columns_are_those_of_a_masked_copy():
+    """To the last bit, in the product and in its gradient."""
+    matrix = sp.random(6, 20, 0.5, "csr", dtype=np.float32, random_state=np.random.default_rng(0))
+    mask = (np.arange(20) % 3 > 0).astype(np.float32)
+    copy = sp.csr_matrix(matrix.multiply(mask))
+    copy.eliminate_zeros()
+    gradients = []
+    for each in (MaskedColumns(SparseMatrix.from_scipy(matrix), torch.from_numpy(mask)), SparseMatrix.from_scipy(copy)):
+        w = torch.randn(20, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        product = each @ w
+        (product**2).sum().backward()
+        gradients.append((product, w.grad))
+    for ours, expected in zip(*gradients, strict=True):
+        assert torch.equal(ours, expected)
