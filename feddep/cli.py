@@ -191,7 +191,7 @@ def _methods(given: argparse.Namespace) -> None:
         method = registry.find(name)
         print(f"{name}: {method.title}")
         for key, field in method.parameters.model_fields.items():
-            print(f"  {key} = {method.parameters.model_fields[key].default!r}: {' '.join((field.description or '').split())}")
+            print(f"  {key} = {field.default!r}: {' '.join((field.description or '').split())}")
 
 
 # --- rank ---

@@ -40,17 +40,14 @@ class ScaffoldClient(Client):
         """Set up a client; the arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments)
         self.own = [torch.zeros_like(control) for control in controls(self.model)]
-        self.learner.correction = self.correction
 
     def load(self, weights: Payload) -> None:
-        """Take over the server's weights w and control variate c."""
+        """Take over the server's weights w and control variate c; the correction c − c_i is that of all steps of the round."""
         super().load(weights)
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
         self.shared = [control.clone() for control in controls(self.model)]
-
-    def correction(self, model: Any) -> list[Tensor]:
-        """c − c_i, whatever the weights."""
-        return [shared - own for shared, own in zip(self.shared, self.own, strict=True)]
+        correction = [shared - own for shared, own in zip(self.shared, self.own, strict=True)]
+        self.learner.correction = lambda _: correction
 
     def train(self) -> float:
         """The local steps to the weights y_i, and then the new control variate c_i⁺, which is sent with them."""

@@ -43,13 +43,14 @@ class DriftClient(Client):
         """Take over the server's weights w and mean change g."""
         super().load(weights)
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
-        self.mean = [control.clone() if self.written else torch.zeros_like(control) for control in controls(self.model)]
+        scale = 1 / (self.setting.local_epochs * max(self.learner.steps_per_epoch, 1) * self.setting.learning_rate)
+        means = controls(self.model)
+        self.linear = [(g_i - g if self.written else g_i) * scale for g_i, g in zip(self.change, means, strict=True)]
 
     def correction(self, model: Any) -> Iterator[Tensor]:
-        """The gradient of the terms of the loss at the model's weights θ."""
-        scale = 1 / (self.setting.local_epochs * self.learner.steps_per_epoch * self.setting.learning_rate)
-        for theta, w, h, g_i, g in zip(model.parameters(), self.given, self.drift, self.change, self.mean, strict=True):
-            yield (h + theta.detach() - w).mul_(self.params.alpha).add_((g_i - g).mul_(scale))
+        """The gradient of the terms of the loss at the model's weights θ; that of the second is the same all round."""
+        for theta, w, h, linear in zip(model.parameters(), self.given, self.drift, self.linear, strict=True):
+            yield (h + theta.detach() - w).mul_(self.params.alpha).add_(linear)
 
     def train(self) -> float:
         """The local steps to θ, and then the new g_i and h_i."""

@@ -104,8 +104,8 @@ def test_scaffold_corrects_what_it_says():
     state = {
         name: torch.full_like(value, 2.0) if name.startswith("control_") else value for name, value in model.state_dict().items()
     }
-    client.load(state)
     client.own = [torch.full_like(weight, 0.5) for weight in model.parameters()]
+    client.load(state)
     for weight, found in zip(model.parameters(), client.learner.correction(model), strict=True):
         torch.testing.assert_close(found, torch.full_like(weight, 1.5))
 
