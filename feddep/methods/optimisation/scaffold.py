@@ -40,14 +40,13 @@ class ScaffoldClient(Client):
         """Set up a client; the arguments are those of :class:`feddep.federation.client.Client`."""
         super().__init__(*arguments)
         self.own = [torch.zeros_like(control) for control in controls(self.model)]
+        self.learner.correction = lambda _: self.correction
 
     def load(self, weights: Payload) -> None:
-        """Take over the server's weights w and control variate c; the correction c − c_i is that of all steps of the round."""
+        """Take over the server's weights w and control variate c; c − c_i corrects all steps of the round."""
         super().load(weights)
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
-        self.shared = [control.clone() for control in controls(self.model)]
-        correction = [shared - own for shared, own in zip(self.shared, self.own, strict=True)]
-        self.learner.correction = lambda _: correction
+        self.correction = [shared - own for shared, own in zip(controls(self.model), self.own, strict=True)]
 
     def train(self) -> float:
         """The local steps to the weights y_i, and then the new control variate c_i⁺, which is sent with them."""
@@ -56,7 +55,7 @@ class ScaffoldClient(Client):
         divisor = max(steps, 1) * self.setting.learning_rate
         weights = [weight.detach() for weight in self.model.parameters()]
         drift = [(given - weight) / divisor for given, weight in zip(self.given, weights, strict=True)]
-        self.own = [own - shared + change for own, shared, change in zip(self.own, self.shared, drift, strict=True)]
+        self.own = [change - correction for change, correction in zip(drift, self.correction, strict=True)]
         for control, own in zip(controls(self.model), self.own, strict=True):
             control.copy_(own)
         return loss

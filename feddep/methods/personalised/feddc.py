@@ -40,7 +40,7 @@ class DriftClient(Client):
             self.learner.correction = self.correction
 
     def load(self, weights: Payload) -> None:
-        """Take over the server's weights w and mean change g."""
+        """Take over the server's weights w and mean change g, which with g_i makes the loss's linear term of the round."""
         super().load(weights)
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
         scale = 1 / (self.setting.local_epochs * max(self.learner.steps_per_epoch, 1) * self.setting.learning_rate)
@@ -48,7 +48,7 @@ class DriftClient(Client):
         self.linear = [(g_i - g if self.written else g_i) * scale for g_i, g in zip(self.change, means, strict=True)]
 
     def correction(self, model: Any) -> Iterator[Tensor]:
-        """The gradient of the terms of the loss at the model's weights θ; that of the second is the same all round."""
+        """The gradient of the terms of the loss at the model's weights θ; that of the linear one is the same all round."""
         for theta, w, h, linear in zip(model.parameters(), self.given, self.drift, self.linear, strict=True):
             yield (h + theta.detach() - w).mul_(self.params.alpha).add_(linear)
 
