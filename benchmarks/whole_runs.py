@@ -14,7 +14,8 @@ FedAvg and FedSage+ is one step on all training nodes, its FedSage+ trains gener
 the epochs of its own configuration and batches of 64.  It is as it is, with ``num_epochs`` 1, as many epochs as ours, and for
 FedAvg and FedSage+ also with as many as our epoch has steps (``openfgl_steps``); only its reader of datasets is replaced, so
 that it gets our partition and split.  Its FedDEP draws neighbours by compiled extensions (torch-scatter, torch-sparse); where
-there are none, leave it out with ``--methods``.
+there are none, leave it out with ``--methods``.  OpenFGL trains by Adam, ours by SGD unless ``--setting`` says otherwise, which
+the plain peer does not follow.
 """
 
 import contextlib
@@ -62,14 +63,15 @@ PEERS = ("openfgl", "openfgl_steps", "plain")
 """The second is a peer of FedAvg and FedSage+, the last of FedAvg alone."""
 
 
-def ours(method: str, dataset: str, graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
+def ours(method: str, dataset: str, graph: Graph, partition: Partition, split: Split, *setting: str) -> tuple[float, float]:
     """Seconds and test accuracy of our run: the steps before the first round, and the rounds."""
-    seconds, result = seconds_of(_specification(method, dataset), graph, partition, split)
+    seconds, result = seconds_of(_specification(method, dataset, *setting), graph, partition, split)
     return sum(seconds.values()), summary(result)["accuracy"]["best"]
 
 
-def _specification(method: str, dataset: str) -> dict[str, Any]:
-    run = plan.Run(f"feddep,batch_size={BATCH},rounds={ROUNDS}", dataset, CLIENTS, method, SEED)
+def _specification(method: str, dataset: str, *setting: str) -> dict[str, Any]:
+    entry = ",".join(["feddep", f"batch_size={BATCH}", f"rounds={ROUNDS}", *setting])
+    run = plan.Run(entry, dataset, CLIENTS, method, SEED)
     return keys.specification(load(CONFIG), run)
 
 
@@ -180,7 +182,9 @@ def _for_openfgl(graph: Graph, partition: Partition, split: Split, folder: Path)
     return SimpleNamespace(local_data=parts, global_data=whole, processed_dir=str(folder))
 
 
-def measure(dataset: str, path: Path, methods: Sequence[str], peers: Sequence[str], turns: int) -> list[dict[str, Any]]:
+def measure(
+    dataset: str, path: Path, methods: Sequence[str], peers: Sequence[str], turns: int, setting: Sequence[str]
+) -> list[dict[str, Any]]:
     """A row a method and peer: medians of seconds over ``turns`` turns."""
     graph = Graph.load(path)
     config = load(CONFIG)
@@ -190,7 +194,7 @@ def measure(dataset: str, path: Path, methods: Sequence[str], peers: Sequence[st
     rows = []
     for method in methods:
         runs: dict[str, Callable[[], tuple[float, float]]] = {
-            "ours": partial(ours, method, dataset, graph, partition, split),
+            "ours": partial(ours, method, dataset, graph, partition, split, *setting),
             "openfgl": partial(openfgl, method, scaled, partition, split),
         }
         if method in ("fedavg", "fedsage_plus"):
@@ -222,16 +226,17 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--turns", type=int, default=3, help="times that each is run")
+    parser.add_argument("--setting", nargs="+", default=[], metavar="KEY=VALUE", help="more of our setting, such as optimizer=adam")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     rows = []
     with patch.object(time, "perf_counter", time.process_time):
         for dataset in tqdm(arguments.datasets):
             path = arguments.graphs / f"{dataset}.safetensors"
-            rows += measure(dataset, path, arguments.methods, arguments.peers, arguments.turns)
+            rows += measure(dataset, path, arguments.methods, arguments.peers, arguments.turns, arguments.setting)
     table = pd.DataFrame(rows)
     write_csv(arguments.output / "whole_runs.csv", table, digits=4)
-    made = {**environment("cpu", arguments.threads), "turns": arguments.turns}
+    made = {**environment("cpu", arguments.threads), "turns": arguments.turns, "setting": arguments.setting}
     write_json(arguments.output / "whole_runs.provenance.json", made)
     print(table.to_string(index=False), file=sys.stderr)
 
