@@ -226,7 +226,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--turns", type=int, default=3, help="times that each is run")
-    parser.add_argument("--setting", nargs="+", default=[], metavar="KEY=VALUE", help="more of our setting, such as optimizer=adam")
+    parser.add_argument("--setting", nargs="+", default=[], metavar="KEY=VALUE", help="more of ours, such as optimizer=adam")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     rows = []
