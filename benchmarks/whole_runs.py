@@ -183,7 +183,7 @@ def _for_openfgl(graph: Graph, partition: Partition, split: Split, folder: Path)
 
 
 def measure(
-    dataset: str, path: Path, methods: Sequence[str], peers: Sequence[str], turns: int, setting: Sequence[str]
+    dataset: str, path: Path, methods: Sequence[str], peers: Sequence[str], turns: int, setting: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """A row a method and peer: medians of seconds over ``turns`` turns."""
     graph = Graph.load(path)
