@@ -1,4 +1,6 @@
-"""Puts the workflow and its configurations into the wheel, so that an installed package has them too."""
+"""Puts the workflow and its configurations into the wheel, so that an installed package has them
+too.
+"""
 
 import shutil
 from pathlib import Path
@@ -12,7 +14,9 @@ FOLDERS = ("workflow", "config", "studies")
 
 
 class BuildWithWorkflow(build_py):
-    """Builds the package, and copies the folders of the project below ``feddep/project``, side by side as they are here."""
+    """Builds the package, and copies the folders of the project below ``feddep/project``, side by
+    side as they are here.
+    """
 
     def run(self) -> None:
         super().run()
@@ -20,7 +24,12 @@ class BuildWithWorkflow(build_py):
             for name in FOLDERS:
                 target = Path(self.build_lib, "feddep", "project", name)
                 shutil.rmtree(target, ignore_errors=True)
-                shutil.copytree(ROOT / name, target, symlinks=False, ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(
+                    ROOT / name,
+                    target,
+                    symlinks=False,
+                    ignore=shutil.ignore_patterns("__pycache__"),
+                )
 
 
 BUILD = TemporaryDirectory()  # so that nothing is left in the clone

@@ -1,10 +1,12 @@
-"""Time and memory of the distances that DGen is trained by: in blocks of nodes beside all nodes at once.
+"""Time and memory of the distances that DGen is trained by: in blocks of nodes beside all nodes at
+once.
 
     python -m benchmarks.distances --output benchmarks/results
 
-One step of the terms of L^n that compare what is generated with prototypes (FedDEP, Section 3.2), forward and backward: 5 slots,
-width 128, 15 prototypes of each of 9 other clients.  All at once is what one writes with PyTorch, whose own gradients keep every
-difference.  Steps of the two alternate in one process; peak memory is measured in one process each.
+One step of the terms of L^n that compare what is generated with prototypes (FedDEP, Section 3.2),
+forward and backward: 5 slots, width 128, 15 prototypes of each of 9 other clients.  All at once is
+what one writes with PyTorch, whose own gradients keep every difference.  Steps of the two alternate
+in one process; peak memory is measured in one process each.
 """
 
 import argparse
@@ -72,15 +74,35 @@ def seconds(nodes: int) -> dict[str, float]:
 
 def peak(name: str, nodes: int) -> float:
     """Growth of the resident set in MiB, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.distances", "--memory", name, "--sizes", str(nodes)]
-    return float(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.distances",
+        "--memory",
+        name,
+        "--sizes",
+        str(nodes),
+    ]
+    return float(
+        json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    )
 
 
 def main() -> None:
     """Measure every size and write ``distances.csv`` and its provenance."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="numbers of a client's nodes")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("benchmarks/results"), help="folder to write to"
+    )
+    parser.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=[1_000, 10_000, 100_000],
+        help="numbers of a client's nodes",
+    )
     parser.add_argument("--memory", choices=list(IMPLEMENTATIONS), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -93,7 +115,11 @@ def main() -> None:
         rows.append(
             {
                 **{"nodes": nodes, "ours_s": times["ours"], "at_once_s": times["at_once"]},
-                **{"speedup": times["at_once"] / times["ours"], "ours_mib": memory["ours"], "at_once_mib": memory["at_once"]},
+                **{
+                    "speedup": times["at_once"] / times["ours"],
+                    "ours_mib": memory["ours"],
+                    "at_once_mib": memory["at_once"],
+                },
                 "equal": torch.equal(step("ours", nodes), step("at_once", nodes)),
             }
         )

@@ -1,8 +1,10 @@
-"""What the parts of a training step cost, and what the alternatives to them would: the reasons for how ours is written.
+"""What the parts of a training step cost, and what the alternatives to them would: the reasons for
+how ours is written.
 
     python -m benchmarks.kernels --graphs results/graphs --output benchmarks/results
 
-Measured on the block of features that one mini-batch of 32 roots needs (fan-out 5, two layers, width 128).
+Measured on the block of features that one mini-batch of 32 roots needs (fan-out 5, two layers,
+width 128).
 """
 
 import statistics
@@ -53,9 +55,13 @@ def alternatives(graph: Graph) -> Iterator[tuple[str, str, Work]]:
     each = sp.csr_matrix(sp.hstack([graph.features, graph.features]), dtype=np.float32)
     weight = torch.randn(block.shape[1], HIDDEN, requires_grad=True)
     constant, upstream = weight.detach(), torch.randn(block.shape[0], HIDDEN)
-    csr = torch.sparse_csr_tensor(*map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data)), matrix.shape)
+    csr = torch.sparse_csr_tensor(
+        *map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data)), matrix.shape
+    )
     dense = torch.from_numpy(matrix.toarray())
-    indices, offsets, values = map(torch.from_numpy, (matrix.indices, matrix.indptr[:-1], matrix.data))
+    indices, offsets, values = map(
+        torch.from_numpy, (matrix.indices, matrix.indptr[:-1], matrix.data)
+    )
 
     yield "lookup", "ours: each drawn neighbour once", lambda: table.joined(own, drawn)
     everyone = np.concatenate([own[:, None], drawn], axis=1).clip(0).ravel()
@@ -70,7 +76,11 @@ def alternatives(graph: Graph) -> Iterator[tuple[str, str, Work]]:
         product = embedding_bag(indices, weight, offsets, mode="sum", per_sample_weights=values)
         return torch.autograd.grad(product, weight, upstream)
 
-    yield "gradient Aᵀ G", "ours: transpose, embedding_bag", lambda: block.transpose().multiply(upstream)
+    yield (
+        "gradient Aᵀ G",
+        "ours: transpose, embedding_bag",
+        lambda: block.transpose().multiply(upstream),
+    )
     yield "gradient Aᵀ G", "SciPy CSC", lambda: matrix.T @ upstream.numpy()
     yield "gradient Aᵀ G", "dense", lambda: dense.T @ upstream
     yield "gradient Aᵀ G", "PyTorch's own (with product)", native
@@ -96,7 +106,9 @@ def main() -> None:
     columns: dict[str, dict[tuple[str, str], float]] = {}
     for dataset in tqdm(arguments.datasets):
         graph = Graph.load(arguments.graphs / f"{dataset}.safetensors")
-        columns[f"{dataset}_ms"] = {(part, how): round(median_ms(work), 4) for part, how, work in alternatives(graph)}
+        columns[f"{dataset}_ms"] = {
+            (part, how): round(median_ms(work), 4) for part, how, work in alternatives(graph)
+        }
     table = pd.DataFrame(columns).rename_axis(["part", "how"]).reset_index()
     write_text(arguments.output / "kernels.csv", table.to_csv(index=False))
     write_json(arguments.output / "kernels.provenance.json", environment("cpu", arguments.threads))

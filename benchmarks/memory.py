@@ -5,7 +5,9 @@ from pathlib import Path
 
 
 def growth(work: Callable[[], object]) -> float:
-    """MiB by which the peak of the resident set during some work is above what it was before; Linux only."""
+    """MiB by which the peak of the resident set during some work is above what it was before; Linux
+    only.
+    """
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = _resident("VmRSS")
     work()

@@ -1,15 +1,19 @@
-"""The field's methods beside OpenFGL's own: the same partition, split, features and training; accuracy and seconds, in turns.
+"""The field's methods beside OpenFGL's own: the same partition, split, features and training;
+accuracy and seconds, in turns.
 
-    pip install openfgl-lib munkres cytoolz scikit-network dtaidistance pynndescent
-    python -m benchmarks.parity --datasets cora citeseer --methods local fedavg fedproto --seeds 0 1 2 3 4
+    pip install openfgl-lib munkres cytoolz scikit-network dtaidistance pynndescent python -m
+    benchmarks.parity --datasets cora citeseer --methods local fedavg fedproto --seeds 0 1 2 3 4
 
-10 clients by Louvain, 20/40/40 within clients, the setting ``field``: a GCN of width 64 on all training nodes, Adam, 3 local
-epochs, 100 rounds, one thread.  Accuracy is of clients' own test nodes, ``before`` the local steps of a round and ``after`` them,
-each at the round best on validation nodes.  Each method has the options that make both codes alike (``CASES``); what they cannot
-make alike is noted.  OpenFGL is unchanged but for its reader of datasets and the replacements that a case names.  Its clients
-weigh by all their nodes, ours by training nodes.  Seconds are the process's own, which other work on the machine does not change.
+10 clients by Louvain, 20/40/40 within clients, the setting ``field``: a GCN of width 64 on all
+training nodes, Adam, 3 local epochs, 100 rounds, one thread.  Accuracy is of clients' own test
+nodes, ``before`` the local steps of a round and ``after`` them, each at the round best on
+validation nodes.  Each method has the options that make both codes alike (``CASES``); what they
+cannot make alike is noted.  OpenFGL is unchanged but for its reader of datasets and the
+replacements that a case names.  Its clients weigh by all their nodes, ours by training nodes.
+Seconds are the process's own, which other work on the machine does not change.
 
-A seed is measured once: ``parity_runs.csv`` has all, and ``parity.csv`` means, sample standard deviations and medians of seconds.
+A seed is measured once: ``parity_runs.csv`` has all, and ``parity.csv`` means, sample standard
+deviations and medians of seconds.
 """
 
 import contextlib
@@ -79,17 +83,25 @@ CASES = {
     "feddc": Case("feddc,correction=openfgl", "their slips"),
     "fedproto": Case(
         "fedproto,mean=openfgl,prototype_weight=7",
-        "their slip; their distance is a sum over classes, 7 on Cora, where ours is a mean over nodes; their clients start from "
+        "their slip; their distance is a sum over classes, 7 on Cora, where ours is a mean over "
+        "nodes; their clients start from "
         "weights of their own",
     ),
     "fedgta": Case("fedgta,orders=10", "their orders; they propagate from training nodes alone"),
-    "fedpub": Case("fedpub,regularizers=released", "their slip; their network has a linear layer behind two convolutions"),
+    "fedpub": Case(
+        "fedpub,regularizers=released",
+        "their slip; their network has a linear layer behind two convolutions",
+    ),
     "adafgl": Case(
         "adafgl,alpha=0.5,beta=0.0,alike=0.995,knowledge=logits",
-        "their alpha, beta and distillation; alike as their 0.999 after a second softmax; three steps a round in step 2; "
+        "their alpha, beta and distillation; alike as their 0.999 after a second softmax; three "
+        "steps a round in step 2; "
         "their matrix product, which loads a library of their own machine, is replaced",
         replaced=(
-            ("openfgl.flcore.adafgl.op.csr_sparse_dense_matmul", lambda _: lambda a, x: a.dot(x).astype("float32")),
+            (
+                "openfgl.flcore.adafgl.op.csr_sparse_dense_matmul",
+                lambda _: lambda a, x: a.dot(x).astype("float32"),
+            ),
             (
                 "openfgl.flcore.adafgl.client.AdaFGLClient.adafgl_postprocess",
                 lambda step: lambda client: [step(client) for _ in range(client.args.num_epochs)],
@@ -98,15 +110,18 @@ CASES = {
     ),
     "fgssl": Case(
         "fgssl,contrast_weight=0.0",
-        "they leave out the contrast, and distil differences of neighbours; a loss that they do not use is left out here, as it "
+        "they leave out the contrast, and distil differences of neighbours; a loss that they do "
+        "not use is left out here, as it "
         "fails where a client's last node has no edge; 20 rounds",
         setting="field,rounds=20",
         replaced=(("openfgl.flcore.fgssl.client.simi_kd", lambda _: lambda *_: None),),
     ),
     "fedtad": Case(
         "fedtad,topology=walk_ids",
-        "their slip; 10 rounds, as theirs takes ten seconds a round; they divide reliabilities by a client's sum over classes, "
-        "their walks leave the edges, and each client's distance has a dropout mask of its own, which all change ours by less "
+        "their slip; 10 rounds, as theirs takes ten seconds a round; they divide reliabilities "
+        "by a client's sum over classes, "
+        "their walks leave the edges, and each client's distance has a dropout mask of its own, "
+        "which all change ours by less "
         "than 0.004 in the mean",
         setting="field,rounds=10",
     ),
@@ -114,7 +129,9 @@ CASES = {
 }
 
 
-def theirs(case: Case, name: str, graph: Graph, partition: Any, split: Any, **options: Any) -> dict[str, Any]:
+def theirs(
+    case: Case, name: str, graph: Graph, partition: Any, split: Any, **options: Any
+) -> dict[str, Any]:
     """Seconds and accuracies of OpenFGL's run, and the error where there is one."""
     _stand_in_for_extensions()
     from openfgl.task.node_cls import NodeClsTask  # type: ignore[import-not-found]
@@ -126,7 +143,9 @@ def theirs(case: Case, name: str, graph: Graph, partition: Any, split: Any, **op
         task.model.eval()
         with torch.no_grad():
             right = task.model(task.data)[1].argmax(dim=1) == task.data.y
-        received.append([[int(right[mask].sum()), int(mask.sum())] for mask in (task.val_mask, task.test_mask)])
+        received.append(
+            [[int(right[mask].sum()), int(mask.sum())] for mask in (task.val_mask, task.test_mask)]
+        )
         train(task)
 
     with contextlib.ExitStack() as stack:
@@ -135,20 +154,29 @@ def theirs(case: Case, name: str, graph: Graph, partition: Any, split: Any, **op
         for target, value in case.replaced:
             stack.enter_context(patch(target, value(pkgutil.resolve_name(target))))
         try:
-            seconds, after = openfgl(case.theirs or name, graph, partition, split, model="gcn", **options)
+            seconds, after = openfgl(
+                case.theirs or name, graph, partition, split, model="gcn", **options
+            )
         except (IndexError, AttributeError) as error:
             return {"error": f"{type(error).__name__}: {error}"}
     found = {"theirs_s": seconds, "theirs_after": after, "theirs_before": np.nan, "error": None}
     if len(received) == options["num_rounds"] * partition.num_clients:
-        right, nodes = np.moveaxis(np.reshape(received, (-1, partition.num_clients, 2, 2)).sum(axis=1), 2, 0)
+        right, nodes = np.moveaxis(
+            np.reshape(received, (-1, partition.num_clients, 2, 2)).sum(axis=1), 2, 0
+        )
         best = right[:, 0].argmax()
         found["theirs_before"] = right[best, 1] / nodes[best, 1]
     return found
 
 
 def _stand_in_for_extensions() -> None:
-    """What its FED-PUB and FGSSL import of torch-scatter and torch-sparse; of them they call a sum alone."""
-    modules = {name: sys.modules.setdefault(name, ModuleType(name)) for name in ("torch_scatter", "torch_sparse")}
+    """What its FED-PUB and FGSSL import of torch-scatter and torch-sparse; of them they call a sum
+    alone.
+    """
+    modules = {
+        name: sys.modules.setdefault(name, ModuleType(name))
+        for name in ("torch_scatter", "torch_sparse")
+    }
     modules["torch_scatter"].scatter = modules["torch_scatter"].scatter_add = scatter  # type: ignore[attr-defined]
     for name in ("SparseTensor", "fill_diag", "matmul", "mul", "sum"):
         setattr(modules["torch_sparse"], name, type(name, (), {}))
@@ -175,7 +203,9 @@ class Trained(NamedTuple):
 
 
 def trained(run: plan.Run, path: Path) -> Trained:
-    """Train a run of ours on the graph in a file, partitioned by Louvain and split within clients."""
+    """Train a run of ours on the graph in a file, partitioned by Louvain and split within
+    clients.
+    """
     graph, config = Graph.load(path), load(CONFIG)
     specification = keys.specification(config, run)
     partition = louvain(graph, CLIENTS, run.seed, config["partition"]["delta"])
@@ -183,26 +213,49 @@ def trained(run: plan.Run, path: Path) -> Trained:
     with patch.object(time, "perf_counter", time.process_time):
         seconds, result = seconds_of(specification, graph, partition, split)
     scaled = build_task(specification, graph, split, partition, "").graph
-    return Trained(specification["setting"], scaled, partition, split, summary(result), sum(seconds.values()))
+    return Trained(
+        specification["setting"], scaled, partition, split, summary(result), sum(seconds.values())
+    )
 
 
 def measure(dataset: str, path: Path, name: str, features: str, seed: int) -> dict[str, Any]:
     """Accuracies and seconds of both."""
     case = CASES[name]
-    ours = trained(plan.Run(case.setting, DATASET.format(dataset, features), CLIENTS, case.ours, seed), path)
+    ours = trained(
+        plan.Run(case.setting, DATASET.format(dataset, features), CLIENTS, case.ours, seed), path
+    )
     setting, reported = ours.setting, ours.reported
     options = {"num_rounds": setting["rounds"], "hid_dim": setting["hidden_channels"], "seed": seed}
     options |= {"lr": setting["learning_rate"], "weight_decay": setting["weight_decay"]}
     return {
-        **{"dataset": dataset, "features": features, "method": name, "ours": case.ours, "setting": case.setting, "seed": seed},
-        **{"ours_before": reported["local_before"]["best"], "ours_after": reported["local_after"]["best"]},
+        **{
+            "dataset": dataset,
+            "features": features,
+            "method": name,
+            "ours": case.ours,
+            "setting": case.setting,
+            "seed": seed,
+        },
+        **{
+            "ours_before": reported["local_before"]["best"],
+            "ours_after": reported["local_after"]["best"],
+        },
         "ours_s": ours.seconds,
-        **theirs(case, name, ours.graph, ours.partition, ours.split, epochs=setting["local_epochs"], **options),
+        **theirs(
+            case,
+            name,
+            ours.graph,
+            ours.partition,
+            ours.split,
+            epochs=setting["local_epochs"],
+            **options,
+        ),
     }
 
 
 def summarised(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row a method: means of accuracies, ``std_`` sample standard deviations, and medians of seconds.
+    """A row a method: means of accuracies, ``std_`` sample standard deviations, and medians of
+    seconds.
 
     ``p_before`` and ``p_after`` are of paired t-tests over seeds, ours against theirs.
     """
@@ -210,7 +263,12 @@ def summarised(runs: pd.DataFrame) -> pd.DataFrame:
     groups = runs.groupby(keys_of, sort=False)
     accuracies = [f"{who}_{when}" for when in ("before", "after") for who in ("ours", "theirs")]
     means, spreads = groups[accuracies].mean(), groups[accuracies].std().add_prefix("std_")
-    table = groups.size().rename("seeds").to_frame().join([means, spreads, groups[["ours_s", "theirs_s"]].median()])
+    table = (
+        groups.size()
+        .rename("seeds")
+        .to_frame()
+        .join([means, spreads, groups[["ours_s", "theirs_s"]].median()])
+    )
     for when in ("before", "after"):
         table[f"{when}_less_theirs"] = table[f"ours_{when}"] - table[f"theirs_{when}"]
         table[f"p_{when}"] = groups[[f"ours_{when}", f"theirs_{when}"]].apply(_paired)
@@ -221,12 +279,16 @@ def summarised(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _paired(both: pd.DataFrame) -> float:
-    """The p-value of a paired t-test between two columns; NaN for one row, or where one is missing."""
+    """The p-value of a paired t-test between two columns; NaN for one row, or where one is
+    missing.
+    """
     return float(ttest_rel(*both.to_numpy().T).pvalue) if len(both) > 1 else np.nan
 
 
 def main() -> None:
-    """Measure what is not measured, and write ``parity_runs.csv``, ``parity.csv`` and provenance after each run."""
+    """Measure what is not measured, and write ``parity_runs.csv``, ``parity.csv`` and provenance
+    after each run.
+    """
     parser = parser_of(__doc__)
     parser.add_argument("--methods", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--features", nargs="+", choices=["raw", "row"], default=["raw"])
@@ -247,12 +309,17 @@ def main() -> None:
     for dataset, method, features, seed in tqdm(what):
         if (dataset, CASES[method].ours, features, seed, CASES[method].setting) in present:
             continue
-        rows.append(measure(dataset, arguments.graphs / f"{dataset}.safetensors", method, features, seed))
+        rows.append(
+            measure(dataset, arguments.graphs / f"{dataset}.safetensors", method, features, seed)
+        )
         print(rows[-1], file=sys.stderr, flush=True)
         runs = pd.DataFrame(rows)
         write_csv(target, runs)
         write_csv(arguments.output / "parity.csv", summarised(runs), digits=4)
-        made = {**environment("cpu", arguments.threads), "seconds": round(time.perf_counter() - began)}
+        made = {
+            **environment("cpu", arguments.threads),
+            "seconds": round(time.perf_counter() - began),
+        }
         write_json(arguments.output / "parity.provenance.json", made)
 
 

@@ -2,8 +2,9 @@
 
     python -m benchmarks.stages --graphs results/graphs --output benchmarks/results
 
-One run of FedDEP and one of its ablation without prototypes for each graph, 5 clients, in one process, with the parameters of
-config/default.yaml.  What the stages read from files elsewhere is at hand here, so the times are those of the work alone.
+One run of FedDEP and one of its ablation without prototypes for each graph, 5 clients, in one
+process, with the parameters of config/default.yaml.  What the stages read from files elsewhere is
+at hand here, so the times are those of the work alone.
 """
 
 import argparse
@@ -36,7 +37,11 @@ METHODS = ("fedavg", "feddep", "feddep_wo_proto")
 
 
 def seconds_of(
-    specification: dict[str, Any], graph: Graph, partition: Partition, split: Split, device: str = "cpu"
+    specification: dict[str, Any],
+    graph: Graph,
+    partition: Partition,
+    split: Split,
+    device: str = "cpu",
 ) -> tuple[dict[str, float], RunResult]:
     """Seconds of each stage of a run, and what came out."""
     task = build_task(specification, graph, split, partition, "", device)
@@ -53,7 +58,9 @@ def seconds_of(
 
 
 def measure(arguments: argparse.Namespace) -> pd.DataFrame:
-    """A row a graph and method: seconds of each stage, and the generator's share of the classifier's time."""
+    """A row a graph and method: seconds of each stage, and the generator's share of the
+    classifier's time.
+    """
     config = load(CONFIG)
     setting = next(iter(config["settings"]))
     rows = []
@@ -62,10 +69,14 @@ def measure(arguments: argparse.Namespace) -> pd.DataFrame:
         partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
         split = random_split(graph.num_nodes, config["split"], SEED)
         for method in METHODS:
-            specification = keys.specification(config, plan.Run(setting, dataset, CLIENTS, method, SEED))
+            specification = keys.specification(
+                config, plan.Run(setting, dataset, CLIENTS, method, SEED)
+            )
             seconds, _ = seconds_of(specification, graph, partition, split)
             ratio = seconds["generator"] / seconds["classify"] if "generator" in seconds else None
-            rows.append({"dataset": dataset, "method": method, **seconds, "generator / classify": ratio})
+            rows.append(
+                {"dataset": dataset, "method": method, **seconds, "generator / classify": ratio}
+            )
     stages = ["pretrain", "prototypes", "generator", "classify"]
     return pd.DataFrame(rows)[["dataset", "method", *stages, "generator / classify"]]
 

@@ -2,11 +2,12 @@
 
     python -m benchmarks.training_step --graphs results/graphs --output benchmarks/results
 
-Both draw neighbourhoods by the same law, train the same two-layer GraphSAGE (width 128, batch 32, fan-out 5, dropout 0.5)
-by SGD, and count everything that a step takes: drawing, looking up features, forward, backward and update.  First it is
-checked that, without dropout and from the same draws, both compute the same loss and the same weights.  Then rounds of
-steps of the two alternate in one process, and the ratio is that of their medians.  Peak memory is measured in one
-process each: how much the resident set grew from before the features were prepared.
+Both draw neighbourhoods by the same law, train the same two-layer GraphSAGE (width 128, batch 32,
+fan-out 5, dropout 0.5) by SGD, and count everything that a step takes: drawing, looking up
+features, forward, backward and update.  First it is checked that, without dropout and from the same
+draws, both compute the same loss and the same weights.  Then rounds of steps of the two alternate
+in one process, and the ratio is that of their medians.  Peak memory is measured in one process
+each: how much the resident set grew from before the features were prepared.
 """
 
 import argparse
@@ -55,7 +56,9 @@ def ours(graph: Graph, dropout: float = DROPOUT) -> tuple[GraphSAGE, Stepper]:
         for start in range(0, len(roots), BATCH):
             batch = slice(start, start + BATCH)
             optimizer.zero_grad()
-            loss = cross_entropy(model(trees[batch], table, generator), labels[torch.from_numpy(roots[batch])])
+            loss = cross_entropy(
+                model(trees[batch], table, generator), labels[torch.from_numpy(roots[batch])]
+            )
             loss.backward()
             optimizer.step()
 
@@ -63,7 +66,9 @@ def ours(graph: Graph, dropout: float = DROPOUT) -> tuple[GraphSAGE, Stepper]:
 
 
 def plain(graph: Graph, dropout: float = DROPOUT) -> tuple[PlainSAGE, Stepper]:
-    """The plain model, and a function that trains it on an epoch of root nodes, drawing for one batch at a time."""
+    """The plain model, and a function that trains it on an epoch of root nodes, drawing for one
+    batch at a time.
+    """
     model = PlainSAGE(graph.num_features, HIDDEN, graph.num_classes, LAYERS, dropout)
     x, labels = torch.from_numpy(graph.features.toarray()), torch.from_numpy(graph.labels)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
@@ -74,7 +79,9 @@ def plain(graph: Graph, dropout: float = DROPOUT) -> tuple[PlainSAGE, Stepper]:
             batch = roots[start : start + BATCH]
             sources, blocks = blocks_of(sample_trees(graph, batch, FANOUTS, rng))
             optimizer.zero_grad()
-            loss = cross_entropy(model(x[torch.from_numpy(sources)], blocks), labels[torch.from_numpy(batch)])
+            loss = cross_entropy(
+                model(x[torch.from_numpy(sources)], blocks), labels[torch.from_numpy(batch)]
+            )
             loss.backward()
             optimizer.step()
 
@@ -85,7 +92,9 @@ IMPLEMENTATIONS = {"ours": ours, "plain": plain}
 
 
 def largest_difference(graph: Graph, roots: np.ndarray) -> float:
-    """Largest difference of a weight between the two after one step on one batch from the same draws, without dropout."""
+    """Largest difference of a weight between the two after one step on one batch from the same
+    draws, without dropout.
+    """
     our_model, our_train = ours(graph, dropout=0.0)
     plain_model, plain_train = plain(graph, dropout=0.0)
     plain_model.copy_weights(our_model)
@@ -111,16 +120,34 @@ def milliseconds(graph: Graph, roots: np.ndarray) -> dict[str, float]:
 
 
 def peak_megabytes(path: Path, name: str) -> float:
-    """Growth of the resident set, from before the implementation was set up to its peak, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.training_step", "--memory", name, "--graphs", str(path)]
-    return float(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    """Growth of the resident set, from before the implementation was set up to its peak, in a
+    process of its own.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.training_step",
+        "--memory",
+        name,
+        "--graphs",
+        str(path),
+    ]
+    return float(
+        json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    )
 
 
 def measure_memory(path: Path, name: str) -> None:
     """Print the growth of this process's resident set, in MiB."""
     torch.set_num_threads(1)
     graph = Graph.load(path)
-    print(json.dumps(growth(lambda: IMPLEMENTATIONS[name](graph)[1](np.arange(BATCH * STEPS) % graph.num_nodes))))
+    print(
+        json.dumps(
+            growth(
+                lambda: IMPLEMENTATIONS[name](graph)[1](np.arange(BATCH * STEPS) % graph.num_nodes)
+            )
+        )
+    )
 
 
 def main() -> None:
@@ -154,7 +181,9 @@ def main() -> None:
         )
     table = pd.DataFrame(rows)
     write_text(arguments.output / "training_step.csv", table.to_csv(index=False))
-    write_json(arguments.output / "training_step.provenance.json", environment("cpu", arguments.threads))
+    write_json(
+        arguments.output / "training_step.provenance.json", environment("cpu", arguments.threads)
+    )
     print(table.to_string(index=False))
 
 

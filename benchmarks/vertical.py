@@ -1,12 +1,14 @@
-"""Time and memory of an epoch of VESPER on a graph of a million nodes, and of a step over the size of the graph.
+"""Time and memory of an epoch of VESPER on a graph of a million nodes, and of a step over the size
+of the graph.
 
     python -m benchmarks.vertical --output benchmarks/results
 
-Synthetic graphs of the shape of the paper's Finance dataset (Table 2): 2.16 edges a node, half of the nodes without any, 155
-dense features, two classes, three in four nodes for training.  Those that have edges form a random graph with expected degrees
-that follow a power law.  The model is PMP-GIN with two layers, D = 10 and the paper's width of 256 for Finance, on batches of
-512, by Adam.  Everything that a step takes is counted, at both parties.  Peak memory is that of a process that makes the graph,
-trains for an epoch and evaluates.
+Synthetic graphs of the shape of the paper's Finance dataset (Table 2): 2.16 edges a node, half of
+the nodes without any, 155 dense features, two classes, three in four nodes for training.  Those
+that have edges form a random graph with expected degrees that follow a power law.  The model is
+PMP-GIN with two layers, D = 10 and the paper's width of 256 for Finance, on batches of 512, by
+Adam.  Everything that a step takes is counted, at both parties.  Peak memory is that of a process
+that makes the graph, trains for an epoch and evaluates.
 """
 
 import argparse
@@ -36,14 +38,25 @@ from feddep.utils.files import write_json
 
 NODES, EDGES, FEATURES, TRAINING = 1_132_511, 2_447_370, 155, 848_963
 SIZES = (10_000, 100_000, NODES)
-SETTING = TrainingConfig(optimizer="adam", learning_rate=0.001, batch_size=512, rounds=1, hidden_channels=256, dropout=0.0)
+SETTING = TrainingConfig(
+    optimizer="adam",
+    learning_rate=0.001,
+    batch_size=512,
+    rounds=1,
+    hidden_channels=256,
+    dropout=0.0,
+)
 STEPS = 100
 EXPONENT = 0.4
-"""The i-th of the nodes with edges has an expected degree in proportion to i^−0.4: a power law of exponent 3.5."""
+"""The i-th of the nodes with edges has an expected degree in proportion to i^−0.4: a power law of
+exponent 3.5.
+"""
 
 
 def finance_like(nodes: int, seed: int = 0) -> Graph:
-    """A graph of this shape and size; edges that are drawn twice or join a node to itself are drawn again."""
+    """A graph of this shape and size; edges that are drawn twice or join a node to itself are drawn
+    again.
+    """
     rng = np.random.default_rng(seed)
     edges = round(EDGES / NODES * nodes)
     active = rng.permutation(nodes)[: nodes // 2]
@@ -64,7 +77,9 @@ def finance_like(nodes: int, seed: int = 0) -> Graph:
 def training_on(graph: Graph) -> SplitTraining:
     """VESPER with PMP-GIN on this graph."""
     share = TRAINING / NODES
-    split = random_split(graph.num_nodes, {"train": share, "val": (1 - share) / 2, "test": (1 - share) / 2}, 0)
+    split = random_split(
+        graph.num_nodes, {"train": share, "val": (1 - share) / 2, "test": (1 - share) / 2}, 0
+    )
     task = Task("benchmark", graph, split, None, SETTING, 0)
     protocol: Protocol = perturbed(task, WeightParameters(theta=1.0), Design("gin", theta=1.0))
     return SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
@@ -114,9 +129,15 @@ def _resident_megabytes(field: str) -> float:
 
 def main() -> None:
     """Measure every size in a process of its own and write ``vertical.csv``."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="folder to write to")
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of nodes")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("benchmarks/results"), help="folder to write to"
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of nodes"
+    )
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -125,7 +146,9 @@ def main() -> None:
     rows = []
     for size in tqdm(arguments.sizes):
         command = [sys.executable, "-m", "benchmarks.vertical", "--one", str(size)]
-        rows.append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+        rows.append(
+            json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        )
     table = pd.DataFrame(rows)
     write_csv(arguments.output / "vertical.csv", table)
     write_json(arguments.output / "vertical.provenance.json", environment("cpu", 1))

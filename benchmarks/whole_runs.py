@@ -1,20 +1,23 @@
-"""Whole runs beside two peers: FedAvg as one writes it with PyTorch Geometric, and FedAvg, FedSage+ and FedDEP of OpenFGL.
+"""Whole runs beside two peers: FedAvg as one writes it with PyTorch Geometric, and FedAvg, FedSage+
+and FedDEP of OpenFGL.
 
-    pip install openfgl-lib munkres cytoolz
-    pip install --no-build-isolation torch-scatter torch-sparse    # for its FedDEP: compiled, 10 to 30 minutes
-    python -m benchmarks.whole_runs --datasets cora citeseer --graphs results/graphs --output benchmarks/results
+    pip install openfgl-lib munkres cytoolz pip install --no-build-isolation torch-scatter
+    torch-sparse    # for its FedDEP: compiled, 10 to 30 minutes python -m benchmarks.whole_runs
+    --datasets cora citeseer --graphs results/graphs --output benchmarks/results
 
-5 clients of one Louvain partition, 50 rounds, two layers of width 128, batch 64, fan-out 5, one split; from graphs in memory to
-the last round, evaluation included; in turns in one process, on one thread.  Seconds are the process's own, which other work on
-the machine does not change.
+5 clients of one Louvain partition, 50 rounds, two layers of width 128, batch 64, fan-out 5, one
+split; from graphs in memory to the last round, evaluation included; in turns in one process, on one
+thread.  Seconds are the process's own, which other work on the machine does not change.
 
-Peers get the features as our runs scale them.  The plain one trains what we train: as many steps, on batches of the same law,
-from initial weights of the same law, and it is evaluated as often.  OpenFGL has algorithms of its own: a local epoch of its
-FedAvg and FedSage+ is one step on all training nodes, its FedSage+ trains generators in 10 of the 50 rounds, and its FedDEP has
-the epochs of its own configuration and batches of 64.  It is as it is, with ``num_epochs`` 1, as many epochs as ours, and for
-FedAvg and FedSage+ also with as many as our epoch has steps (``openfgl_steps``); only its reader of datasets is replaced, so
-that it gets our partition and split.  Its FedDEP draws neighbours by compiled extensions (torch-scatter, torch-sparse); where
-there are none, leave it out with ``--methods``.  OpenFGL trains by Adam, ours by SGD unless ``--setting`` says otherwise, which
+Peers get the features as our runs scale them.  The plain one trains what we train: as many steps,
+on batches of the same law, from initial weights of the same law, and it is evaluated as often.
+OpenFGL has algorithms of its own: a local epoch of its FedAvg and FedSage+ is one step on all
+training nodes, its FedSage+ trains generators in 10 of the 50 rounds, and its FedDEP has the epochs
+of its own configuration and batches of 64.  It is as it is, with ``num_epochs`` 1, as many epochs
+as ours, and for FedAvg and FedSage+ also with as many as our epoch has steps (``openfgl_steps``);
+only its reader of datasets is replaced, so that it gets our partition and split.  Its FedDEP draws
+neighbours by compiled extensions (torch-scatter, torch-sparse); where there are none, leave it out
+with ``--methods``.  OpenFGL trains by Adam, ours by SGD unless ``--setting`` says otherwise, which
 the plain peer does not follow.
 """
 
@@ -63,7 +66,9 @@ PEERS = ("openfgl", "openfgl_steps", "plain")
 """The second is a peer of FedAvg and FedSage+, the last of FedAvg alone."""
 
 
-def ours(method: str, dataset: str, graph: Graph, partition: Partition, split: Split, *setting: str) -> tuple[float, float]:
+def ours(
+    method: str, dataset: str, graph: Graph, partition: Partition, split: Split, *setting: str
+) -> tuple[float, float]:
     """Seconds and test accuracy of our run: the steps before the first round, and the rounds."""
     seconds, result = seconds_of(_specification(method, dataset, *setting), graph, partition, split)
     return sum(seconds.values()), summary(result)["accuracy"]["best"]
@@ -76,7 +81,9 @@ def _specification(method: str, dataset: str, *setting: str) -> dict[str, Any]:
 
 
 def plain(graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
-    """Seconds and test accuracy of FedAvg with PyG's ``SAGEConv`` on dense features, by SGD with learning rate 0.1, as ours."""
+    """Seconds and test accuracy of FedAvg with PyG's ``SAGEConv`` on dense features, by SGD with
+    learning rate 0.1, as ours.
+    """
     start = time.perf_counter()
     whole, parts = pyg.to_data(graph, split), pyg.client_data(graph, partition, split)
     subgraphs = [graph.subgraph(partition.nodes(i)) for i in range(CLIENTS)]
@@ -106,7 +113,9 @@ def _train(model: PlainSAGE, data: Any, subgraph: Graph, rng: np.random.Generato
     for batch in np.split(nodes, range(BATCH, len(nodes), BATCH)):
         sources, blocks = blocks_of(sample_trees(subgraph, batch, (5, 5), rng))
         optimizer.zero_grad()
-        cross_entropy(model(data.x[torch.from_numpy(sources)], blocks), data.y[torch.from_numpy(batch)]).backward()
+        cross_entropy(
+            model(data.x[torch.from_numpy(sources)], blocks), data.y[torch.from_numpy(batch)]
+        ).backward()
         optimizer.step()
 
 
@@ -118,9 +127,16 @@ def _correct(model: PlainSAGE, data: Any, mask: Tensor) -> int:
 
 
 def openfgl(
-    method: str, graph: Graph, partition: Partition, split: Split, epochs: int = 1, model: str = "graphsage", **options: Any
+    method: str,
+    graph: Graph,
+    partition: Partition,
+    split: Split,
+    epochs: int = 1,
+    model: str = "graphsage",
+    **options: Any,
 ) -> tuple[float, float]:
-    """Seconds and test accuracy of OpenFGL's run; the accuracy is of each client's own test nodes on its own subgraph.
+    """Seconds and test accuracy of OpenFGL's run; the accuracy is of each client's own test nodes
+    on its own subgraph.
 
     An epoch is one step; further ``options`` are OpenFGL's.
 
@@ -133,12 +149,28 @@ def openfgl(
 
         transforms = _transforms_of_older_pyg() if method == "feddep" else contextlib.nullcontext()
     except ImportError as error:
-        raise DataError(f"OpenFGL cannot be imported ({error}); benchmarks/README.md says what to install") from error
+        raise DataError(
+            f"OpenFGL cannot be imported ({error}); benchmarks/README.md says what to install"
+        ) from error
     options = {
-        **{"num_clients": partition.num_clients, "num_rounds": ROUNDS, "num_epochs": epochs, "hid_dim": HIDDEN, "seed": SEED},
-        **{"fl_algorithm": method, "dataset": "Cora", "model": model, "metrics": "accuracy", **options},
+        **{
+            "num_clients": partition.num_clients,
+            "num_rounds": ROUNDS,
+            "num_epochs": epochs,
+            "hid_dim": HIDDEN,
+            "seed": SEED,
+        },
+        **{
+            "fl_algorithm": method,
+            "dataset": "Cora",
+            "model": model,
+            "metrics": "accuracy",
+            **options,
+        },
     }
-    arguments = config.parser.parse_args([word for name, value in options.items() for word in (f"--{name}", str(value))])
+    arguments = config.parser.parse_args(
+        [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    )
     torch.manual_seed(options["seed"])
     np.random.seed(options["seed"])  # noqa: NPY002 - OpenFGL draws from it
     with (
@@ -156,7 +188,9 @@ def openfgl(
 
 
 def _transforms_of_older_pyg() -> contextlib.AbstractContextManager[Any]:
-    """OpenFGL's FedDEP hides nodes by a transform with ``__call__`` alone; PyG has since made ``forward`` abstract."""
+    """OpenFGL's FedDEP hides nodes by a transform with ``__call__`` alone; PyG has since made
+    ``forward`` abstract.
+    """
     import torch_sparse  # type: ignore[import-not-found]  # noqa: F401 - without it PyG's NeighborSampler fails later
     from openfgl.flcore.feddep._utils import HideGraph  # type: ignore[import-not-found]
 
@@ -183,14 +217,21 @@ def _for_openfgl(graph: Graph, partition: Partition, split: Split, folder: Path)
 
 
 def measure(
-    dataset: str, path: Path, methods: Sequence[str], peers: Sequence[str], turns: int, setting: Sequence[str] = ()
+    dataset: str,
+    path: Path,
+    methods: Sequence[str],
+    peers: Sequence[str],
+    turns: int,
+    setting: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """A row a method and peer: medians of seconds over ``turns`` turns."""
     graph = Graph.load(path)
     config = load(CONFIG)
     partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
     split = random_split(graph.num_nodes, config["split"], SEED)
-    scaled = build_task(_specification("fedavg", dataset), graph, split, partition, "").graph  # as ours scales it
+    scaled = build_task(
+        _specification("fedavg", dataset), graph, split, partition, ""
+    ).graph  # as ours scales it
     rows = []
     for method in methods:
         runs: dict[str, Callable[[], tuple[float, float]]] = {
@@ -207,14 +248,24 @@ def measure(
         for _ in range(turns):
             for name, run in runs.items():
                 found[name].append(run())
-        seconds = {name: statistics.median(second for second, _ in results) for name, results in found.items()}
+        seconds = {
+            name: statistics.median(second for second, _ in results)
+            for name, results in found.items()
+        }
         for name in runs:
             if name != "ours":
                 rows.append(
                     {
                         **{"dataset": dataset, "method": method, "peer": name},
-                        **{"ours_s": seconds["ours"], "peer_s": seconds[name], "faster_by": seconds[name] / seconds["ours"]},
-                        **{"ours_accuracy": found["ours"][0][1], "peer_accuracy": found[name][0][1]},
+                        **{
+                            "ours_s": seconds["ours"],
+                            "peer_s": seconds[name],
+                            "faster_by": seconds[name] / seconds["ours"],
+                        },
+                        **{
+                            "ours_accuracy": found["ours"][0][1],
+                            "peer_accuracy": found[name][0][1],
+                        },
                     }
                 )
     return rows
@@ -226,17 +277,34 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=PEERS)
     parser.add_argument("--turns", type=int, default=3, help="times that each is run")
-    parser.add_argument("--setting", nargs="+", default=[], metavar="KEY=VALUE", help="more of ours, such as optimizer=adam")
+    parser.add_argument(
+        "--setting",
+        nargs="+",
+        default=[],
+        metavar="KEY=VALUE",
+        help="more of ours, such as optimizer=adam",
+    )
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     rows = []
     with patch.object(time, "perf_counter", time.process_time):
         for dataset in tqdm(arguments.datasets):
             path = arguments.graphs / f"{dataset}.safetensors"
-            rows += measure(dataset, path, arguments.methods, arguments.peers, arguments.turns, arguments.setting)
+            rows += measure(
+                dataset,
+                path,
+                arguments.methods,
+                arguments.peers,
+                arguments.turns,
+                arguments.setting,
+            )
     table = pd.DataFrame(rows)
     write_csv(arguments.output / "whole_runs.csv", table, digits=4)
-    made = {**environment("cpu", arguments.threads), "turns": arguments.turns, "setting": arguments.setting}
+    made = {
+        **environment("cpu", arguments.threads),
+        "turns": arguments.turns,
+        "setting": arguments.setting,
+    }
     write_json(arguments.output / "whole_runs.provenance.json", made)
     print(table.to_string(index=False), file=sys.stderr)
 

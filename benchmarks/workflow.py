@@ -18,22 +18,29 @@ PEAK = re.compile(r"peak memory (\d+) MiB")
 def snakemake(target: Path | str, config: Path, cores: int = 1) -> list[str]:
     """A call of Snakemake that makes a file, with a configuration over that of the project.
 
-    It takes no lock, which a killed call would leave behind: what it makes is in a folder of its own.
+    It takes no lock, which a killed call would leave behind: what it makes is in a folder of its
+    own.
     """
     files = [str(target), "--configfile", str(config), "--nolock"]
     return [sys.executable, "-m", "snakemake", *files, "--cores", str(cores), "--quiet", "all"]
 
 
 def jobs(output: Path) -> pd.DataFrame:
-    """A row a finished job: dataset, stage, seconds, cpu_seconds, peak memory in MiB, and the method of one training.
+    """A row a finished job: dataset, stage, seconds, cpu_seconds, peak memory in MiB, and the
+    method of one training.
 
-    Rows are in the order of :data:`STAGES`.  Several runs in one process are a row of the stage ``train`` without a method.
+    Rows are in the order of :data:`STAGES`.  Several runs in one process are a row of the stage
+    ``train`` without a method.
     """
     rows = []
     for path in sorted((output / ".cache" / "benchmarks").rglob("*.tsv")):
         (log,) = (output / ".cache" / "logs").rglob(f"{path.parent.name}/{path.stem}.log")
         measured, stage = pd.read_csv(path, sep="\t").iloc[0], path.parent.name
-        trained = read_json(output / ".cache" / "runs" / f"{path.stem}.json")["row"] if stage == "train" else {}
+        trained = (
+            read_json(output / ".cache" / "runs" / f"{path.stem}.json")["row"]
+            if stage == "train"
+            else {}
+        )
         rows.append(
             {
                 "dataset": trained.get("dataset") or path.stem.partition("-")[0],
@@ -44,4 +51,6 @@ def jobs(output: Path) -> pd.DataFrame:
                 "peak_mib": float(PEAK.findall(log.read_text())[-1]),
             }
         )
-    return pd.DataFrame(rows).sort_values("stage", key=lambda stage: stage.map(STAGES.index), kind="stable")
+    return pd.DataFrame(rows).sort_values(
+        "stage", key=lambda stage: stage.map(STAGES.index), kind="stable"
+    )

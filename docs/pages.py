@@ -1,8 +1,9 @@
-"""Pages from their templates: ``python docs/pages.py`` renders each ``NAME.md.j2`` of the repository to a page beside it.
+"""Pages from their templates: ``python docs/pages.py`` renders each ``NAME.md.j2`` of the
+repository to a page beside it.
 
-A template is Markdown with Jinja2.  What a page says of results it reads from the tables in ``results/`` by the functions of
-:class:`Tables`, so no decimal of a result is typed.  ``tests/test_templates.py`` fails where a page is not what its template
-renders.
+A template is Markdown with Jinja2.  What a page says of results it reads from the tables in
+``results/`` by the functions of :class:`Tables`, so no decimal of a result is typed.
+``tests/test_templates.py`` fails where a page is not what its template renders.
 """
 
 import math
@@ -27,7 +28,9 @@ MINUS = "−"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with so many decimals, such as ``0.884`` or ``−0.002``; an en dash where there is none."""
+    """A number with so many decimals, such as ``0.884`` or ``−0.002``; an en dash where there is
+    none.
+    """
     if value is None or math.isnan(value):
         return "–"
     written = f"{value:.{digits}f}"
@@ -41,11 +44,13 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 class Tables:
-    """What templates read: tables of ``results/``, named ``STUDY/TABLE`` or, for ``STUDY/table``, ``STUDY``.
+    """What templates read: tables of ``results/``, named ``STUDY/TABLE`` or, for ``STUDY/table``,
+    ``STUDY``.
 
     A table elsewhere has the path to it from there, such as ``../benchmarks/results/kernels``.
 
-    Rows are picked by the values of columns: one value, a list of values, or ``None`` where the column is empty.
+    Rows are picked by the values of columns: one value, a list of values, or ``None`` where the
+    column is empty.
     """
 
     def __init__(self, root: Path = ROOT / "results") -> None:
@@ -85,18 +90,26 @@ class Tables:
         """That value, written."""
         return number(self.value(name, column, **where), digits)
 
-    def diff(self, name: str, column: str = "mean_difference", digits: int = 3, **where: Any) -> str:
-        """A difference with its interval, such as ``+0.002 [−0.009, +0.013]``; the interval is of columns low and high."""
+    def diff(
+        self, name: str, column: str = "mean_difference", digits: int = 3, **where: Any
+    ) -> str:
+        """A difference with its interval, such as ``+0.002 [−0.009, +0.013]``; the interval is of
+        columns low and high.
+        """
         low, high = (signed(self.value(name, side, **where), digits) for side in ("low", "high"))
         return f"{signed(self.value(name, column, **where), digits)} [{low}, {high}]"
 
-    def span(self, name: str, column: str, digits: int = 3, sign: bool = False, **where: Any) -> str:
+    def span(
+        self, name: str, column: str, digits: int = 3, sign: bool = False, **where: Any
+    ) -> str:
         """The least and the greatest of a column, such as ``0.771 to 0.833``."""
         values, write = self.rows(name, **where)[column], signed if sign else number
         low, high = write(values.min(), digits), write(values.max(), digits)
         return low if low == high else f"{low} to {high}"
 
-    def mean(self, name: str, column: str, digits: int = 3, sign: bool = False, **where: Any) -> str:
+    def mean(
+        self, name: str, column: str, digits: int = 3, sign: bool = False, **where: Any
+    ) -> str:
         """The mean of a column."""
         return (signed if sign else number)(self.rows(name, **where)[column].mean(), digits)
 
@@ -105,7 +118,9 @@ class Tables:
         return len(self.rows(name, **where))
 
     def ranks(self, *names: str) -> pd.DataFrame:
-        """Average ranks of methods over the graphs of several tables (:func:`feddep.reporting.statistics.average_ranks`)."""
+        """Average ranks of methods over the graphs of several tables
+        (:func:`feddep.reporting.statistics.average_ranks`).
+        """
         return statistics.average_ranks(pd.concat(map(self.read, names)))
 
     def grid(
@@ -119,24 +134,36 @@ class Tables:
         titles: Mapping[Any, str] | None = None,
         **where: Any,
     ) -> str:
-        """A Markdown table with a line for each value of ``rows`` and a column for each of ``columns``.
+        """A Markdown table with a line for each value of ``rows`` and a column for each of
+        ``columns``.
 
         Args:
-            values: the column that a cell is of; of several, they stand in a cell one after another.
-            titles: how values of rows and columns are called; methods and datasets have titles of their own.
+            values: the column that a cell is of; of several, they stand in a cell one after
+                another.
+            titles: how values of rows and columns are called; methods and datasets have titles of
+                their own.
         """
         table = self.rows(name, **where)
         values = [values] if isinstance(values, str) else values
         write = signed if sign else number
-        across, down = (in_paper_order(table, [name])[name].dropna().unique() for name in (columns, rows))
+        across, down = (
+            in_paper_order(table, [name])[name].dropna().unique() for name in (columns, rows)
+        )
         lines = [["", *(_title(columns, each, titles) for each in across)]]
         for each in down:
             cells = []
             for other in across:
                 found = table[(table[rows] == each) & (table[columns] == other)]
                 if len(found) > 1:
-                    raise LookupError(f"{name} has {len(found)} rows with {rows} {each} and {columns} {other}; name one")
-                cells.append("; ".join(write(found[value].iloc[0], digits) for value in values) if len(found) else "–")
+                    raise LookupError(
+                        f"{name} has {len(found)} rows with {rows} {each} and {columns} "
+                        f"{other}; name one"
+                    )
+                cells.append(
+                    "; ".join(write(found[value].iloc[0], digits) for value in values)
+                    if len(found)
+                    else "–"
+                )
             lines.append([_title(rows, each, titles), *cells])
         return markdown(lines)
 
@@ -147,8 +174,12 @@ def markdown(lines: list[list[str]]) -> str:
 
 
 def sees_more(method: str) -> bool:
-    """Whether a method uses more of the graph than FedAvg: edges across clients, or the whole graph."""
-    return any(part in assumptions(method) for part in ("cross-client edges", "whole graph", ORACLE))
+    """Whether a method uses more of the graph than FedAvg: edges across clients, or the whole
+    graph.
+    """
+    return any(
+        part in assumptions(method) for part in ("cross-client edges", "whole graph", ORACLE)
+    )
 
 
 def marked_title(method: str) -> str:
@@ -167,8 +198,14 @@ def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
 
 def environment(tables: Tables) -> Environment:
     """Jinja2 with the functions of :class:`Tables`, and the filters ``number`` and ``signed``."""
-    jinja = Environment(loader=FileSystemLoader(ROOT), undefined=StrictUndefined, keep_trailing_newline=True)
-    jinja.filters |= {"number": number, "signed": signed, "graph_title": lambda spelled: dataset_title(variants.base(spelled))}
+    jinja = Environment(
+        loader=FileSystemLoader(ROOT), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    jinja.filters |= {
+        "number": number,
+        "signed": signed,
+        "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
+    }
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "ranks", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
@@ -186,7 +223,11 @@ def environment(tables: Tables) -> Environment:
 
 def templates() -> list[Path]:
     """All templates, relative to the repository."""
-    found = (path.relative_to(ROOT) for folder in ("benchmarks", "docs") for path in (ROOT / folder).rglob("*.md.j2"))
+    found = (
+        path.relative_to(ROOT)
+        for folder in ("benchmarks", "docs")
+        for path in (ROOT / folder).rglob("*.md.j2")
+    )
     return [Path("README.md.j2"), *sorted(found)]
 
 
@@ -196,7 +237,9 @@ def render(template: Path, tables: Tables | None = None) -> str:
 
 
 def main() -> None:
-    """Render the templates that are named, or all; those that fail are named, and the exit status is 1."""
+    """Render the templates that are named, or all; those that fail are named, and the exit status
+    is 1.
+    """
     chosen = [Path(name).resolve().relative_to(ROOT) for name in sys.argv[1:]] or templates()
     tables, failed = Tables(), False
     for template in chosen:

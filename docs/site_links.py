@@ -1,9 +1,11 @@
-"""MkDocs hook: links in pages hold as they are on GitHub, and files of the repository that pages link to are put on the site.
+"""MkDocs hook: links in pages hold as they are on GitHub, and files of the repository that pages
+link to are put on the site.
 
-A page links to a file beside it or elsewhere in the repository by its relative path.  MkDocs knows the folder docs/ alone, so
-linked files outside it are added below ``repository/``, and links are rewritten.  A link to a folder goes to its README.md, or
-to that of the nearest folder above.  With ``--strict``, a link to a file that is not there or to no heading fails.
-A notebook is a page: its text, its code, and what it printed or drew.
+A page links to a file beside it or elsewhere in the repository by its relative path.  MkDocs knows
+the folder docs/ alone, so linked files outside it are added below ``repository/``, and links are
+rewritten.  A link to a folder goes to its README.md, or to that of the nearest folder above.  With
+``--strict``, a link to a file that is not there or to no heading fails. A notebook is a page: its
+text, its code, and what it printed or drew.
 """
 
 import json
@@ -20,7 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 """Pages outside docs/ that are on the site whether linked or not."""
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
-CELLS = {"markdown": "{}", "code": "```python\n{}\n```", "text/html": "{}", "image/png": "![](data:image/png;base64,{})"}
+CELLS = {
+    "markdown": "{}",
+    "code": "```python\n{}\n```",
+    "text/html": "{}",
+    "image/png": "![](data:image/png;base64,{})",
+}
 CELLS["text/plain"] = "```\n{}\n```"
 log = get_plugin_logger("site_links")
 
@@ -39,7 +46,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what pages link to, and what those link to."""
     pages = [f"docs/{file.src_uri}" for file in files.documentation_pages()] + list(FIRST)
     for file in [each for each in files if each.src_uri.endswith(".ipynb")]:
-        files.append(File.generated(config, uri(f"docs/{file.src_uri}"), content=notebook(file.content_string)))
+        files.append(
+            File.generated(
+                config, uri(f"docs/{file.src_uri}"), content=notebook(file.content_string)
+            )
+        )
     seen = set(pages)
     for place in pages:  # which grows meanwhile
         if not place.startswith("docs/"):
@@ -47,7 +58,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if place.endswith(".md"):
             text = (ROOT / place).read_text(encoding="utf-8")
             found = {target(place, link) for _, link in LINK.findall(text)} - seen
-            found = {each for each in found if not each.startswith("docs/") and (ROOT / each).is_file()}
+            found = {
+                each for each in found if not each.startswith("docs/") and (ROOT / each).is_file()
+            }
             seen |= found
             pages += sorted(found)
     return files
@@ -71,7 +84,9 @@ def notebook(text: str) -> str:
     """A notebook as Markdown; of an output the first kind that ``CELLS`` has."""
     parts = []
     for cell in json.loads(text)["cells"]:
-        outputs = [each.get("data", {"text/plain": each.get("text")}) for each in cell.get("outputs", [])]
+        outputs = [
+            each.get("data", {"text/plain": each.get("text")}) for each in cell.get("outputs", [])
+        ]
         for each in [{cell["cell_type"]: cell["source"]}, *outputs]:
             kind = next(kind for kind in CELLS if kind in each)
             parts.append(CELLS[kind].format("".join(each[kind]).strip()))
@@ -79,7 +94,9 @@ def notebook(text: str) -> str:
 
 
 def target(place: str, link: str) -> str:
-    """The file of the repository that a link in the file ``place`` goes to; of a folder, the README.md in or above it."""
+    """The file of the repository that a link in the file ``place`` goes to; of a folder, the
+    README.md in or above it.
+    """
     found = posixpath.normpath(posixpath.join(posixpath.dirname(place), link))
     folder = ROOT / found
     if folder.is_dir():

@@ -1,12 +1,13 @@
-"""The Python API: load or bring a graph, partition it, run a method and read the result, without the workflow.
+"""The Python API: load or bring a graph, partition it, run a method and read the result, without
+the workflow.
 
 >>> from feddep import api
 >>> graph = api.load_dataset("cora")  # doctest: +SKIP
 >>> split, partition = api.split(graph), api.partition(graph, clients=5)  # doctest: +SKIP
 >>> api.run("fedavg", graph, split, partition, setting={"rounds": 20}).accuracy  # doctest: +SKIP
 
-A run with the same options and seed has the same numbers as in the workflow, given the same machine and number of threads
-(:func:`torch.set_num_threads`; the workflow has 1).
+A run with the same options and seed has the same numbers as in the workflow, given the same machine
+and number of threads (:func:`torch.set_num_threads`; the workflow has 1).
 """
 
 import dataclasses
@@ -78,23 +79,27 @@ class Result:
     """What came out of a run; of several models, the mean over them.
 
     Attributes:
-        accuracy: share of the test nodes that get their class on the global graph, at the ``best`` round on validation and at
-            the ``last``.
+        accuracy: share of the test nodes that get their class on the global graph, at the ``best``
+            round on validation and at the ``last``.
         validation: the same of the validation nodes, as the clients classify them.
-        validation_after: the same with each client's own model at the end of the round's local steps; not a number unless the
-            setting's evaluation is ``owners``.
-        local_before: the same of the test nodes, each classified by its owner on its own subgraph, with the model that it
-            receives: before the local steps of the next round.
+        validation_after: the same with each client's own model at the end of the round's local
+            steps; not a number unless the setting's evaluation is ``owners``.
+        local_before: the same of the test nodes, each classified by its owner on its own subgraph,
+            with the model that it receives: before the local steps of the next round.
         local_after: the same, with each client's own model at the end of the round's local steps.
-        history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies ``validation``, ``test``,
-            ``local_before`` and ``local_after``.
-        communication: what crossed the boundary, a row each ``client``, ``direction`` and ``kind``, with the number of
-            ``messages`` and ``bytes``.
-        clients: a row a client with facts about it and the accuracy of its own model; empty for a shared model.
-        weights: of each model at its best round, by name; those of a client's own model begin with ``client0.`` …
-        specification: everything that determines the run, beside the graph, the split and the partition.
+        history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies
+            ``validation``, ``test``, ``local_before`` and ``local_after``.
+        communication: what crossed the boundary, a row each ``client``, ``direction`` and ``kind``,
+            with the number of ``messages`` and ``bytes``.
+        clients: a row a client with facts about it and the accuracy of its own model; empty for a
+            shared model.
+        weights: of each model at its best round, by name; those of a client's own model begin with
+            ``client0.`` …
+        specification: everything that determines the run, beside the graph, the split and the
+            partition.
         seconds: time of the training, by the clock; without that of steps before it.
-        stalled: whether it is no better than a constant answer, and so no result (:class:`feddep.training.task.RunResult`).
+        stalled: whether it is no better than a constant answer, and so no result
+            (:class:`feddep.training.task.RunResult`).
     """
 
     accuracy: dict[str, float]
@@ -112,31 +117,63 @@ class Result:
 
     @property
     def owners(self) -> float:
-        """Accuracy of the test nodes as their owners classify them, by the models that are better on validation nodes: those
-        before or those after the local steps."""
+        """Accuracy of the test nodes as their owners classify them, by the models that are better
+        on validation nodes: those before or those after the local steps."""
         after = self.validation_after["best"] > self.validation["best"]
         return (self.local_after if after else self.local_before)["best"]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row, such as :func:`compare` gives: what ran, its accuracies at the round best on validation, what it took."""
-        measured = {"test": self.accuracy, "local_before": self.local_before, "local_after": self.local_after}
-        row = {name: both["best"] for name, both in {**measured, "validation": self.validation}.items()}
+        """One row, such as :func:`compare` gives: what ran, its accuracies at the round best on
+        validation, what it took.
+        """
+        measured = {
+            "test": self.accuracy,
+            "local_before": self.local_before,
+            "local_after": self.local_after,
+        }
+        row = {
+            name: both["best"] for name, both in {**measured, "validation": self.validation}.items()
+        }
         row |= {} if math.isnan(self.validation_after["best"]) else {"owners": self.owners}
-        row |= {"bytes": int(self.communication["bytes"].sum()), "seconds": round(self.seconds, 2), "stalled": self.stalled}
-        return pd.DataFrame([{"method": self.specification["method"]["name"], "seed": self.specification["seed"], **row}])
+        row |= {
+            "bytes": int(self.communication["bytes"].sum()),
+            "seconds": round(self.seconds, 2),
+            "stalled": self.stalled,
+        }
+        return pd.DataFrame(
+            [
+                {
+                    "method": self.specification["method"]["name"],
+                    "seed": self.specification["seed"],
+                    **row,
+                }
+            ]
+        )
 
     def __str__(self) -> str:
         """Three lines: what ran, its accuracies, what it took."""
-        setting, size = self.specification["setting"], self.communication.groupby("direction").bytes.sum()
+        setting, size = (
+            self.specification["setting"],
+            self.communication.groupby("direction").bytes.sum(),
+        )
         clients = self.communication.client.nunique() or len(self.clients)
-        ran = [self.specification["method"]["name"], f"encoder {setting['encoder']}", f"{setting['rounds']} rounds"]
+        ran = [
+            self.specification["method"]["name"],
+            f"encoder {setting['encoder']}",
+            f"{setting['rounds']} rounds",
+        ]
         ran += [f"{clients} clients"] * (clients > 0) + [f"seed {self.specification['seed']}"]
-        whole, before, after = (each["best"] for each in (self.accuracy, self.local_before, self.local_after))
+        whole, before, after = (
+            each["best"] for each in (self.accuracy, self.local_before, self.local_after)
+        )
         return (
             f"{', '.join(ran)}\n"
-            f"test accuracy at the round best on validation: global {whole:.3f}, local {before:.3f} before and {after:.3f} after "
-            f"the local steps{'; stalled: no better than a constant answer' if self.stalled else ''}\n"
-            f"{size.get('up', 0):,} bytes up, {size.get('down', 0):,} bytes down, {self.seconds:.1f} seconds"
+            f"test accuracy at the round best on validation: global {whole:.3f}, local "
+            f"{before:.3f} before and {after:.3f} after "
+            "the local "
+            f"steps{'; stalled: no better than a constant answer' if self.stalled else ''}\n"
+            f"{size.get('up', 0):,} bytes up, {size.get('down', 0):,} bytes down, "
+            f"{self.seconds:.1f} seconds"
         )
 
 
@@ -152,13 +189,15 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods of a Python file known, as the configuration's key ``plugins`` does; ``docs/guide/own-method.md``.
+    """Make the methods of a Python file known, as the configuration's key ``plugins`` does;
+    ``docs/guide/own-method.md``.
 
     Returns:
         Their names.
 
     Raises:
-        ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name of one is taken.
+        ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name
+        of one is taken.
     """
     plugins.use([str(path)])
     return plugins.declared_in(path)
@@ -174,25 +213,32 @@ def parameters(method: str) -> dict[str, Any]:
     return registry.find(method).parameters().model_dump(mode="json")
 
 
-def load_dataset(name: str, cache: str | Path | None = None, mirror: str | Path | None = None) -> Graph:
+def load_dataset(
+    name: str, cache: str | Path | None = None, mirror: str | Path | None = None
+) -> Graph:
     """A public dataset in canonical node order; downloaded and verified when it is first asked for.
 
     Args:
         name: one of :func:`datasets`.
         cache: folder for raw files and graphs; by default ``feddep`` in the user's cache folder.
-        mirror: a folder or URL with the raw files, tried before the public sources; by default the environment variable
-            ``FEDDEP_DATA_MIRROR``, where it is set.
+        mirror: a folder or URL with the raw files, tried before the public sources; by default the
+            environment variable ``FEDDEP_DATA_MIRROR``, where it is set.
 
     Raises:
         ConfigError: if there is no such dataset.
         DataError: if no source has its files.
     """
-    folder = Path(cache) if cache is not None else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
+    folder = (
+        Path(cache)
+        if cache is not None
+        else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
+    )
     return parsing.load(name, folder.expanduser(), mirror)
 
 
 def synthetic_graph(**options: Any) -> Graph:
-    """A planted-partition graph with bags of words as features (:func:`feddep.datasets.synthetic.planted_partition`).
+    """A planted-partition graph with bags of words as features
+    (:func:`feddep.datasets.synthetic.planted_partition`).
 
     Args:
         options: those of the configuration's key ``synthetic``; what is left out has its default.
@@ -219,7 +265,9 @@ def client_data(graph: Graph, partition: Partition, split: Split | None = None) 
         DataError: if PyTorch Geometric is not installed.
         PartitionError: if the partition is of another graph.
     """
-    return pyg.client_data(graph, partition.checked(graph.num_nodes), split and split.checked(graph))
+    return pyg.client_data(
+        graph, partition.checked(graph.num_nodes), split and split.checked(graph)
+    )
 
 
 def split(
@@ -247,7 +295,9 @@ def split(
         ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
     """
     how = _checked(models.Dataset, {"split": method}).split
-    shares = _checked(models.SplitShares, {"train": train, "val": val, "test": test}, "split").model_dump()
+    shares = _checked(
+        models.SplitShares, {"train": train, "val": val, "test": test}, "split"
+    ).model_dump()
     return split_nodes(graph, how, shares, _integer("seed", seed), partition=partition)
 
 
@@ -268,7 +318,8 @@ def partition(
         clients: number of clients M.
         seed: of all random draws.
         delta: of ``louvain``: how far a client's number of nodes may be above n / M.
-        method: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``, as the data of the graph say.
+        method: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``, as
+            the data of the graph say.
         engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs.
         beta: of ``dirichlet``: its concentration; the smaller, the more are labels skewed.
 
@@ -277,9 +328,13 @@ def partition(
         PartitionError: if the graph has too few nodes for so many clients and these options.
     """
     options = _checked(
-        models.PartitionOptions, {"method": method, "delta": delta, "engine": engine, "beta": beta}, "partition"
+        models.PartitionOptions,
+        {"method": method, "delta": delta, "engine": engine, "beta": beta},
+        "partition",
     ).model_dump()
-    return partitioners.partition(graph, _integer("clients", clients, 1), _integer("seed", seed), **options)
+    return partitioners.partition(
+        graph, _integer("clients", clients, 1), _integer("seed", seed), **options
+    )
 
 
 def run(
@@ -302,10 +357,13 @@ def run(
         method: one of :func:`methods`.
         graph: the global graph.
         split: its training, validation and test nodes.
-        partition: which client holds which node; may be left out for a method that is trained on the whole graph.
-        setting: fields of :class:`feddep.training.config.TrainingConfig` that differ from their defaults.
+        partition: which client holds which node; may be left out for a method that is trained on
+            the whole graph.
+        setting: fields of :class:`feddep.training.config.TrainingConfig` that differ from their
+            defaults.
         parameters: parameters of the method that differ from their defaults.
-        features: how features are scaled: ``raw``, ``row`` or ``minmax`` (:func:`feddep.graph.scaling.scale`).
+        features: how features are scaled: ``raw``, ``row`` or ``minmax``
+            (:func:`feddep.graph.scaling.scale`).
         labelled: share of all nodes whose label may be trained on; None for all training nodes.
         seed: what initial weights and every draw follow from.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -332,13 +390,18 @@ def run(
     )
     result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
     reported = summary(result)
-    local = {name: reported.get(name, {"best": math.nan, "last": math.nan}) for name in (*LOCAL, "validation_after")}
+    local = {
+        name: reported.get(name, {"best": math.nan, "last": math.nan})
+        for name in (*LOCAL, "validation_after")
+    }
     return Result(
         accuracy=reported["accuracy"],
         validation=reported["validation"],
         **local,
         history=pd.DataFrame(reported["curve"]),
-        communication=pd.DataFrame(reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]),
+        communication=pd.DataFrame(
+            reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]
+        ),
         clients=pd.DataFrame(reported["clients"]),
         weights=result.weights(),
         specification=specification,
@@ -361,28 +424,34 @@ def compare(
     features: str = "raw",
     device: str = "auto",
 ) -> pd.DataFrame:
-    """Train methods on the same splits and partitions, for seeds 0, 1, …, which draw them and the initial weights.
+    """Train methods on the same splits and partitions, for seeds 0, 1, …, which draw them and the
+    initial weights.
 
     Args:
         methods: of :func:`methods`, or Python files with methods of one's own.
         graph: a graph, the name of a public dataset, or the path of a graph of one's own.
-        clients: number of clients M; by default 5, or 10 in the ``field``, or as many as a ``given`` partition has.
+        clients: number of clients M; by default 5, or 10 in the ``field``, or as many as a
+            ``given`` partition has.
         seeds: number of repetitions.
-        partition: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``, as the data say; by default
-            ``given`` for a dataset that is several graphs, one a client, else ``louvain``.
-        split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in these files, of several a set
-            the next with each seed.
-        protocol: ``global``: 60/20/20, one model tested on the global graph; ``field``: what most papers share
-            (:data:`feddep.training.config.FIELD`), 20/40/40 within clients, each client's model tested on its own subgraph.
+        partition: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``,
+            as the data say; by default ``given`` for a dataset that is several graphs, one a
+            client, else ``louvain``.
+        split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in
+            these files, of several a set the next with each seed.
+        protocol: ``global``: 60/20/20, one model tested on the global graph; ``field``: what most
+            papers share (:data:`feddep.training.config.FIELD`), 20/40/40 within clients, each
+            client's model tested on its own subgraph.
         setting: as in :func:`run`, where it differs from the protocol's.
         parameters: of the methods that have them, where they differ from their defaults.
         features: as in :func:`run`.
         device: as in :func:`run`.
 
     Returns:
-        A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation: ``test`` on the global graph,
-        ``local_before``, ``local_after`` (:class:`Result`) and ``validation``; in the field also ``owners``, that of the two by
-        which owners would classify; ``bytes``; ``seconds``; ``stalled``; ``train_nodes`` and ``test_nodes``, their numbers.
+        A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation:
+        ``test`` on the global graph, ``local_before``, ``local_after`` (:class:`Result`) and
+        ``validation``; in the field also ``owners``, that of the two by which owners would
+        classify; ``bytes``; ``seconds``; ``stalled``; ``train_nodes`` and ``test_nodes``, their
+        numbers.
 
     Raises:
         ConfigError: as :func:`run`, or if no method has one of the parameters.
@@ -390,13 +459,18 @@ def compare(
         PartitionError: if the graph has too few nodes for so many clients.
     """
     names, given = named(methods), dict(parameters or {})
-    clients, seeds = None if clients is None else _integer("clients", clients, 1), _integer("seeds", seeds, 1)
+    clients, seeds = (
+        None if clients is None else _integer("clients", clients, 1),
+        _integer("seeds", seeds, 1),
+    )
     known = {name: registry.find(name).parameters.model_fields.keys() for name in names}
     for parameter in given:
         if not any(parameter in fields for fields in known.values()):
             raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
     path = graph if isinstance(graph, str) and graph not in public_graphs.REGISTRY else None
-    how = partition or ("given" if isinstance(graph, str) and public_graphs.clients_of(graph) else "louvain")
+    how = partition or (
+        "given" if isinstance(graph, str) and public_graphs.clients_of(graph) else "louvain"
+    )
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
     field = protocol == "field"
@@ -404,15 +478,27 @@ def compare(
     split = split or ("within_clients" if field else "random")
     setting = {**FIELD, **(setting or {})} if field else setting
     clients = 10 if field and clients is None and how != "given" else clients
-    rows, partitioned = [], field or split == "within_clients" or any(registry.find(name).partitioned for name in names)
+    rows, partitioned = (
+        [],
+        field
+        or split == "within_clients"
+        or any(registry.find(name).partitioned for name in names),
+    )
     for seed in range(seeds):
         owners = partitioners.partition(graph, clients, seed, how) if partitioned else None
         nodes = split_nodes(graph, split, shares, seed, path, owners)
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
-            what: dict[str, Any] = {"setting": setting, "parameters": own, "features": features, "device": device}
+            what: dict[str, Any] = {
+                "setting": setting,
+                "parameters": own,
+                "features": features,
+                "device": device,
+            }
             sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
-            rows.append(run(name, graph, nodes, owners, seed=seed, **what).to_frame().assign(**sizes))
+            rows.append(
+                run(name, graph, nodes, owners, seed=seed, **what).to_frame().assign(**sizes)
+            )
     return pd.concat(rows, ignore_index=True)
 
 
@@ -445,14 +531,19 @@ def prepare(
     seed: int = 0,
     device: str = "auto",
 ) -> tuple[Method, Parameters, Task, dict[str, Any]]:
-    """What :func:`run` calls: the method, its parameters and the task; and the specification.  Arguments and errors are its."""
+    """What :func:`run` calls: the method, its parameters and the task; and the specification.
+    Arguments and errors are its.
+    """
     plugins.use()
     found = registry.find(method)
-    chosen, seed = _checked(found.parameters, parameters or {}, "parameters"), _integer("seed", seed)
+    chosen, seed = (
+        _checked(found.parameters, parameters or {}, "parameters"),
+        _integer("seed", seed),
+    )
     specification = {
-        "dataset": _checked(models.Dataset, {"features": features, "labelled": labelled}).model_dump(
-            exclude={"split", *SOURCES, *PARTITION, *SPLIT}
-        ),
+        "dataset": _checked(
+            models.Dataset, {"features": features, "labelled": labelled}
+        ).model_dump(exclude={"split", *SOURCES, *PARTITION, *SPLIT}),
         "setting": _checked(TrainingConfig, setting or {}, "setting").in_key(),
         "method": {"name": method, **chosen.model_dump(mode="json")},
         "seed": seed,
@@ -472,7 +563,10 @@ _Model = TypeVar("_Model", bound=Parameters)
 
 def _checked(model: type[_Model], given: Mapping[str, Any], *path: str) -> _Model:
     """An instance of a model; its fields may be numbers of NumPy and PyTorch."""
-    plain = {key: value.item() if getattr(value, "shape", None) == () else value for key, value in given.items()}
+    plain = {
+        key: value.item() if getattr(value, "shape", None) == () else value
+        for key, value in given.items()
+    }
     return checked(model, plain, path)
 
 
@@ -483,5 +577,7 @@ def _integer(name: str, value: Any, least: int = 0) -> int:
     except TypeError:
         found = least - 1
     if isinstance(value, bool) or not least <= found < 2**63:
-        raise ConfigError(f"{name} is {show(value)}; an integer from {least} to 2^63 − 1 is allowed")
+        raise ConfigError(
+            f"{name} is {show(value)}; an integer from {least} to 2^63 − 1 is allowed"
+        )
     return found

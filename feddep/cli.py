@@ -1,4 +1,6 @@
-"""The command line, thin over :mod:`feddep.api` and :mod:`feddep.experiment`: see ``feddep --help``."""
+"""The command line, thin over :mod:`feddep.api` and :mod:`feddep.experiment`: see ``feddep
+--help``.
+"""
 
 import argparse
 import json
@@ -20,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line; by default those of the process.
 
     Returns:
-        The exit status: 0; 1 where something went wrong that a user can act on, with one sentence on stderr; 2 for a wrong
-        command line; 130 when interrupted.
+        The exit status: 0; 1 where something went wrong that a user can act on, with one sentence
+        on stderr; 2 for a wrong command line; 130 when interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parsed = _parser(next(iter(arguments), None)).parse_args(arguments)
@@ -44,11 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(called: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="feddep", description="Federated learning on graphs: methods, benchmark, privacy.")
+    parser = argparse.ArgumentParser(
+        prog="feddep", description="Federated learning on graphs: methods, benchmark, privacy."
+    )
     parser.add_argument("--version", action="version", version=f"feddep {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, help_line, example, add_arguments, function in _COMMANDS:
-        command = commands.add_parser(name, help=help_line, description=f"{help_line}.", epilog=f"example: {example}")
+        command = commands.add_parser(
+            name, help=help_line, description=f"{help_line}.", epilog=f"example: {example}"
+        )
         if name == called:  # the arguments of others need not be loaded
             add_arguments(command)
         command.set_defaults(function=function)
@@ -59,31 +65,53 @@ def _parser(called: str | None) -> argparse.ArgumentParser:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--graph", required=True, help="a public dataset (feddep datasets), or the path of a graph of your own")
     parser.add_argument(
-        "--clients", type=int, metavar="M", help="number of clients (default: 5, or as many as a given partition has)"
+        "--graph",
+        required=True,
+        help="a public dataset (feddep datasets), or the path of a graph of your own",
     )
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="number of repetitions, seeds 0 to N - 1 (default: 3)")
+    parser.add_argument(
+        "--clients",
+        type=int,
+        metavar="M",
+        help="number of clients (default: 5, or as many as a given partition has)",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=3,
+        metavar="N",
+        help="number of repetitions, seeds 0 to N - 1 (default: 3)",
+    )
     parser.add_argument(
         "--partition",
         choices=["louvain", "random", "dirichlet", "metis", "overlap", "given"],
-        help="how nodes are divided; given: as the data say (default: given for a dataset of several graphs, else louvain)",
+        help="how nodes are divided; given: as the data say (default: given for a dataset of "
+        "several graphs, else louvain)",
     )
     parser.add_argument(
         "--split",
         choices=["random", "class_balanced", "within_clients", "masks"],
-        help="where training, validation and test nodes are from; masks: those in the files of the graph (default: random)",
+        help="where training, validation and test nodes are from; masks: those in the files of "
+        "the graph (default: random)",
     )
     parser.add_argument(
         "--protocol",
         default="global",
         choices=["global", "field"],
-        help="global: 60/20/20, one model tested on the global graph; field: what most papers share, 20/40/40 within 10 clients, "
+        help="global: 60/20/20, one model tested on the global graph; field: what most papers "
+        "share, 20/40/40 within 10 clients, "
         "each client's model tested on its own subgraph (default: global)",
     )
-    parser.add_argument("--features", default="raw", choices=["raw", "row", "minmax"], help="scaling (default: raw)")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="an option of the training, such as rounds=20; repeatable"
+        "--features", default="raw", choices=["raw", "row", "minmax"], help="scaling (default: raw)"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the training, such as rounds=20; repeatable",
     )
     parser.add_argument(
         "--parameter",
@@ -92,20 +120,30 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a parameter of methods that have it; repeatable",
     )
-    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"], help="(default: auto)")
+    parser.add_argument(
+        "--device", default="auto", choices=["auto", "cpu", "cuda"], help="(default: auto)"
+    )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("method", help="a method (feddep methods), or a Python file with one of your own")
+    parser.add_argument(
+        "method", help="a method (feddep methods), or a Python file with one of your own"
+    )
     _add_training(parser)
     parser.add_argument("--output", type=Path, metavar="FILE", help="CSV to write, a row a seed")
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("methods", nargs="+", help="methods, or files with some; the first is the baseline")
+    parser.add_argument(
+        "methods", nargs="+", help="methods, or files with some; the first is the baseline"
+    )
     _add_training(parser)
     parser.add_argument(
-        "--output", type=Path, default=Path("comparison"), metavar="DIR", help="folder to write (default: comparison)"
+        "--output",
+        type=Path,
+        default=Path("comparison"),
+        metavar="DIR",
+        help="folder to write (default: comparison)",
     )
 
 
@@ -125,8 +163,13 @@ def _compare(given: argparse.Namespace) -> None:
     from feddep import comparison
 
     graph = Path(given.graph)
-    if given.output.exists() and (not given.output.is_dir() or (graph.exists() and given.output.samefile(graph))):
-        raise DataError(f"{given.output} is the graph or no folder; a comparison is written to a folder of its own")
+    if given.output.exists() and (
+        not given.output.is_dir() or (graph.exists() and given.output.samefile(graph))
+    ):
+        raise DataError(
+            f"{given.output} is the graph or no folder; a comparison is written to a folder of "
+            "its own"
+        )
     print(comparison.write_comparison(_trained(given, given.methods), given.output))
     print(f"table and figure are in {given.output}")
 
@@ -176,7 +219,9 @@ def _datasets(given: argparse.Namespace) -> None:
 
 
 def _add_methods(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("method", nargs="?", help="a method, or a Python file with some, whose parameters are shown")
+    parser.add_argument(
+        "method", nargs="?", help="a method, or a Python file with some, whose parameters are shown"
+    )
 
 
 def _methods(given: argparse.Namespace) -> None:
@@ -199,16 +244,39 @@ def _methods(given: argparse.Namespace) -> None:
 
 def _add_published(parser: argparse.ArgumentParser) -> None:
     """What a command needs that trains runs beside the published ones."""
-    parser.add_argument("--config", type=Path, action="append", metavar="FILE", help="(default: config/default.yaml)")
-    parser.add_argument("--work", type=Path, default=Path("results/verify"), metavar="DIR", help="folder of public graphs")
+    parser.add_argument(
+        "--config",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="(default: config/default.yaml)",
+    )
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path("results/verify"),
+        metavar="DIR",
+        help="folder of public graphs",
+    )
 
 
 def _add_rank(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("method", help="a Python file with a method of your own, or a method that the study does not have")
-    parser.add_argument("--graph", default="cora", help="a dataset of the study (default: cora)")
-    parser.add_argument("--study", default="field_tuned", help="a study of kind tuned (default: field_tuned, the leaderboard)")
     parser.add_argument(
-        "--parameter", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the method; repeatable"
+        "method",
+        help="a Python file with a method of your own, or a method that the study does not have",
+    )
+    parser.add_argument("--graph", default="cora", help="a dataset of the study (default: cora)")
+    parser.add_argument(
+        "--study",
+        default="field_tuned",
+        help="a study of kind tuned (default: field_tuned, the leaderboard)",
+    )
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of the method; repeatable",
     )
     _add_published(parser)
 
@@ -221,7 +289,11 @@ def _rank(given: argparse.Namespace) -> None:
     config = load(*(given.config or [Path("config", "default.yaml")]))
     for name in api.named([given.method]):
         spelled = variants.format_name(name, _options(given.parameter))
-        print(leaderboard.page(*leaderboard.ranked(config, given.study, given.graph, spelled, given.work)))
+        print(
+            leaderboard.page(
+                *leaderboard.ranked(config, given.study, given.graph, spelled, given.work)
+            )
+        )
 
 
 # --- privacy, verify, workflow ---
@@ -241,19 +313,32 @@ def _privacy(given: argparse.Namespace) -> None:
 
 def _add_verify(parser: argparse.ArgumentParser) -> None:
     _add_published(parser)
-    parser.add_argument("--study", help="a study that the runs are of; by default they are of the main tables")
+    parser.add_argument(
+        "--study", help="a study that the runs are of; by default they are of the main tables"
+    )
     for part in ("setting", "dataset", "method"):
-        parser.add_argument(f"--{part}", help=f"the {part} of the runs, as the configuration names it")
+        parser.add_argument(
+            f"--{part}", help=f"the {part} of the runs, as the configuration names it"
+        )
     parser.add_argument("--clients", type=int, metavar="M", help="their number of clients")
-    parser.add_argument("--runs", type=int, default=1, metavar="N", help="how many are drawn of those that fit (default: 1)")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how many are drawn of those that fit (default: 1)",
+    )
     parser.add_argument("--seed", type=int, help="of the draw; by default another each time")
-    parser.add_argument("--max-seconds", type=float, metavar="S", help="draw among runs that took at most so long")
+    parser.add_argument(
+        "--max-seconds", type=float, metavar="S", help="draw among runs that took at most so long"
+    )
     parser.add_argument(
         "--tolerance",
         type=float,
         default=0.01,
         metavar="T",
-        help="largest difference of an accuracy that is taken for rounding on another processor; 0: none (default: 0.01)",
+        help="largest difference of an accuracy that is taken for rounding on another "
+        "processor; 0: none (default: 0.01)",
     )
 
 
@@ -263,9 +348,13 @@ def _verify(given: argparse.Namespace) -> None:
 
     config = load(*(given.config or [Path("config", "default.yaml")]))
     asked = {
-        part: getattr(given, part) for part in ("setting", "dataset", "method", "clients") if getattr(given, part) is not None
+        part: getattr(given, part)
+        for part in ("setting", "dataset", "method", "clients")
+        if getattr(given, part) is not None
     }
-    chosen = verification.draw(config, given.study, asked, given.max_seconds, given.runs, given.seed)
+    chosen = verification.draw(
+        config, given.study, asked, given.max_seconds, given.runs, given.seed
+    )
     for line in verification.verify(config, chosen, given.work, given.tolerance):
         print(line, flush=True)
 
@@ -281,12 +370,20 @@ def _workflow(given: argparse.Namespace) -> None:
     from feddep.utils.errors import ConfigError
 
     package = Path(feddep.__file__).resolve().parent
-    roots = [root for root in (package / "project", package.parent) if (root / "workflow" / "Snakefile").is_file()]
+    roots = [
+        root
+        for root in (package / "project", package.parent)
+        if (root / "workflow" / "Snakefile").is_file()
+    ]
     if not roots or given.folder.exists():
-        reason = "is there already" if roots else f"cannot be made: no workflow lies beside {package}"
+        reason = (
+            "is there already" if roots else f"cannot be made: no workflow lies beside {package}"
+        )
         raise ConfigError(f"{given.folder} {reason}")
     for name in ("workflow", "config", "studies"):
-        shutil.copytree(roots[0] / name, given.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            roots[0] / name, given.folder / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     print(f"run the benchmark there: cd {given.folder} && snakemake")
 
 
@@ -300,20 +397,35 @@ _COMMANDS = (
     ),
     (
         "compare",
-        "train several methods on the same splits and partitions; writes a paired table and a figure",
-        "feddep compare fedavg fedsage_plus mine.py --graph mine.npz --clients 10 --partition louvain",
+        "train several methods on the same splits and partitions; writes a paired table and a "
+        "figure",
+        "feddep compare fedavg fedsage_plus mine.py --graph mine.npz --clients 10 --partition "
+        "louvain",
         _add_compare,
         _compare,
     ),
     (
         "rank",
-        "search a method's hyperparameters as the leaderboard's were searched, and show its row among the recorded ones",
+        "search a method's hyperparameters as the leaderboard's were searched, and show its row "
+        "among the recorded ones",
         "feddep rank mine.py --graph cora",
         _add_rank,
         _rank,
     ),
-    ("datasets", "list the public datasets, with their sizes", "feddep datasets", _add_nothing, _datasets),
-    ("methods", "list the methods, or the parameters of one", "feddep methods feddep", _add_methods, _methods),
+    (
+        "datasets",
+        "list the public datasets, with their sizes",
+        "feddep datasets",
+        _add_nothing,
+        _datasets,
+    ),
+    (
+        "methods",
+        "list the methods, or the parameters of one",
+        "feddep methods feddep",
+        _add_methods,
+        _methods,
+    ),
     (
         "privacy",
         "what is guaranteed by neighbour sampling, by DP-SGD and by VESPER's noise",
@@ -323,7 +435,8 @@ _COMMANDS = (
     ),
     (
         "verify",
-        "train published runs anew, drawn at random or named, and say whether their numbers come back",
+        "train published runs anew, drawn at random or named, and say whether their numbers "
+        "come back",
         "feddep verify --dataset cora --method fedavg",
         _add_verify,
         _verify,

@@ -1,4 +1,6 @@
-"""What ``feddep compare`` writes: methods on the same splits and partitions, paired by seed, as a table and a figure."""
+"""What ``feddep compare`` writes: methods on the same splits and partitions, paired by seed, as a
+table and a figure.
+"""
 
 from pathlib import Path
 
@@ -10,18 +12,27 @@ from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.output import write
 
-ACCURACIES = {"test": "global", "local_before": "local, before", "local_after": "local, after", "owners": "owners"}
+ACCURACIES = {
+    "test": "global",
+    "local_before": "local, before",
+    "local_after": "local, after",
+    "owners": "owners",
+}
 """Columns of :func:`feddep.api.compare`, and how a table calls them."""
 _NOTES = """\
-Accuracies of the test nodes at the round best on validation nodes, mean ± sample standard deviation over seeds: on the global
-graph, and locally, each node classified by its owner, before and after the local steps of a round; *owners*: that of the two
-which is better on validation nodes.  Differences are of the owners' accuracy where there is one, else of the global one, paired
-by seed, with 95 % t-intervals; p after Holm's correction.  Both take Nadeau and Bengio's correction, as seeds resplit one graph.
+Accuracies of the test nodes at the round best on validation nodes, mean ± sample
+standard deviation over seeds: on the global graph, and locally, each node classified by its owner,
+before and after the local steps of a round; *owners*: that of the two which is better on validation
+nodes.  Differences are of the owners' accuracy where there is one, else of the global one, paired
+by seed, with 95 % t-intervals; p after Holm's correction.  Both take Nadeau and Bengio's
+correction, as seeds resplit one graph.
 """
 
 
 def table(runs: pd.DataFrame) -> str:
-    """The accuracies of methods, a row each, as Markdown; ``runs`` is what :func:`feddep.api.compare` gives."""
+    """The accuracies of methods, a row each, as Markdown; ``runs`` is what
+    :func:`feddep.api.compare` gives.
+    """
     shown = _accuracies(runs)
     lines = [
         [
@@ -37,15 +48,23 @@ def table(runs: pd.DataFrame) -> str:
 
 
 def paired(runs: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of each method less that of the first, paired by seed (:func:`feddep.reporting.statistics.compare`).
+    """Accuracy of each method less that of the first, paired by seed
+    (:func:`feddep.reporting.statistics.compare`).
 
     It is the owners' accuracy where there is one, else that on the global graph.
     """
-    first, test = runs["method"] == runs["method"].iloc[0], runs["owners" if "owners" in runs else "test"]
-    ratio = statistics.resplit_ratio({"test": runs["test_nodes"].sum(), "train": runs["train_nodes"].sum()})
+    first, test = (
+        runs["method"] == runs["method"].iloc[0],
+        runs["owners" if "owners" in runs else "test"],
+    )
+    ratio = statistics.resplit_ratio(
+        {"test": runs["test_nodes"].sum(), "train": runs["train_nodes"].sum()}
+    )
     runs = runs.assign(setting="", dataset="", clients=1, undertrained=False, test=test)
     found = statistics.compare(runs[~first], runs[first], ratio)
-    return found.assign(reference=runs["method"].iloc[0]).drop(columns=[*statistics.PLACE, "undertrained"])
+    return found.assign(reference=runs["method"].iloc[0]).drop(
+        columns=[*statistics.PLACE, "undertrained"]
+    )
 
 
 def figure(runs: pd.DataFrame) -> Figure:
@@ -57,19 +76,37 @@ def figure(runs: pd.DataFrame) -> Figure:
             means = runs.groupby("method")[column].mean().reindex(names)
             errors = runs.groupby("method")[column].std().reindex(names)
             places = [row + 0.2 * (k - 1) for row in range(len(names))]
-            ax.errorbar(means, places, xerr=errors, fmt=drawing.MARKERS[k], color=drawing.colour(k), label=ACCURACIES[column])
-        ax.set(yticks=range(len(names)), yticklabels=[method_title(name) for name in names], xlabel="accuracy of the test nodes")
+            ax.errorbar(
+                means,
+                places,
+                xerr=errors,
+                fmt=drawing.MARKERS[k],
+                color=drawing.colour(k),
+                label=ACCURACIES[column],
+            )
+        ax.set(
+            yticks=range(len(names)),
+            yticklabels=[method_title(name) for name in names],
+            xlabel="accuracy of the test nodes",
+        )
         ax.set_ylim(len(names) - 0.5, -0.5)
-        drawing.head(drawn, "Accuracies, mean and standard deviation", ax.get_legend_handles_labels()[0])
+        drawing.head(
+            drawn, "Accuracies, mean and standard deviation", ax.get_legend_handles_labels()[0]
+        )
     return drawn
 
 
 def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
-    """Write ``runs.csv``, ``differences.csv``, ``page.md`` and the figure to a folder; returns the page."""
+    """Write ``runs.csv``, ``differences.csv``, ``page.md`` and the figure to a folder; returns the
+    page.
+    """
     found = paired(runs)
     differences = md.shown(found, ["method", "reference", "seeds", "mean_difference", "p_holm"], [])
     page = f"# Comparison\n\n{_NOTES}\n{table(runs)}\n\n{differences}\n\n![Accuracy](figure.svg)\n"
-    write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure(runs)})
+    write(
+        folder,
+        {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure(runs)},
+    )
     return page
 
 
@@ -78,4 +115,8 @@ def _accuracies(runs: pd.DataFrame) -> dict[str, str]:
 
 
 def _spread(values: pd.Series) -> str:
-    return "" if values.isna().any() else f"{values.mean():.4f}" + ("" if len(values) < 2 else f" ± {values.std():.4f}")
+    return (
+        ""
+        if values.isna().any()
+        else f"{values.mean():.4f}" + ("" if len(values) < 2 else f" ± {values.std():.4f}")
+    )

@@ -1,6 +1,8 @@
-"""What ``feddep rank`` does: a method gets a row beside the recorded ones of a study of kind ``tuned``.
+"""What ``feddep rank`` does: a method gets a row beside the recorded ones of a study of kind
+``tuned``.
 
-It has the trials that FedAvg has there, and is trained on the seeds of the table with the one best on validation nodes.
+It has the trials that FedAvg has there, and is trained on the seeds of the table with the one best
+on validation nodes.
 """
 
 import dataclasses
@@ -28,8 +30,11 @@ BASELINE = "fedavg"
 """The method whose trials and seeds another is given: it has no options of its own."""
 
 
-def ranked(config: Config, study: str, dataset: str, method: str, folder: Path) -> tuple[str, pd.DataFrame]:
-    """Search the hyperparameters of a method and train it on the seeds of a study; what is cached is not trained again.
+def ranked(
+    config: Config, study: str, dataset: str, method: str, folder: Path
+) -> tuple[str, pd.DataFrame]:
+    """Search the hyperparameters of a method and train it on the seeds of a study; what is cached
+    is not trained again.
 
     Args:
         config: the configuration.
@@ -39,37 +44,50 @@ def ranked(config: Config, study: str, dataset: str, method: str, folder: Path) 
         folder: where public graphs are.
 
     Returns:
-        What was chosen and the method's place, in sentences; and the rows of the dataset, the best first, with the columns of
-        :func:`feddep.reporting.studies.tuned.tables`.
+        What was chosen and the method's place, in sentences; and the rows of the dataset, the best
+        first, with the columns of :func:`feddep.reporting.studies.tuned.tables`.
 
     Raises:
-        ConfigError: if there is no such study or dataset in it, the method has a row already, or every trial diverged.
+        ConfigError: if there is no such study or dataset in it, the method has a row already, or
+        every trial diverged.
     """
     if config["studies"].get(study, {}).get("kind") != "tuned":
         names = [name for name, each in config["studies"].items() if each["kind"] == "tuned"]
-        raise ConfigError(f"studies.{study} is no study of tuned methods; there are {', '.join(names)}")
+        raise ConfigError(
+            f"studies.{study} is no study of tuned methods; there are {', '.join(names)}"
+        )
     searched = config["studies"][study]["search_seeds"]
     planned = plan.study_runs(config, study)
     names = list(dict.fromkeys(variants.base(run.dataset) for run in planned))
     if dataset not in names:
-        raise ConfigError(f"{dataset} is no dataset of studies.{study}; there are {', '.join(names)}")
+        raise ConfigError(
+            f"{dataset} is no dataset of studies.{study}; there are {', '.join(names)}"
+        )
     planned = [run for run in planned if variants.base(run.dataset) == dataset]
     if any(variants.base(run.method) == variants.base(method) for run in planned):
         raise ConfigError(f"{variants.base(method)} is in studies.{study} already")
     given = [dataclasses.replace(run, method=method) for run in planned if run.method == BASELINE]
     trials = [run for run in given if run.seed in searched]
-    scores = load.tidy(runs.load(config, train(config, trials, folder))).groupby("setting", sort=False)["validation"].mean()
+    scores = (
+        load.tidy(runs.load(config, train(config, trials, folder)))
+        .groupby("setting", sort=False)["validation"]
+        .mean()
+    )
     if scores.empty:
         raise ConfigError(f"{method} diverged in all {len(trials)} trials on {dataset}")
     setting = str(scores.idxmax())
     final = [dataclasses.replace(run, setting=setting) for run in given if run.seed not in searched]
-    final = [run for run in planned if run.seed not in searched] + train(config, list(dict.fromkeys(final)), folder)
+    final = [run for run in planned if run.seed not in searched] + train(
+        config, list(dict.fromkeys(final)), folder
+    )
     found = load.assemble(config, study, final, runs.load(config, final))
     table = tuned.compared(found, found.runs)
     table = table.sort_values("mean", ascending=False, kind="stable")
     place = table["method"].tolist().index(variants.base(method)) + 1
     title = method_title(variants.base(method))
-    chosen = f"Best of {len(trials)} trials on validation nodes, with {scores.max():.4f}: {setting}."
+    chosen = (
+        f"Best of {len(trials)} trials on validation nodes, with {scores.max():.4f}: {setting}."
+    )
     return f"{chosen} {title} is number {place} of {len(table)} by accuracy.", table
 
 

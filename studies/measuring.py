@@ -1,4 +1,5 @@
-"""What studies with code of their own share: each run is measured into a file of the cache, and a page is made of all of them.
+"""What studies with code of their own share: each run is measured into a file of the cache, and a
+page is made of all of them.
 
 Such a study is a package of this folder, named as its kind, with
 
@@ -34,13 +35,15 @@ from feddep.utils.files import read_arrays, write_text
 Tables = dict[str, list[dict[str, Any]]]
 """Rows of tables, by the name of the table."""
 DIGITS = 6
-"""Significant digits of numbers that are kept of a run, where a study does not say otherwise in its own ``DIGITS``."""
+"""Significant digits of numbers that are kept of a run, where a study does not say otherwise in its
+own ``DIGITS``.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A run to be measured: its task with the results of its steps, its method with parameters, the weights of the best round by
-    name.
+    """A run to be measured: its task with the results of its steps, its method with parameters, the
+    weights of the best round by name.
     """
 
     run: Run
@@ -52,21 +55,28 @@ class Case:
     def step(self, stage: str) -> StepResult:
         """The result of a step; a :class:`ConfigError` if the method has no such step."""
         if stage not in self.task.step_results:
-            raise ConfigError(f"the method {self.method.name} has no step {stage}, so there is nothing to measure")
+            raise ConfigError(
+                f"the method {self.method.name} has no step {stage}, so there is nothing to measure"
+            )
         result: StepResult = self.task.step_results[stage]
         return result
 
 
-def measure_run(config: Config, study: str, run: Run, files: Mapping[str, Any], output: Path) -> None:
+def measure_run(
+    config: Config, study: str, run: Run, files: Mapping[str, Any], output: Path
+) -> None:
     """Measure a run of a study, and write its tables as JSON.
 
-    ``files`` are graph, split, partition, the results of steps by stage, and ``model``, the weights, as far as they are read.
+    ``files`` are graph, split, partition, the results of steps by stage, and ``model``, the
+    weights, as far as they are read.
     """
     task, _ = stages.read_task(config, run, files)
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     arrays = read_arrays(files["model"], keys.run_key(config, run)) if "model" in files else {}
     weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    tables = tables_of(config["studies"][study]["kind"], Case(run, task, method, parameters, weights))
+    tables = tables_of(
+        config["studies"][study]["kind"], Case(run, task, method, parameters, weights)
+    )
     write_text(output, json.dumps(tables, indent=1) + "\n")
 
 
@@ -80,7 +90,8 @@ def tables_of(kind: str, case: Case) -> Tables:
 
     tables: Tables = module.measure(case)
     return {
-        name: [{**of_run, **{key: rounded(value) for key, value in row.items()}} for row in rows] for name, rows in tables.items()
+        name: [{**of_run, **{key: rounded(value) for key, value in row.items()}} for row in rows]
+        for name, rows in tables.items()
     }
 
 
@@ -90,18 +101,24 @@ def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
     for of_run in measured:
         for name, rows in of_run.items():
             tables.setdefault(name, []).extend(rows)
-    contents: dict[str, Any] = import_module(f"studies.{kind}.page").page({name: frame(rows) for name, rows in tables.items()})
+    contents: dict[str, Any] = import_module(f"studies.{kind}.page").page(
+        {name: frame(rows) for name, rows in tables.items()}
+    )
     return contents
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows as a table; NaN for None, but NA for the number of clients."""
-    known = [{key: math.nan if value is None else value for key, value in row.items()} for row in rows]
+    known = [
+        {key: math.nan if value is None else value for key, value in row.items()} for row in rows
+    ]
     return pd.DataFrame(known).astype({"clients": "Int64"})
 
 
 def text(kind: str, **values: Any) -> str:
     """The text of a study's page, filled in."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent / kind)
-    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, autoescape=False)
+    environment = jinja2.Environment(
+        loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, autoescape=False
+    )
     return environment.get_template("page.md.jinja").render(values)

@@ -12,19 +12,29 @@ from feddep.datasets.parsing import parse
 from feddep.graph.graph import Graph
 from feddep.utils.errors import DataError
 
-settings.register_profile("ci", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci",
+    deadline=None,
+    max_examples=60,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("ci")
 torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests that run Snakemake first: they take longest, and other workers run the rest meanwhile."""
+    """Put the tests that run Snakemake first: they take longest, and other workers run the rest
+    meanwhile.
+    """
     items.sort(key=lambda item: item.get_closest_marker("dag") is None)
 
 
 @pytest.fixture(scope="session")
 def cora(tmp_path_factory: pytest.TempPathFactory) -> Graph:
-    """The real Cora, from the mirror that FEDDEP_DATA_MIRROR names or the first other source that answers."""
+    """The real Cora, from the mirror that FEDDEP_DATA_MIRROR names or the first other source that
+    answers.
+    """
     raw: Path = tmp_path_factory.mktemp("raw") / "cora"
     try:
         download("cora", raw, os.environ.get("FEDDEP_DATA_MIRROR"))

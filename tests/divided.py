@@ -24,23 +24,43 @@ WIDTH = 5
 
 
 def divide(graph: Graph, owner: np.ndarray, **changes: Any) -> Task:
-    """A task in which ``owner`` says whose node is whose; every client validates on its first node and trains on the rest."""
+    """A task in which ``owner`` says whose node is whose; every client validates on its first node
+    and trains on the rest.
+    """
     clients = int(owner.max()) + 1
     first = np.array([np.flatnonzero(owner == i)[0] for i in range(clients)])
     rest = np.setdiff1d(np.arange(graph.num_nodes), first)
     setting = TrainingConfig(
-        optimizer="sgd", learning_rate=0.5, batch_size=8, fanout=3, rounds=3, layers=2, hidden_channels=WIDTH, dropout=0.0
+        optimizer="sgd",
+        learning_rate=0.5,
+        batch_size=8,
+        fanout=3,
+        rounds=3,
+        layers=2,
+        hidden_channels=WIDTH,
+        dropout=0.0,
     )
-    return Task("divided", graph, Split(rest, first, rest), Partition(owner, clients), setting.replace(**changes), 0)
+    return Task(
+        "divided",
+        graph,
+        Split(rest, first, rest),
+        Partition(owner, clients),
+        setting.replace(**changes),
+        0,
+    )
 
 
 def owners(nodes: int, clients: int, seed: int) -> np.ndarray:
     """A random owner for each node, with at least one node for every client."""
     rng = np.random.default_rng(seed)
-    return rng.permutation(np.concatenate([np.arange(clients), rng.integers(0, clients, nodes - clients)]))
+    return rng.permutation(
+        np.concatenate([np.arange(clients), rng.integers(0, clients, nodes - clients)])
+    )
 
 
-def random_task(nodes: int = 24, edges: int = 50, clients: int = 3, seed: int = 0, **changes: Any) -> Task:
+def random_task(
+    nodes: int = 24, edges: int = 50, clients: int = 3, seed: int = 0, **changes: Any
+) -> Task:
     """A random graph with a random division, and changes to the setting."""
     return divide(random_graph(nodes, edges, seed=seed), owners(nodes, clients, seed), **changes)
 
@@ -50,7 +70,9 @@ def tasks(draw: st.DrawFn) -> Task:
     """Any small task: few or many edges, up to 4 clients, up to 3 layers."""
     clients, seed = draw(st.integers(1, 4)), draw(st.integers(0, 2**16))
     nodes = draw(st.integers(clients + 1, 10))
-    return random_task(nodes, draw(st.integers(0, 25)), clients, seed, layers=draw(st.integers(1, 3)))
+    return random_task(
+        nodes, draw(st.integers(0, 25)), clients, seed, layers=draw(st.integers(1, 3))
+    )
 
 
 def trained(task: Task, seed: int = 3) -> GraphSAGE:
@@ -60,19 +82,30 @@ def trained(task: Task, seed: int = 3) -> GraphSAGE:
     return model
 
 
-def expanded(task: Task, model: GraphSAGE, levels: Sequence[int]) -> tuple[list[CrossEdges], list[ExpandedSubgraph], Boundary]:
-    """The clients' edges to each other, and their expanded subgraphs after an exchange with the weights of ``model``."""
+def expanded(
+    task: Task, model: GraphSAGE, levels: Sequence[int]
+) -> tuple[list[CrossEdges], list[ExpandedSubgraph], Boundary]:
+    """The clients' edges to each other, and their expanded subgraphs after an exchange with the
+    weights of ``model``.
+    """
     all_edges = cross_edges(task)
     parts = zip(task.subgraphs(), all_edges, strict=True)
     subgraphs = [ExpandedSubgraph(task, graph, edges, levels) for (graph, _), edges in parts]
     boundary = Boundary(embedding_kinds(all_edges, level_widths(model, levels)))
-    router = Router([edges.nodes[edges.endpoints] for edges in all_edges], [edges.outside for edges in all_edges])
+    router = Router(
+        [edges.nodes[edges.endpoints] for edges in all_edges],
+        [edges.outside for edges in all_edges],
+    )
     exchange(boundary, router, model, subgraphs, levels)
     return all_edges, subgraphs, boundary
 
 
-def convolved(adjacency: sp.csr_matrix, x: np.ndarray, convolution: Any, change: Any = lambda v, mean: mean) -> np.ndarray:
-    """GraphSAGE's convolution, a node v at a time; ``change`` gives what is read in place of the mean over its neighbours."""
+def convolved(
+    adjacency: sp.csr_matrix, x: np.ndarray, convolution: Any, change: Any = lambda v, mean: mean
+) -> np.ndarray:
+    """GraphSAGE's convolution, a node v at a time; ``change`` gives what is read in place of the
+    mean over its neighbours.
+    """
     weight, bias = convolution.weight.detach().numpy(), convolution.bias.detach().numpy()
     rows = []
     for v in range(len(x)):

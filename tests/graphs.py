@@ -13,7 +13,11 @@ from feddep.graph.graph import Graph
 
 DATASETS_TABLE = [
     [cell.strip(" `") for cell in line.split("|")[1:-1]]
-    for line in Path(__file__).parents[1].joinpath("docs/guide/data.md").read_text(encoding="utf-8").splitlines()
+    for line in Path(__file__)
+    .parents[1]
+    .joinpath("docs/guide/data.md")
+    .read_text(encoding="utf-8")
+    .splitlines()
     if line.startswith("| ")
 ]
 """The cells of the tables of docs/guide/data.md."""
@@ -27,7 +31,11 @@ MINIMAL_CONFIG = {
 
 
 PLANNED_CONFIG: dict[str, Any] = {
-    **{"datasets": {"cora": {}, "tiny": {"synthetic": {"signal": 0.4}}}, "clients": [3, 5], "seeds": [0, 1]},
+    **{
+        "datasets": {"cora": {}, "tiny": {"synthetic": {"signal": 0.4}}},
+        "clients": [3, 5],
+        "seeds": [0, 1],
+    },
     "settings": {"quick": {}, "slow": {"rounds": 99}},
     "tables": [{"setting": "quick", "methods": ["global", "fedavg", "feddep"]}],
 }
@@ -67,23 +75,31 @@ def pairs() -> Graph:
     return Graph.from_edges(np.array([(0, 1), (2, 3), (4, 5)]), x, np.zeros(7), 2)
 
 
-def random_graph(nodes: int, edges: int, features: int = 6, classes: int = 3, seed: int = 0, density: float = 0.4) -> Graph:
+def random_graph(
+    nodes: int, edges: int, features: int = 6, classes: int = 3, seed: int = 0, density: float = 0.4
+) -> Graph:
     """A random graph with random sparse features; some nodes may be isolated."""
     rng = np.random.default_rng(seed)
     x = sp.random(nodes, features, density, "csr", dtype=np.float32, random_state=rng)
-    return Graph.from_edges(rng.integers(0, nodes, (edges, 2)), x, rng.integers(0, classes, nodes), classes)
+    return Graph.from_edges(
+        rng.integers(0, nodes, (edges, 2)), x, rng.integers(0, classes, nodes), classes
+    )
 
 
 @st.composite
 def graphs(draw: st.DrawFn, max_nodes: int = 9) -> Graph:
-    """Any small graph: no edges, isolated nodes, self-loops given (and dropped), empty rows of features."""
+    """Any small graph: no edges, isolated nodes, self-loops given (and dropped), empty rows of
+    features.
+    """
     nodes = draw(st.integers(1, max_nodes))
     node = st.integers(0, nodes - 1)
     edges = draw(st.lists(st.tuples(node, node), max_size=3 * nodes))
     seed = draw(st.integers(0, 2**16))
     rng = np.random.default_rng(seed)
     features = sp.random(nodes, 4, 0.4, "csr", dtype=np.float32, random_state=rng)
-    return Graph.from_edges(np.array(edges, dtype=np.int64).reshape(-1, 2), features, rng.integers(0, 3, nodes), 3)
+    return Graph.from_edges(
+        np.array(edges, dtype=np.int64).reshape(-1, 2), features, rng.integers(0, 3, nodes), 3
+    )
 
 
 def neighbours(graph: Graph, node: int) -> list[int]:
@@ -95,7 +111,11 @@ def npz_arrays(graph: Graph) -> dict[str, np.ndarray]:
     """The arrays of an archive of gnn-benchmark."""
     parts = {"adj": graph.adjacency, "attr": graph.features}
     names = ("data", "indices", "indptr", "shape")
-    arrays = {f"{part}_{name}": np.asarray(getattr(matrix, name)) for part, matrix in parts.items() for name in names}
+    arrays = {
+        f"{part}_{name}": np.asarray(getattr(matrix, name))
+        for part, matrix in parts.items()
+        for name in names
+    }
     return {**arrays, "labels": graph.labels}
 
 

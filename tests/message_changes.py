@@ -1,4 +1,6 @@
-"""What one edge changes in the sums of message passing: all small graphs, and a search for the worst rows."""
+"""What one edge changes in the sums of message passing: all small graphs, and a search for the
+worst rows.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -17,7 +19,9 @@ def small_graphs(nodes: int) -> Iterator[list[tuple[int, int]]]:
 
 def featureless(nodes: int, edges: list[tuple[int, int]]) -> Graph:
     """The graph with these edges."""
-    return Graph.from_edges(np.array(edges).reshape(-1, 2), np.zeros((nodes, 1)), np.zeros(nodes), 1)
+    return Graph.from_edges(
+        np.array(edges).reshape(-1, 2), np.zeros((nodes, 1)), np.zeros(nodes), 1
+    )
 
 
 def adjacency(nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
@@ -36,11 +40,14 @@ def gcn(a: np.ndarray) -> np.ndarray:
     return gin(a) * np.outer(scale, scale)
 
 
-def worst_square(change: np.ndarray, nonnegative: bool = False, tries: int = 6, seed: int = 0) -> float:
-    """The largest ‖ΔH‖² found for rows of norm 1: every choice of signs, then ascent row by row from random vectors.
+def worst_square(
+    change: np.ndarray, nonnegative: bool = False, tries: int = 6, seed: int = 0
+) -> float:
+    """The largest ‖ΔH‖² found for rows of norm 1: every choice of signs, then ascent row by row
+    from random vectors.
 
-    ‖ΔH‖² is convex in each row, so that the best row with the others fixed lies where the gradient points, and no step makes it
-    less.  With ``nonnegative``, rows have no negative entry.
+    ‖ΔH‖² is convex in each row, so that the best row with the others fixed lies where the gradient
+    points, and no step makes it less.  With ``nonnegative``, rows have no negative entry.
     """
     nodes = change.shape[1]
     signs = np.array(list(itertools.product([1.0, -1.0], repeat=nodes))).T
@@ -55,7 +62,11 @@ def worst_square(change: np.ndarray, nonnegative: bool = False, tries: int = 6, 
             for u in range(nodes):
                 direction = gram[u] @ rows - gram[u, u] * rows[u]
                 if nonnegative:
-                    direction = np.maximum(direction, 0) if direction.max() > 0 else np.eye(nodes)[direction.argmax()]
+                    direction = (
+                        np.maximum(direction, 0)
+                        if direction.max() > 0
+                        else np.eye(nodes)[direction.argmax()]
+                    )
                 if (length := np.linalg.norm(direction)) > 1e-12:
                     rows[u] = direction / length
         best = max(best, float(((change @ rows) ** 2).sum()))

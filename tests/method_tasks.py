@@ -31,7 +31,13 @@ def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) ->
     partition = louvain(graph, clients, seed) if registry.find(name).partitioned else None
     split = random_split(graph.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, seed)
     setting = TrainingConfig(
-        optimizer="sgd", learning_rate=0.5, batch_size=16, fanout=3, rounds=ROUNDS, hidden_channels=16, dropout=0.2
+        optimizer="sgd",
+        learning_rate=0.5,
+        batch_size=16,
+        fanout=3,
+        rounds=ROUNDS,
+        hidden_channels=16,
+        dropout=0.2,
     )
     if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
         setting = setting.replace(optimizer="adam", learning_rate=0.02)
@@ -47,14 +53,20 @@ def without_cross_edges(name: str) -> Task:
     graph, owner = task.graph, task.partition.client
     edges = graph.edges()
     inner = edges[owner[edges[:, 0]] == owner[edges[:, 1]]]
-    return dataclasses.replace(task, graph=Graph.from_edges(inner, graph.features, graph.labels, graph.num_classes))
+    return dataclasses.replace(
+        task, graph=Graph.from_edges(inner, graph.features, graph.labels, graph.num_classes)
+    )
 
 
 def same_runs(ours: RunResult, theirs: RunResult) -> bool:
-    """Whether two runs of one model are the same to the last bit: what is measured, the best weights and what is sent."""
+    """Whether two runs of one model are the same to the last bit: what is measured, the best
+    weights and what is sent.
+    """
     (mine,), (other,) = ours.histories, theirs.histories
     curves = ("loss", "validation", "test", "global_validation", "local_before", "local_after")
-    same = all(torch.equal(mine.best_weights[name], weight) for name, weight in other.best_weights.items())
+    same = all(
+        torch.equal(mine.best_weights[name], weight) for name, weight in other.best_weights.items()
+    )
     return (
         same
         and all(getattr(mine, name) == getattr(other, name) for name in curves)
@@ -77,14 +89,28 @@ def run_on(task: Task, name: str, **changes: Any) -> RunResult:
     return registry.find(name).run(task, parameters_of(name, **changes))
 
 
-def train(name: str, seed: int = 0, clients: int = CLIENTS, observers: Sequence[Any] = (), **changes: Any) -> RunResult:
+def train(
+    name: str, seed: int = 0, clients: int = CLIENTS, observers: Sequence[Any] = (), **changes: Any
+) -> RunResult:
     """Run a method on the small task, few epochs before its classifier."""
-    few = {key: value for key, value in FEW_EPOCHS.items() if key in registry.find(name).parameters.model_fields}
-    return run_on(dataclasses.replace(task_of(name, seed, clients), observers=observers), name, **{**few, **changes})
+    few = {
+        key: value
+        for key, value in FEW_EPOCHS.items()
+        if key in registry.find(name).parameters.model_fields
+    }
+    return run_on(
+        dataclasses.replace(task_of(name, seed, clients), observers=observers),
+        name,
+        **{**few, **changes},
+    )
 
 
-def counted(communication: Sequence[dict[str, Any]], *kinds: str) -> dict[tuple[int, str, str], tuple[int, int]]:
-    """Messages and bytes by client, direction and kind, of kinds that begin with one of ``kinds``."""
+def counted(
+    communication: Sequence[dict[str, Any]], *kinds: str
+) -> dict[tuple[int, str, str], tuple[int, int]]:
+    """Messages and bytes by client, direction and kind, of kinds that begin with one of
+    ``kinds``.
+    """
     return {
         (row["client"], row["direction"], row["kind"]): (row["messages"], row["bytes"])
         for row in communication
@@ -93,7 +119,9 @@ def counted(communication: Sequence[dict[str, Any]], *kinds: str) -> dict[tuple[
 
 
 def reachable(root: Any) -> Iterator[Any]:
-    """Every object that can be reached from ``root`` without passing through a module, class or function."""
+    """Every object that can be reached from ``root`` without passing through a module, class or
+    function.
+    """
     waiting, seen = [root], set()
     while waiting:
         item = waiting.pop()

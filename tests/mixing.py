@@ -9,18 +9,32 @@ from feddep.methods.basic.fedavg import new_client
 from feddep.training.task import RunResult, Task
 
 
-def client_of(task: Task, number: int, kind: Any, model: Any = None, shared: Any = lambda name: True, **options: Any) -> Any:
+def client_of(
+    task: Task,
+    number: int,
+    kind: Any,
+    model: Any = None,
+    shared: Any = lambda name: True,
+    **options: Any,
+) -> Any:
     """A client of a kind, without a federation."""
     model = task.new_model() if model is None else model
     schema = {name: shape for name, shape in schema_of(model).items() if shared(name)}
     client: Client = new_client(
-        task, number, task.subgraphs()[number], Boundary({"model": schema, **REPORTS}), partial(kind, **options), model
+        task,
+        number,
+        task.subgraphs()[number],
+        Boundary({"model": schema, **REPORTS}),
+        partial(kind, **options),
+        model,
     )
     return client
 
 
 def same_models(ours: RunResult, theirs: RunResult, *moments: str) -> None:
-    """Owners judge the models of both runs alike at these moments, ``before`` or ``after`` the local steps, in all rounds."""
+    """Owners judge the models of both runs alike at these moments, ``before`` or ``after`` the
+    local steps, in all rounds.
+    """
     assert ours.owners is not None
     assert theirs.owners is not None
     assert ours.owners.history.loss == theirs.owners.history.loss

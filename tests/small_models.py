@@ -18,7 +18,11 @@ def drawn(model: Any, seed: int = 0) -> Any:
 
 def full(model: Any, graph: Graph, *more: Any) -> Tensor:
     """Outputs of all nodes from their full neighbourhoods."""
-    return model.full(SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(model.aggregation(graph)), *more)
+    return model.full(
+        SparseMatrix.from_scipy(graph.features),
+        SparseMatrix.from_scipy(model.aggregation(graph)),
+        *more,
+    )
 
 
 def edge_index(graph: Graph) -> Tensor:

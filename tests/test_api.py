@@ -37,14 +37,24 @@ def partition(graph: api.Graph) -> api.Partition:
 
 
 def test_the_examples_of_the_page():
-    result = doctest.testfile(str(DOCS / "guide" / "python.md"), module_relative=False, optionflags=doctest.ELLIPSIS)
+    result = doctest.testfile(
+        str(DOCS / "guide" / "python.md"), module_relative=False, optionflags=doctest.ELLIPSIS
+    )
     assert result.attempted > 10
     assert result.failed == 0
 
 
-def test_a_result_is_that_of_the_method(graph: api.Graph, split: api.Split, partition: api.Partition):
+def test_a_result_is_that_of_the_method(
+    graph: api.Graph, split: api.Split, partition: api.Partition
+):
     told: list[dict[str, float]] = []
-    options: dict[str, Any] = {"setting": SETTING, "features": "row", "labelled": 0.3, "seed": 5, "device": "cpu"}
+    options: dict[str, Any] = {
+        "setting": SETTING,
+        "features": "row",
+        "labelled": 0.3,
+        "seed": 5,
+        "device": "cpu",
+    }
     result = api.run("fedavg", graph, split, partition, **options, on_round=told.append)
     assert told == result.history.to_dict("records")
     assert "fedavg" in str(result)
@@ -55,11 +65,18 @@ def test_a_result_is_that_of_the_method(graph: api.Graph, split: api.Split, part
     expected = method.run(task, method.parameters())
     assert result.accuracy == summary(expected)["accuracy"]
     assert result.history.to_dict("list") == summary(expected)["curve"]
-    assert (result.local_before, result.local_after) == tuple(summary(expected)[name] for name in ("local_before", "local_after"))
+    assert (result.local_before, result.local_after) == tuple(
+        summary(expected)[name] for name in ("local_before", "local_after")
+    )
     assert result.seconds > 0
     assert result.communication.to_dict("records") == expected.communication
-    assert all(torch.equal(result.weights[name], tensor) for name, tensor in expected.weights().items())
-    assert api.run("fedavg", graph, split, partition, setting=SETTING, seed=6).specification["seed"] == 6
+    assert all(
+        torch.equal(result.weights[name], tensor) for name, tensor in expected.weights().items()
+    )
+    assert (
+        api.run("fedavg", graph, split, partition, setting=SETTING, seed=6).specification["seed"]
+        == 6
+    )
 
 
 def test_partitions_of_every_method(graph: api.Graph):
@@ -69,7 +86,9 @@ def test_partitions_of_every_method(graph: api.Graph):
         api.partition(graph, 3, method="spectral")
 
 
-def test_a_partition_does_not_matter_where_there_is_none(graph: api.Graph, split: api.Split, partition: api.Partition):
+def test_a_partition_does_not_matter_where_there_is_none(
+    graph: api.Graph, split: api.Split, partition: api.Partition
+):
     runs = [api.run("global", graph, split, given, setting=SETTING) for given in (None, partition)]
     assert runs[0].history.equals(runs[1].history)
 
@@ -86,21 +105,50 @@ def test_a_partition_does_not_matter_where_there_is_none(graph: api.Graph, split
         ({"device": "gpu"}, "device"),
     ],
 )
-def test_a_mistake_names_its_key(options: dict[str, Any], key: str, graph: api.Graph, split: api.Split, partition: api.Partition):
+def test_a_mistake_names_its_key(
+    options: dict[str, Any], key: str, graph: api.Graph, split: api.Split, partition: api.Partition
+):
     with pytest.raises(ConfigError, match=re.escape(key)):
-        api.run(**{"method": "fedavg", "graph": graph, "split": split, "partition": partition, **options})
+        api.run(
+            **{
+                "method": "fedavg",
+                "graph": graph,
+                "split": split,
+                "partition": partition,
+                **options,
+            }
+        )
 
 
-def test_numbers_of_numpy_and_pytorch_are_those_of_python(graph: api.Graph, split: api.Split, partition: api.Partition):
-    expected = api.run("fedavg", graph, split, partition, setting={**SETTING, "learning_rate": 0.25}, labelled=0.5, seed=3)
+def test_numbers_of_numpy_and_pytorch_are_those_of_python(
+    graph: api.Graph, split: api.Split, partition: api.Partition
+):
+    expected = api.run(
+        "fedavg",
+        graph,
+        split,
+        partition,
+        setting={**SETTING, "learning_rate": 0.25},
+        labelled=0.5,
+        seed=3,
+    )
     for kind in (np.asarray, torch.tensor):
-        setting = {key: kind(value) if isinstance(value, int | float) else value for key, value in SETTING.items()}
-        options = {"setting": {**setting, "learning_rate": kind(0.25)}, "labelled": kind(0.5), "seed": kind(3)}
+        setting = {
+            key: kind(value) if isinstance(value, int | float) else value
+            for key, value in SETTING.items()
+        }
+        options = {
+            "setting": {**setting, "learning_rate": kind(0.25)},
+            "labelled": kind(0.5),
+            "seed": kind(3),
+        }
         found = api.run("fedavg", graph, split, partition, **options)
         assert found.history.equals(expected.history)
         assert found.specification == expected.specification
     assert np.array_equal(api.split(graph, np.int16(7)).train, api.split(graph, 7).train)
-    assert np.array_equal(api.partition(graph, torch.tensor(3)).client, api.partition(graph, 3).client)
+    assert np.array_equal(
+        api.partition(graph, torch.tensor(3)).client, api.partition(graph, 3).client
+    )
 
 
 def test_the_fields_protocol_judges_what_owners_would_use(graph: api.Graph):
@@ -109,13 +157,24 @@ def test_the_fields_protocol_judges_what_owners_would_use(graph: api.Graph):
     assert all(row.owners in (row.local_before, row.local_after) for row in table.itertuples())
     owners = table.pivot(index="seed", columns="method", values="owners")
     found = comparison.paired(table)
-    assert found["mean_difference"].item() == pytest.approx((owners["fedavg"] - owners["fedavg_finetuned"]).mean())
+    assert found["mean_difference"].item() == pytest.approx(
+        (owners["fedavg"] - owners["fedavg_finetuned"]).mean()
+    )
     assert "owners" not in api.compare(["fedavg"], graph, 3, 1, setting=few)
 
 
 def test_intervals_know_the_split_that_was_drawn(graph: api.Graph):
-    few = {"rounds": 8, "hidden_channels": 8, "encoder": "gcn", "full_batch": True, "evaluation": "owners", "learning_rate": 0.05}
-    table = api.compare(["local", "fedavg"], graph, 3, 4, setting=few)  # owners judge, but of 60/20/20
+    few = {
+        "rounds": 8,
+        "hidden_channels": 8,
+        "encoder": "gcn",
+        "full_batch": True,
+        "evaluation": "owners",
+        "learning_rate": 0.05,
+    }
+    table = api.compare(
+        ["local", "fedavg"], graph, 3, 4, setting=few
+    )  # owners judge, but of 60/20/20
     wide = table.pivot(index="seed", columns="method", values="owners")
     ratio = table["test_nodes"].sum() / table["train_nodes"].sum()
     assert ratio == pytest.approx(1 / 3, rel=0.1)
@@ -127,16 +186,33 @@ def test_intervals_know_the_split_that_was_drawn(graph: api.Graph):
 def test_a_split_within_clients_is_that_of_the_clients(graph: api.Graph, partition: api.Partition):
     found = api.split(graph, 3, 0.2, 0.4, 0.4, method="within_clients", partition=partition)
     expected = within_clients_split(graph, partition, {"train": 0.2, "val": 0.4}, 3)
-    assert all(np.array_equal(getattr(found, part), getattr(expected, part)) for part in ("train", "val", "test"))
+    assert all(
+        np.array_equal(getattr(found, part), getattr(expected, part))
+        for part in ("train", "val", "test")
+    )
     owners = api.partition(graph, 3)
-    by_hand = api.run("local", graph, api.split(graph, method="within_clients", partition=owners), owners, setting=SETTING)
-    table = api.compare(["local", "global"], graph, clients=3, seeds=1, split="within_clients", setting=SETTING)
+    by_hand = api.run(
+        "local",
+        graph,
+        api.split(graph, method="within_clients", partition=owners),
+        owners,
+        setting=SETTING,
+    )
+    table = api.compare(
+        ["local", "global"], graph, clients=3, seeds=1, split="within_clients", setting=SETTING
+    )
     assert table["test"].iloc[0] == by_hand.accuracy["best"]
 
 
-@pytest.mark.parametrize("wrong", ["3", 1.5, True, -1, 2**63, None, torch.tensor(1.0), np.array([1])])
+@pytest.mark.parametrize(
+    "wrong", ["3", 1.5, True, -1, 2**63, None, torch.tensor(1.0), np.array([1])]
+)
 def test_what_is_no_seed(wrong: Any, graph: api.Graph, split: api.Split):
-    for call in (api.split, lambda graph, seed: api.partition(graph, 2, seed), lambda graph, seed: api.partition(graph, seed)):
+    for call in (
+        api.split,
+        lambda graph, seed: api.partition(graph, 2, seed),
+        lambda graph, seed: api.partition(graph, seed),
+    ):
         with pytest.raises(ConfigError):
             call(graph, wrong)
     with pytest.raises(ConfigError, match="seed"):
@@ -163,7 +239,11 @@ def test_sets_and_owners_by_hand(graph: api.Graph, split: api.Split, partition: 
     lists = [part[::-1].tolist() for part in (split.train, split.val, split.test)]
     owners = api.Partition(torch.from_numpy(partition.client.astype(np.int32)), 3)
     expected = api.run("fedavg", graph, split, partition, setting=SETTING).history
-    for given in (api.Split(*masks), api.Split(*(mask.numpy() for mask in masks)), api.Split(*lists)):
+    for given in (
+        api.Split(*masks),
+        api.Split(*(mask.numpy() for mask in masks)),
+        api.Split(*lists),
+    ):
         assert api.run("fedavg", graph, given, owners, setting=SETTING).history.equals(expected)
     assert len(api.client_data(graph, owners, api.Split(*masks))) == 3
 
@@ -171,7 +251,10 @@ def test_sets_and_owners_by_hand(graph: api.Graph, split: api.Split, partition: 
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({"train": train} for train in ([], [0.5], [-1, 3], [3, 120], [3, 3], [[3], [4]], [True] * 119, ["3"], 3)),
+        *(
+            {"train": train}
+            for train in ([], [0.5], [-1, 3], [3, 120], [3, 3], [[3], [4]], [True] * 119, ["3"], 3)
+        ),
         {"val": [7], "test": [7, 8]},
     ],
 )
@@ -183,9 +266,18 @@ def test_a_split_that_is_none_of_the_graph(wrong: dict[str, Any], graph: api.Gra
 
 @pytest.mark.parametrize(
     ("client", "clients"),
-    [([0, 1] * 60, 3), ([0, 1] * 60, 1), ([-1, 0] * 60, 1), ([0, 1] * 59, 2), ([0.0, 1.0] * 60, 2), ([[0], [1]] * 60, 2)],
+    [
+        ([0, 1] * 60, 3),
+        ([0, 1] * 60, 1),
+        ([-1, 0] * 60, 1),
+        ([0, 1] * 59, 2),
+        ([0.0, 1.0] * 60, 2),
+        ([[0], [1]] * 60, 2),
+    ],
 )
-def test_a_partition_that_is_none_of_the_graph(client: list[Any], clients: int, graph: api.Graph, split: api.Split):
+def test_a_partition_that_is_none_of_the_graph(
+    client: list[Any], clients: int, graph: api.Graph, split: api.Split
+):
     with pytest.raises(PartitionError, match="client"):
         api.run("fedavg", graph, split, api.Partition(np.array(client), clients), setting=SETTING)
 

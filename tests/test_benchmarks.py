@@ -17,10 +17,17 @@ from graphs import random_graph
 def test_seconds_of_calls_that_failed_count(tmp_path):
     clock = tmp_path / "clock.json"
     with pytest.raises(subprocess.CalledProcessError):
-        timed([sys.executable, "-c", "import time; time.sleep(0.3); raise SystemExit(3)"], clock, every=0.1)
+        timed(
+            [sys.executable, "-c", "import time; time.sleep(0.3); raise SystemExit(3)"],
+            clock,
+            every=0.1,
+        )
     failed = read_json(clock)["seconds"]
     assert failed >= 0.3
-    assert timed([sys.executable, "-c", "import time; time.sleep(0.2)"], clock, every=0.1) >= failed + 0.2
+    assert (
+        timed([sys.executable, "-c", "import time; time.sleep(0.2)"], clock, every=0.1)
+        >= failed + 0.2
+    )
     assert read_json(clock)["seconds"] >= failed + 0.2
 
 
@@ -29,9 +36,18 @@ def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):
     graph.save(tmp_path / "graph.safetensors")
     read = {}
     for name in ("ours", "plain", "openfgl"):
-        monkeypatch.setattr(whole_runs, name, lambda *arguments, name=name: read.update({name: arguments}) or (1.0, 0.5))
-    whole_runs.measure("msacademic", tmp_path / "graph.safetensors", ["fedavg"], whole_runs.PEERS, turns=1)
-    graphs = {name: next(each for each in arguments if isinstance(each, Graph)) for name, arguments in read.items()}
+        monkeypatch.setattr(
+            whole_runs,
+            name,
+            lambda *arguments, name=name: read.update({name: arguments}) or (1.0, 0.5),
+        )
+    whole_runs.measure(
+        "msacademic", tmp_path / "graph.safetensors", ["fedavg"], whole_runs.PEERS, turns=1
+    )
+    graphs = {
+        name: next(each for each in arguments if isinstance(each, Graph))
+        for name, arguments in read.items()
+    }
     wanted = scaling.scale(graph.features, "minmax")
     assert (wanted != graph.features).nnz > 0
     assert [(graphs[name].features != wanted).nnz for name in ("plain", "openfgl")] == [0, 0]
@@ -40,11 +56,29 @@ def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):
 
 
 def test_parity_is_of_means_and_medians_over_seeds():
-    names = {"dataset": "cora", "features": "raw", "method": "moon", "ours": "moon", "setting": "field", "error": None}
+    names = {
+        "dataset": "cora",
+        "features": "raw",
+        "method": "moon",
+        "ours": "moon",
+        "setting": "field",
+        "error": None,
+    }
     before = {"ours_before": [0.7, 0.8, 0.9], "theirs_before": [0.6, 0.8, 0.7]}
-    after = {"ours_after": 0.9, "theirs_after": [0.8, 0.9, 1.0], "ours_s": [1.0, 2.0, 6.0], "theirs_s": [8.0, 1.0, 20.0]}
+    after = {
+        "ours_after": 0.9,
+        "theirs_after": [0.8, 0.9, 1.0],
+        "ours_s": [1.0, 2.0, 6.0],
+        "theirs_s": [8.0, 1.0, 20.0],
+    }
     (row,) = parity.summarised(pd.DataFrame({**names, **before, **after})).to_dict("records")
     assert row["seeds"] == 3
-    assert (row["ours_before"], row["theirs_before"], row["before_less_theirs"]) == pytest.approx((0.8, 0.7, 0.1))
-    assert (row["std_ours_before"], row["std_theirs_after"], row["after_less_theirs"]) == pytest.approx((0.1, 0.1, 0.0))
+    assert (row["ours_before"], row["theirs_before"], row["before_less_theirs"]) == pytest.approx(
+        (0.8, 0.7, 0.1)
+    )
+    assert (
+        row["std_ours_before"],
+        row["std_theirs_after"],
+        row["after_less_theirs"],
+    ) == pytest.approx((0.1, 0.1, 0.0))
     assert (row["ours_s"], row["theirs_s"], row["faster_by"]) == (2.0, 8.0, 4.0)

@@ -15,7 +15,18 @@ from feddep.methods import registry
 from feddep.utils.errors import DataError
 from feddep.utils.files import write_text
 
-QUICK = ["--clients", "3", "--seeds", "2", "--set", "rounds=2", "--set", "hidden_channels=8", "--device", "cpu"]
+QUICK = [
+    "--clients",
+    "3",
+    "--seeds",
+    "2",
+    "--set",
+    "rounds=2",
+    "--set",
+    "hidden_channels=8",
+    "--device",
+    "cpu",
+]
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +39,25 @@ def graph_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_run_writes_a_row_a_seed(graph_file: Path, tmp_path: Path):
-    assert cli.main(["run", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(tmp_path / "runs.csv")]) == 0
+    assert (
+        cli.main(
+            [
+                "run",
+                "fedavg",
+                "--graph",
+                str(graph_file),
+                *QUICK,
+                "--output",
+                str(tmp_path / "runs.csv"),
+            ]
+        )
+        == 0
+    )
     found = pd.read_csv(tmp_path / "runs.csv")
     assert found["seed"].tolist() == [0, 1]
-    expected = api.compare(["fedavg"], str(graph_file), 3, 2, setting={"rounds": 2, "hidden_channels": 8}, device="cpu")
+    expected = api.compare(
+        ["fedavg"], str(graph_file), 3, 2, setting={"rounds": 2, "hidden_channels": 8}, device="cpu"
+    )
     for column in ("test", "local_before", "local_after", "validation", "bytes"):
         assert found[column].tolist() == expected[column].tolist()
 
@@ -39,13 +65,30 @@ def test_run_writes_a_row_a_seed(graph_file: Path, tmp_path: Path):
 def test_compare_pairs_methods_by_seed(graph_file: Path, tmp_path: Path):
     plugin = Path(__file__).parents[1] / "docs" / "examples" / "fedpub_like.py"
     folder = tmp_path / "made"
-    assert cli.main(["compare", "fedavg", "local", str(plugin), "--graph", str(graph_file), *QUICK, "--output", str(folder)]) == 0
+    assert (
+        cli.main(
+            [
+                "compare",
+                "fedavg",
+                "local",
+                str(plugin),
+                "--graph",
+                str(graph_file),
+                *QUICK,
+                "--output",
+                str(folder),
+            ]
+        )
+        == 0
+    )
     runs, found = pd.read_csv(folder / "runs.csv"), pd.read_csv(folder / "differences.csv")
     assert list(runs["method"].unique()) == ["fedavg", "local", "fedpub_like"]
     wide = runs.pivot(index="seed", columns="method", values="test")
     assert found["method"].tolist() == ["local", "fedpub_like"]
     np.testing.assert_allclose(
-        found["mean_difference"], [(wide[name] - wide["fedavg"]).mean() for name in found["method"]], atol=1e-6
+        found["mean_difference"],
+        [(wide[name] - wide["fedavg"]).mean() for name in found["method"]],
+        atol=1e-6,
     )
     assert (folder / "page.md").is_file()
     assert (folder / "figure.svg").is_file()
@@ -55,7 +98,9 @@ def test_lists(capsys: pytest.CaptureFixture[str]):
     assert cli.main(["datasets"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]] == list(REGISTRY)
     assert cli.main(["methods"]) == 0
-    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} >= set(registry.built_in())
+    assert {line.split()[0] for line in capsys.readouterr().out.splitlines()} >= set(
+        registry.built_in()
+    )
     assert cli.main(["methods", "feddep"]) == 0
     assert "prototypes = 15" in capsys.readouterr().out
 
@@ -72,7 +117,9 @@ def test_lists(capsys: pytest.CaptureFixture[str]):
         (["rank", "fedprox", "--graph", "cora"], "fedprox"),
     ],
 )
-def test_an_error_is_one_sentence(arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]):
+def test_an_error_is_one_sentence(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str]
+):
     assert cli.main(arguments) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"feddep {arguments[0]}: ")
@@ -87,21 +134,36 @@ def test_the_workflow_can_be_copied(tmp_path: Path):
     assert cli.main(["workflow", str(tmp_path / "bench")]) == 1
 
 
-def test_an_output_takes_the_place_of_no_input_and_of_nothing_but_a_file(graph_file: Path, tmp_path: Path):
+def test_an_output_takes_the_place_of_no_input_and_of_nothing_but_a_file(
+    graph_file: Path, tmp_path: Path
+):
     os.mkfifo(tmp_path / "pipe")
     before = graph_file.read_bytes()
     for wrong in (graph_file, tmp_path, tmp_path / "pipe", Path(os.devnull)):
-        assert cli.main(["run", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(wrong)]) == 1
+        assert (
+            cli.main(["run", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(wrong)])
+            == 1
+        )
     for wrong in (graph_file, tmp_path / "pipe"):
-        assert cli.main(["compare", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(wrong)]) == 1
-    assert cli.main(["compare", "fedavg", "--graph", str(tmp_path), *QUICK, "--output", str(tmp_path)]) == 1
+        assert (
+            cli.main(
+                ["compare", "fedavg", "--graph", str(graph_file), *QUICK, "--output", str(wrong)]
+            )
+            == 1
+        )
+    assert (
+        cli.main(["compare", "fedavg", "--graph", str(tmp_path), *QUICK, "--output", str(tmp_path)])
+        == 1
+    )
     assert graph_file.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
     with pytest.raises(DataError):
         write_text(tmp_path / "pipe", "")
 
 
-def test_exhausted_memory_is_one_sentence(graph_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_exhausted_memory_is_one_sentence(
+    graph_file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")):
         monkeypatch.setattr(api, "compare", Mock(side_effect=error))
         assert cli.main(["run", "fedavg", "--graph", str(graph_file)]) == 1

@@ -21,14 +21,37 @@ TABLE = {"setting": "field", "datasets": ["mini"], "methods": ["fedavg"]}
 
 def configuration(folder: Path) -> Config:
     blocks = [
-        {"settings": {"field": {"learning_rate": list(RATES)}}, "seeds": [SEARCHED], "methods": OTHERS},
+        {
+            "settings": {"field": {"learning_rate": list(RATES)}},
+            "seeds": [SEARCHED],
+            "methods": OTHERS,
+        },
         {"settings": {"field": {"learning_rate": 0.5}}, "seeds": list(SEEDS), "methods": OTHERS},
     ]
-    field = {"rounds": 3, "hidden_channels": 8, "evaluation": "owners", "full_batch": True, "encoder": "gcn"}
-    mini = {"synthetic": {"nodes": 120, "classes": 3, "communities": 6, "features": 30}, "split": "within_clients"}
+    field = {
+        "rounds": 3,
+        "hidden_channels": 8,
+        "evaluation": "owners",
+        "full_batch": True,
+        "encoder": "gcn",
+    }
+    mini = {
+        "synthetic": {"nodes": 120, "classes": 3, "communities": 6, "features": 30},
+        "split": "within_clients",
+    }
     raw = {
-        **{"output": str(folder / "out"), "records": {"directory": str(folder / "runs")}, "device": "cpu"},
-        **{"datasets": {"mini": mini}, "clients": [3], "seeds": [0], "partition": {"delta": 5}, "settings": {"field": field}},
+        **{
+            "output": str(folder / "out"),
+            "records": {"directory": str(folder / "runs")},
+            "device": "cpu",
+        },
+        **{
+            "datasets": {"mini": mini},
+            "clients": [3],
+            "seeds": [0],
+            "partition": {"delta": 5},
+            "settings": {"field": field},
+        },
         "tables": [TABLE],
         "studies": [{"name": "mine", "kind": "tuned", "search_seeds": [SEARCHED], "runs": blocks}],
     }
@@ -47,28 +70,40 @@ def recorded(config: Config, trained: list[Run]) -> pd.DataFrame:
     return load.tidy(runs.load(config, trained))
 
 
-def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     chosen, table = leaderboard.ranked(config, "mine", "mini", "fedprox,mu=0.1", tmp_path)
     assert set(table["method"]) == {*OTHERS, "fedprox"}
     assert table["mean"].is_monotonic_decreasing
 
-    trials = [Run(f"field,learning_rate={rate}", "mini", 3, "fedprox,mu=0.1", SEARCHED) for rate in RATES]
+    trials = [
+        Run(f"field,learning_rate={rate}", "mini", 3, "fedprox,mu=0.1", SEARCHED) for rate in RATES
+    ]
     scores = recorded(config, trials)["validation"]
     best = trials[scores.idxmax()].setting
     assert best in chosen
     final = [Run(best, "mini", 3, "fedprox,mu=0.1", seed) for seed in SEEDS]
     of_fedprox = recorded(config, final)["test"]
-    baseline = recorded(config, [Run("field,learning_rate=0.5", "mini", 3, "fedavg", seed) for seed in SEEDS])["test"]
+    baseline = recorded(
+        config, [Run("field,learning_rate=0.5", "mini", 3, "fedavg", seed) for seed in SEEDS]
+    )["test"]
     row = table.set_index("method").loc["fedprox"]
     assert row["mean"] == pytest.approx(of_fedprox.mean())
     assert row["mean_difference"] == pytest.approx((of_fedprox - baseline).mean())
-    assert {keys.run_key(config, run) for run in final} <= {file.stem for file in (tmp_path / "out/.cache/runs").iterdir()}
+    assert {keys.run_key(config, run) for run in final} <= {
+        file.stem for file in (tmp_path / "out/.cache/runs").iterdir()
+    }
 
     monkeypatch.setattr(leaderboard, "retrain", Mock(side_effect=AssertionError))  # all is at hand
-    pd.testing.assert_frame_equal(leaderboard.ranked(config, "mine", "mini", "fedprox,mu=0.1", tmp_path)[1], table)
+    pd.testing.assert_frame_equal(
+        leaderboard.ranked(config, "mine", "mini", "fedprox,mu=0.1", tmp_path)[1], table
+    )
 
 
-def test_a_trial_that_diverges_is_not_chosen(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_trial_that_diverges_is_not_chosen(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def fails_fast(config: Config, run: Run, folder: Path):
         if "0.5" in run.setting:
             raise DivergenceError("the loss is inf")
@@ -78,13 +113,16 @@ def test_a_trial_that_diverges_is_not_chosen(config: Config, tmp_path: Path, mon
     chosen, table = leaderboard.ranked(config, "mine", "mini", "fedprox", tmp_path)
     assert "0.05" in chosen
     assert table["seeds"].max() == len(SEEDS)
-    monkeypatch.setattr(leaderboard, "retrain", Mock(side_effect=DivergenceError("the loss is inf")))
+    monkeypatch.setattr(
+        leaderboard, "retrain", Mock(side_effect=DivergenceError("the loss is inf"))
+    )
     with pytest.raises(ConfigError):
         leaderboard.ranked(config, "mine", "mini", "fedadam", tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("study", "dataset", "method"), [("other", "mini", "fedprox"), ("mine", "cora", "fedprox"), ("mine", "mini", "local")]
+    ("study", "dataset", "method"),
+    [("other", "mini", "fedprox"), ("mine", "cora", "fedprox"), ("mine", "mini", "local")],
 )
 def test_what_is_not_there_is_named(study: str, dataset: str, method: str, tmp_path: Path):
     with pytest.raises(ConfigError):

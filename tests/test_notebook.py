@@ -11,7 +11,11 @@ NOTEBOOK = Path(__file__).resolve().parent.parent / "docs" / "guide" / "quicksta
 
 def test_the_notebook_runs():
     matplotlib.use("agg")
-    cells = ["".join(cell["source"]) for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    cells = [
+        "".join(cell["source"])
+        for cell in json.loads(NOTEBOOK.read_text())["cells"]
+        if cell["cell_type"] == "code"
+    ]
     names: dict[str, object] = {}
     for cell in cells:
         exec(compile(cell, str(NOTEBOOK), "exec"), names)

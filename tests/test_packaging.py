@@ -1,4 +1,6 @@
-"""One environment, said in three ways: pyproject.toml, requirements.lock and environment.yml agree."""
+"""One environment, said in three ways: pyproject.toml, requirements.lock and environment.yml
+agree.
+"""
 
 import ast
 import fnmatch
@@ -24,8 +26,17 @@ CONDA_NAMES = {
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
 }
-PEERS = {"federatedscope", "openfgl", "torch-sparse"}  # what a benchmark measures beside us, where it is installed
-IMPORT_NAMES = {"PIL": "pillow", "community": "python-louvain", "sklearn": "scikit-learn", "yaml": "pyyaml"}
+PEERS = {
+    "federatedscope",
+    "openfgl",
+    "torch-sparse",
+}  # what a benchmark measures beside us, where it is installed
+IMPORT_NAMES = {
+    "PIL": "pillow",
+    "community": "python-louvain",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
 
 
 def lock(part: str) -> dict[str, str]:
@@ -41,14 +52,22 @@ def project() -> dict[str, Requirement]:
     """The requirements of the project and of all its extras, by name."""
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = [each for extra in table["optional-dependencies"].values() for each in extra]
-    requirements = {canonicalize_name(each.name): each for each in map(Requirement, [*table["dependencies"], *extras])}
+    requirements = {
+        canonicalize_name(each.name): each
+        for each in map(Requirement, [*table["dependencies"], *extras])
+    }
     return {name: each for name, each in requirements.items() if name != table["name"]}
 
 
 def instructions() -> list[tuple[str, str]]:
     """The instructions of Dockerfile, each with its arguments on one line."""
-    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace("\\\n", " ")
-    return [(name, arguments) for name, _, arguments in (line.partition(" ") for line in text.splitlines() if line)]
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE).replace(
+        "\\\n", " "
+    )
+    return [
+        (name, arguments)
+        for name, _, arguments in (line.partition(" ") for line in text.splitlines() if line)
+    ]
 
 
 def copied() -> list[tuple[str, str]]:
@@ -69,42 +88,76 @@ def test_conda_names_the_versions_of_the_lock():
     dependencies = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     pins = [entry.split(" =") for entry in dependencies if isinstance(entry, str) and " =" in entry]
     conda = {canonicalize_name(name): version for name, version in pins}
-    assert {CONDA_NAMES.get(name, name): version for name, version in conda.items()} == lock("direct")
+    assert {CONDA_NAMES.get(name, name): version for name, version in conda.items()} == lock(
+        "direct"
+    )
 
 
 def test_the_lock_fulfils_what_the_project_asks_for():
     pins, requirements = lock("direct"), project()
     assert set(requirements) == set(pins) - {"setuptools"}
-    assert all(requirement.specifier.contains(pins[name]) for name, requirement in requirements.items())
+    assert all(
+        requirement.specifier.contains(pins[name]) for name, requirement in requirements.items()
+    )
 
 
 def test_the_lock_has_what_its_packages_need():
-    needed = [Requirement(each) for name in lock("all") for each in importlib.metadata.requires(name) or []]
-    here = {canonicalize_name(each.name) for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})}
+    needed = [
+        Requirement(each)
+        for name in lock("all")
+        for each in importlib.metadata.requires(name) or []
+    ]
+    here = {
+        canonicalize_name(each.name)
+        for each in needed
+        if each.marker is None or each.marker.evaluate({"extra": ""})
+    }
     assert here <= set(lock("all"))
 
 
 def test_the_python_that_is_asked_for():
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    conda = next(entry for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"] if "python " in entry)
+    conda = next(
+        entry
+        for entry in yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+        if "python " in entry
+    )
     assert conda.removeprefix("python ") == table["project"]["requires-python"]
     assert "sys.version_info < (3, 11)" in (ROOT / "Makefile").read_text()
-    python = next(arguments for name, arguments in instructions() if name == "FROM").removeprefix("python:").partition("-")[0]
+    python = (
+        next(arguments for name, arguments in instructions() if name == "FROM")
+        .removeprefix("python:")
+        .partition("-")[0]
+    )
     assert Requirement(f"python{table['project']['requires-python']}").specifier.contains(python)
 
 
 def test_the_environment_is_the_lock():
     """What is installed here, by pip or conda, is what the lock says."""
-    listed = subprocess.run([sys.executable, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "list", "--format=freeze"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     pairs = (line.split("==") for line in listed.stdout.splitlines() if "==" in line)
     installed = {canonicalize_name(name): Version(version).public for name, version in pairs}
-    wrong = {name: (version, installed.get(name)) for name, version in lock("direct").items() if installed.get(name) != version}
+    wrong = {
+        name: (version, installed.get(name))
+        for name, version in lock("direct").items()
+        if installed.get(name) != version
+    }
     assert wrong == {}
 
 
 @pytest.mark.parametrize("folder", ["feddep", "workflow", "tests", "benchmarks"])
 def test_every_import_is_a_direct_dependency(folder: str):
-    local = {path.stem for path in ROOT.glob("tests/**/*.py")} | {"feddep", "benchmarks", "golden", "studies"}
+    local = {path.stem for path in ROOT.glob("tests/**/*.py")} | {
+        "feddep",
+        "benchmarks",
+        "golden",
+        "studies",
+    }
     found = set()
     for path in (ROOT / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -112,48 +165,81 @@ def test_every_import_is_a_direct_dependency(folder: str):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
-    outside = {canonicalize_name(IMPORT_NAMES.get(name, name)) for name in found - local - sys.stdlib_module_names}
+    outside = {
+        canonicalize_name(IMPORT_NAMES.get(name, name))
+        for name in found - local - sys.stdlib_module_names
+    }
     assert outside - set(lock("direct")) <= (PEERS if folder == "benchmarks" else set())
 
 
 @pytest.mark.parametrize(
     ("program", "heavy"),
     [
-        ("import feddep.datasets.public_graphs", {"torch", "pandas", "networkx", "scipy", "numpy", "requests", "pooch"}),
         (
-            "import feddep.graph.partition, feddep.graph.partitioners, feddep.graph.split, feddep.graph.scaling",
+            "import feddep.datasets.public_graphs",
+            {"torch", "pandas", "networkx", "scipy", "numpy", "requests", "pooch"},
+        ),
+        (
+            "import feddep.graph.partition, feddep.graph.partitioners, feddep.graph.split, "
+            "feddep.graph.scaling",
             {"torch", "networkx"},
         ),
         (
-            "import torch\nfrom feddep.training.learner import OPTIMIZERS\nfor make in OPTIMIZERS.values():\n"
-            "    weight = torch.nn.Parameter(torch.ones(3))\n    weight.sum().backward()\n    make([weight], lr=0.1).step()",
+            "import torch\nfrom feddep.training.learner import OPTIMIZERS\nfor make in "
+            "OPTIMIZERS.values():\n"
+            "    weight = torch.nn.Parameter(torch.ones(3))\n    weight.sum().backward()\n    "
+            "make([weight], lr=0.1).step()",
             {"torch._dynamo"},
         ),
         ("from feddep.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass", {"torch"}),
     ],
 )
 def test_what_must_start_fast_loads_no_heavy_library(program: str, heavy: set[str]):
-    done = subprocess.run([sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+    )
     assert "feddep" in done.stdout.splitlines()[-1].split(), done.stderr
     assert not heavy & set(done.stdout.splitlines()[-1].split())
 
 
 def test_dockerfile_copies_what_git_keeps():
     """What is copied exists, and .dockerignore lets all that git keeps of it through."""
-    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    ignored = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
+    kept = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    ignored = [
+        line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
 
     def sent(path: str) -> bool:
         """Whether the last pattern that fits a file or a folder above it lets it through."""
         above = [path, *map(str, Path(path).parents)][:-1]
-        fits = [rule for rule in ignored if any(fnmatch.fnmatch(part, rule.removeprefix("!")) for part in above)]
+        fits = [
+            rule
+            for rule in ignored
+            if any(fnmatch.fnmatch(part, rule.removeprefix("!")) for part in above)
+        ]
         return fits[-1].startswith("!")
 
     for source, _ in copied():
         files = [path for path in kept if path == source or path.startswith(f"{source}/")]
         assert files, source
         assert [path for path in files if not sent(path)] == []
-    assert not any(map(sent, ["results/.cache/runs/a.json", "tests/conftest.py", ".venv/bin/python", "docs/guide/python.md"]))
+    assert not any(
+        map(
+            sent,
+            [
+                "results/.cache/runs/a.json",
+                "tests/conftest.py",
+                ".venv/bin/python",
+                "docs/guide/python.md",
+            ],
+        )
+    )
 
 
 @pytest.mark.dag
@@ -161,7 +247,9 @@ def test_what_dockerfile_copies_is_all_that_the_workflow_needs(tmp_path: Path):
     for source, target in copied():
         if (ROOT / source).is_file():
             shutil.copy(ROOT / source, tmp_path / target)
-        elif source != "results":  # records of finished runs, which this configuration does not read
+        elif (
+            source != "results"
+        ):  # records of finished runs, which this configuration does not read
             shutil.copytree(ROOT / source, tmp_path / target, symlinks=True)
     command = [sys.executable, "-m", "snakemake", "--dry-run", "--configfile", "config/smoke.yaml"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

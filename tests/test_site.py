@@ -11,8 +11,20 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(config), "--site-dir", str(site)]
-    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--config-file",
+        str(config),
+        "--site-dir",
+        str(site),
+    ]
+    return subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 @pytest.mark.slow
@@ -24,12 +36,17 @@ def test_the_site_is_built_strictly(tmp_path: Path):
     assert "repository/results/quality/page.html" in links
     assert "repository/results/interpretations/figure.png" in links
     assert [link for link in links if not (tmp_path / "site" / link).is_file()] == []
-    drawn = re.findall(r'src="data:image/png;base64,', (tmp_path / "site" / "guide" / "quickstart.html").read_text())
+    drawn = re.findall(
+        r'src="data:image/png;base64,',
+        (tmp_path / "site" / "guide" / "quickstart.html").read_text(),
+    )
     assert len(drawn) == 2  # the notebook's figures
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("link", ["../nowhere.md", "../README.md#nowhere", "nowhere.md", "#nowhere"])
+@pytest.mark.parametrize(
+    "link", ["../nowhere.md", "../README.md#nowhere", "nowhere.md", "#nowhere"]
+)
 def test_a_link_that_does_not_hold_fails(link: str, tmp_path: Path):
     folder = tmp_path / "docs"
     folder.mkdir()
@@ -45,7 +62,9 @@ def test_a_link_that_does_not_hold_fails(link: str, tmp_path: Path):
 
 
 def test_every_page_is_in_the_contents():
-    named = re.findall(r"[\w/-]+\.md", re.search(r"\nnav:\n.*", (ROOT / "mkdocs.yml").read_text(), re.DOTALL)[0])
+    named = re.findall(
+        r"[\w/-]+\.md", re.search(r"\nnav:\n.*", (ROOT / "mkdocs.yml").read_text(), re.DOTALL)[0]
+    )
     found = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb")]
     pages = {path.relative_to(ROOT / "docs").with_suffix(".md").as_posix() for path in found}
     assert pages == {name for name in named if not name.startswith("repository/")}

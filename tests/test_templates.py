@@ -16,8 +16,14 @@ specification.loader.exec_module(pages)
 @pytest.fixture
 def tables(tmp_path: Path) -> pages.Tables:
     (tmp_path / "one").mkdir()
-    rows = [("cora", "fedavg", 0.12345, 0.01), ("cora", "local", -0.0001, 0.02), ("pubmed", "fedavg", 0.5, None)]
-    table = pd.DataFrame(rows, columns=["dataset", "method", "mean", "std"]).assign(low=-0.25, high=0.75)
+    rows = [
+        ("cora", "fedavg", 0.12345, 0.01),
+        ("cora", "local", -0.0001, 0.02),
+        ("pubmed", "fedavg", 0.5, None),
+    ]
+    table = pd.DataFrame(rows, columns=["dataset", "method", "mean", "std"]).assign(
+        low=-0.25, high=0.75
+    )
     table.to_csv(tmp_path / "one" / "table.csv", index=False)
     return pages.Tables(tmp_path)
 
@@ -44,7 +50,9 @@ def test_numbers(tables: pages.Tables):
     assert rendered("{{ num('one', 'mean', method='local') }}", tables) == "0.000"
     assert rendered("{{ num('one', 'mean', 4, method='local') }}", tables) == "−0.0001"
     assert rendered("{{ num('one', 'std', dataset='pubmed') }}", tables) == "–"
-    assert rendered("{{ diff('one', 'mean', 2, dataset='pubmed') }}", tables) == "+0.50 [−0.25, +0.75]"
+    assert (
+        rendered("{{ diff('one', 'mean', 2, dataset='pubmed') }}", tables) == "+0.50 [−0.25, +0.75]"
+    )
     assert rendered("{{ span('one', 'mean', method='fedavg') }}", tables) == "0.123 to 0.500"
     assert rendered("{{ mean('one', 'mean', sign=True, method=['fedavg']) }}", tables) == "+0.312"
     assert rendered("{{ count('one', std=None) }}", tables) == "1"
@@ -77,6 +85,9 @@ def test_an_unknown_name_is_an_error(tables: pages.Tables):
         rendered("{{ nothing }}", tables)
 
 
-@pytest.mark.parametrize(("method", "expected"), [("global", True), ("fedgcn", True), ("fedavg_oracle", True), ("fedpub", False)])
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [("global", True), ("fedgcn", True), ("fedavg_oracle", True), ("fedpub", False)],
+)
 def test_what_sees_more_of_the_graph(method: str, expected: bool):
     assert pages.sees_more(method) is expected

@@ -1,4 +1,6 @@
-"""The wheel: what `pip install .` puts somewhere else is complete, without this repository on the path."""
+"""The wheel: what `pip install .` puts somewhere else is complete, without this repository on the
+path.
+"""
 
 import os
 import re
@@ -11,7 +13,17 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SOURCE = ("feddep", "workflow", "config", "studies", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+SOURCE = (
+    "feddep",
+    "workflow",
+    "config",
+    "studies",
+    "pyproject.toml",
+    "setup.py",
+    "MANIFEST.in",
+    "README.md",
+    "LICENSE",
+)
 PROGRAM = """
 import sys
 from feddep import api
@@ -21,7 +33,8 @@ assert api.__file__.startswith(sys.argv[1]), api.__file__
 assert "cora" in REGISTRY
 graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
 result = api.run(
-    "fedavg", graph, api.split(graph), api.partition(graph, 2, delta=5), setting={"rounds": 1, "hidden_channels": 8}, device="cpu"
+    "fedavg", graph, api.split(graph), api.partition(graph, 2, delta=5), setting={"rounds": 1,
+    "hidden_channels": 8}, device="cpu"
 )
 print(result.accuracy["best"])
 """
@@ -31,16 +44,29 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the wheel installs; it is built from a copy, as building writes into the source."""
+    """A folder with what the wheel installs; it is built from a copy, as building writes into the
+    source.
+    """
     folder = tmp_path_factory.mktemp("wheel")
     for name in SOURCE:
         if (REPOSITORY / name).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(REPOSITORY / name, folder / "source" / name, symlinks=True, ignore=ignored)
+            shutil.copytree(
+                REPOSITORY / name, folder / "source" / name, symlinks=True, ignore=ignored
+            )
         else:
             shutil.copy(REPOSITORY / name, folder / "source" / name)
-    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder, folder / "source"], check=True)
+    options = [
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--disable-pip-version-check",
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder, folder / "source"],
+        check=True,
+    )
     (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder / "site")
     shutil.rmtree(folder / "source")
@@ -58,11 +84,19 @@ def run(installed: Path, folder: Path, *arguments: str) -> str:
 
 def test_every_file_of_the_package_is_in_the_wheel(installed: Path):
     for name in ("feddep", "workflow", "config", "studies"):
-        target = installed / "feddep" if name == "feddep" else installed / "feddep" / "project" / name
-        files = [path for path in (REPOSITORY / name).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+        target = (
+            installed / "feddep" if name == "feddep" else installed / "feddep" / "project" / name
+        )
+        files = [
+            path
+            for path in (REPOSITORY / name).rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        ]
         assert len(files) > 3
         for path in files:
-            assert (target / path.relative_to(REPOSITORY / name)).read_bytes() == path.read_bytes(), path
+            assert (
+                target / path.relative_to(REPOSITORY / name)
+            ).read_bytes() == path.read_bytes(), path
 
 
 def test_an_installed_package_does_its_work(installed: Path, tmp_path: Path):

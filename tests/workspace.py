@@ -24,19 +24,25 @@ CONFIG: dict[str, Any] = {
     "output": "out",
     "records": {"directory": "runs", "use": True},
     "device": "cpu",
-    "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},
+    "datasets": {
+        "mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}
+    },
     "clients": [2],
     "seeds": [0],
     "partition": {"delta": 5},
     "settings": {"quick": {"rounds": 2, "hidden_channels": 8}},
     "methods": {"feddep": {"prototypes": 3, "embedding": 4, "pretraining_epochs": 1}},
-    "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["global", "fedavg", "feddep"]}],
+    "tables": [
+        {"setting": "quick", "datasets": ["mini"], "methods": ["global", "fedavg", "feddep"]}
+    ],
     "studies": [],
 }
 
 
 def restore_interrupts() -> None:
-    """Let SIGINT interrupt: shells without job control, and nohup, start what ignores it, and so do children."""
+    """Let SIGINT interrupt: shells without job control, and nohup, start what ignores it, and so do
+    children.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -54,13 +60,18 @@ class Workspace:
 
     def configure(self, **changes: Any) -> None:
         """Write the configuration with some keys changed, merged as Snakemake does."""
-        (self.folder / "config.yaml").write_text(yaml.safe_dump(merged(CONFIG, changes), sort_keys=False))
+        (self.folder / "config.yaml").write_text(
+            yaml.safe_dump(merged(CONFIG, changes), sort_keys=False)
+        )
 
     @property
     def config(self) -> Config:
         """The configuration with paths that hold from everywhere."""
         raw = load(REPOSITORY / "config" / "default.yaml", self.folder / "config.yaml")
-        places = {"output": f"{self.folder}/out", "records": {**raw["records"], "directory": f"{self.folder}/runs"}}
+        places = {
+            "output": f"{self.folder}/out",
+            "records": {**raw["records"], "directory": f"{self.folder}/runs"},
+        }
         return Config({**raw, **places})
 
     @property
@@ -74,7 +85,9 @@ class Workspace:
 
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-        """The workflow in a process group of its own, its output in one pipe; killed if it still runs at the end."""
+        """The workflow in a process group of its own, its output in one pipe; killed if it still
+        runs at the end.
+        """
         process = subprocess.Popen(
             [*self.command, "--cores", "1", *arguments, "--configfile", "config.yaml"],
             cwd=self.folder,
@@ -100,9 +113,15 @@ class Workspace:
         return printed
 
     def jobs(self, *arguments: str, **changes: Any) -> Mapping[str, int]:
-        """How many jobs that compute would run, by rule, with some keys of the configuration changed; pages are left out."""
+        """How many jobs that compute would run, by rule, with some keys of the configuration
+        changed; pages are left out.
+        """
         self.configure(**changes)
         printed = self.run("--dry-run", *arguments)
         _, found, table = printed.partition("Job stats:")
         assert found or "Nothing to be done" in printed, printed
-        return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M) if rule in COMPUTING}
+        return {
+            rule: int(count)
+            for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)
+            if rule in COMPUTING
+        }

@@ -1,4 +1,5 @@
-"""Becomes Snakemake, with a lock of the kernel that ends with it however it ends: so the same command resumes after a kill.
+"""Becomes Snakemake, with a lock of the kernel that ends with it however it ends: so the same
+command resumes after a kill.
 
 Two of them at a time in one folder are refused.  Arguments are Snakemake's.
 """

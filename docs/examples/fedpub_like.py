@@ -1,10 +1,13 @@
-"""Personalised aggregation by functional similarity, after FED-PUB (Baek et al., 2023), without its weight masks.
+"""Personalised aggregation by functional similarity, after FED-PUB (Baek et al., 2023), without its
+weight masks.
 
-The server applies every client's model to one random graph.  Clients whose models answer alike learn more from each other:
+The server applies every client's model to one random graph.  Clients whose models answer alike
+learn more from each other:
 
     α_ij = softmax over j of τ cos(f_i, f_j),    w_i ← Σ_j α_ij w_j
 
-where f_i is the mean output of client i's model.  Each client is judged by its own model, after its local steps.
+where f_i is the mean output of client i's model.  Each client is judged by its own model, after its
+local steps.
 """
 
 from collections.abc import Sequence
@@ -47,7 +50,10 @@ class FedPubServer(Server):
         self.evaluator = Evaluator(random_graph(task), task.device, self.model.aggregation)
 
     def aggregate(self, updates: Sequence[Update]) -> None:
-        self.personal = [weighted_mean([update.weights for update in updates], row) for row in self.alpha(updates).tolist()]
+        self.personal = [
+            weighted_mean([update.weights for update in updates], row)
+            for row in self.alpha(updates).tolist()
+        ]
 
     def weights_for(self, client: int) -> Payload:
         return self.personal[client] if self.personal else self.weights
@@ -67,14 +73,25 @@ def random_graph(task: Task, nodes: int = 100) -> Graph:
     rng = seeding.generator(task.seed, "fedpub_like", "graph")
     features = sp.csr_matrix(rng.normal(size=(nodes, task.graph.num_features)).astype(np.float32))
     edges = rng.integers(nodes, size=(5 * nodes, 2))
-    return Graph.from_edges(edges, features, np.zeros(nodes, dtype=np.int64), task.graph.num_classes)
+    return Graph.from_edges(
+        edges, features, np.zeros(nodes, dtype=np.int64), task.graph.num_classes
+    )
 
 
 def run(task: Task, parameters: FedPubParameters, steps: object) -> RunResult:
     """Train and test a model a client."""
-    return fedavg.train_on(task, task.subgraphs(), server=partial(FedPubServer, task=task, tau=parameters.tau))
+    return fedavg.train_on(
+        task, task.subgraphs(), server=partial(FedPubServer, task=task, tau=parameters.tau)
+    )
 
 
 METHODS = (
-    Method("fedpub_like", "FED-PUB-like", FedPubParameters, f"{__name__}:run", encoders=ANY_ENCODER, evaluation="local_after"),
+    Method(
+        "fedpub_like",
+        "FED-PUB-like",
+        FedPubParameters,
+        f"{__name__}:run",
+        encoders=ANY_ENCODER,
+        evaluation="local_after",
+    ),
 )

@@ -1,7 +1,8 @@
-"""What a configuration may say, as models with defaults.  The docstring below a field is its entry in ``config/README.md``.
+"""What a configuration may say, as models with defaults.  The docstring below a field is its entry
+in ``config/README.md``.
 
-Snakemake merges mappings and replaces lists where several configurations are given.  So mappings define (datasets, settings,
-methods), and lists choose (clients, seeds, tables, studies).
+Snakemake merges mappings and replaces lists where several configurations are given.  So mappings
+define (datasets, settings, methods), and lists choose (clients, seeds, tables, studies).
 """
 
 from collections.abc import Sequence
@@ -51,8 +52,9 @@ class Data(Parameters):
     """Sources of raw files."""
 
     mirror: Text | None = None
-    """a folder or URL with the raw files, tried before the public sources; `null`: the environment variable `FEDDEP_DATA_MIRROR`,
-    else no mirror. Raw files are verified wherever they come from. *Not in the key.*"""
+    """a folder or URL with the raw files, tried before the public sources; `null`: the environment
+    variable `FEDDEP_DATA_MIRROR`, else no mirror. Raw files are verified wherever they come from.
+    *Not in the key.*"""
 
 
 class Memory(Parameters):
@@ -88,32 +90,37 @@ class Synthetic(Parameters):
     seed: Seed = 0
     """seed of the graph, apart from the seeds of the runs"""
     isolated: Share = 0.0
-    """share of the nodes that have no neighbours; the degrees above are those of the others. *Not in the key* where it is 0"""
+    """share of the nodes that have no neighbours; the degrees above are those of the others. *Not
+    in the key* where it is 0
+    """
     count_exponent: Annotated[float, Field(ge=1, le=100)] | None = None
-    """exponent α of the words' counts, which are at least k with probability k^−α: counts with a heavy tail; `null`: 1 for each
-    word of a node. *Not in the key* where it is `null`"""
+    """exponent α of the words' counts, which are at least k with probability k^−α: counts with a
+    heavy tail; `null`: 1 for each word of a node. *Not in the key* where it is `null`"""
 
 
 class Dataset(Parameters):
     """A graph to train on."""
 
     features: Literal["raw", "row", "minmax"] = "raw"
-    """`raw`: as they are in the files (code, for Cora, CiteSeer and PubMed); `minmax`: each column scaled to 0 … 1 (code, for
-    MSAcademic); `row`: each node's features sum to 1, as much other work has it (ours; stalls with the SGD of FedDEP)"""
+    """`raw`: as they are in the files (code, for Cora, CiteSeer and PubMed); `minmax`: each column
+    scaled to 0 … 1 (code, for MSAcademic); `row`: each node's features sum to 1, as much other work
+    has it (ours; stalls with the SGD of FedDEP)"""
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
-    """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of `split.train`. The nodes of a
-    smaller share are among those of a larger one"""
+    """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of
+    `split.train`. The nodes of a smaller share are among those of a larger one"""
     split: SplitMethod = "random"
-    """where training, validation and test nodes are from: drawn at `random`, or `class_balanced`, with equally many training
-    nodes a class (code), or `within_clients`, of each class at each client the same shares (OpenFGL), or the `masks` in the files
-    of a graph of your own. *Not in the key* where it is `random`"""
+    """where training, validation and test nodes are from: drawn at `random`, or `class_balanced`,
+    with equally many training nodes a class (code), or `within_clients`, of each class at each
+    client the same shares (OpenFGL), or the `masks` in the files of a graph of your own. *Not in
+    the key* where it is `random`"""
     split_train: Fraction | None = None
     """instead of `split.train`; the test nodes are then what is left"""
     split_val: Fraction | None = None
     """instead of `split.val`, likewise"""
     partition: PartitionMethod | None = None
-    """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as `cora,partition=random`. `null`,
-    here and in the next three: as the key `partition` says, or `given` for a dataset that is several graphs, one a client"""
+    """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as
+    `cora,partition=random`. `null`, here and in the next three: as the key `partition` says, or
+    `given` for a dataset that is several graphs, one a client"""
     partition_delta: Natural | None = None
     """instead of `partition.delta`"""
     partition_engine: LouvainEngine | None = None
@@ -121,10 +128,13 @@ class Dataset(Parameters):
     partition_beta: Concentration | None = None
     """instead of `partition.beta`"""
     path: Text | None = None
-    """a graph of your own ([own graphs](../docs/guide/own-data.md)): a file `.npz` or `.pt`, or a folder with tables of nodes and
-    edges; relative paths begin at the working folder. *Not in the key*, but the content of the files is"""
+    """a graph of your own ([own graphs](../docs/guide/own-data.md)): a file `.npz` or `.pt`, or a
+    folder with tables of nodes and edges; relative paths begin at the working folder. *Not in the
+    key*, but the content of the files is"""
     synthetic: Synthetic | None = None
-    """makes the graph from a formula instead of from files: a planted-partition graph with bags of words, for tests"""
+    """makes the graph from a formula instead of from files: a planted-partition graph with bags of
+    words, for tests
+    """
 
 
 class SplitShares(Parameters):
@@ -139,25 +149,31 @@ class SplitShares(Parameters):
 
 
 class PartitionOptions(Parameters):
-    """How nodes are divided among clients.  An option that the method does not read is not in the key."""
+    """How nodes are divided among clients.  An option that the method does not read is not in the
+    key.
+    """
 
     method: PartitionMethod = "louvain"
-    """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the nodes, at random; `dirichlet`:
-    skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`: equal shares with few edges
-    between them; `overlap`: METIS cuts M/5 parts, and of each five clients draw half of the nodes, so that they share some
-    (FED-PUB); `given`: as the data say, of a graph of your own or of several graphs. *Not in the key* where it is `louvain`"""
+    """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the
+    nodes, at random; `dirichlet`:
+    skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`:
+    equal shares with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five
+    clients draw half of the nodes, so that they share some (FED-PUB); `given`: as the data say, of
+    a graph of your own or of several graphs. *Not in the key* where it is `louvain`"""
     delta: Natural = 20
-    """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and pieces are dealt to a client as
-    long as it stays below n/M + `delta` nodes (code)"""
+    """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
+    pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""
     engine: LouvainEngine = "python-louvain"
-    """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is faster and finds others. *Not in the
-    key* where it is `python-louvain`"""
+    """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is faster
+    and finds others. *Not in the key* where it is `python-louvain`"""
     beta: Concentration = 1.0
     """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
 
 
 class Block(Parameters):
-    """Runs: every combination of what it names.  What it leaves out is as in the first main table."""
+    """Runs: every combination of what it names.  What it leaves out is as in the first main
+    table.
+    """
 
     settings: Entries | None = None
     """settings by name, each with what to change"""
@@ -183,19 +199,24 @@ class Table(Parameters):
 
 
 class Study(Parameters):
-    """A question beside the main tables: a file of `studies/`, with a table and a figure of its own in `results/NAME/`."""
+    """A question beside the main tables: a file of `studies/`, with a table and a figure of its own
+    in `results/NAME/`.
+    """
 
     name: Name
     """name of its file and of its folder of results"""
     kind: Name
-    """what is made of the runs, see below; or the name of a folder of `studies/` with code of its own"""
+    """what is made of the runs, see below; or the name of a folder of `studies/` with code of its
+    own
+    """
     title: str = ""
     """heading of its table and figure"""
     question: str = ""
     """what it asks"""
     score: Literal["validation", "global_validation"] = "validation"
-    """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly mended, subgraphs, or of the same
-    nodes on the global graph, classified as its test nodes are (`global_validation`)"""
+    """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly
+    mended, subgraphs, or of the same nodes on the global graph, classified as its test nodes are
+    (`global_validation`)"""
     search_seeds: Seeds | None = None
     """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
     runs: list[Block] = Field(default_factory=list)
@@ -214,20 +235,23 @@ class Configuration(Parameters):
     data: Data = Data()
     """sources of raw files"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """`auto`: a GPU where there is one; `cpu`; `cuda`: a GPU, or an error. *Not in the key*, but in each result's provenance"""
+    """`auto`: a GPU where there is one; `cpu`; `cuda`: a GPU, or an error. *Not in the key*, but in
+    each result's provenance
+    """
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
-    """threads of one training job. On graphs of this size more jobs at a time gain more than more threads. *Not in the key*, but
-    in the provenance: the same bytes are promised for the same machine and thread count"""
+    """threads of one training job. On graphs of this size more jobs at a time gain more than more
+    threads. *Not in the key*, but in the provenance: the same bytes are promised for the same
+    machine and thread count"""
     memory: Memory = Memory()
     """memory of jobs"""
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
-    """graphs by name, each with its options (`{}` for the defaults); a name that is no known dataset needs `path` or
-    `synthetic`"""
+    """graphs by name, each with its options (`{}` for the defaults); a name that is no known
+    dataset needs `path` or `synthetic`"""
     clients: Clients
     """numbers of clients M (FedDEP and FedSage, Table 2: 3, 5, 10)"""
     seeds: Seeds
-    """one run for each; a seed determines split, partition, initial weights and every draw. Three repetitions as in FedDEP;
-    FedSage has five"""
+    """one run for each; a seed determines split, partition, initial weights and every draw. Three
+    repetitions as in FedDEP; FedSage has five"""
     split: SplitShares = SplitShares()
     """shares of the nodes"""
     partition: PartitionOptions = PartitionOptions()
@@ -235,12 +259,16 @@ class Configuration(Parameters):
     settings: Annotated[dict[Name, TrainingConfig], Field(min_length=1)]
     """named sets of hyperparameters"""
     methods: dict[Name, dict[str, Any]] = Field(default_factory=dict)
-    """parameters of methods by name, where they are not the defaults. A parameter may have a value for each dataset,
-    and one for the others: `embedding: {cora: 128, citeseer: 64, default: 128}`"""
+    """parameters of methods by name, where they are not the defaults. A parameter may have a value
+    for each dataset, and one for the others: `embedding: {cora: 128, citeseer: 64, default:
+    128}`"""
     plugins: Annotated[list[Text], AfterValidator(_unique)] = Field(default_factory=list)
-    """Python files with methods of your own ([own methods](../docs/guide/own-method.md)), which are executed; relative
-    paths begin at the working folder. *Not in the key*, but the content of a file is in the keys of its methods"""
+    """Python files with methods of your own ([own methods](../docs/guide/own-method.md)), which are
+    executed; relative paths begin at the working folder. *Not in the key*, but the content of a
+    file is in the keys of its methods"""
     tables: Annotated[list[Table], Field(min_length=1)]
     """the main tables, one a setting, whose numbers are never mixed"""
     studies: list[Study | Name] = Field(default_factory=list)
-    """studies beside the main tables: names of files of `studies/` without `.yaml`, or studies written out"""
+    """studies beside the main tables: names of files of `studies/` without `.yaml`, or studies
+    written out
+    """

@@ -1,6 +1,8 @@
-"""What the models say, for readers and editors: the tables of keys in ``config/README.md``, and a JSON schema.
+"""What the models say, for readers and editors: the tables of keys in ``config/README.md``, and a
+JSON schema.
 
-``python -m feddep.config.reference`` writes the tables anew; with ``--schema`` it prints the schema instead.
+``python -m feddep.config.reference`` writes the tables anew; with ``--schema`` it prints the schema
+instead.
 """
 
 import json
@@ -45,22 +47,34 @@ def main() -> None:
 
 
 def filled(text: str) -> str:
-    """Markdown with its generated parts made anew: what stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``."""
+    """Markdown with its generated parts made anew: what stands between ``<!-- generated: NAME -->``
+    and ``<!-- end -->``.
+    """
     made = tables()
     return _MARKED.sub(lambda match: f"{match[1]}\n{made[match[2]]}\n{match[3]}", text)
 
 
 def tables() -> dict[str, str]:
-    """Markdown by name: a table for each model, one of all methods, and one of the parameters of each module of methods."""
+    """Markdown by name: a table for each model, one of all methods, and one of the parameters of
+    each module of methods.
+    """
     by_module: dict[str, list[Method]] = {}
     for method in registry.built_in().values():
         by_module.setdefault(_module(method), []).append(method)
     methods = [method for _, found in sorted(by_module.items()) for method in found]
     parameters = {name: _parameters(name, found) for name, found in sorted(by_module.items())}
     return {
-        **{name: _table(("key", "default", "meaning"), _rows(model)) for name, model in _MODELS.items()},
-        "methods": _table(("name", "row", "parameters", "needs or gives away, beyond FedAvg"), map(_method, methods)),
-        "parameters": "\n".join(f"### {name}\n\n{table}" for name, table in parameters.items() if table),
+        **{
+            name: _table(("key", "default", "meaning"), _rows(model))
+            for name, model in _MODELS.items()
+        },
+        "methods": _table(
+            ("name", "row", "parameters", "needs or gives away, beyond FedAvg"),
+            map(_method, methods),
+        ),
+        "parameters": "\n".join(
+            f"### {name}\n\n{table}" for name, table in parameters.items() if table
+        ),
     }
 
 
@@ -82,12 +96,18 @@ def _parameters(module: str, methods: list[Method]) -> str:
     for method in own:
         for row in _rows(method.parameters):
             having.setdefault(row, []).append(f"`{method.name}`")
-    rows = [(key, "" if len(names) == len(own) else ", ".join(names), *rest) for (key, *rest), names in having.items()]
+    rows = [
+        (key, "" if len(names) == len(own) else ", ".join(names), *rest)
+        for (key, *rest), names in having.items()
+    ]
     return _table(("parameter", "of", "default", "meaning"), rows) if rows else ""
 
 
 def _rows(model: type[BaseModel]) -> list[tuple[str, str, str]]:
-    return [(f"`{name}`", _default(field), _line(field.description or "")) for name, field in model.model_fields.items()]
+    return [
+        (f"`{name}`", _default(field), _line(field.description or ""))
+        for name, field in model.model_fields.items()
+    ]
 
 
 def _default(field: FieldInfo) -> str:
@@ -100,7 +120,9 @@ def _default(field: FieldInfo) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    escaped = [[cell.replace("|", r"\|") for cell in row] for row in (head, ("---",) * len(head), *rows)]
+    escaped = [
+        [cell.replace("|", r"\|") for cell in row] for row in (head, ("---",) * len(head), *rows)
+    ]
     return "\n".join(f"| {' | '.join(row)} |" for row in escaped) + "\n"
 
 
@@ -111,15 +133,17 @@ def _line(text: str) -> str:
 def json_schema() -> dict[str, Any]:
     """A JSON schema (draft 2020-12) of a configuration file.
 
-    No key is required, as a file may change ``config/default.yaml`` in part.  A method's parameter may have a value for each
-    dataset.
+    No key is required, as a file may change ``config/default.yaml`` in part.  A method's parameter
+    may have a value for each dataset.
     """
     schema = models.Configuration.model_json_schema()
     del schema["required"]
     methods = registry.built_in().values()
     refs = {method.name: {"$ref": f"#/$defs/{method.parameters.__name__}"} for method in methods}
     schema["properties"]["methods"] |= {"properties": refs}
-    schema["$defs"] |= {method.parameters.__name__: _parameters_schema(method.parameters) for method in methods}
+    schema["$defs"] |= {
+        method.parameters.__name__: _parameters_schema(method.parameters) for method in methods
+    }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

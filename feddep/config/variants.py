@@ -1,7 +1,9 @@
-"""Variants: a name that spells out how it differs from the entry of that name, such as ``feddep,prototypes=3``.
+"""Variants: a name that spells out how it differs from the entry of that name, such as
+``feddep,prototypes=3``.
 
-Datasets, settings and methods of a run are all named like that.  So a study needs no entry of its own for each of its
-points, every result says in its path what it is of, and any run can be asked for by its path.
+Datasets, settings and methods of a run are all named like that.  So a study needs no entry of its
+own for each of its points, every result says in its path what it is of, and any run can be asked
+for by its path.
 """
 
 import itertools
@@ -17,8 +19,13 @@ _VALUE = r"[A-Za-z0-9_.+-]+"
 
 
 def format_name(name: str, changes: Mapping[str, Any]) -> str:
-    """The name of an entry with some of its options changed; numbers, truth values and null as JSON writes them."""
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in changes.items()}
+    """The name of an entry with some of its options changed; numbers, truth values and null as JSON
+    writes them.
+    """
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in changes.items()
+    }
     return ",".join([name, *(f"{key}={text}" for key, text in texts.items())])
 
 
@@ -26,19 +33,29 @@ def read(spelled: str) -> tuple[str, dict[str, Any]]:
     """The name of the entry and what is changed.
 
     Raises:
-        ConfigError: if a change is not of the form key=value, or a value has other characters than a number or a word.
+        ConfigError: if a change is not of the form key=value, or a value has other characters than
+        a number or a word.
     """
     name, *parts = spelled.split(",")
     changes = {}
     for part in parts:
         key, sign, text = part.partition("=")
         if not sign or key in changes:
-            raise ConfigError(f"{join('', spelled)} has {part!r}; after the name each option may be named once, as key=value")
+            raise ConfigError(
+                f"{join('', spelled)} has {part!r}; after the name each option may be named "
+                "once, as key=value"
+            )
         if not re.fullmatch(_VALUE, text):
-            raise ConfigError(f"{join('', spelled)} has the value {show(text)}; letters, digits and _.+- are allowed")
+            raise ConfigError(
+                f"{join('', spelled)} has the value {show(text)}; letters, digits and _.+- are "
+                "allowed"
+            )
         try:
             changes[key] = json.loads(text)
-        except (ValueError, RecursionError):  # no JSON, or none that Python reads, such as thousands of digits
+        except (
+            ValueError,
+            RecursionError,
+        ):  # no JSON, or none that Python reads, such as thousands of digits
             changes[key] = text
     return name, changes
 
@@ -55,7 +72,9 @@ def restricted(spelled: str, keys: Collection[str]) -> str:
 
 
 def combinations(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every choice of one value for each option that is a list of values; what is no list is the same in all."""
+    """Every choice of one value for each option that is a list of values; what is no list is the
+    same in all.
+    """
     choices = [value if isinstance(value, list) else [value] for value in options.values()]
     for values in itertools.product(*choices):
         yield dict(zip(options, values, strict=True))

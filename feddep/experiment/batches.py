@@ -1,4 +1,6 @@
-"""Runs that are trained one after the other in one process, which starts, and reads their graph, once."""
+"""Runs that are trained one after the other in one process, which starts, and reads their graph,
+once.
+"""
 
 from collections.abc import Mapping
 
@@ -8,8 +10,9 @@ from feddep.experiment import keys, runs
 from feddep.experiment.plan import Run
 
 SECONDS = 15
-"""How long a batch takes, by recorded runs like its own, unless one run alone takes longer: a few times what a process needs to
-start, and little enough that the cores of a machine share a small experiment."""
+"""How long a batch takes, by recorded runs like its own, unless one run alone takes longer: a few
+times what a process needs to start, and little enough that the cores of a machine share a small
+experiment."""
 UNKNOWN = 5
 """Seconds of a run that no recorded one is like."""
 
@@ -36,4 +39,6 @@ def batches(config: Config, missing: Mapping[str, Run]) -> dict[str, list[str]]:
             spent[graph] = 0
         by_graph[graph][-1].append(key)
         spent[graph] += seconds
-    return {keys.digest({"runs": batch}): batch for of_graph in by_graph.values() for batch in of_graph}
+    return {
+        keys.digest({"runs": batch}): batch for of_graph in by_graph.values() for batch in of_graph
+    }

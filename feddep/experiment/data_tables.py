@@ -1,6 +1,8 @@
-"""Tables of the statistics of graphs and partitions: a row each, recognised by its key, as the table of runs has them.
+"""Tables of the statistics of graphs and partitions: a row each, recognised by its key, as the
+table of runs has them.
 
-``results/runs/graphs.csv`` and ``partitions.csv`` are in git, so that the tables of the pages can be made without any data.
+``results/runs/graphs.csv`` and ``partitions.csv`` are in git, so that the tables of the pages can
+be made without any data.
 """
 
 import json
@@ -20,12 +22,15 @@ Kind = Literal["graphs", "partitions"]
 def missing(config: Config, kind: Kind, files: Mapping[str, str]) -> dict[str, str]:
     """Of files by key those that no table stands in for."""
     table = _table(config, kind)
-    known = set(_read_table(table)["key"]) if config["records"]["use"] and table.is_file() else set()
+    known = (
+        set(_read_table(table)["key"]) if config["records"]["use"] and table.is_file() else set()
+    )
     return {key: file for key, file in files.items() if key not in known}
 
 
 def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The statistics of graphs or partitions, in the order of their keys; ``files``: where they are if no table has them.
+    """The statistics of graphs or partitions, in the order of their keys; ``files``: where they are
+    if no table has them.
 
     Raises:
         DataError: if one is in neither.
@@ -33,7 +38,9 @@ def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str,
     absent = missing(config, kind, files)
     known: dict[str, Any] = {}
     if len(absent) < len(files):
-        known = {str(key): row for key, row in _read_table(_table(config, kind)).to_dict("index").items()}
+        known = {
+            str(key): row for key, row in _read_table(_table(config, kind)).to_dict("index").items()
+        }
     return [_read(Path(file)) if key in absent else dict(known[key]) for key, file in files.items()]
 
 
@@ -45,7 +52,9 @@ def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
         table = _table(config, kind)
         former = [_read_table(table)] if table.is_file() else []
         found = pd.concat([*former, pd.DataFrame(rows)]).drop_duplicates("key", keep="last")
-        found = found.sort_values([name for name in ("name", "dataset", "clients", "seed") if name in found])
+        found = found.sort_values(
+            [name for name in ("name", "dataset", "clients", "seed") if name in found]
+        )
         table.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(table) as scratch:
             found.to_csv(scratch, index=False)
@@ -60,11 +69,16 @@ def _read_table(file: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(file, dtype={"key": "string"}).set_index("key", drop=False)
     except (ValueError, KeyError) as error:
-        raise DataError(f"{file} is no table of statistics ({error}); take it from git again") from None
+        raise DataError(
+            f"{file} is no table of statistics ({error}); take it from git again"
+        ) from None
 
 
 def _read(file: Path) -> dict[str, Any]:
     """Statistics of a file; lists and mappings as JSON, as a table has them."""
     if not file.is_file():
         raise DataError(f"{file} does not exist; run `snakemake` to make it")
-    return {name: json.dumps(value) if isinstance(value, list | dict) else value for name, value in read_json(file).items()}
+    return {
+        name: json.dumps(value) if isinstance(value, list | dict) else value
+        for name, value in read_json(file).items()
+    }

@@ -1,9 +1,11 @@
-"""Content keys: a SHA-256 over all that determines a result, so that two things with the same key are the same thing.
+"""Content keys: a SHA-256 over all that determines a result, so that two things with the same key
+are the same thing.
 
-A key holds the options that matter, the fingerprint of the data and the revisions of what computes: numbers that are declared
-beside split, partition, scaling, training, steps and methods, and raised by whoever changes their numbers.  Golden results
-(``tests/golden``) fail when numbers move and the revision did not.  Not in a key: source code, but that of plugins
-(:mod:`feddep.methods.plugins`), device, number of threads, folders, the name of a setting.
+A key holds the options that matter, the fingerprint of the data and the revisions of what computes:
+numbers that are declared beside split, partition, scaling, training, steps and methods, and raised
+by whoever changes their numbers.  Golden results (``tests/golden``) fail when numbers move and the
+revision did not.  Not in a key: source code, but that of plugins (:mod:`feddep.methods.plugins`),
+device, number of threads, folders, the name of a setting.
 """
 
 import hashlib
@@ -37,9 +39,10 @@ def digest(value: Mapping[str, Any]) -> str:
 def data_fingerprint(config: Config, dataset: str) -> str:
     """What identifies a dataset, known before it is downloaded.
 
-    The fingerprint of its parsed graph, which the registry names, or the digest of its release where that is not known yet
-    (:attr:`feddep.datasets.public_graphs.Dataset.identity`); for a graph of one's own the digest of its files
-    (:func:`own_fingerprint`); for a built-in graph the digest of its options and of the revision of what generates it.
+    The fingerprint of its parsed graph, which the registry names, or the digest of its release
+    where that is not known yet (:attr:`feddep.datasets.public_graphs.Dataset.identity`); for a
+    graph of one's own the digest of its files (:func:`own_fingerprint`); for a built-in graph the
+    digest of its options and of the revision of what generates it.
 
     Raises:
         DataError: if a graph of one's own is not there.
@@ -53,7 +56,8 @@ def data_fingerprint(config: Config, dataset: str) -> str:
 
 
 def own_fingerprint(path: str) -> str:
-    """What identifies a graph of one's own: the content of its files, wherever they lie, and the revision of what reads them.
+    """What identifies a graph of one's own: the content of its files, wherever they lie, and the
+    revision of what reads them.
 
     Raises:
         DataError: if they are not there.
@@ -62,17 +66,28 @@ def own_fingerprint(path: str) -> str:
 
 
 def specification(config: Config, run: Run) -> dict[str, Any]:
-    """Everything that determines a run but data and revisions: dataset options, split, partition, hyperparameters, seed."""
+    """Everything that determines a run but data and revisions: dataset options, split, partition,
+    hyperparameters, seed.
+    """
     given = entry(config, "datasets", run.dataset)
-    options = {key: value for key, value in given.items() if key != "path" and key not in PARTITION and key not in SPLIT}
+    options = {
+        key: value
+        for key, value in given.items()
+        if key != "path" and key not in PARTITION and key not in SPLIT
+    }
     if given["split"] == "random":
         del options["split"]
     return {
         "dataset": {"name": variants.base(run.dataset), **options},
         "split": split_shares(config, run.dataset),
-        "partition": None if run.clients is None else {"clients": run.clients, **partition_options(config, run.dataset)},
+        "partition": None
+        if run.clients is None
+        else {"clients": run.clients, **partition_options(config, run.dataset)},
         "setting": TrainingConfig(**entry(config, "settings", run.setting)).in_key(),
-        "method": {"name": variants.base(run.method), **entry(config, "methods", run.method, variants.base(run.dataset))},
+        "method": {
+            "name": variants.base(run.method),
+            **entry(config, "methods", run.method, variants.base(run.dataset)),
+        },
         "seed": run.seed,
     }
 
@@ -86,15 +101,25 @@ def split_shares(config: Config, dataset: str) -> dict[str, float]:
 
 
 def partition_options(config: Config, dataset: str) -> dict[str, Any]:
-    """The options of a dataset's partition that its method reads, as :func:`feddep.graph.partitioners.partition` takes them."""
+    """The options of a dataset's partition that its method reads, as
+    :func:`feddep.graph.partitioners.partition` takes them.
+    """
     given = {option: entry(config, "datasets", dataset)[key] for key, option in PARTITION.items()}
-    return {option: given[option] for option in ("method", *partitioners.OPTIONS.get(given["method"], ()))}
+    return {
+        option: given[option]
+        for option in ("method", *partitioners.OPTIONS.get(given["method"], ()))
+    }
 
 
 @cache
-def configured(config: Config, method: str, dataset: str) -> tuple[Method, Parameters, tuple[Step, ...]]:
+def configured(
+    config: Config, method: str, dataset: str
+) -> tuple[Method, Parameters, tuple[Step, ...]]:
     """A method as it is spelled, its parameters on a dataset, and its steps."""
-    options = {"name": variants.base(method), **entry(config, "methods", method, variants.base(dataset))}
+    options = {
+        "name": variants.base(method),
+        **entry(config, "methods", method, variants.base(dataset)),
+    }
     found, parameters = registry.configured(options)
     return found, parameters, tuple(found.steps(parameters))
 
@@ -107,7 +132,9 @@ def run_key(config: Config, run: Run) -> str:
 
 
 def specified_key(specification: Mapping[str, Any], data: str, steps: Sequence[Step]) -> str:
-    """The content key of a run of that specification, on data of that fingerprint, with the steps of its method."""
+    """The content key of a run of that specification, on data of that fingerprint, with the steps
+    of its method.
+    """
     method = registry.find(specification["method"]["name"])
     revisions = {
         **_revisions(specification["partition"] is not None),
@@ -118,8 +145,11 @@ def specified_key(specification: Mapping[str, Any], data: str, steps: Sequence[S
     return digest({"specification": specification, "data": data, "revisions": revisions})
 
 
-def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that determines a step but the data: what it declares to read, and the same of the steps that it needs.
+def step_specification(
+    config: Config, run: Run, step: Step, needs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Everything that determines a step but the data: what it declares to read, and the same of the
+    steps that it needs.
 
     Args:
         config: the configuration.
@@ -133,7 +163,9 @@ def step_specification(config: Config, run: Run, step: Step, needs: Mapping[str,
     own = {"step": step.revision, **plugins.identity_of(method.name, step.function, encoder)}
     return {
         **{part: specified[part] for part in ("dataset", "split", "partition", "seed")},
-        "setting": {name: value for name, value in specified["setting"].items() if name in step.setting},
+        "setting": {
+            name: value for name, value in specified["setting"].items() if name in step.setting
+        },
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
@@ -149,7 +181,8 @@ def step_key(config: Config, run: Run, specified: Mapping[str, Any]) -> str:
 def graph_key(config: Config, dataset: str) -> str:
     """The content key of a prepared graph and of its statistics.
 
-    The code that reads raw files is not in it: the fingerprint of what it must yield is known, or else a revision is in it.
+    The code that reads raw files is not in it: the fingerprint of what it must yield is known, or
+    else a revision is in it.
     """
     return digest({"data": data_fingerprint(config, dataset)})
 
@@ -164,9 +197,19 @@ def split_key(config: Config, dataset: str, seed: int) -> str:
 
 def partition_key(config: Config, spec: PartitionSpec) -> str:
     """The content key of a partition and of its statistics."""
-    options = {"clients": spec.clients, "seed": spec.seed, **partition_options(config, spec.dataset)}
+    options = {
+        "clients": spec.clients,
+        "seed": spec.seed,
+        **partition_options(config, spec.dataset),
+    }
     revisions = {name: module.REVISION for name, module in _DIVIDING.items()}
-    return digest({"data": data_fingerprint(config, spec.dataset), "partition": options, "revisions": revisions})
+    return digest(
+        {
+            "data": data_fingerprint(config, spec.dataset),
+            "partition": options,
+            "revisions": revisions,
+        }
+    )
 
 
 def _revisions(partitioned: bool) -> dict[str, int]:

@@ -6,7 +6,15 @@ from functools import cache
 from typing import Any
 
 from feddep.config import variants
-from feddep.config.loading import PARTITION, STUDIES, Config, entry, main_tables, table_datasets, variations
+from feddep.config.loading import (
+    PARTITION,
+    STUDIES,
+    Config,
+    entry,
+    main_tables,
+    table_datasets,
+    variations,
+)
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.graph.partitioners import parts_of
 from feddep.methods import registry
@@ -20,9 +28,11 @@ class Run:
     """One training run: a row of the results.
 
     Attributes:
-        setting: name of the hyperparameters, a key of ``settings``, or a variant of one (:mod:`feddep.config.variants`).
+        setting: name of the hyperparameters, a key of ``settings``, or a variant of one
+            (:mod:`feddep.config.variants`).
         dataset: a key of ``datasets``, or a variant of one.
-        clients: number of clients M, or None where method, split and evaluation are of the whole graph.
+        clients: number of clients M, or None where method, split and evaluation are of the whole
+            graph.
         method: a key of ``methods``, or a variant of a method.
         seed: one of ``seeds``; determines split, partition, initial weights and every draw.
     """
@@ -40,7 +50,9 @@ class Run:
 
     @property
     def scope(self) -> str:
-        """What the method is trained on, as a part of the path: ``whole``, or ``m5`` for 5 clients."""
+        """What the method is trained on, as a part of the path: ``whole``, or ``m5`` for 5
+        clients.
+        """
         return "whole" if self.clients is None else f"m{self.clients}"
 
     @property
@@ -56,7 +68,8 @@ class PartitionSpec:
     """One division of a dataset among clients.
 
     Attributes:
-        dataset: a key of ``datasets``, or a variant of one with another partition, such as ``cora,partition=random``.
+        dataset: a key of ``datasets``, or a variant of one with another partition, such as
+            ``cora,partition=random``.
         clients: number of clients M.
         seed: one of ``seeds``.
     """
@@ -68,7 +81,9 @@ class PartitionSpec:
 
 @cache
 def runs(config: Config) -> list[Run]:
-    """Every run of the main tables, in the order of their keys; a whole-graph method runs once, not once for each M."""
+    """Every run of the main tables, in the order of their keys; a whole-graph method runs once, not
+    once for each M.
+    """
     return _runs_of(config, [{"settings": {setting: {}}} for setting in main_tables(config)])
 
 
@@ -81,17 +96,27 @@ def study_runs(config: Config, study: str) -> list[Run]:
 def all_runs(config: Config) -> list[Run]:
     """Every run of the main tables and of the studies without code of their own, each once."""
     names = [name for name, study in config["studies"].items() if not has_code(study["kind"])]
-    return list(dict.fromkeys([*runs(config), *(run for name in names for run in study_runs(config, name))]))
+    return list(
+        dict.fromkeys([*runs(config), *(run for name in names for run in study_runs(config, name))])
+    )
 
 
 def has_code(kind: str) -> bool:
-    """Whether studies of a kind are made by code of their own: a folder of ``studies/`` that measures runs."""
+    """Whether studies of a kind are made by code of their own: a folder of ``studies/`` that
+    measures runs.
+    """
     return (STUDIES / kind / "measure.py").is_file()
 
 
 def datasets(config: Config) -> list[str]:
     """Every dataset of the main tables, each once."""
-    return list(dict.fromkeys(variants.base(name) for setting in main_tables(config) for name in table_datasets(config, setting)))
+    return list(
+        dict.fromkeys(
+            variants.base(name)
+            for setting in main_tables(config)
+            for name in table_datasets(config, setting)
+        )
+    )
 
 
 def partitions(config: Config) -> list[PartitionSpec]:
@@ -104,7 +129,9 @@ def _runs_of(config: Config, blocks: Iterable[Mapping[str, Any]]) -> list[Run]:
 
 
 def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
-    """The runs of a block; what it does not name is as in the main table, the first where it names no setting."""
+    """The runs of a block; what it does not name is as in the main table, the first where it names
+    no setting.
+    """
     tables = main_tables(config)
 
     def names(section: str, default: Iterable[str]) -> list[str]:
@@ -115,7 +142,10 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
         for dataset in names("datasets", table_datasets(config, base)):
             if public := REGISTRY.get(variants.base(dataset)):
                 check_metric(options["metric"], public.classes, dataset)
-            by_client = entry(config, "datasets", dataset)["split"] == "within_clients" or options["evaluation"] == "owners"
+            by_client = (
+                entry(config, "datasets", dataset)["split"] == "within_clients"
+                or options["evaluation"] == "owners"
+            )
             for method in names("methods", tables.get(base, [])):
                 found = registry.find(variants.base(method))
                 found.check_setting(options["encoder"], options["full_batch"])
@@ -127,7 +157,9 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
 
 
 def _check_clients(config: Config, dataset: str, clients: int | None, method: Method) -> None:
-    """Several graphs, one a client, have their own number of clients; neither they nor overlapping clients have edges between."""
+    """Several graphs, one a client, have their own number of clients; neither they nor overlapping
+    clients have edges between.
+    """
     if clients is not None and entry(config, "datasets", dataset)["partition"] == "overlap":
         parts_of(clients)
         method.check_overlap()
@@ -135,6 +167,12 @@ def _check_clients(config: Config, dataset: str, clients: int | None, method: Me
     if not known or entry(config, "datasets", dataset)["partition"] != "given":
         return
     if clients not in (None, len(known)):
-        raise ConfigError(f"clients is {clients}, but {dataset} is {len(known)} graphs, one a client: {', '.join(known)}")
+        raise ConfigError(
+            f"clients is {clients}, but {dataset} is {len(known)} graphs, one a client: "
+            f"{', '.join(known)}"
+        )
     if CROSS_CLIENT_EDGES in method.assumes:
-        raise ConfigError(f"{method.name} needs edges between clients, but {dataset} is {len(known)} graphs without any")
+        raise ConfigError(
+            f"{method.name} needs edges between clients, but {dataset} is {len(known)} graphs "
+            "without any"
+        )

@@ -1,4 +1,6 @@
-"""Where a number comes from: versions, machine, commit and time, for the reader; never part of a key."""
+"""Where a number comes from: versions, machine, commit and time, for the reader; never part of a
+key.
+"""
 
 import importlib.metadata
 import platform
@@ -9,7 +11,17 @@ from typing import Any
 
 import feddep
 
-_PACKAGES = ("numpy", "scipy", "torch", "torch-geometric", "networkx", "python-louvain", "scikit-learn", "pandas", "snakemake")
+_PACKAGES = (
+    "numpy",
+    "scipy",
+    "torch",
+    "torch-geometric",
+    "networkx",
+    "python-louvain",
+    "scikit-learn",
+    "pandas",
+    "snakemake",
+)
 
 
 def environment(device: str, threads: int) -> dict[str, Any]:
@@ -20,8 +32,9 @@ def environment(device: str, threads: int) -> dict[str, Any]:
         threads: number of threads of a training job.
 
     Returns:
-        Versions of Python and of the packages that compute, operating system and processor type, the git commit with
-        whether the code differs from it, and the time in UTC. The name of the machine and of its user are not in it.
+        Versions of Python and of the packages that compute, operating system and processor type,
+        the git commit with whether the code differs from it, and the time in UTC. The name of the
+        machine and of its user are not in it.
     """
     return {
         "python": platform.python_version(),
@@ -42,7 +55,9 @@ def _version(package: str) -> str | None:
 
 
 def git_state(directory: Path) -> dict[str, Any]:
-    """The commit of a checkout, and whether its code or workflow differs from that commit; None where there is no git."""
+    """The commit of a checkout, and whether its code or workflow differs from that commit; None
+    where there is no git.
+    """
 
     def git(*arguments: str) -> str:
         command = ["git", "--no-optional-locks", "-C", str(directory), *arguments]

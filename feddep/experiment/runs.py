@@ -1,8 +1,10 @@
-"""The table of runs: a row for each trained run, recognised by its key, and beside it the curves of all trainings.
+"""The table of runs: a row for each trained run, recognised by its key, and beside it the curves of
+all trainings.
 
-A protocol, which is the name of a setting, has ``PROTOCOL.csv`` and ``PROTOCOL.curves.parquet`` in ``results/runs/``, which git
-keeps.  Training writes ``KEY.json`` to a cache, which git does not keep; :func:`publish` merges it into the tables.  Whoever
-reads a run gets it from either.  A key that is in a table is done.
+A protocol, which is the name of a setting, has ``PROTOCOL.csv`` and ``PROTOCOL.curves.parquet`` in
+``results/runs/``, which git keeps.  Training writes ``KEY.json`` to a cache, which git does not
+keep; :func:`publish` merges it into the tables.  Whoever reads a run gets it from either.  A key
+that is in a table is done.
 """
 
 import json
@@ -35,7 +37,8 @@ COLUMNS: dict[str, str] = {
     **dict.fromkeys(("test", "test_last", "validation", "validation_last"), "float64"),
     **{f"{name}{when}": "float64" for name in _MEASURED for when in ("", "_last")},
     "rounds": "Int64",
-    # JSON: a number, or a list with one for each client that has a model of its own, and these clients' accuracies.
+    # JSON: a number, or a list with one for each client that has a model of its own, and these
+    # clients' accuracies.
     **dict.fromkeys(("best_round", "client_accuracies"), "string"),
     "stalled": "boolean",
     # All that crossed clients' boundaries, and JSON: the same by kind of message.
@@ -50,14 +53,17 @@ COLUMNS: dict[str, str] = {
 Attributes:
     key: the run's content key (:mod:`feddep.experiment.keys`).
     setting: the protocol.
-    training, data_options, parameters: options of :class:`TrainingConfig`, of the dataset and of the method that differ from
-        their defaults, as ``name=value``, separated by spaces.
+    training, data_options, parameters: options of :class:`TrainingConfig`, of the dataset and of
+        the method that differ from their defaults, as ``name=value``, separated by spaces.
     partition: how nodes are divided among ``clients``; empty where a method sees the whole graph.
     test: accuracy of the test nodes on the global graph.
-    local_before, local_after: the same, each node classified by its owner, before and after the round's local steps.
-    validation_after: accuracy of the validation nodes after the local steps, where the setting's evaluation is ``owners``;
-        ``best_round`` then has the best round before and that after them, and so have the accuracies of each client.
-    stalled: whether the run is no better than a constant answer (:attr:`feddep.training.task.RunResult.stalled`).
+    local_before, local_after: the same, each node classified by its owner, before and after the
+        round's local steps.
+    validation_after: accuracy of the validation nodes after the local steps, where the setting's
+        evaluation is ``owners``; ``best_round`` then has the best round before and that after them,
+        and so have the accuracies of each client.
+    stalled: whether the run is no better than a constant answer
+        (:attr:`feddep.training.task.RunResult.stalled`).
     data: fingerprint of the parsed graph, its first 16 digits.
     machine: operating system, versions of Python and PyTorch, device and threads.
 """
@@ -68,24 +74,34 @@ _CLIENT = re.compile(r" (for|of|from|by) client \d+")
 
 
 def row(
-    key: str, setting: str, specification: Mapping[str, Any], result: Mapping[str, Any], provenance: Mapping[str, Any]
+    key: str,
+    setting: str,
+    specification: Mapping[str, Any],
+    result: Mapping[str, Any],
+    provenance: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The row of a run.
 
     Args:
         key: its content key.
         setting: name of its setting.
-        specification: all that determines it but the data (:func:`feddep.experiment.keys.specification`).
+        specification: all that determines it but the data
+            (:func:`feddep.experiment.keys.specification`).
         result: what it measured (:func:`feddep.training.summary.summary`).
-        provenance: where, when and with what it was measured (:func:`feddep.experiment.provenance.environment`), with
-            ``seconds`` and ``seconds_before``.
+        provenance: where, when and with what it was measured
+            (:func:`feddep.experiment.provenance.environment`), with ``seconds`` and
+            ``seconds_before``.
     """
     accuracies = [client["accuracy"]["best"] for client in result["clients"]]
     return {
         "key": key,
         **described(setting, specification),
         **_both("test", result["accuracy"]),
-        **{key: value for name in ("validation", *_MEASURED) for key, value in _both(name, result.get(name)).items()},
+        **{
+            key: value
+            for name in ("validation", *_MEASURED)
+            for key, value in _both(name, result.get(name)).items()
+        },
         "rounds": len(result["curve"]["round"]),
         "best_round": json.dumps(result["best_round"]),
         "client_accuracies": json.dumps(accuracies) if accuracies else None,
@@ -95,7 +111,8 @@ def row(
         "seconds": provenance["seconds"],
         "seconds_before": json.dumps(provenance["seconds_before"], sort_keys=True),
         "data": provenance["data_fingerprint"][:16],
-        "commit": provenance["git"]["commit"] and provenance["git"]["commit"][:12] + ("+" if provenance["git"]["dirty"] else ""),
+        "commit": provenance["git"]["commit"]
+        and provenance["git"]["commit"][:12] + ("+" if provenance["git"]["dirty"] else ""),
         "machine": machine(provenance),
         "time": provenance["time"],
     }
@@ -103,7 +120,9 @@ def row(
 
 def described(setting: str, specification: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that say which run it is, for people; its key says it exactly."""
-    data, partition, method = (dict(specification[part] or {}) for part in ("dataset", "partition", "method"))
+    data, partition, method = (
+        dict(specification[part] or {}) for part in ("dataset", "partition", "method")
+    )
     data.pop("synthetic", None)
     clients, divided = partition.pop("clients", None), partition.pop("method", None)
     dataset, name = data.pop("name"), method.pop("name")
@@ -112,7 +131,8 @@ def described(setting: str, specification: Mapping[str, Any]) -> dict[str, Any]:
         "training": _options(specification["setting"], TrainingConfig().model_dump(mode="json")),
         "dataset": dataset,
         "data_options": _options(data, Dataset().model_dump(mode="json")),
-        "partition": divided and " ".join(filter(None, [divided, _options(partition, PartitionOptions().model_dump())])),
+        "partition": divided
+        and " ".join(filter(None, [divided, _options(partition, PartitionOptions().model_dump())])),
         "clients": clients,
         "method": name,
         "parameters": _options(method, registry.find(name).parameters().model_dump(mode="json")),
@@ -122,7 +142,13 @@ def described(setting: str, specification: Mapping[str, Any]) -> dict[str, Any]:
 
 def _options(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:
     differing = {key: value for key, value in given.items() if value != defaults[key]}
-    return " ".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in differing.items()) or None
+    return (
+        " ".join(
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in differing.items()
+        )
+        or None
+    )
 
 
 def _both(name: str, measured: Mapping[str, float] | None) -> dict[str, float | None]:
@@ -131,12 +157,16 @@ def _both(name: str, measured: Mapping[str, float] | None) -> dict[str, float | 
 
 
 def _known(value: float | None) -> float | None:
-    """A number; None for what was not measured, as the accuracy on the global graph of models that stay with their owners."""
+    """A number; None for what was not measured, as the accuracy on the global graph of models that
+    stay with their owners.
+    """
     return None if value is None or math.isnan(value) else value
 
 
 def bytes_by_kind(communication: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Bytes of all clients in both directions, by kind of message without the number of a client that a kind may name."""
+    """Bytes of all clients in both directions, by kind of message without the number of a client
+    that a kind may name.
+    """
     found: dict[str, int] = {}
     for sent in communication:
         kind = _CLIENT.sub("", sent["kind"])
@@ -148,12 +178,17 @@ def machine(provenance: Mapping[str, Any]) -> str:
     """What computed, on one line."""
     torch = provenance["packages"]["torch"]
     counted = f"{provenance['threads']} thread{'s' if provenance['threads'] != 1 else ''}"
-    return f"{provenance['platform']}, Python {provenance['python']}, torch {torch}, {provenance['device']}, {counted}"
+    return (
+        f"{provenance['platform']}, Python {provenance['python']}, torch {torch}, "
+        f"{provenance['device']}, {counted}"
+    )
 
 
 def curve(result: Mapping[str, Any], seconds: Sequence[float]) -> dict[str, list[Any]]:
     """The curves of a run, a list over the rounds for each of :data:`CURVES` that was measured."""
-    measured = {name: list(map(_known, result["curve"][name])) for name in CURVES if name in result["curve"]}
+    measured = {
+        name: list(map(_known, result["curve"][name])) for name in CURVES if name in result["curve"]
+    }
     return {**measured, "seconds": list(seconds)}
 
 
@@ -166,7 +201,10 @@ def tables(directory: Path) -> list[Path]:
     Raises:
         DataError: if there are curves without a table.
     """
-    found = [file.with_name(file.name.replace(".curves.parquet", ".csv")) for file in sorted(directory.glob("*.curves.parquet"))]
+    found = [
+        file.with_name(file.name.replace(".curves.parquet", ".csv"))
+        for file in sorted(directory.glob("*.curves.parquet"))
+    ]
     for file in found:
         if not file.is_file():
             raise DataError(f"{file} is missing beside its curves; take it from git again")
@@ -188,24 +226,32 @@ def cached(config: Config, key: str) -> Path:
 
 
 def missing(config: Config, runs: Iterable[plan.Run]) -> dict[plan.Run, str]:
-    """The runs that are in no table, or all if the configuration does not use tables, with their keys."""
+    """The runs that are in no table, or all if the configuration does not use tables, with their
+    keys.
+    """
     known = published(Path(config["records"]["directory"])) if config["records"]["use"] else set()
     return {run: key for run in runs if (key := keys.run_key(config, run)) not in known}
 
 
 def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
-    """What runs measured, a row each in their order: :data:`COLUMNS`, but setting, dataset and method as the plan spells them.
+    """What runs measured, a row each in their order: :data:`COLUMNS`, but setting, dataset and
+    method as the plan spells them.
 
     Raises:
         DataError: if one has not been trained, or a file is damaged.
     """
-    order = [keys.run_key(config, run) for run in runs]  # runs that differ in their names alone have one key
+    order = [
+        keys.run_key(config, run) for run in runs
+    ]  # runs that differ in their names alone have one key
     absent = set(missing(config, runs).values())
     frames = [
-        table[table["key"].isin(set(order) - absent)] for table in map(read_table, tables(Path(config["records"]["directory"])))
+        table[table["key"].isin(set(order) - absent)]
+        for table in map(read_table, tables(Path(config["records"]["directory"])))
     ]
     trained = [_read_cached(config, key)["row"] for key in sorted(absent)]
-    found = pd.concat([*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True)
+    found = pd.concat(
+        [*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True
+    )
     ordered = found.set_index("key", drop=False).loc[order].reset_index(drop=True)
     for part in ("setting", "dataset", "method"):
         ordered[part] = pd.array([getattr(run, part) for run in runs], dtype="string")
@@ -226,7 +272,9 @@ def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     if wanted:
         frames += [read_curves(file, wanted) for file in sorted(directory.glob("*.curves.parquet"))]
     found = pd.concat(frames, ignore_index=True)
-    return found.sort_values("key", key=lambda column: column.map(order), kind="stable").reset_index(drop=True)
+    return found.sort_values(
+        "key", key=lambda column: column.map(order), kind="stable"
+    ).reset_index(drop=True)
 
 
 def read_table(file: Path) -> pd.DataFrame:
@@ -239,7 +287,9 @@ def read_table(file: Path) -> pd.DataFrame:
         table = pd.read_csv(file, dtype=COLUMNS)
     except ValueError as error:
         raise DataError(f"{file} is no table of runs ({error}); take it from git again") from None
-    if list(table) != list(COLUMNS) or table["time"].isna().any():  # the last column is empty where a line is cut off
+    if (
+        list(table) != list(COLUMNS) or table["time"].isna().any()
+    ):  # the last column is empty where a line is cut off
         raise DataError(f"{file} is no table of runs; take it from git again")
     return table
 
@@ -265,26 +315,40 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
 def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
     file = cached(config, key)
     if not file.is_file():
-        raise DataError(f"a run has not been trained ({file} does not exist); run `snakemake` to make it")
+        raise DataError(
+            f"a run has not been trained ({file} does not exist); run `snakemake` to make it"
+        )
     content: Mapping[str, Any] = read_json(file)
     if content.get("row", {}).get("key") != key:
-        raise DataError(f"{file} holds no run of this key; delete it and run `snakemake` to make it again")
+        raise DataError(
+            f"{file} holds no run of this key; delete it and run `snakemake` to make it again"
+        )
     return content
 
 
 def _frame(key: str, curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    return pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype(_CURVE_TYPES)
+    return (
+        pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype(_CURVE_TYPES)
+    )
 
 
 def typical_seconds(config: Config) -> dict[tuple[str, str], float]:
     """The median of the seconds of recorded runs, by dataset and method."""
-    frames = [read_table(file)[["dataset", "method", "seconds"]] for file in tables(Path(config["records"]["directory"]))]
-    known = pd.concat(frames).groupby(["dataset", "method"])["seconds"].median() if frames else pd.Series(dtype=float)
+    frames = [
+        read_table(file)[["dataset", "method", "seconds"]]
+        for file in tables(Path(config["records"]["directory"]))
+    ]
+    known = (
+        pd.concat(frames).groupby(["dataset", "method"])["seconds"].median()
+        if frames
+        else pd.Series(dtype=float)
+    )
     return dict(zip(known.index.tolist(), known.tolist(), strict=True))
 
 
 def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
-    """Seconds that runs will take: the median of recorded runs of the same method on the same dataset.
+    """Seconds that runs will take: the median of recorded runs of the same method on the same
+    dataset.
 
     Returns:
         The sum, and how many runs have none like them in the tables.
@@ -298,16 +362,30 @@ def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
 
 
 def write_cached(
-    config: Config, run: plan.Run, result: Mapping[str, Any], provenance: Mapping[str, Any], seconds: Sequence[float], file: Path
+    config: Config,
+    run: plan.Run,
+    result: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+    seconds: Sequence[float],
+    file: Path,
 ) -> None:
-    """Write what training a run yields: its row, its curves, and what was sent by client, direction and kind."""
-    measured = row(keys.run_key(config, run), variants.base(run.setting), keys.specification(config, run), result, provenance)
+    """Write what training a run yields: its row, its curves, and what was sent by client, direction
+    and kind.
+    """
+    measured = row(
+        keys.run_key(config, run),
+        variants.base(run.setting),
+        keys.specification(config, run),
+        result,
+        provenance,
+    )
     content = {"row": measured, "curve": curve(result, seconds)}
     write_json(file, {**content, "communication": result["communication"]})
 
 
 def publish(config: Config, runs: Sequence[plan.Run]) -> int:
-    """Merge runs of the cache that no table has into the tables of their protocols; returns how many.
+    """Merge runs of the cache that no table has into the tables of their protocols; returns how
+    many.
 
     Raises:
         DataError: if one has not been trained, or a file is damaged.
@@ -316,8 +394,12 @@ def publish(config: Config, runs: Sequence[plan.Run]) -> int:
     contents = [_read_cached(config, key) for key in missing(config, runs).values()]
     for protocol in sorted({content["row"]["setting"] for content in contents}):
         of_protocol = [content for content in contents if content["row"]["setting"] == protocol]
-        rows = typed(pd.DataFrame([content["row"] for content in of_protocol], columns=list(COLUMNS)))
-        curves = pd.concat([_frame(content["row"]["key"], content["curve"]) for content in of_protocol])
+        rows = typed(
+            pd.DataFrame([content["row"] for content in of_protocol], columns=list(COLUMNS))
+        )
+        curves = pd.concat(
+            [_frame(content["row"]["key"], content["curve"]) for content in of_protocol]
+        )
         merge(directory, protocol, rows, curves)
     return len(contents)
 
@@ -330,7 +412,17 @@ def merge(directory: Path, protocol: str, rows: pd.DataFrame, curves: pd.DataFra
         rows = pd.concat([former[~former["key"].isin(rows["key"])], rows])
         kept = read_curves(bulk)
         curves = pd.concat([kept[~kept["key"].isin(curves["key"])], curves])
-    order = ["dataset", "clients", "method", "parameters", "training", "partition", "data_options", "seed", "key"]
+    order = [
+        "dataset",
+        "clients",
+        "method",
+        "parameters",
+        "training",
+        "partition",
+        "data_options",
+        "seed",
+        "key",
+    ]
     rows = rows.sort_values(order, na_position="first")
     place = {key: number for number, key in enumerate(rows["key"])}
     curves = curves.sort_values("key", key=lambda column: column.map(place), kind="stable")

@@ -1,6 +1,8 @@
-"""The stages of the workflow as functions: each reads the files it is given, computes one thing and writes it.
+"""The stages of the workflow as functions: each reads the files it is given, computes one thing and
+writes it.
 
-A rule's script calls one of them inside :func:`job`, which gives it the configuration that the workflow was planned with.
+A rule's script calls one of them inside :func:`job`, which gives it the configuration that the
+workflow was planned with.
 """
 
 import os
@@ -47,13 +49,16 @@ from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
 def job(snakemake: Any) -> Iterator[Config]:
     """The configuration of a job of the workflow.
 
-    What the job prints is shown and kept in its log, with its peak memory at the end; an error of the user's is one sentence.
+    What the job prints is shown and kept in its log, with its peak memory at the end; an error of
+    the user's is one sentence.
 
     Args:
         snakemake: the object that Snakemake gives to a script.
     """
     if snakemake.log:
-        copy = subprocess.Popen(["tee", str(snakemake.log[0])], stdin=subprocess.PIPE, stdout=sys.stderr)
+        copy = subprocess.Popen(
+            ["tee", str(snakemake.log[0])], stdin=subprocess.PIPE, stdout=sys.stderr
+        )
         assert copy.stdin is not None
         for stream in (1, 2):
             os.dup2(copy.stdin.fileno(), stream)
@@ -63,8 +68,12 @@ def job(snakemake: Any) -> Iterator[Config]:
         try:
             plugins.use(snakemake.config["plugins"])
             yield Config(snakemake.config)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-            print(f"peak memory {peak:.0f} MiB", file=sys.stderr)  # Snakemake's own measurement looks only now and then
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+                2**20 if sys.platform == "darwin" else 2**10
+            )
+            print(
+                f"peak memory {peak:.0f} MiB", file=sys.stderr
+            )  # Snakemake's own measurement looks only now and then
         except (FeddepError, OSError) as error:
             sys.exit(f"feddep: {error}")
         except (MemoryError, RuntimeError) as error:
@@ -103,37 +112,58 @@ def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) ->
 def partition(config: Config, spec: PartitionSpec, graph: Path, output: Path, facts: Path) -> None:
     """Divide a graph among clients, and describe the division."""
     loaded = Graph.load(graph)
-    found = partitioners.partition(loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset))
+    found = partitioners.partition(
+        loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset)
+    )
     found.save(output, keys.partition_key(config, spec))
     write_json(facts, {"dataset": spec.dataset, "seed": spec.seed, **statistics(loaded, found)})
 
 
 def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
-    """The task of a run, and what is known of its inputs: the graph's ``data_fingerprint`` and ``seconds_before`` by stage.
+    """The task of a run, and what is known of its inputs: the graph's ``data_fingerprint`` and
+    ``seconds_before`` by stage.
 
     Args:
         config: the configuration.
         run: the run.
-        files: ``graph``, ``split`` unless it is drawn within clients, ``partition`` for a run with clients, and steps that are
-            at hand by stage.
+        files: ``graph``, ``split`` unless it is drawn within clients, ``partition`` for a run with
+            clients, and steps that are at hand by stage.
 
     Raises:
         DataError: if a file is missing, damaged, or not the one that the configuration asks for.
         ConfigError: if a GPU is asked for where there is none.
     """
     graph = load_graph(config, run.dataset, files["graph"])
-    owners = None if run.partition is None else Partition.load(files["partition"], keys.partition_key(config, run.partition))
+    owners = (
+        None
+        if run.partition is None
+        else Partition.load(files["partition"], keys.partition_key(config, run.partition))
+    )
     if "split" in files:
         found = Split.load(files["split"], keys.split_key(config, run.dataset, run.seed))
     else:
-        found = split_nodes(graph, "within_clients", keys.split_shares(config, run.dataset), run.seed, partition=owners)
+        found = split_nodes(
+            graph,
+            "within_clients",
+            keys.split_shares(config, run.dataset),
+            run.seed,
+            partition=owners,
+        )
     device, steps, seconds = choose_device(config["device"]), {}, {}
     for stage, key in ((each.step.stage, each.key) for each in step_jobs(config, run)):
         if stage in files:
-            arrays, facts = read_arrays(files[stage], key, "pt"), read_json(Path(files[stage]).with_suffix(".json"))
+            arrays, facts = (
+                read_arrays(files[stage], key, "pt"),
+                read_json(Path(files[stage]).with_suffix(".json")),
+            )
             tensors = {name: array.to(device) for name, array in arrays.items()}
-            steps[stage], seconds[stage] = StepResult(tensors, facts["communication"]), facts["seconds"]
-    task = build_task(keys.specification(config, run), graph, found, owners, run.path, device, steps)
+            steps[stage], seconds[stage] = (
+                StepResult(tensors, facts["communication"]),
+                facts["seconds"],
+            )
+    task = build_task(
+        keys.specification(config, run), graph, found, owners, run.path, device, steps
+    )
     return task, {"data_fingerprint": graph.fingerprint, "seconds_before": seconds}
 
 
@@ -147,7 +177,10 @@ def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
     graph = Graph.load(file, keys.graph_key(config, dataset))
     public = REGISTRY.get(variants.base(dataset))
     if public and public.fingerprint not in (None, graph.fingerprint):
-        raise DataError(f"{file} is not the {variants.base(dataset)} that the registry knows; delete it and run `snakemake`")
+        raise DataError(
+            f"{file} is not the {variants.base(dataset)} that the registry knows; delete it and "
+            "run `snakemake`"
+        )
     return graph
 
 
@@ -155,22 +188,37 @@ def step(config: Config, run: Run, stage: str, files: Mapping[str, Any], output:
     """Compute one step of a run; what it sent and how long it took go beside its tensors."""
     (planned,) = (each for each in step_jobs(config, run) if each.step.stage == stage)
     task, _ = read_task(
-        config, run, {name: file for name, file in files.items() if name in ("graph", "split", "partition", *planned.needs)}
+        config,
+        run,
+        {
+            name: file
+            for name, file in files.items()
+            if name in ("graph", "split", "partition", *planned.needs)
+        },
     )
     _, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     start = time.perf_counter()
     result = planned.step.run(task, parameters, task.step_results)
     seconds = round(time.perf_counter() - start, 3)
-    write_arrays(output, {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()}, planned.key)
-    write_json(output.with_suffix(".json"), {"communication": result.communication, "seconds": seconds})
+    write_arrays(
+        output,
+        {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()},
+        planned.key,
+    )
+    write_json(
+        output.with_suffix(".json"), {"communication": result.communication, "seconds": seconds}
+    )
 
 
-def batch(config: Config, members: Sequence[tuple[Run, Mapping[str, Any], Path, Path]], receipt: Path) -> None:
+def batch(
+    config: Config, members: Sequence[tuple[Run, Mapping[str, Any], Path, Path]], receipt: Path
+) -> None:
     """Train runs one after the other; one whose result is there already is not trained again.
 
     Args:
         config: the configuration.
-        members: of each run the run, its files, and where its result and model go, as :func:`train` takes them.
+        members: of each run the run, its files, and where its result and model go, as :func:`train`
+            takes them.
         receipt: written when all are trained.
 
     Raises:
@@ -196,13 +244,30 @@ def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, mode
     start = time.perf_counter()
     result = method.run(task, parameters)
     seconds = time.perf_counter() - start
-    write_arrays(model, {name: tensor.numpy() for name, tensor in result.weights().items()}, keys.run_key(config, run))
+    write_arrays(
+        model,
+        {name: tensor.numpy() for name, tensor in result.weights().items()},
+        keys.run_key(config, run),
+    )
     record(config, run, result, known, seconds, output)
 
 
-def record(config: Config, run: Run, result: RunResult, known: Mapping[str, Any], seconds: float, output: Path) -> None:
-    """Write the row and the curves of a run that took so many seconds; ``known`` is what :func:`read_task` says of its inputs."""
+def record(
+    config: Config,
+    run: Run,
+    result: RunResult,
+    known: Mapping[str, Any],
+    seconds: float,
+    output: Path,
+) -> None:
+    """Write the row and the curves of a run that took so many seconds; ``known`` is what
+    :func:`read_task` says of its inputs.
+    """
     device = torch.cuda.get_device_name() if choose_device(config["device"]) == "cuda" else "cpu"
-    provenance = {**environment(device, torch.get_num_threads()), **known, "seconds": round(seconds, 3)}
+    provenance = {
+        **environment(device, torch.get_num_threads()),
+        **known,
+        "seconds": round(seconds, 3),
+    }
     by_round = [round(second, 2) for second in result.histories[-1].seconds]
     runs.write_cached(config, run, summary(result), provenance, by_round, output)

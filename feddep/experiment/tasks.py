@@ -1,4 +1,6 @@
-"""From options to a split, and from the specification of a run to the task that its method is given."""
+"""From options to a split, and from the specification of a run to the task that its method is
+given.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -29,7 +31,8 @@ def split_nodes(
 
     Args:
         graph: the graph.
-        how: ``masks``, those in the files of the graph; or as :func:`feddep.graph.split.draw` takes it.
+        how: ``masks``, those in the files of the graph; or as :func:`feddep.graph.split.draw` takes
+            it.
         shares: of the nodes that are drawn.
         seed: of the draw, or of the choice among several masks.
         path: of the files of a graph of one's own.
@@ -58,23 +61,32 @@ def build_task(
     """Scale the features, remove the labels that may not be trained on, and put the task together.
 
     Args:
-        specification: of the run (:func:`feddep.experiment.keys.specification`); ``dataset``, ``setting`` and ``seed`` are read.
+        specification: of the run (:func:`feddep.experiment.keys.specification`); ``dataset``,
+            ``setting`` and ``seed`` are read.
         graph: the prepared graph, features as they are in the files.
         split: training, validation and test nodes of the graph.
-        partition: which client holds which node; None for a method that is trained on the whole graph.
+        partition: which client holds which node; None for a method that is trained on the whole
+            graph.
         name: what the run is called on its progress bar.
         device: ``cpu`` or ``cuda``.
         step_results: results of the method's steps that are at hand, by stage.
 
     Raises:
-        ConfigError: if the share of labelled nodes is more than there are training nodes, or the metric is for two classes.
+        ConfigError: if the share of labelled nodes is more than there are training nodes, or the
+        metric is for two classes.
         DataError: if the features cannot be scaled like that.
     """
-    options, seed, setting = specification["dataset"], specification["seed"], TrainingConfig(**specification["setting"])
+    options, seed, setting = (
+        specification["dataset"],
+        specification["seed"],
+        TrainingConfig(**specification["setting"]),
+    )
     check_metric(setting.metric, graph.num_classes, "the graph")
     return Task(
         name=name,
-        graph=dataclasses.replace(graph, features=scaling.scale(graph.features, options["features"])),
+        graph=dataclasses.replace(
+            graph, features=scaling.scale(graph.features, options["features"])
+        ),
         split=split.labelled(options["labelled"], seed),
         partition=partition,
         setting=setting,
@@ -85,7 +97,8 @@ def build_task(
 
 
 def choose_device(wish: str) -> str:
-    """``cpu`` or ``cuda``: what the configuration asks for, or for ``auto`` the GPU where there is one.
+    """``cpu`` or ``cuda``: what the configuration asks for, or for ``auto`` the GPU where there is
+    one.
 
     Raises:
         ConfigError: if a GPU is asked for and there is none, or something else than these three.
@@ -94,5 +107,7 @@ def choose_device(wish: str) -> str:
         raise ConfigError(f"device is {wish}; allowed: auto, cpu, cuda")
     present = torch.cuda.is_available()
     if wish == "cuda" and not present:
-        raise ConfigError("device is cuda, but PyTorch finds no GPU on this machine; set it to auto or cpu")
+        raise ConfigError(
+            "device is cuda, but PyTorch finds no GPU on this machine; set it to auto or cpu"
+        )
     return "cuda" if present and wish != "cpu" else "cpu"

@@ -30,7 +30,9 @@ MEASURED = ("test", "test_last", "validation", "validation_last", "bytes")
 
 
 def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
-    """The graph of a dataset without the workflow; a public one is downloaded once, to ``folder``."""
+    """The graph of a dataset without the workflow; a public one is downloaded once, to
+    ``folder``.
+    """
     options = entry(config, "datasets", variants.base(dataset))
     if "path" in options:
         return own_files.read(options["path"])
@@ -40,13 +42,19 @@ def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
 
 
 @lru_cache(maxsize=1)
-def inputs(config: Config, dataset: str, clients: int | None, seed: int, folder: Path) -> tuple[Graph, Split, Partition | None]:
+def inputs(
+    config: Config, dataset: str, clients: int | None, seed: int, folder: Path
+) -> tuple[Graph, Split, Partition | None]:
     """What the runs of a dataset, number of clients and seed are trained on; the last is kept."""
     graph, options = fetch_graph(config, dataset, folder), entry(config, "datasets", dataset)
     how = keys.partition_options(config, dataset)
     partition = None if clients is None else partitioners.partition(graph, clients, seed, **how)
     shares = keys.split_shares(config, dataset)
-    return graph, split_nodes(graph, options["split"], shares, seed, options.get("path"), partition), partition
+    return (
+        graph,
+        split_nodes(graph, options["split"], shares, seed, options.get("path"), partition),
+        partition,
+    )
 
 
 def retrain(config: Config, run: Run, folder: Path) -> RunResult:
@@ -54,11 +62,16 @@ def retrain(config: Config, run: Run, folder: Path) -> RunResult:
     graph, split, partition = inputs(config, run.dataset, run.clients, run.seed, folder)
     method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
     specification, device = keys.specification(config, run), choose_device(config["device"])
-    return method.run(build_task(specification, graph, split, partition, run.path, device), parameters)
+    return method.run(
+        build_task(specification, graph, split, partition, run.path, device), parameters
+    )
 
 
-def differences(recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any]) -> dict[str, float]:
-    """What of a result is not as recorded, by column: how far it is off; of the curves the largest difference.
+def differences(
+    recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any]
+) -> dict[str, float]:
+    """What of a result is not as recorded, by column: how far it is off; of the curves the largest
+    difference.
 
     Args:
         recorded: the row of the run.
@@ -66,19 +79,38 @@ def differences(recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any
         result: what training it anew has measured.
     """
     bytes_sent = sum(sent["bytes"] for sent in result["communication"])
-    found = {"bytes": bytes_sent, "test": result["accuracy"]["best"], "test_last": result["accuracy"]["last"]}
-    found |= {"validation": result["validation"]["best"], "validation_last": result["validation"]["last"]}
-    # What neither has measured, as the accuracy on the global graph of models that stay with their owners, is no difference.
-    off = {name: abs(found[name] - recorded[name]) for name in MEASURED if not pd.isna([found[name], recorded[name]]).all()}
+    found = {
+        "bytes": bytes_sent,
+        "test": result["accuracy"]["best"],
+        "test_last": result["accuracy"]["last"],
+    }
+    found |= {
+        "validation": result["validation"]["best"],
+        "validation_last": result["validation"]["last"],
+    }
+    # What neither has measured, as the accuracy on the global graph of models that stay with their
+    # owners, is no difference.
+    off = {
+        name: abs(found[name] - recorded[name])
+        for name in MEASURED
+        if not pd.isna([found[name], recorded[name]]).all()
+    }
     for name in runs.CURVES:
         if name in result["curve"] and curves[name].notna().all():
             same = len(curves) == len(result["curve"][name])
-            off[f"curve of {name}"] = float((curves[name] - result["curve"][name]).abs().max()) if same else math.inf
+            off[f"curve of {name}"] = (
+                float((curves[name] - result["curve"][name]).abs().max()) if same else math.inf
+            )
     return {name: size for name, size in off.items() if size != 0}
 
 
 def draw(
-    config: Config, study: str | None, asked: Mapping[str, Any], max_seconds: float | None, number: int, seed: int | None
+    config: Config,
+    study: str | None,
+    asked: Mapping[str, Any],
+    max_seconds: float | None,
+    number: int,
+    seed: int | None,
 ) -> list[Run]:
     """Recorded runs to verify, drawn at random among those that fit.
 
@@ -94,16 +126,25 @@ def draw(
         ConfigError: if none fits.
     """
     if study is not None and study not in config["studies"]:
-        raise ConfigError(f"studies.{study} is not in the configuration; there are {', '.join(config['studies'])}")
+        raise ConfigError(
+            f"studies.{study} is not in the configuration; there are {', '.join(config['studies'])}"
+        )
     planned = plan.runs(config) if study is None else plan.study_runs(config, study)
     recorded = runs.published(Path(config["records"]["directory"]))
-    fitting = [run for run in planned if all(getattr(run, part) == value for part, value in asked.items())]
+    fitting = [
+        run for run in planned if all(getattr(run, part) == value for part, value in asked.items())
+    ]
     fitting = [run for run in fitting if keys.run_key(config, run) in recorded]
     if max_seconds is not None and fitting:
         took = runs.load(config, fitting)["seconds"]
-        fitting = [run for run, seconds in zip(fitting, took, strict=True) if seconds <= max_seconds]
+        fitting = [
+            run for run, seconds in zip(fitting, took, strict=True) if seconds <= max_seconds
+        ]
     if not fitting:
-        raise ConfigError(f"no recorded run has {dict(asked) or 'these options'}; `feddep verify --help` explains them")
+        raise ConfigError(
+            f"no recorded run has {dict(asked) or 'these options'}; `feddep verify --help` "
+            "explains them"
+        )
     return random.Random(seed).sample(fitting, min(number, len(fitting)))
 
 
@@ -111,17 +152,32 @@ def verify(config: Config, chosen: Sequence[Run], folder: Path, tolerance: float
     """Train runs anew, and say of each on a line whether its numbers come back.
 
     Raises:
-        DataError: at the end, if an accuracy differs by more than the tolerance, or the bytes that were sent differ at all.
+        DataError: at the end, if an accuracy differs by more than the tolerance, or the bytes that
+        were sent differ at all.
     """
     torch.set_num_threads(config["threads"])
     recorded, curves = runs.load(config, chosen), runs.load_curves(config, chosen)
     wrong = 0
     for run, (_, row) in zip(chosen, recorded.iterrows(), strict=True):
-        off = differences(row, curves[curves["key"] == row["key"]].reset_index(drop=True), summary(retrain(config, run, folder)))
-        largest = max((off.get(name, 0.0) for name in ("test", "test_last", "validation", "validation_last")), default=0.0)
+        off = differences(
+            row,
+            curves[curves["key"] == row["key"]].reset_index(drop=True),
+            summary(retrain(config, run, folder)),
+        )
+        largest = max(
+            (off.get(name, 0.0) for name in ("test", "test_last", "validation", "validation_last")),
+            default=0.0,
+        )
         failed = largest > tolerance or "bytes" in off
         wrong += failed
-        verdict = "equal to the last bit" if not off else f"off by at most {largest:.4f} in accuracy ({', '.join(off)} differ)"
-        yield f"{run.path}: recorded {row['test']:.4f}; {'NOT REPRODUCED, ' if failed else ''}{verdict}"
+        verdict = (
+            "equal to the last bit"
+            if not off
+            else f"off by at most {largest:.4f} in accuracy ({', '.join(off)} differ)"
+        )
+        yield (
+            f"{run.path}: recorded {row['test']:.4f}; "
+            f"{'NOT REPRODUCED, ' if failed else ''}{verdict}"
+        )
     if wrong:
         raise DataError(f"{wrong} of {len(chosen)} runs did not come back")

@@ -1,1 +1,3 @@
-"""Federated learning: clients that hold data, a server that holds none, and the boundary between them."""
+"""Federated learning: clients that hold data, a server that holds none, and the boundary between
+them.
+"""

@@ -1,4 +1,6 @@
-"""The loop of all federated methods: federated averaging (McMahan et al., 2017), with any server and any clients."""
+"""The loop of all federated methods: federated averaging (McMahan et al., 2017), with any server
+and any clients.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +13,9 @@ from feddep.training.rounds import run_rounds
 from feddep.training.task import GlobalAccuracy, RunResult, Task
 
 Exchange = Callable[[int], None]
-"""Called whenever all clients have taken over the server's weights: with 0 before the first round, then with its number."""
+"""Called whenever all clients have taken over the server's weights: with 0 before the first round,
+then with its number.
+"""
 
 
 class Round(NamedTuple):
@@ -24,15 +28,21 @@ class Round(NamedTuple):
 class Federation:
     """A server, its clients, and what happens between them in a round."""
 
-    def __init__(self, server: Server, clients: Sequence[Client], exchange: Exchange | None = None) -> None:
-        """Send the server's initial weights to all clients; ``exchange`` is what else is exchanged when weights are sent."""
+    def __init__(
+        self, server: Server, clients: Sequence[Client], exchange: Exchange | None = None
+    ) -> None:
+        """Send the server's initial weights to all clients; ``exchange`` is what else is exchanged
+        when weights are sent.
+        """
         self.server = server
         self.clients = clients
         self._exchange = exchange
         self._distribute(0)
 
     def round(self, number: int) -> Round:
-        """The round of this number: clients train, the server aggregates, and clients validate what it sends."""
+        """The round of this number: clients train, the server aggregates, and clients validate what
+        it sends.
+        """
         updates = self.train()
         self.aggregate(updates, number)
         return Round(mean_loss(updates), mean_validation(self.validate()))
@@ -47,12 +57,16 @@ class Federation:
         self._distribute(number)
 
     def validate(self) -> list[tuple[float, float]]:
-        """How many validation nodes each client's model classifies right as it is now, and of how many."""
+        """How many validation nodes each client's model classifies right as it is now, and of how
+        many.
+        """
         reports = [client.validate() for client in self.clients]
         return [(float(report["correct"]), float(report["nodes"])) for report in reports]
 
     def test(self) -> list[Right]:
-        """How many test nodes each client's model classifies right as it is now, and of how many; nothing is sent."""
+        """How many test nodes each client's model classifies right as it is now, and of how many;
+        nothing is sent.
+        """
         return [client.test() for client in self.clients]
 
     def scores(self) -> Scores:
@@ -70,7 +84,9 @@ class Federation:
 
 def mean_loss(updates: Sequence[Update]) -> float:
     """The mean training loss a node."""
-    return sum(update.nodes * update.loss for update in updates) / sum(update.nodes for update in updates)
+    return sum(update.nodes * update.loss for update in updates) / sum(
+        update.nodes for update in updates
+    )
 
 
 def mean_validation(validations: Sequence[tuple[float, float]]) -> float:
@@ -90,19 +106,22 @@ def train_federated(
 ) -> RunResult:
     """Train classifiers for the rounds of the task, and evaluate them in each.
 
-    What is evaluated is what the method declares (:attr:`feddep.training.task.Task.evaluation`): the server's weights in one
-    model, or a model a client, before or after the local steps of a round.  The former gives one history, by whose mean
-    validation accuracy over all clients' nodes the best round is chosen; the latter one a client, each with its own choice.
-    Local accuracies before and after the local steps are recorded whatever is declared.  Where owners judge, their models are
-    evaluated before and after the local steps, and beside them the server's, if there is one, on the global graph.
+    What is evaluated is what the method declares (:attr:`feddep.training.task.Task.evaluation`):
+    the server's weights in one model, or a model a client, before or after the local steps of a
+    round.  The former gives one history, by whose mean validation accuracy over all clients' nodes
+    the best round is chosen; the latter one a client, each with its own choice. Local accuracies
+    before and after the local steps are recorded whatever is declared.  Where owners judge, their
+    models are evaluated before and after the local steps, and beside them the server's, if there is
+    one, on the global graph.
 
     Args:
         task: the task.
-        model: the classifier with its initial weights; where one model is evaluated, it holds the server's weights whenever
-            ``exchange`` or ``test`` is called.
+        model: the classifier with its initial weights; where one model is evaluated, it holds the
+            server's weights whenever ``exchange`` or ``test`` is called.
         boundary: that of the clients, which counts their messages.
         clients: the clients.
-        test: accuracies of a model on the global graph; by default :meth:`feddep.training.task.Task.test`.
+        test: accuracies of a model on the global graph; by default
+            :meth:`feddep.training.task.Task.test`.
         exchange: what else is exchanged when weights are distributed.
         server: the server; by default one that averages, with the model's weights.
         before_round: called at the beginning of each round.
@@ -120,14 +139,19 @@ def train_federated(
 
     federation = Federation(server, clients, exchange_with_model)
     if task.owners_judge:
-        return _judged_by_owners(task, federation, boundary, test or task.test, model if shared else None, before_round)
+        return _judged_by_owners(
+            task, federation, boundary, test or task.test, model if shared else None, before_round
+        )
 
     def evaluate(updates: Sequence[Update]) -> list[Right]:
         validations = federation.validate()
         if shared:
             measured = [(mean_loss(updates), mean_validation(validations))]
         else:
-            measured = [(update.loss, share(*each)) for update, each in zip(updates, validations, strict=True)]
+            measured = [
+                (update.loss, share(*each))
+                for update, each in zip(updates, validations, strict=True)
+            ]
         for history, each, (loss, validation) in zip(histories, models, measured, strict=True):
             history.record(each, loss, validation, *(test or task.test)(each))
         return [client.tested for client in clients]
@@ -143,7 +167,9 @@ def train_federated(
             history.record_local(*local)
 
     run_rounds(task, histories, one_round)
-    return RunResult(histories, boundary.communication.rows(), [] if shared else task.client_facts())
+    return RunResult(
+        histories, boundary.communication.rows(), [] if shared else task.client_facts()
+    )
 
 
 def _judged_by_owners(
@@ -165,4 +191,6 @@ def _judged_by_owners(
         judged.record(mean_loss(updates), federation.scores(), after, model, accuracy)
 
     run_rounds(task, [judged.history], one_round)
-    return RunResult([judged.history], boundary.communication.rows(), task.client_facts(), owners=judged)
+    return RunResult(
+        [judged.history], boundary.communication.rows(), task.client_facts(), owners=judged
+    )

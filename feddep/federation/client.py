@@ -16,7 +16,9 @@ REPORTS: dict[str, Schema] = {
     "training": {"nodes": (), "loss": ()},
     "validation": {"nodes": (), "correct": ()},
 }
-"""The single numbers that a client reports: how many nodes it counted, and its mean loss or its correct answers."""
+"""The single numbers that a client reports: how many nodes it counted, and its mean loss or its
+correct answers.
+"""
 EXTRA = "extra"
 """The kind of message that carries :attr:`Update.extra`."""
 
@@ -29,7 +31,8 @@ class Update:
         weights: its weights.
         nodes: its number of training nodes.
         loss: its mean training loss a node, in nats.
-        extra: further tensors by name, of a method that declares them to the boundary; none for most.
+        extra: further tensors by name, of a method that declares them to the boundary; none for
+            most.
     """
 
     weights: Payload
@@ -41,8 +44,9 @@ class Update:
 class Client:
     """A client of FedAvg.
 
-    What :meth:`update` and :meth:`validate` return has crossed the boundary; what :meth:`load` is given crosses it on the way
-    in.  All else stays here.  A method with another client overrides :meth:`train`, :meth:`weights` or :meth:`extra`.
+    What :meth:`update` and :meth:`validate` return has crossed the boundary; what :meth:`load` is
+    given crosses it on the way in.  All else stays here.  A method with another client overrides
+    :meth:`train`, :meth:`weights` or :meth:`extra`.
 
     Attributes:
         number: the client's number i, from 0.
@@ -51,8 +55,8 @@ class Client:
         evaluator: applies a model to the client's subgraph.
         split: its share of the split, in the subgraph's node ids; it validates on ``val``.
         setting: optimiser and number of local epochs.
-        tested: how many of its test nodes its model classified right when it was last applied, and of how many.  Nothing is
-            sent: only the experimenter, who knows the labels, reads it.
+        tested: how many of its test nodes its model classified right when it was last applied, and
+            of how many.  Nothing is sent: only the experimenter, who knows the labels, reads it.
     """
 
     def __init__(
@@ -66,7 +70,9 @@ class Client:
         boundary: Boundary,
         kind: str = "model",
     ) -> None:
-        """Set up a client; ``kind`` is the kind of messages that carry the model's weights across its ``boundary``."""
+        """Set up a client; ``kind`` is the kind of messages that carry the model's weights across
+        its ``boundary``.
+        """
         self.number = number
         self.model = model
         self.learner = learner
@@ -80,17 +86,24 @@ class Client:
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights; those that it does not send stay as they are."""
-        self.model.load_state_dict(self._boundary.send(self.number, "down", self._kind, weights), strict=False)
+        self.model.load_state_dict(
+            self._boundary.send(self.number, "down", self._kind, weights), strict=False
+        )
 
     def train(self) -> float:
         """The local steps of one round, the local epochs; returns the loss of the last epoch."""
         if self._optimizer is None or self.setting.optimizer_state == "fresh":
             self._optimizer = new_optimizer(self.model, self.setting)
-        losses = [self.learner.epoch(self.model, self._optimizer) for _ in range(self.setting.local_epochs)]
+        losses = [
+            self.learner.epoch(self.model, self._optimizer)
+            for _ in range(self.setting.local_epochs)
+        ]
         return losses[-1]
 
     def weights(self) -> Payload:
-        """What is sent of the model after the local steps: the weights that are declared to the boundary."""
+        """What is sent of the model after the local steps: the weights that are declared to the
+        boundary.
+        """
         everything = self.model.state_dict()
         return {name: everything[name] for name in self._boundary.named(self._kind)}
 
@@ -105,17 +118,30 @@ class Client:
         weights = self._send(self._kind, weights) if weights else {}
         report = self._send("training", numbers(nodes=self.learner.size, loss=loss))
         extra = self.extra()
-        return Update(weights, float(report["nodes"]), float(report["loss"]), self._send(EXTRA, extra) if extra else {})
+        return Update(
+            weights,
+            float(report["nodes"]),
+            float(report["loss"]),
+            self._send(EXTRA, extra) if extra else {},
+        )
 
     def validate(self) -> Payload:
-        """Apply the model as it is to the validation nodes of the subgraph; returns the report ``validation``."""
+        """Apply the model as it is to the validation nodes of the subgraph; returns the report
+        ``validation``.
+        """
         sets = self.split.val, self.split.test
-        (correct, nodes), self.tested = self.evaluator.scores(self.model, *sets, metric=self.setting.metric)
+        (correct, nodes), self.tested = self.evaluator.scores(
+            self.model, *sets, metric=self.setting.metric
+        )
         return self._send("validation", numbers(nodes=nodes, correct=correct))
 
     def test(self) -> Right:
-        """Apply the model as it is to the test nodes of the subgraph; returns :attr:`tested`, and sends nothing."""
-        (self.tested,) = self.evaluator.scores(self.model, self.split.test, metric=self.setting.metric)
+        """Apply the model as it is to the test nodes of the subgraph; returns :attr:`tested`, and
+        sends nothing.
+        """
+        (self.tested,) = self.evaluator.scores(
+            self.model, self.split.test, metric=self.setting.metric
+        )
         return self.tested
 
     def _send(self, kind: str, payload: Payload) -> Payload:

@@ -7,7 +7,9 @@ from typing import Any
 
 
 class CommunicationLog:
-    """Messages and bytes by client, direction and kind.  Bytes are those of the numbers sent, without any framing."""
+    """Messages and bytes by client, direction and kind.  Bytes are those of the numbers sent,
+    without any framing.
+    """
 
     def __init__(self) -> None:
         self._messages: Counter[tuple[int, str, str]] = Counter()
@@ -19,9 +21,17 @@ class CommunicationLog:
         self._bytes[client, direction, kind] += size
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a client, direction and kind, sorted: ``client, direction, kind, messages, bytes``."""
+        """One row a client, direction and kind, sorted: ``client, direction, kind, messages,
+        bytes``.
+        """
         return [
-            {"client": key[0], "direction": key[1], "kind": key[2], "messages": self._messages[key], "bytes": self._bytes[key]}
+            {
+                "client": key[0],
+                "direction": key[1],
+                "kind": key[2],
+                "messages": self._messages[key],
+                "bytes": self._bytes[key],
+            }
             for key in sorted(self._messages)
         ]
 
@@ -30,5 +40,7 @@ def merged(*counted: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of several communications as one."""
     communication = CommunicationLog()
     for row in itertools.chain(*counted):
-        communication.count(row["client"], row["direction"], row["kind"], row["bytes"], row["messages"])
+        communication.count(
+            row["client"], row["direction"], row["kind"], row["bytes"], row["messages"]
+        )
     return communication.rows()

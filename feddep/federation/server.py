@@ -17,7 +17,9 @@ def weighted_mean(payloads: Sequence[Payload], weights: Sequence[float]) -> Payl
     """
     total = float(sum(weights))
     if total <= 0:
-        raise PartitionError(f"the weights {list(weights)} add up to {total}; some client needs training nodes")
+        raise PartitionError(
+            f"the weights {list(weights)} add up to {total}; some client needs training nodes"
+        )
     mean = {name: torch.zeros_like(tensor) for name, tensor in payloads[0].items()}
     for payload, weight in zip(payloads, weights, strict=True):
         for name, tensor in payload.items():
@@ -28,12 +30,14 @@ def weighted_mean(payloads: Sequence[Payload], weights: Sequence[float]) -> Payl
 class Server:
     """Keeps the global weights, and replaces them by the mean of what clients send.
 
-    A method with another server overrides :meth:`server_step`, which sees the mean, or :meth:`aggregate`, which sees every
-    update, and :meth:`weights_for` where clients get weights of their own.
+    A method with another server overrides :meth:`server_step`, which sees the mean, or
+    :meth:`aggregate`, which sees every update, and :meth:`weights_for` where clients get weights of
+    their own.
 
     Attributes:
         weights: the global weights.
-        client_weights: what a client counts in the mean, as :class:`feddep.training.config.TrainingConfig` says.
+        client_weights: what a client counts in the mean, as
+            :class:`feddep.training.config.TrainingConfig` says.
     """
 
     def __init__(self, weights: Payload, client_weights: str = "nodes") -> None:
@@ -42,12 +46,18 @@ class Server:
         self.client_weights = client_weights
 
     def shares(self, updates: Sequence[Update]) -> list[float]:
-        """What each client counts in the mean: its number of training ``nodes``, or ``equal`` for all."""
+        """What each client counts in the mean: its number of training ``nodes``, or ``equal`` for
+        all.
+        """
         return [update.nodes if self.client_weights == "nodes" else 1.0 for update in updates]
 
     def aggregate(self, updates: Sequence[Update]) -> None:
-        """Replace the weights by :meth:`server_step` of the clients' mean; ``updates`` are in the order of clients."""
-        self.weights = self.server_step(weighted_mean([update.weights for update in updates], self.shares(updates)))
+        """Replace the weights by :meth:`server_step` of the clients' mean; ``updates`` are in the
+        order of clients.
+        """
+        self.weights = self.server_step(
+            weighted_mean([update.weights for update in updates], self.shares(updates))
+        )
 
     def server_step(self, mean: Payload) -> Payload:
         """The next global weights: the mean of the clients'."""

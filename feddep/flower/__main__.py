@@ -20,7 +20,8 @@ from feddep.utils.files import check_replaceable, read_arrays, read_json, write_
 CUT = """\
 Cut a graph into a folder for each client and one for the server, which gets no data. Example:
 
-  python -m feddep.flower cut fedavg --graph cora --clients 3 --set rounds=3 --simulate --output participants
+  python -m feddep.flower cut fedavg --graph cora --clients 3 --set rounds=3 \\
+    --simulate --output participants
 """
 TRAIN = """\
 Train what cut wrote by a SuperLink and a SuperNode for each client, on this machine. Example:
@@ -32,11 +33,15 @@ SIMULATION = "simulation"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status: 1 where something went wrong that a user can act on, with a sentence on stderr."""
+    """Run a command; returns the exit status: 1 where something went wrong that a user can act on,
+    with a sentence on stderr.
+    """
     parsed = _parser().parse_args(arguments)
     try:
         if importlib.util.find_spec("flwr") is None:
-            raise FederationError('Flower is not installed; pip install "feddep-bench[federation]" installs it')
+            raise FederationError(
+                'Flower is not installed; pip install "feddep-bench[federation]" installs it'
+            )
         parsed.command(parsed)
     except (FeddepError, OSError) as error:
         print(f"python -m feddep.flower: {error}", file=sys.stderr)
@@ -45,28 +50,69 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m feddep.flower", description="Clients as processes, on Flower.")
+    parser = argparse.ArgumentParser(
+        prog="python -m feddep.flower", description="Clients as processes, on Flower."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     raw = argparse.RawDescriptionHelpFormatter
-    cuts = commands.add_parser("cut", help="cut a graph into a folder for each client", description=CUT, formatter_class=raw)
+    cuts = commands.add_parser(
+        "cut",
+        help="cut a graph into a folder for each client",
+        description=CUT,
+        formatter_class=raw,
+    )
     cuts.add_argument("method", help="fedavg, feddep or fedsage_plus")
-    cuts.add_argument("--graph", required=True, help="name of a dataset, or a file or folder of your own")
+    cuts.add_argument(
+        "--graph", required=True, help="name of a dataset, or a file or folder of your own"
+    )
     cuts.add_argument("--clients", type=int, required=True, metavar="M", help="number of clients")
     cuts.add_argument(
-        "--partition", default="louvain", help="how the graph is divided: louvain, random, dirichlet, metis or overlap"
+        "--partition",
+        default="louvain",
+        help="how the graph is divided: louvain, random, dirichlet, metis or overlap",
     )
-    cuts.add_argument("--features", default="raw", help="how features are scaled: raw, row or minmax")
-    cuts.add_argument("--seed", type=int, default=0, help="of the split, the partition and the training")
-    cuts.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the training, such as rounds=3")
-    cuts.add_argument("--parameter", action="append", default=[], metavar="KEY=VALUE", help="of the method")
-    cuts.add_argument("--simulate", action="store_true", help="also train in this process, for train to compare with")
-    cuts.add_argument("--output", type=Path, required=True, metavar="DIRECTORY", help="where the folders go")
+    cuts.add_argument(
+        "--features", default="raw", help="how features are scaled: raw, row or minmax"
+    )
+    cuts.add_argument(
+        "--seed", type=int, default=0, help="of the split, the partition and the training"
+    )
+    cuts.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of the training, such as rounds=3",
+    )
+    cuts.add_argument(
+        "--parameter", action="append", default=[], metavar="KEY=VALUE", help="of the method"
+    )
+    cuts.add_argument(
+        "--simulate",
+        action="store_true",
+        help="also train in this process, for train to compare with",
+    )
+    cuts.add_argument(
+        "--output", type=Path, required=True, metavar="DIRECTORY", help="where the folders go"
+    )
     cuts.set_defaults(command=_cut)
-    trains = commands.add_parser("train", help="train what cut wrote", description=TRAIN, formatter_class=raw)
+    trains = commands.add_parser(
+        "train", help="train what cut wrote", description=TRAIN, formatter_class=raw
+    )
     trains.add_argument("directory", type=Path, help="what cut wrote")
     trains.add_argument("--output", type=Path, metavar="FILE", help="results to write, JSON")
-    trains.add_argument("--insecure", action="store_true", help="without TLS and without authentication of SuperNodes")
-    trains.add_argument("--patience", type=float, default=3600, metavar="SECONDS", help="how long to wait for all clients (3600)")
+    trains.add_argument(
+        "--insecure",
+        action="store_true",
+        help="without TLS and without authentication of SuperNodes",
+    )
+    trains.add_argument(
+        "--patience",
+        type=float,
+        default=3600,
+        metavar="SECONDS",
+        help="how long to wait for all clients (3600)",
+    )
     trains.set_defaults(command=_train)
     return parser
 
@@ -79,7 +125,11 @@ def _cut(given: argparse.Namespace) -> None:
     from feddep.flower.folders import THREADS, cut
     from feddep.flower.server_app import write_outcome
 
-    graph = api.load_dataset(given.graph) if given.graph in api.datasets() else api.load_graph(given.graph)
+    graph = (
+        api.load_dataset(given.graph)
+        if given.graph in api.datasets()
+        else api.load_graph(given.graph)
+    )
     method, parameters, task, specification = api.prepare(
         given.method,
         graph,
@@ -107,11 +157,22 @@ def _train(given: argparse.Namespace) -> None:
         outcome = local.run(given.patience)
     if given.output:
         write_json(given.output, outcome)
-    print(f"{len(outcome['loss'])} rounds; best validation accuracy {max(outcome['validation']):.4f}\n")
+    print(
+        f"{len(outcome['loss'])} rounds; best validation accuracy "
+        f"{max(outcome['validation']):.4f}\n"
+    )
     each = ["client", "direction"]
-    bytes_of = {name: pd.DataFrame(outcome[name]).groupby(each)["bytes"].sum() for name in ("communication", "wire")}
+    bytes_of = {
+        name: pd.DataFrame(outcome[name]).groupby(each)["bytes"].sum()
+        for name in ("communication", "wire")
+    }
     table = pd.DataFrame({"counted": bytes_of["communication"], "on the wire": bytes_of["wire"]})
-    print(table.assign(ratio=(table["on the wire"] / table["counted"]).round(3)).reset_index().to_string(index=False), "\n")
+    print(
+        table.assign(ratio=(table["on the wire"] / table["counted"]).round(3))
+        .reset_index()
+        .to_string(index=False),
+        "\n",
+    )
     if (given.directory / SIMULATION).exists():
         print(compared(given.directory, outcome))
 
@@ -122,12 +183,16 @@ def compared(directory: Path, outcome: Mapping[str, Any]) -> str:
     Raises:
         FederationError: if they differ in a bit.
     """
-    ours, theirs = (read_arrays(directory / name / "weights.safetensors") for name in ("server", SIMULATION))
+    ours, theirs = (
+        read_arrays(directory / name / "weights.safetensors") for name in ("server", SIMULATION)
+    )
     simulated = read_json(directory / SIMULATION / "outcome.json")
     different = [name for name in simulated if outcome[name] != simulated[name]]
     different += [f"weights {name}" for name in theirs if (ours[name] != theirs[name]).any()]
     if different:
-        raise FederationError(f"the federation differs from the simulation in {', '.join(different)}")
+        raise FederationError(
+            f"the federation differs from the simulation in {', '.join(different)}"
+        )
     return "Equal to the simulation, number for number."
 
 

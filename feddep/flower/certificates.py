@@ -1,4 +1,6 @@
-"""What a federation trusts: a certificate of the SuperLink, which is its own authority, and a key for each SuperNode."""
+"""What a federation trusts: a certificate of the SuperLink, which is its own authority, and a key
+for each SuperNode.
+"""
 
 import ipaddress
 from collections.abc import Sequence
@@ -19,7 +21,8 @@ def make_certificate(key_file: Path, certificates: Sequence[Path]) -> None:
 
     Args:
         key_file: where the private key goes.
-        certificates: where the certificate goes, PEM: to the SuperLink, and to all who are to trust it and nothing else.
+        certificates: where the certificate goes, PEM: to the SuperLink, and to all who are to trust
+            it and nothing else.
     """
     key = ec.generate_private_key(ec.SECP384R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "FedDEP bench SuperLink")])
@@ -43,9 +46,17 @@ def make_node_key(private: Path, public: Path) -> None:
     """Make a SuperNode's key pair (P-384, OpenSSH's formats)."""
     key = ec.generate_private_key(ec.SECP384R1())
     _write_private(private, key, serialization.PrivateFormat.OpenSSH)
-    public.write_bytes(key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH))
+    public.write_bytes(
+        key.public_key().public_bytes(
+            serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+        )
+    )
 
 
-def _write_private(path: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat) -> None:
+def _write_private(
+    path: Path, key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFormat
+) -> None:
     path.touch(mode=0o600)
-    path.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    )

@@ -1,7 +1,7 @@
 """FedDEP by processes: one exchange of prototypes.
 
-Clients pretrain and cluster, and send their prototypes, once.  With those of the others, which come with the first weights, they
-train their generators (pseudo-FL) and mend their subgraphs.
+Clients pretrain and cluster, and send their prototypes, once.  With those of the others, which come
+with the first weights, they train their generators (pseudo-FL) and mend their subgraphs.
 """
 
 from collections.abc import Sequence
@@ -49,5 +49,9 @@ class FedDEPProtocol(Protocol):
         """A client that has mended its subgraph."""
         search = nearest_in([received[of_sender(PROTOTYPES, j)]["embeddings"] for j in self.others])
         impaired = impair_client(self.task, self.parameters, self.number, self.part)
-        mended, *_ = mending.mend(self.task, self.parameters, self.number, self.part, impaired, found.of_nodes, search)
-        return classifier.new_client(self.task, self.parameters, self.number, self.part, mended, boundary)
+        mended, *_ = mending.mend(
+            self.task, self.parameters, self.number, self.part, impaired, found.of_nodes, search
+        )
+        return classifier.new_client(
+            self.task, self.parameters, self.number, self.part, mended, boundary
+        )

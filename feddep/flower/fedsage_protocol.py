@@ -1,8 +1,10 @@
-"""FedSage+ by processes: two exchanges for each federated epoch of its generators (:mod:`feddep.methods.fedsage.cross_client`).
+"""FedSage+ by processes: two exchanges for each federated epoch of its generators
+(:mod:`feddep.methods.fedsage.cross_client`).
 
-Clients send their embeddings and generators to all others; and the gradients that these answer with, which the server adds up.
-In the simulation one client finishes its epochs before the next begins; here all are in the same epoch.  The numbers are the
-same, as noise and samples come from streams of their own.
+Clients send their embeddings and generators to all others; and the gradients that these answer
+with, which the server adds up. In the simulation one client finishes its epochs before the next
+begins; here all are in the same epoch.  The numbers are the same, as noise and samples come from
+streams of their own.
 """
 
 from collections.abc import Sequence
@@ -28,7 +30,11 @@ class FedSageProtocol(Protocol):
     def exchanges(self) -> Sequence[Exchange]:
         """Requests and gradients, for each epoch."""
         requests = Exchange(self._ask, lambda number: [request_of(number)], relay)
-        answers = Exchange(self._answer, lambda number: [gradients_for(i) for i in range(self.clients) if i != number], _add_up)
+        answers = Exchange(
+            self._answer,
+            lambda number: [gradients_for(i) for i in range(self.clients) if i != number],
+            _add_up,
+        )
         return [requests, answers] * self._asking_epochs
 
     def messages(self) -> dict[str, Schema]:
@@ -38,7 +44,10 @@ class FedSageProtocol(Protocol):
     @staticmethod
     def sizes_of(task: Task, parameters: Any) -> list[int]:
         """Number of nodes that each client samples in an epoch."""
-        return [batch_size(parameters, impair_client(task, parameters, i, part)) for i, part in enumerate(task.subgraphs())]
+        return [
+            batch_size(parameters, impair_client(task, parameters, i, part))
+            for i, part in enumerate(task.subgraphs())
+        ]
 
     @property
     def _asking_epochs(self) -> int:
@@ -53,12 +62,17 @@ class FedSageProtocol(Protocol):
         return (trainer, peer), {request_of(number): trainer.begin()}
 
     def _after_last_epoch(self, found: Found | None, received: Payloads) -> NeighGenTrainer:
-        """The trainer of the client's NeighGen as the epoch before left it; of the first, as the local epochs did."""
+        """The trainer of the client's NeighGen as the epoch before left it; of the first, as the
+        local epochs did.
+        """
         if found:
             found[0].finish(received[gradients_for(self.number)])
             return found[0]
         task, parameters, number = self.task, self.parameters, self.number
-        impaired, neighgen = impair_client(task, parameters, number, self.part), new_neighgen(task, parameters, f"client{number}")
+        impaired, neighgen = (
+            impair_client(task, parameters, number, self.part),
+            new_neighgen(task, parameters, f"client{number}"),
+        )
         trainer = NeighGenTrainer(task, parameters, number, self.part, impaired, neighgen)
         alone = parameters.generator_federated_epochs - self._asking_epochs
         for _ in range(parameters.generator_local_epochs + alone):
@@ -68,7 +82,9 @@ class FedSageProtocol(Protocol):
     def _answer(self, found: Found, received: Payloads) -> tuple[Found, Payloads]:
         """Answer the requests of all others with gradients."""
         requests = {i: received[of_sender(request_of(i), i)] for i in self.others}
-        return found, {gradients_for(i): found[1].answer(i, request) for i, request in requests.items()}
+        return found, {
+            gradients_for(i): found[1].answer(i, request) for i, request in requests.items()
+        }
 
     def new_client(self, boundary: Boundary, found: Found | None, received: Payloads) -> Client:
         """A client that has mended its subgraph."""
@@ -79,7 +95,9 @@ class FedSageProtocol(Protocol):
 
 
 def _add_up(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]:
-    """To each client the sum of the gradients that all others have sent for it, added in the order of their numbers."""
+    """To each client the sum of the gradients that all others have sent for it, added in the order
+    of their numbers.
+    """
 
     def sum_for(i: int) -> Payloads:
         kind = gradients_for(i)

@@ -1,7 +1,9 @@
-"""What each participant of a federation holds: a client its subgraph and its share of the split, the server neither.
+"""What each participant of a federation holds: a client its subgraph and its share of the split,
+the server neither.
 
-``DIRECTORY/server`` and ``DIRECTORY/client0`` … each have ``federation.json``: what all may know.  A client's folder has
-``graph.safetensors`` and ``split.safetensors`` beside it, in the client's own node ids.
+``DIRECTORY/server`` and ``DIRECTORY/client0`` … each have ``federation.json``: what all may know.
+A client's folder has ``graph.safetensors`` and ``split.safetensors`` beside it, in the client's own
+node ids.
 """
 
 import secrets
@@ -37,7 +39,8 @@ class Federation:
         clients: number of clients M.
         features: number of node features F.
         classes: number of classes C.
-        sizes: numbers that the shapes of the method's messages take from each client's subgraph; none for most.
+        sizes: numbers that the shapes of the method's messages take from each client's subgraph;
+            none for most.
     """
 
     key: str
@@ -59,16 +62,21 @@ class Federation:
         try:
             return cls(**read_json(folder / "federation.json"))
         except TypeError:
-            raise DataError(f"{folder / 'federation.json'} describes no federation; cut the data again") from None
+            raise DataError(
+                f"{folder / 'federation.json'} describes no federation; cut the data again"
+            ) from None
 
     def protocol(self, number: int = -1, part: Part | None = None) -> protocols.Protocol:
-        """The method as a participant runs it: a client with its part of the data, or the server with none.
+        """The method as a participant runs it: a client with its part of the data, or the server
+        with none.
 
         The server's graph has no nodes; models get their sizes from it all the same.
         """
         nothing = np.zeros(0, dtype=np.int64)
         graph, split = part or (
-            Graph.from_edges(np.zeros((0, 2)), sp.csr_matrix((0, self.features)), nothing, self.classes),
+            Graph.from_edges(
+                np.zeros((0, 2)), sp.csr_matrix((0, self.features)), nothing, self.classes
+            ),
             Split(nothing, nothing, nothing),
         )
         name = "server" if part is None else f"client{number}"
@@ -86,13 +94,16 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
         directory: where the folders go.
 
     Raises:
-        FederationError: if the method cannot be trained by processes, or the metric is no number of nodes.
+        FederationError: if the method cannot be trained by processes, or the metric is no number of
+        nodes.
         PartitionError: if there is no partition, or a client has no validation nodes.
         ConfigError: if a generator would have nothing to learn from.
     """
     protocol, parameters = protocols.configured(method)
     if task.setting.metric != "accuracy":
-        raise FederationError(f"metric is {task.setting.metric}; where processes train, it must be accuracy")
+        raise FederationError(
+            f"metric is {task.setting.metric}; where processes train, it must be accuracy"
+        )
     parts = task.subgraphs()
     folders = [client_folder(directory, number) for number in range(len(parts))]
     for folder in (server_folder(directory), *folders):
@@ -122,7 +133,9 @@ def read_part(folder: Path, federation: Federation, number: int) -> Part:
         DataError: if a file is missing, damaged, of another federation or of another client.
     """
     key = _key(federation, number)
-    return Graph.load(folder / "graph.safetensors", key), Split.load(folder / "split.safetensors", key)
+    return Graph.load(folder / "graph.safetensors", key), Split.load(
+        folder / "split.safetensors", key
+    )
 
 
 def server_folder(directory: Path) -> Path:

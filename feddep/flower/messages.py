@@ -8,7 +8,8 @@ from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 from feddep.federation.boundary import Payload
 
 ROUND = "train.round"
-"""The type of the one message of a round: load these weights, validate them, and train from them."""
+"""The type of the one message of a round: load these weights, validate them, and train from them.
+"""
 
 
 def pack(payloads: Mapping[str, Payload], facts: Mapping[str, Any]) -> RecordDict:
@@ -24,5 +25,7 @@ def unpack(records: RecordDict) -> tuple[dict[str, Payload], dict[str, Any]]:
     Raises:
         KeyError: if there are no facts.
     """
-    payloads: dict[str, Payload] = {kind: dict(record.to_torch_state_dict()) for kind, record in records.array_records.items()}
+    payloads: dict[str, Payload] = {
+        kind: dict(record.to_torch_state_dict()) for kind, record in records.array_records.items()
+    }
     return payloads, dict(records.config_records["facts"])

@@ -1,6 +1,7 @@
 """The methods that processes can train: what of each a client does, and what the server.
 
-FedAvg's clients have nothing to do before the first round; :mod:`feddep_protocol` and :mod:`fedsage_protocol` exchange more.
+FedAvg's clients have nothing to do before the first round; :mod:`feddep_protocol` and
+:mod:`fedsage_protocol` exchange more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +27,11 @@ class Exchange:
     """One message to each client before the first round, and their answers.
 
     Attributes:
-        work: what a client does, from what it kept of the exchange before and what it received: what it keeps, and what it sends.
+        work: what a client does, from what it kept of the exchange before and what it received:
+            what it keeps, and what it sends.
         kinds: the kinds of payloads that client i sends.
-        pass_on: what the server makes of all clients' payloads; it goes to each with the next message.
+        pass_on: what the server makes of all clients' payloads; it goes to each with the next
+            message.
     """
 
     work: Callable[[Any, Payloads], tuple[Any, Payloads]]
@@ -40,14 +43,17 @@ class Protocol:
     """FedAvg, as a participant runs it, and what other methods change.
 
     Attributes:
-        task: the task as this participant sees it: a client's graph and split are its own, the server's have no nodes.
+        task: the task as this participant sees it: a client's graph and split are its own, the
+            server's have no nodes.
         parameters: the method's.
         clients: number of clients M.
         sizes: what :meth:`sizes_of` has found.
         number: the client's number i; −1 of the server.
     """
 
-    def __init__(self, task: Task, parameters: Any, clients: int, sizes: Sequence[int], number: int = -1) -> None:
+    def __init__(
+        self, task: Task, parameters: Any, clients: int, sizes: Sequence[int], number: int = -1
+    ) -> None:
         """See the attributes."""
         self.task = task
         self.parameters = parameters
@@ -74,7 +80,9 @@ class Protocol:
         return self.task.new_model()
 
     def new_client(self, boundary: Boundary, found: Any, received: Payloads) -> Client:
-        """This client, from its boundary, what it found in the last exchange, and what came with the first weights."""
+        """This client, from its boundary, what it found in the last exchange, and what came with
+        the first weights.
+        """
         return fedavg.new_client(self.task, self.number, self.part, boundary)
 
     def exchanges(self) -> Sequence[Exchange]:
@@ -87,7 +95,9 @@ class Protocol:
 
     @staticmethod
     def sizes_of(task: Task, parameters: Any) -> list[int]:
-        """Numbers that the shapes of these messages take from each client's subgraph, from the whole task."""
+        """Numbers that the shapes of these messages take from each client's subgraph, from the
+        whole task.
+        """
         return []
 
 
@@ -106,10 +116,15 @@ def configured(options: Mapping[str, Any]) -> tuple[type[Protocol], Any]:
     """
     method, parameters = registry.configured(options)
     if method.name not in _PROTOCOLS:
-        raise FederationError(f"the method {method.name} cannot be trained by processes; allowed: {', '.join(_PROTOCOLS)}")
+        raise FederationError(
+            f"the method {method.name} cannot be trained by processes; allowed: "
+            f"{', '.join(_PROTOCOLS)}"
+        )
     encoder = getattr(parameters, "encoder", "local")
     if encoder != "local":
-        raise FederationError(f"encoder is {encoder}; where processes train {method.name}, it must be local")
+        raise FederationError(
+            f"encoder is {encoder}; where processes train {method.name}, it must be local"
+        )
     return cast(type[Protocol], load(_PROTOCOLS[method.name])), parameters
 
 

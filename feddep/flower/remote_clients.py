@@ -23,10 +23,13 @@ class Courier:
     """Takes messages to the SuperNodes, and brings back their answers.
 
     Attributes:
-        round: number of rounds that had ended when the last messages were sent; −1 in the last exchange before the first round.
+        round: number of rounds that had ended when the last messages were sent; −1 in the last
+            exchange before the first round.
     """
 
-    def __init__(self, grid: Grid, federation: Federation, exchanges: int, patience: float, poll: float = 0.2) -> None:
+    def __init__(
+        self, grid: Grid, federation: Federation, exchanges: int, patience: float, poll: float = 0.2
+    ) -> None:
         """Set up a courier.
 
         Args:
@@ -42,7 +45,9 @@ class Courier:
         self._clients = range(federation.clients)
         self._patience = patience
         self._poll = poll
-        self._nodes: dict[int, int | None] = {}  # the client that each SuperNode is, once it has answered
+        self._nodes: dict[
+            int, int | None
+        ] = {}  # the client that each SuperNode is, once it has answered
         self._messages: dict[int, Payloads] = {}
         self._answers: dict[int, Payloads] = {}
 
@@ -52,7 +57,9 @@ class Courier:
         return f"in round {self.round}" if self.round >= 0 else "before the first round"
 
     def put(self, client: int, payloads: Payloads) -> None:
-        """Add payloads to the next message to a client; it is sent, with those of all, once an answer is asked for."""
+        """Add payloads to the next message to a client; it is sent, with those of all, once an
+        answer is asked for.
+        """
         self._messages.setdefault(client, {}).update(payloads)
 
     def answer(self, client: int) -> Payloads:
@@ -71,8 +78,13 @@ class Courier:
         nodes = self._nodes or self._connected()
         last = self.round == self._federation.setting["rounds"]
         facts = {"key": self._federation.key, "round": self.round, "last": last}
-        payloads = [self._messages[client or 0] for client in nodes.values()]  # the first message is the same for all
-        sent = [Message(pack(each, facts), node, ROUND, ttl=self._patience) for node, each in zip(nodes, payloads, strict=True)]
+        payloads = [
+            self._messages[client or 0] for client in nodes.values()
+        ]  # the first message is the same for all
+        sent = [
+            Message(pack(each, facts), node, ROUND, ttl=self._patience)
+            for node, each in zip(nodes, payloads, strict=True)
+        ]
         waiting = dict(zip(self._grid.push_messages(sent), nodes, strict=True))
         answers: dict[int, Payloads] = {}
         end = time.monotonic() + self._patience
@@ -83,11 +95,14 @@ class Courier:
                 answers[client], self._nodes[node] = answer, client
             time.sleep(self._poll if waiting else 0)
         if missing := ", ".join(str(client) for client in self._clients if client not in answers):
-            raise FederationError(f"clients {missing} did not answer {self.when} within {self._patience:g} seconds")
+            raise FederationError(
+                f"clients {missing} did not answer {self.when} within {self._patience:g} seconds"
+            )
         return answers
 
     def _connected(self) -> dict[int, int | None]:
-        """The SuperNodes, once all are there, with the client that each is registered as; None without keys.
+        """The SuperNodes, once all are there, with the client that each is registered as; None
+        without keys.
 
         Raises:
             FederationError: if they do not come in time.
@@ -96,22 +111,38 @@ class Courier:
         while len(nodes := list(self._grid.get_nodes())) < len(self._clients):
             if time.monotonic() > end:
                 names = ", ".join(sorted(node.name or "one" for node in nodes)) or "none"
-                raise FederationError(f"of {len(self._clients)} clients, {names} connected within {self._patience:g} seconds")
+                raise FederationError(
+                    f"of {len(self._clients)} clients, {names} connected within "
+                    f"{self._patience:g} seconds"
+                )
             time.sleep(self._poll)
-        return {node.node_id: int(node.name.removeprefix("client")) if node.name else None for node in nodes}
+        return {
+            node.node_id: int(node.name.removeprefix("client")) if node.name else None
+            for node in nodes
+        }
 
     def _read(self, reply: Message, known: int | None) -> tuple[int, Payloads]:
-        """The client that a SuperNode is, and its answer; ``known`` is the client that it must be."""
+        """The client that a SuperNode is, and its answer; ``known`` is the client that it must
+        be.
+        """
         who = "a SuperNode" if known is None else f"client {known}"
         if reply.has_error():
-            raise FederationError(f"{who} failed {self.when}: {_sentence_of(reply.error.reason or '')}")
+            raise FederationError(
+                f"{who} failed {self.when}: {_sentence_of(reply.error.reason or '')}"
+            )
         try:
             answer, facts = unpack(reply.content)
             client, number = facts["client"], facts["round"]
         except (ValueError, KeyError, TypeError) as error:
             raise FederationError(f"{who} sent no answer {self.when}: {error}") from None
-        if not isinstance(client, int) or number != self.round or client not in (self._clients if known is None else [known]):
-            raise FederationError(f"{who} answered as client {client} of round {number} {self.when}")
+        if (
+            not isinstance(client, int)
+            or number != self.round
+            or client not in (self._clients if known is None else [known])
+        ):
+            raise FederationError(
+                f"{who} answered as client {client} of round {number} {self.when}"
+            )
         return client, answer
 
 
@@ -124,7 +155,8 @@ def _sentence_of(reason: str) -> str:
 class RemoteClient(Client):
     """A client whose data lie elsewhere.
 
-    What comes back crosses the server's boundary: a client may run other code than ours, so what it checked says nothing.
+    What comes back crosses the server's boundary: a client may run other code than ours, so what it
+    checked says nothing.
     """
 
     def __init__(self, number: int, courier: Courier, boundary: Boundary) -> None:
@@ -137,7 +169,9 @@ class RemoteClient(Client):
 
     def load(self, weights: Payload) -> None:
         """Give the server's weights to the courier."""
-        self._courier.put(self.number, {"model": self._boundary.send(self.number, "down", "model", weights)})
+        self._courier.put(
+            self.number, {"model": self._boundary.send(self.number, "down", "model", weights)}
+        )
 
     def update(self) -> Update:
         """What the client sends after its local steps.  Errors are :meth:`receive`'s."""
@@ -156,8 +190,9 @@ class RemoteClient(Client):
         """What the client sent of this kind.
 
         Raises:
-            FederationError: if it does not answer, or sends something else than was declared, or numbers that cannot be: not
-                finite, larger than :data:`LARGEST`, more nodes right than there are, or of other nodes than the round before.
+            FederationError: if it does not answer, or sends something else than was declared, or
+                numbers that cannot be: not finite, larger than :data:`LARGEST`, more nodes right
+                than there are, or of other nodes than the round before.
         """
         sent = self._courier.answer(self.number).get(kind, {})
         where = f"client {self.number} sent {self._courier.when} what may not cross the boundary:"
@@ -167,16 +202,26 @@ class RemoteClient(Client):
             raise FederationError(f"{where} {error}") from None
         expected = torch.float64 if kind in REPORTS else torch.float32
         for name, tensor in payload.items():
-            if tensor.dtype != expected:  # a finite number of a wider type may be infinite in the mean
-                raise FederationError(f"{where} {name} of kind {kind} is {tensor.dtype}, not {expected}")
+            if (
+                tensor.dtype != expected
+            ):  # a finite number of a wider type may be infinite in the mean
+                raise FederationError(
+                    f"{where} {name} of kind {kind} is {tensor.dtype}, not {expected}"
+                )
             if not torch.isfinite(tensor).all() or (kind in REPORTS and tensor < 0):
-                raise FederationError(f"{where} {name} of kind {kind} has numbers that are not finite, or negative")
+                raise FederationError(
+                    f"{where} {name} of kind {kind} has numbers that are not finite, or negative"
+                )
             if name != "nodes" and (tensor.abs() > LARGEST).any():
-                raise FederationError(f"{where} {name} of kind {kind} has numbers beyond {LARGEST:g}")
+                raise FederationError(
+                    f"{where} {name} of kind {kind} has numbers beyond {LARGEST:g}"
+                )
         if kind in REPORTS:
             nodes, right = float(payload["nodes"]), float(payload.get("correct", torch.zeros(())))
             if not nodes.is_integer() or not right.is_integer() or right > nodes:
                 raise FederationError(f"{where} kind {kind} tells of {right:g} of {nodes:g} nodes")
             if nodes != self._nodes.setdefault(kind, nodes):
-                raise FederationError(f"{where} kind {kind} is of {nodes:g} nodes, and was of {self._nodes[kind]:g}")
+                raise FederationError(
+                    f"{where} kind {kind} is of {nodes:g} nodes, and was of {self._nodes[kind]:g}"
+                )
         return payload

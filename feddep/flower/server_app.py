@@ -1,8 +1,9 @@
 """The ServerApp: federated averaging on the clients that SuperNodes are, without any data.
 
-The run configuration has ``folder``, the server's folder, and ``patience`` (:class:`Courier`).  The folder gets
-``round.safetensors``, the weights of the last round that ended; and at the end ``outcome.json`` and ``weights.safetensors``, the
-weights at the best round on validation, or ``failure.json`` with the sentence that says why there is none.
+The run configuration has ``folder``, the server's folder, and ``patience`` (:class:`Courier`).  The
+folder gets ``round.safetensors``, the weights of the last round that ended; and at the end
+``outcome.json`` and ``weights.safetensors``, the weights at the best round on validation, or
+``failure.json`` with the sentence that says why there is none.
 """
 
 import math
@@ -27,7 +28,10 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Train, and write what came of it to the server's folder."""
-    folder, patience = Path(str(context.run_config["folder"])), float(context.run_config["patience"])
+    folder, patience = (
+        Path(str(context.run_config["folder"])),
+        float(context.run_config["patience"]),
+    )
     try:
         result = train(grid, Federation.load(folder), folder, patience)
     except FeddepError as error:
@@ -37,7 +41,9 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> RunResult:
-    """FedAvg, as the simulation does it; the server has no test nodes, so the accuracies on them are NaN."""
+    """FedAvg, as the simulation does it; the server has no test nodes, so the accuracies on them
+    are NaN.
+    """
     torch.set_num_threads(THREADS)
     protocol = federation.protocol()
     model, may_cross, exchanges = protocol.new_model(), protocol.may_cross(), protocol.exchanges()
@@ -47,7 +53,10 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
     for exchange in exchanges:
         for client in clients:
             courier.put(client.number, {})
-        sent = [{kind: client.receive(kind) for kind in exchange.kinds(client.number)} for client in clients]
+        sent = [
+            {kind: client.receive(kind) for kind in exchange.kinds(client.number)}
+            for client in clients
+        ]
         for number, payloads in exchange.pass_on(boundary, sent).items():
             courier.put(number, payloads)
 
@@ -64,10 +73,16 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
 
 
 def write_outcome(folder: Path, result: RunResult) -> None:
-    """Write what a federation and its simulation are compared by to ``outcome.json`` and ``weights.safetensors``."""
+    """Write what a federation and its simulation are compared by to ``outcome.json`` and
+    ``weights.safetensors``.
+    """
     history = result.histories[0]
     write_weights(folder / "weights.safetensors", history.best_weights)
-    measured = {"loss": history.loss, "validation": history.validation, "best_round": history.best_round}
+    measured = {
+        "loss": history.loss,
+        "validation": history.validation,
+        "best_round": history.best_round,
+    }
     write_json(folder / "outcome.json", {**measured, "communication": result.communication})
 
 

@@ -1,4 +1,6 @@
-"""A loopback port that passes connections on and counts their bytes: what a client really sends and receives."""
+"""A loopback port that passes connections on and counts their bytes: what a client really sends and
+receives.
+"""
 
 import socket
 import threading
@@ -11,7 +13,8 @@ LOOPBACK = "127.0.0.1"
 class CountingPort:
     """Passes every connection to ``port`` of its own on to another port of this machine.
 
-    Bytes are those of the TCP streams, with what TLS, HTTP and the framing of messages add, without headers of TCP and IP.
+    Bytes are those of the TCP streams, with what TLS, HTTP and the framing of messages add, without
+    headers of TCP and IP.
 
     Attributes:
         port: where to connect to.
@@ -39,7 +42,9 @@ class CountingPort:
                 inner, _ = self._listener.accept()
                 outer = socket.create_connection((LOOPBACK, self._target))
                 for source, sink, direction in ((inner, outer, "up"), (outer, inner, "down")):
-                    threading.Thread(target=self._pass_on, args=(source, sink, direction), daemon=True).start()
+                    threading.Thread(
+                        target=self._pass_on, args=(source, sink, direction), daemon=True
+                    ).start()
 
     def _pass_on(self, source: socket.socket, sink: socket.socket, direction: str) -> None:
         with suppress(OSError):

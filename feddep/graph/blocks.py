@@ -1,8 +1,10 @@
-"""The message-flow graph of a batch: the union of the sampled neighbourhoods of its roots, in which every node occurs once.
+"""The message-flow graph of a batch: the union of the sampled neighbourhoods of its roots, in which
+every node occurs once.
 
-VESPER, Algorithm 1, lines 1 to 3: an L-layer neighbourhood sampler with at most D neighbours a node.  A node's neighbours are
-drawn once and are the same in every layer.  In sampled trees (:func:`feddep.graph.sampling.sample_trees`), a node may occur at
-many tree nodes, each with neighbours drawn for itself.
+VESPER, Algorithm 1, lines 1 to 3: an L-layer neighbourhood sampler with at most D neighbours a
+node.  A node's neighbours are drawn once and are the same in every layer.  In sampled trees
+(:func:`feddep.graph.sampling.sample_trees`), a node may occur at many tree nodes, each with
+neighbours drawn for itself.
 """
 
 from dataclasses import dataclass
@@ -17,15 +19,19 @@ from feddep.graph.sampling import distinct_integers
 class Blocks:
     """The message-flow graph of some roots.
 
-    Nodes are in the order of their distance from the roots.  Layer l of L is computed for the nodes within L − l hops, from those
-    within L − l + 1 hops: both are the first rows of the output of the layer before.
+    Nodes are in the order of their distance from the roots.  Layer l of L is computed for the nodes
+    within L − l hops, from those within L − l + 1 hops: both are the first rows of the output of
+    the layer before.
 
     Attributes:
         nodes: ids of the nodes, the roots first; shape (n,).
-        sizes: number of nodes within 0, 1 … L hops; the first is the number of roots, the last is n.
-        indptr: where a node's sampled neighbours start and end in ``indices``; int32, shape (sizes[L − 1] + 1,).
+        sizes: number of nodes within 0, 1 … L hops; the first is the number of roots, the last is
+            n.
+        indptr: where a node's sampled neighbours start and end in ``indices``; int32, shape
+            (sizes[L − 1] + 1,).
         indices: positions of the neighbours in ``nodes``; int32.
-        degrees: number of sampled neighbours of each node, min(degree, D), also of nodes L hops away; shape (n,).
+        degrees: number of sampled neighbours of each node, min(degree, D), also of nodes L hops
+            away; shape (n,).
     """
 
     nodes: np.ndarray
@@ -40,7 +46,9 @@ class Blocks:
         return len(self.sizes) - 1
 
     def neighbours(self, layer: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
-        """The sampled neighbours in layer l, from 1 to L: row starts, columns and shape of a matrix in CSR form."""
+        """The sampled neighbours in layer l, from 1 to L: row starts, columns and shape of a matrix
+        in CSR form.
+        """
         rows, columns = self.sizes[self.hops - layer], self.sizes[self.hops - layer + 1]
         return self.indptr[: rows + 1], self.indices[: self.indptr[rows]], (rows, columns)
 
@@ -48,7 +56,8 @@ class Blocks:
 class BlockSampler:
     """Draws message-flow graphs.  The time of a draw grows with what is drawn, not with the graph.
 
-    At most D neighbours of a node are sampled: all where it has no more, else D distinct ones, every subset equally likely.
+    At most D neighbours of a node are sampled: all where it has no more, else D distinct ones,
+    every subset equally likely.
     """
 
     def __init__(self, adjacency: sp.csr_matrix, degree: int) -> None:
@@ -59,7 +68,9 @@ class BlockSampler:
             degree: the largest number D of neighbours sampled for a node.
         """
         self._indptr, self._indices, self._degree = adjacency.indptr, adjacency.indices, degree
-        self._position = np.full(adjacency.shape[0], -1, dtype=np.int32)  # in what is being drawn; −1 for all other nodes
+        self._position = np.full(
+            adjacency.shape[0], -1, dtype=np.int32
+        )  # in what is being drawn; −1 for all other nodes
 
     @property
     def num_nodes(self) -> int:

@@ -1,4 +1,6 @@
-"""The graph that every stage works on: undirected, simple, with sparse node features and one label a node."""
+"""The graph that every stage works on: undirected, simple, with sparse node features and one label
+a node.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,9 +22,12 @@ class Graph:
 
     Attributes:
         indptr: where the neighbours of node v start and end in ``indices``; int64, shape (n + 1,).
-        indices: neighbours of each node in ascending order, both directions of every edge; int32, shape (2 |E|,).
-        features: node features; float32 CSR matrix with sorted indices and no stored zeros, shape (n, F).
-        labels: class of each node, in 0 … num_classes − 1, or −1 for a node without a label; int64, shape (n,).
+        indices: neighbours of each node in ascending order, both directions of every edge; int32,
+            shape (2 |E|,).
+        features: node features; float32 CSR matrix with sorted indices and no stored zeros, shape
+            (n, F).
+        labels: class of each node, in 0 … num_classes − 1, or −1 for a node without a label; int64,
+            shape (n,).
         num_classes: number of classes, also of those that no node of this (sub)graph has.
         client: owner of each node where the data say it, from 0; int64, shape (n,).
     """
@@ -35,8 +40,15 @@ class Graph:
     client: np.ndarray | None = None
 
     @classmethod
-    def from_edges(cls, edges: np.ndarray, features: sp.spmatrix | np.ndarray, labels: np.ndarray, num_classes: int) -> "Graph":
-        """Build a graph from node pairs, shape (m, 2): direction, repeats and self-loops are dropped.
+    def from_edges(
+        cls,
+        edges: np.ndarray,
+        features: sp.spmatrix | np.ndarray,
+        labels: np.ndarray,
+        num_classes: int,
+    ) -> "Graph":
+        """Build a graph from node pairs, shape (m, 2): direction, repeats and self-loops are
+        dropped.
 
         Args:
             edges: node pairs; integers of any type.
@@ -45,19 +57,29 @@ class Graph:
             num_classes: number of classes.
 
         Raises:
-            DataError: if an edge or a label is out of range, or there is not one label for each row of features.
+            DataError: if an edge or a label is out of range, or there is not one label for each row
+            of features.
         """
         features, labels = single_precision(features), class_numbers(labels)
         n = features.shape[0]
         edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
         if labels.shape != (n,):
-            raise DataError(f"the graph has {n} rows of features but labels of shape {labels.shape}")
+            raise DataError(
+                f"the graph has {n} rows of features but labels of shape {labels.shape}"
+            )
         if edges.size and not (edges.min() >= 0 and edges.max() < n):
-            raise DataError(f"the graph has {n} nodes but edges name nodes {edges.min()} to {edges.max()}")
+            raise DataError(
+                f"the graph has {n} nodes but edges name nodes {edges.min()} to {edges.max()}"
+            )
         if features.shape[1] >= 2**31:
-            raise DataError(f"there are {features.shape[1]} columns of features; fewer than 2^31 are allowed")
+            raise DataError(
+                f"there are {features.shape[1]} columns of features; fewer than 2^31 are allowed"
+            )
         if n and not labels.max() < num_classes:
-            raise DataError(f"labels run from {labels.min()} to {labels.max()} but there are {num_classes} classes")
+            raise DataError(
+                f"labels run from {labels.min()} to {labels.max()} but there are {num_classes} "
+                "classes"
+            )
         edges = edges[edges[:, 0] != edges[:, 1]]
         ones = np.ones(2 * len(edges), dtype=np.int8)
         both = np.concatenate([edges, edges[:, ::-1]])
@@ -65,11 +87,19 @@ class Graph:
         return cls._from_parts(adjacency, features, labels, num_classes)
 
     @classmethod
-    def _from_parts(cls, adjacency: sp.csr_matrix, features: sp.csr_matrix, labels: np.ndarray, num_classes: int) -> "Graph":
+    def _from_parts(
+        cls, adjacency: sp.csr_matrix, features: sp.csr_matrix, labels: np.ndarray, num_classes: int
+    ) -> "Graph":
         adjacency.sort_indices()
         features.sum_duplicates()
         features.eliminate_zeros()
-        return cls(adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32), features, labels, num_classes)
+        return cls(
+            adjacency.indptr.astype(np.int64),
+            adjacency.indices.astype(np.int32),
+            features,
+            labels,
+            num_classes,
+        )
 
     @property
     def num_nodes(self) -> int:
@@ -95,10 +125,14 @@ class Graph:
     def adjacency(self) -> sp.csr_matrix:
         """The symmetric 0/1 adjacency matrix; float32 CSR, shape (n, n)."""
         ones = np.ones(len(self.indices), dtype=np.float32)
-        return sp.csr_matrix((ones, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes))
+        return sp.csr_matrix(
+            (ones, self.indices, self.indptr), shape=(self.num_nodes, self.num_nodes)
+        )
 
     def edges(self) -> np.ndarray:
-        """Each undirected edge once, as (smaller, larger) node, in ascending order; int64, shape (|E|, 2)."""
+        """Each undirected edge once, as (smaller, larger) node, in ascending order; int64, shape
+        (|E|, 2).
+        """
         sources = np.repeat(np.arange(self.num_nodes), self.degrees)
         once = sources < self.indices
         return np.column_stack([sources[once], self.indices[once].astype(np.int64)])
@@ -106,18 +140,27 @@ class Graph:
     def subgraph(self, nodes: np.ndarray) -> "Graph":
         """The subgraph induced by ``nodes``; node k of the result is ``nodes[k]`` of this graph."""
         nodes = np.asarray(nodes, dtype=np.int64)
-        graph = self._from_parts(self.adjacency[nodes][:, nodes], self.features[nodes], self.labels[nodes], self.num_classes)
+        graph = self._from_parts(
+            self.adjacency[nodes][:, nodes],
+            self.features[nodes],
+            self.labels[nodes],
+            self.num_classes,
+        )
         return graph if self.client is None else replace(graph, client=self.client[nodes])
 
     def extended(self, adjacency: sp.csr_matrix) -> "Graph":
-        """A graph of more nodes: the old ones come first, the new ones have no features, and the label 0, which means nothing.
+        """A graph of more nodes: the old ones come first, the new ones have no features, and the
+        label 0, which means nothing.
 
         Args:
-            adjacency: who is joined to whom, old and new, float32, shape (n + g, n + g).  Need not be symmetric: where a new
-                node has an empty row, it is drawn as a neighbour but has none itself.
+            adjacency: who is joined to whom, old and new, float32, shape (n + g, n + g).  Need not
+                be symmetric: where a new node has an empty row, it is drawn as a neighbour but has
+                none itself.
         """
         size, x = adjacency.shape[0], self.features
-        ends = np.concatenate([x.indptr, np.full(size - self.num_nodes, x.indptr[-1], dtype=x.indptr.dtype)])
+        ends = np.concatenate(
+            [x.indptr, np.full(size - self.num_nodes, x.indptr[-1], dtype=x.indptr.dtype)]
+        )
         features = sp.csr_matrix((x.data, x.indices, ends), shape=(size, x.shape[1]))
         labels = np.concatenate([self.labels, np.zeros(size - self.num_nodes, dtype=np.int64)])
         adjacency.sort_indices()
@@ -154,28 +197,47 @@ class Graph:
         """Read a graph that :meth:`save` wrote.
 
         Raises:
-            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
+            DataError: if the file is missing, damaged, holds something else, or has another key
+            than is asked for.
         """
         arrays = read_arrays(path, key)
         try:
             num_features, num_classes = (int(value) for value in arrays["shape"])
             parts = arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"]
             features = sp.csr_matrix(parts, shape=(len(arrays["labels"]), num_features))
-            return cls(arrays["indptr"], arrays["indices"], features, arrays["labels"], num_classes, arrays.get("client"))
+            return cls(
+                arrays["indptr"],
+                arrays["indices"],
+                features,
+                arrays["labels"],
+                num_classes,
+                arrays.get("client"),
+            )
         except KeyError as error:
-            raise DataError(f"{path} holds no graph: {error} is missing; run the stage prepare again") from None
+            raise DataError(
+                f"{path} holds no graph: {error} is missing; run the stage prepare again"
+            ) from None
 
 
 def disjoint_union(graphs: Sequence[Graph]) -> Graph:
-    """Several graphs in one, of which client i owns the i-th; a column of features and a class mean the same in each."""
+    """Several graphs in one, of which client i owns the i-th; a column of features and a class mean
+    the same in each.
+    """
     adjacency = sp.block_diag([graph.adjacency for graph in graphs], format="csr")
     width = max(graph.num_features for graph in graphs)
-    rows = [(graph.features.data, graph.features.indices, graph.features.indptr) for graph in graphs]
-    features = sp.vstack([sp.csr_matrix(parts, shape=(len(parts[2]) - 1, width)) for parts in rows], format="csr")
+    rows = [
+        (graph.features.data, graph.features.indices, graph.features.indptr) for graph in graphs
+    ]
+    features = sp.vstack(
+        [sp.csr_matrix(parts, shape=(len(parts[2]) - 1, width)) for parts in rows], format="csr"
+    )
     labels = np.concatenate([graph.labels for graph in graphs])
     owner = np.repeat(np.arange(len(graphs)), [graph.num_nodes for graph in graphs])
     edges = np.column_stack(adjacency.nonzero())
-    return replace(Graph.from_edges(edges, features, labels, max(graph.num_classes for graph in graphs)), client=owner)
+    return replace(
+        Graph.from_edges(edges, features, labels, max(graph.num_classes for graph in graphs)),
+        client=owner,
+    )
 
 
 def single_precision(values: sp.spmatrix | np.ndarray) -> sp.csr_matrix:
@@ -187,43 +249,60 @@ def single_precision(values: sp.spmatrix | np.ndarray) -> sp.csr_matrix:
     values = values if sp.issparse(values) else np.asarray(values)
     if values.dtype.kind not in "biuf" or values.ndim != 2:
         raise DataError(
-            f"features have type {values.dtype} and shape {values.shape}; a row of real numbers for each node is needed"
+            f"features have type {values.dtype} and shape {values.shape}; a row of real numbers "
+            "for each node is needed"
         )
     return sp.csr_matrix(values.astype(np.float32))
 
 
 def class_numbers(labels: Any) -> np.ndarray:
-    """Labels of any type of number as int64: whole numbers from 0; −1, and what is not a number, is a node without a label.
+    """Labels of any type of number as int64: whole numbers from 0; −1, and what is not a number, is
+    a node without a label.
 
     Raises:
         DataError: if they are no list of such numbers.
     """
     found = np.asarray(labels)
     if found.ndim != 1 or found.dtype.kind not in "biuf":
-        raise DataError(f"labels have type {found.dtype} and shape {found.shape}; one whole number for each node is needed")
+        raise DataError(
+            f"labels have type {found.dtype} and shape {found.shape}; one whole number for each "
+            "node is needed"
+        )
     if found.dtype.kind == "f":
         found = np.where(np.isnan(found), -1, found)
     whole = found == np.floor(found) if found.dtype.kind == "f" else True
     wrong = ~(whole & (found >= -1) & (found < 2**31))
     if wrong.any():
-        raise DataError(f"a label is {found[wrong][0]}; a class is a whole number from 0 to 2^31 − 1, and −1 stands for none")
+        raise DataError(
+            f"a label is {found[wrong][0]}; a class is a whole number from 0 to 2^31 − 1, and "
+            "−1 stands for none"
+        )
     return found.astype(np.int64)
 
 
 def mean_adjacency(graph: Graph) -> sp.csr_matrix:
-    """The adjacency matrix with each row divided by its degree; rows of isolated nodes are empty; float32, shape (n, n)."""
+    """The adjacency matrix with each row divided by its degree; rows of isolated nodes are empty;
+    float32, shape (n, n).
+    """
     values = np.repeat(1 / np.maximum(graph.degrees, 1), graph.degrees).astype(np.float32)
-    return sp.csr_matrix((values, graph.indices, graph.indptr), shape=(graph.num_nodes, graph.num_nodes))
+    return sp.csr_matrix(
+        (values, graph.indices, graph.indptr), shape=(graph.num_nodes, graph.num_nodes)
+    )
 
 
 def closed_mean_adjacency(graph: Graph) -> sp.csr_matrix:
     """Row v averages over v and all its neighbours: (D + I)⁻¹ (A + I); float32, shape (n, n)."""
-    return sp.csr_matrix(sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ _closed(graph))
+    return sp.csr_matrix(
+        sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ _closed(graph)
+    )
 
 
 def normalised_adjacency(graph: Graph) -> sp.csr_matrix:
     """D̂^(−1/2) (A + I) D̂^(−1/2) with D̂ = D + I (Kipf and Welling, 2017); float32, shape (n, n)."""
-    closed, scale = sp.csr_matrix(_closed(graph)), ((graph.degrees + 1.0) ** -0.5).astype(np.float32)
+    closed, scale = (
+        sp.csr_matrix(_closed(graph)),
+        ((graph.degrees + 1.0) ** -0.5).astype(np.float32),
+    )
     closed.data = np.repeat(scale, np.diff(closed.indptr)) * scale[closed.indices]
     return closed
 

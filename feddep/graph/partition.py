@@ -1,7 +1,8 @@
-"""A partition of one graph among M clients, and the papers' way to make one: communities of the Louvain method, of similar size.
+"""A partition of one graph among M clients, and the papers' way to make one: communities of the
+Louvain method, of similar size.
 
-The procedure is that of the published code (FederatedScope's ``LouvainSplitter``), with one extension where it would never end,
-see :func:`assign_communities`.
+The procedure is that of the published code (FederatedScope's ``LouvainSplitter``), with one
+extension where it would never end, see :func:`assign_communities`.
 """
 
 import heapq
@@ -26,14 +27,17 @@ REVISION = 1
 class Partition:
     """Which client owns each node.  Every client owns at least one.
 
-    Where clients overlap, each owns copies of its nodes: a node has one copy, several or none, and ``client`` is of copies.
+    Where clients overlap, each owns copies of its nodes: a node has one copy, several or none, and
+    ``client`` is of copies.
 
     Attributes:
-        client: owner of each node, or of each copy, in 0 … num_clients − 1; int64, shape (n,), or (k,) for k copies.
+        client: owner of each node, or of each copy, in 0 … num_clients − 1; int64, shape (n,), or
+            (k,) for k copies.
         num_clients: number of clients M.
-        facts: what is known only while the partition is made (communities, modularity, cut_nodes), for :func:`statistics`; not
-            stored with it.
-        copies: where clients overlap, which node each copy is of, ascending within a client; int64, shape (k,); else None.
+        facts: what is known only while the partition is made (communities, modularity, cut_nodes),
+            for :func:`statistics`; not stored with it.
+        copies: where clients overlap, which node each copy is of, ascending within a client; int64,
+            shape (k,); else None.
     """
 
     client: np.ndarray
@@ -56,50 +60,74 @@ class Partition:
         return self.node[self.client == client]
 
     def checked(self, nodes: int) -> "Partition":
-        """The partition of a graph of so many nodes, of owners that somebody wrote by hand; NumPy's, PyTorch's or Python's.
+        """The partition of a graph of so many nodes, of owners that somebody wrote by hand;
+        NumPy's, PyTorch's or Python's.
 
         Raises:
-            PartitionError: if they are not one integer a node in 0 … M − 1, or a client owns no node; or if copies are not of
-                nodes of the graph, or two of one node are at a client.
+            PartitionError: if they are not one integer a node in 0 … M − 1, or a client owns no
+                node; or if copies are not of nodes of the graph, or two of one node are at a
+                client.
         """
-        owner, last, entries = np.asarray(self.client), self.num_clients - 1, f"the graph's {nodes} nodes"
+        owner, last, entries = (
+            np.asarray(self.client),
+            self.num_clients - 1,
+            f"the graph's {nodes} nodes",
+        )
         copies = None if self.copies is None else np.asarray(self.copies)
         if copies is not None:
             if copies.ndim != 1 or copies.dtype.kind not in "iu" or not copies.size:
                 found = f"type {copies.dtype} and shape {copies.shape}"
-                raise PartitionError(f"partition.copies has {found}; a list of ids of nodes is needed")
+                raise PartitionError(
+                    f"partition.copies has {found}; a list of ids of nodes is needed"
+                )
             if copies.min() < 0 or copies.max() >= nodes:
                 raise PartitionError(
-                    f"partition.copies is of nodes {copies.min()} to {copies.max()}; the graph has 0 to {nodes - 1}"
+                    f"partition.copies is of nodes {copies.min()} to {copies.max()}; the graph "
+                    f"has 0 to {nodes - 1}"
                 )
             nodes, entries = len(copies), f"{len(copies)} copies of nodes"
         if owner.shape != (nodes,) or owner.dtype.kind not in "iu":
             found = f"type {owner.dtype} and shape {owner.shape}"
-            raise PartitionError(f"partition.client has {found}; one integer for each of {entries} is needed")
+            raise PartitionError(
+                f"partition.client has {found}; one integer for each of {entries} is needed"
+            )
         if owner.min() < 0 or owner.max() > last:
             raise PartitionError(
-                f"partition.client has owners {owner.min()} to {owner.max()}; with {last + 1} clients 0 to {last} are allowed"
+                f"partition.client has owners {owner.min()} to {owner.max()}; with {last + 1} "
+                f"clients 0 to {last} are allowed"
             )
         owned = np.bincount(owner.astype(np.int64), minlength=last + 1)
         if not owned.all():
-            raise PartitionError(f"client {owned.argmin()} of the partition owns no node; each of {last + 1} clients needs one")
+            raise PartitionError(
+                f"client {owned.argmin()} of the partition owns no node; each of {last + 1} "
+                "clients needs one"
+            )
         if copies is not None:
             ordered = np.unique(np.column_stack([owner, copies]).astype(np.int64), axis=0)
             if len(ordered) < len(owner):
-                raise PartitionError("a client of the partition has two copies of one node; one is allowed")
+                raise PartitionError(
+                    "a client of the partition has two copies of one node; one is allowed"
+                )
             owner, copies = ordered[:, 0].copy(), ordered[:, 1].copy()
         return Partition(owner.astype(np.int64), last + 1, self.facts, copies)
 
     def save(self, path: str | Path, key: str = "") -> None:
-        """Write the owner of each node or copy as safetensors, with the partition's content key if it has one."""
-        write_arrays(path, {"client": self.client, **({} if self.copies is None else {"copies": self.copies})}, key)
+        """Write the owner of each node or copy as safetensors, with the partition's content key if
+        it has one.
+        """
+        write_arrays(
+            path,
+            {"client": self.client, **({} if self.copies is None else {"copies": self.copies})},
+            key,
+        )
 
     @classmethod
     def load(cls, path: str | Path, key: str | None = None) -> "Partition":
         """Read a partition that :meth:`save` wrote.
 
         Raises:
-            DataError: if the file is missing, damaged, holds something else, or has another key than is asked for.
+            DataError: if the file is missing, damaged, holds something else, or has another key
+            than is asked for.
         """
         arrays = read_arrays(path, key)
         client, copies = arrays.get("client"), arrays.get("copies")
@@ -116,13 +144,15 @@ class Partition:
 
 
 def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition:
-    """Partition a graph among ``clients`` clients: :func:`find_communities`, then :func:`assign_communities`.
+    """Partition a graph among ``clients`` clients: :func:`find_communities`, then
+    :func:`assign_communities`.
 
     Args:
         graph: the graph, n nodes.
         clients: number of clients M.
         seed: seed of the run; the Louvain method draws from its stream "partition".
-        delta: a client has at most ⌊n / M⌋ + delta nodes, a piece of a community at most ⌊n / M⌋ − delta.
+        delta: a client has at most ⌊n / M⌋ + delta nodes, a piece of a community at most ⌊n / M⌋ −
+            delta.
 
     Raises:
         PartitionError: if the graph has too few nodes for so many clients and this delta.
@@ -132,9 +162,14 @@ def louvain(graph: Graph, clients: int, seed: int, delta: int = 20) -> Partition
 
 
 def along_communities(graph: Graph, communities: np.ndarray, clients: int, delta: int) -> Partition:
-    """Partition a graph by :func:`assign_communities`; the facts have the number of communities and their modularity, too."""
+    """Partition a graph by :func:`assign_communities`; the facts have the number of communities and
+    their modularity, too.
+    """
     assigned = assign_communities(communities, clients, delta)
-    found = {"communities": int(communities.max()) + 1, "modularity": modularity(graph, communities)}
+    found = {
+        "communities": int(communities.max()) + 1,
+        "modularity": modularity(graph, communities),
+    }
     return Partition(assigned.client, clients, {**found, **assigned.facts})
 
 
@@ -144,7 +179,8 @@ def find_communities(graph: Graph, seed: int) -> np.ndarray:
     Returns:
         Community of each node, numbered by their smallest nodes; int64, shape (n,).
     """
-    import community  # python-louvain; here, because only who partitions a graph should wait for networkx
+    # python-louvain; here, because only who partitions a graph should wait for networkx
+    import community
     import networkx as nx
 
     copy = nx.Graph()
@@ -157,7 +193,9 @@ def find_communities(graph: Graph, seed: int) -> np.ndarray:
 
 
 def modularity(graph: Graph, communities: np.ndarray) -> float:
-    """Modularity Σ_c [ |E_c| / |E| − (Σ_{v in c} deg(v) / (2 |E|))² ] (Newman and Girvan 2004); 0 for a graph without edges."""
+    """Modularity Σ_c [ |E_c| / |E| − (Σ_{v in c} deg(v) / (2 |E|))² ] (Newman and Girvan 2004); 0
+    for a graph without edges.
+    """
     if graph.num_edges == 0:
         return 0.0
     ends = communities[graph.edges()]
@@ -167,21 +205,26 @@ def modularity(graph: Graph, communities: np.ndarray) -> float:
 
 
 def assign_communities(communities: np.ndarray, clients: int, delta: int) -> Partition:
-    """Assign communities to clients, so that every client has at most ⌊n / M⌋ + delta nodes and at least one.
+    """Assign communities to clients, so that every client has at most ⌊n / M⌋ + delta nodes and at
+    least one.
 
-    1. A community of more than ⌊n / M⌋ − delta nodes is cut, in node order, to pieces of that size and a smaller rest.
-    2. Pieces are assigned largest first; among equals, first communities or their rests by number, then what was cut off them.
-    3. A piece goes to the client whose turn it is if it fits; otherwise the turn passes on to the first client it fits.
-       The turn then moves to the next client.
-    4. Extension: where a piece fits no client, the published procedure looks for one for ever (so on MSAcademic with 10
-       clients).  Here the client with the most room, the first of them in turn, gets as many of its nodes as fit, in
-       node order; the others become a piece of their own, which is assigned after all pieces that are no smaller.
+    1. A community of more than ⌊n / M⌋ − delta nodes is cut, in node order, to pieces of that size
+        and a smaller rest.
+    2. Pieces are assigned largest first; among equals, first communities or their rests by number,
+        then what was cut off them.
+    3. A piece goes to the client whose turn it is if it fits; otherwise the turn passes on to the
+       first client it fits. The turn then moves to the next client.
+    4. Extension: where a piece fits no client, the published procedure looks for one for ever (so
+       on MSAcademic with 10 clients).  Here the client with the most room, the first of them in
+       turn, gets as many of its nodes as fit, in node order; the others become a piece of their
+       own, which is assigned after all pieces that are no smaller.
 
-    The first M pieces go to M different clients, so none is empty: there are at least M pieces, since none is larger than
-    ⌊n / M⌋.  Step 4 ends, since the clients together have room for n nodes or more if delta is at least 1.
+    The first M pieces go to M different clients, so none is empty: there are at least M pieces,
+    since none is larger than ⌊n / M⌋.  Step 4 ends, since the clients together have room for n
+    nodes or more if delta is at least 1.
 
-    ``communities`` holds the community of each node, 0 … C − 1, shape (n,).  The partition's facts have cut_nodes, the number
-    of nodes in pieces that fitted no client.
+    ``communities`` holds the community of each node, 0 … C − 1, shape (n,).  The partition's facts
+    have cut_nodes, the number of nodes in pieces that fitted no client.
 
     Raises:
         PartitionError: if there are too few nodes for so many clients and this delta.
@@ -194,7 +237,10 @@ def assign_communities(communities: np.ndarray, clients: int, delta: int) -> Par
     turn = 0
 
     # Sorted by what makes the order: size, then age.
-    pieces = [(-len(nodes), age, nodes) for age, nodes in enumerate(_pieces(communities, n // clients - delta))]
+    pieces = [
+        (-len(nodes), age, nodes)
+        for age, nodes in enumerate(_pieces(communities, n // clients - delta))
+    ]
     heapq.heapify(pieces)
     age = len(pieces)
     while pieces:
@@ -216,7 +262,9 @@ def assign_communities(communities: np.ndarray, clients: int, delta: int) -> Par
 
 
 def _pieces(communities: np.ndarray, largest: int) -> list[np.ndarray]:
-    """The nodes of each community, or what is left of it when pieces of size ``largest`` were cut off, then these pieces."""
+    """The nodes of each community, or what is left of it when pieces of size ``largest`` were cut
+    off, then these pieces.
+    """
     rests, cut_off = [], []
     by_community = np.argsort(communities, kind="stable")
     for nodes in np.split(by_community, np.cumsum(np.bincount(communities))[:-1]):
@@ -228,18 +276,23 @@ def _pieces(communities: np.ndarray, largest: int) -> list[np.ndarray]:
 
 def _check(n: int, clients: int, delta: int) -> None:
     if not 1 <= clients <= n:
-        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients")
+        raise PartitionError(
+            f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients"
+        )
     if delta < 0:
         raise PartitionError(f"partition.delta is {delta}; it must be at least 0")
     if n // clients - delta < 1:
         raise PartitionError(
-            f"clients is {clients} and partition.delta is {delta}, but clients · (partition.delta + 1) must not exceed the "
-            f"graph's {n} nodes: at most {n // (delta + 1)} clients with this delta, or a delta of at most {n // clients - 1} "
+            f"clients is {clients} and partition.delta is {delta}, but clients · "
+            "(partition.delta + 1) must not exceed the "
+            f"graph's {n} nodes: at most {n // (delta + 1)} clients with this delta, or a delta "
+            f"of at most {n // clients - 1} "
             "with so many clients"
         )
     if delta == 0 and n % clients:
         raise PartitionError(
-            f"partition.delta is 0, but {n} nodes cannot be partitioned evenly among {clients} clients (key clients); "
+            f"partition.delta is 0, but {n} nodes cannot be partitioned evenly among {clients} "
+            "clients (key clients); "
             "it must be at least 1"
         )
 
@@ -248,14 +301,17 @@ def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
     """How a graph was partitioned.
 
     Returns:
-        JSON-ready: clients; per_client, a list of client, nodes, edges (between two of its nodes) and classes (number of
-        nodes of each class); mean_client_nodes and mean_client_edges; missing_edges, the undirected edges that no client
-        knows, as none has both ends; and the partition's facts: communities and their modularity, and cut_nodes, the number of
-        nodes in pieces of communities that fitted no client (see :func:`assign_communities`).
+        JSON-ready: clients; per_client, a list of client, nodes, edges (between two of its nodes)
+        and classes (number of nodes of each class); mean_client_nodes and mean_client_edges;
+        missing_edges, the undirected edges that no client knows, as none has both ends; and the
+        partition's facts: communities and their modularity, and cut_nodes, the number of nodes in
+        pieces of communities that fitted no client (see :func:`assign_communities`).
     """
     entries, shape = (partition.node, partition.client), (graph.num_nodes, partition.num_clients)
     held = sp.csr_matrix((np.ones(len(partition.client), dtype=np.int64), entries), shape)
-    within = held[graph.edges()[:, 0]].multiply(held[graph.edges()[:, 1]])  # which client knows which edge
+    within = held[graph.edges()[:, 0]].multiply(
+        held[graph.edges()[:, 1]]
+    )  # which client knows which edge
     nodes = np.bincount(partition.client, minlength=partition.num_clients)
     edges = np.asarray(within.sum(axis=0)).ravel()
     classes = np.zeros((partition.num_clients, graph.num_classes), dtype=np.int64)
@@ -265,7 +321,12 @@ def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
         **partition.facts,
         "clients": partition.num_clients,
         "per_client": [
-            {"client": i, "nodes": int(nodes[i]), "edges": int(edges[i]), "classes": classes[i].tolist()}
+            {
+                "client": i,
+                "nodes": int(nodes[i]),
+                "edges": int(edges[i]),
+                "classes": classes[i].tolist(),
+            }
             for i in range(partition.num_clients)
         ],
         "mean_client_nodes": float(nodes.mean()),

@@ -1,5 +1,5 @@
-"""Every way to partition a graph among M clients: along communities, at random, with skewed labels, or by a balanced cut; or
-into clients that overlap.
+"""Every way to partition a graph among M clients: along communities, at random, with skewed labels,
+or by a balanced cut; or into clients that overlap.
 """
 
 import random
@@ -13,7 +13,9 @@ from feddep.utils.errors import PartitionError
 from feddep.utils.seeding import derive_seed, generator
 
 REVISION = 1
-"""Raised when the same options give another partition, by other means than python-louvain (:mod:`feddep.graph.partition`)."""
+"""Raised when the same options give another partition, by other means than python-louvain
+(:mod:`feddep.graph.partition`).
+"""
 OPTIONS: dict[str, tuple[str, ...]] = {
     "louvain": ("delta", "engine"),
     "random": (),
@@ -45,15 +47,18 @@ def partition(
         graph: the graph, n nodes.
         clients: number of clients M; None: as many as a ``given`` partition has, else 5.
         seed: seed of the run; all draws come from its stream "partition".
-        method: ``louvain``: :func:`feddep.graph.partition.assign_communities`; ``random``: :func:`random_partition`;
-            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`; ``overlap``:
-            :func:`overlapping_partition`; ``given``: :func:`given_partition`.
+        method: ``louvain``: :func:`feddep.graph.partition.assign_communities`; ``random``:
+            :func:`random_partition`; ``dirichlet``: :func:`dirichlet_partition`; ``metis``:
+            :func:`metis_partition`; ``overlap``: :func:`overlapping_partition`; ``given``:
+            :func:`given_partition`.
         delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
-        engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`), which is for large graphs.
+        engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`),
+            which is for large graphs.
         beta: of ``dirichlet``, see :func:`dirichlet_partition`.
 
     Raises:
-        PartitionError: if the graph has too few nodes for so many clients and these options, or is given to others.
+        PartitionError: if the graph has too few nodes for so many clients and these options, or is
+        given to others.
     """
     if method == "given":
         return given_partition(graph, clients)
@@ -62,11 +67,14 @@ def partition(
         return louvain(graph, clients, seed, delta)
     if method not in OPTIONS or engine not in ("python-louvain", "igraph"):
         raise PartitionError(
-            f"partition is {method} with the engine {engine}; there are {', '.join(OPTIONS)}, and igraph for louvain"
+            f"partition is {method} with the engine {engine}; there are {', '.join(OPTIONS)}, "
+            "and igraph for louvain"
         )
     if not 1 <= clients <= graph.num_nodes:
         n = graph.num_nodes
-        raise PartitionError(f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients")
+        raise PartitionError(
+            f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients"
+        )
     facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
     if method == "louvain":
         found = along_communities(graph, igraph_communities(graph, seed), clients, delta)
@@ -89,15 +97,20 @@ def given_partition(graph: Graph, clients: int | None = None) -> Partition:
         PartitionError: if the data say none, or for another number of clients.
     """
     if graph.client is None:
-        raise PartitionError("partition is given, but the data of the graph do not say the client of each node")
+        raise PartitionError(
+            "partition is given, but the data of the graph do not say the client of each node"
+        )
     among = int(graph.client.max()) + 1
     if clients not in (None, among):
-        raise PartitionError(f"clients is {clients}, but the data of the graph have its nodes at {among} clients")
+        raise PartitionError(
+            f"clients is {clients}, but the data of the graph have its nodes at {among} clients"
+        )
     return Partition(graph.client, among, {"cut_nodes": 0}).checked(graph.num_nodes)
 
 
 def igraph_communities(graph: Graph, seed: int) -> np.ndarray:
-    """Communities of high modularity (Blondel et al. 2008, as implemented by igraph), many times faster than python-louvain.
+    """Communities of high modularity (Blondel et al. 2008, as implemented by igraph), many times
+    faster than python-louvain.
 
     Returns:
         Community of each node, numbered by their smallest nodes; int64, shape (n,).
@@ -106,7 +119,11 @@ def igraph_communities(graph: Graph, seed: int) -> np.ndarray:
 
     igraph.set_random_number_generator(random.Random(derive_seed(seed, "partition")))
     try:
-        found = igraph.Graph(graph.num_nodes, graph.edges()).community_multilevel(weights=None).membership
+        found = (
+            igraph.Graph(graph.num_nodes, graph.edges())
+            .community_multilevel(weights=None)
+            .membership
+        )
     finally:
         igraph.set_random_number_generator(random)  # igraph's default
     _, first, community = np.unique(found, return_index=True, return_inverse=True)
@@ -114,23 +131,28 @@ def igraph_communities(graph: Graph, seed: int) -> np.ndarray:
 
 
 def random_partition(graph: Graph, clients: int, seed: int) -> np.ndarray:
-    """Owners drawn uniformly among the partitions in which the numbers of nodes differ by at most one; int64, shape (n,)."""
+    """Owners drawn uniformly among the partitions in which the numbers of nodes differ by at most
+    one; int64, shape (n,).
+    """
     return generator(seed, "partition").permutation(np.arange(graph.num_nodes) % clients)
 
 
 def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> np.ndarray:
-    """Owners by class, shares from a Dirichlet distribution: the distribution-based label skew of Li et al. (2022).
+    """Owners by class, shares from a Dirichlet distribution: the distribution-based label skew of
+    Li et al. (2022).
 
-    For each class the shares of the M clients are drawn from Dir(β, …, β), and its nodes, in random order, are cut at the sums
-    of these shares, rounded down.  Nodes without a label are a class here.  All shares are drawn again until every client has at
-    least 10 nodes, or ⌊n / (2M)⌋ (at least 1) where that is less.  Unlike the code of Li et al., no client is passed over for
-    having n / M nodes already.
+    For each class the shares of the M clients are drawn from Dir(β, …, β), and its nodes, in random
+    order, are cut at the sums of these shares, rounded down.  Nodes without a label are a class
+    here.  All shares are drawn again until every client has at least 10 nodes, or ⌊n / (2M)⌋ (at
+    least 1) where that is less.  Unlike the code of Li et al., no client is passed over for having
+    n / M nodes already.
 
     Args:
         graph: the graph, n nodes.
         clients: number of clients M, at most n.
         seed: seed of the run.
-        beta: concentration β; large: every client has the classes' shares of the graph; small: few classes.
+        beta: concentration β; large: every client has the classes' shares of the graph; small: few
+            classes.
 
     Returns:
         Owner of each node; int64, shape (n,).
@@ -139,7 +161,11 @@ def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> n
         PartitionError: if a client had too few nodes in each of 1,000 draws.
     """
     draws = generator(seed, "partition")
-    by_class = [nodes for label in range(-1, graph.num_classes) if len(nodes := np.flatnonzero(graph.labels == label))]
+    by_class = [
+        nodes
+        for label in range(-1, graph.num_classes)
+        if len(nodes := np.flatnonzero(graph.labels == label))
+    ]
     sizes = np.array([[len(nodes)] for nodes in by_class])
     least = max(1, min(_FEW, graph.num_nodes // (2 * clients)))
     for _ in range(_TRIES):
@@ -150,7 +176,8 @@ def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> n
             break
     else:
         raise PartitionError(
-            f"partition.beta is {beta:g}, and in {_TRIES} draws of shares for {clients} clients there was always one with fewer "
+            f"partition.beta is {beta:g}, and in {_TRIES} draws of shares for {clients} clients "
+            "there was always one with fewer "
             f"than {least} nodes; a larger beta or fewer clients (key clients) are needed"
         )
     owner = np.empty(graph.num_nodes, dtype=np.int64)
@@ -160,7 +187,8 @@ def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> n
 
 
 def metis_partition(graph: Graph, clients: int, seed: int) -> np.ndarray:
-    """Owners by METIS's multilevel k-way partitioning (Karypis and Kumar 1998), which seeks the fewest edges between clients.
+    """Owners by METIS's multilevel k-way partitioning (Karypis and Kumar 1998), which seeks the
+    fewest edges between clients.
 
     Its tolerance is METIS's own: a client has at most 1.03 n / M nodes where METIS can arrange it.
 
@@ -179,21 +207,25 @@ def metis_partition(graph: Graph, clients: int, seed: int) -> np.ndarray:
     empty = np.flatnonzero(np.bincount(owner, minlength=clients) == 0)
     if len(empty):
         raise PartitionError(
-            f"METIS partitions {graph.num_nodes} nodes so that {len(empty)} of {clients} clients have none; "
+            f"METIS partitions {graph.num_nodes} nodes so that {len(empty)} of {clients} "
+            "clients have none; "
             "fewer clients (key clients) or another partition.method are needed"
         )
     return owner
 
 
 def overlapping_partition(graph: Graph, clients: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Clients that share nodes and edges (FED-PUB, Baek et al. 2023, Section 5, "overlapping node scenario", and code).
+    """Clients that share nodes and edges (FED-PUB, Baek et al. 2023, Section 5, "overlapping node
+    scenario", and code).
 
-    METIS cuts the graph into M / 5 parts (:func:`metis_partition`).  Clients 5p … 5p + 4 each draw ⌊n_p / 2⌋ of the n_p nodes of
-    part p, uniformly without replacement and independently of each other.  The code does so with the largest component of the
-    graph; here parts are of the whole graph.
+    METIS cuts the graph into M / 5 parts (:func:`metis_partition`).  Clients 5p … 5p + 4 each draw
+    ⌊n_p / 2⌋ of the n_p nodes of part p, uniformly without replacement and independently of each
+    other.  The code does so with the largest component of the graph; here parts are of the whole
+    graph.
 
     Returns:
-        Owner of each copy, and which node it is of, ascending within each client; int64, shape (k,).
+        Owner of each copy, and which node it is of, ascending within each client; int64, shape
+        (k,).
 
     Raises:
         PartitionError: if M is not divisible by 5, or a part has fewer than two nodes.
@@ -201,7 +233,10 @@ def overlapping_partition(graph: Graph, clients: int, seed: int) -> tuple[np.nda
     part, draws = metis_partition(graph, parts_of(clients), seed), generator(seed, "partition")
     nodes = [np.flatnonzero(part == number // _EACH) for number in range(clients)]
     if (least := min(map(len, nodes))) < 2:
-        raise PartitionError(f"clients is {clients}, and a client has half of a METIS part of {least} node; fewer are needed")
+        raise PartitionError(
+            f"clients is {clients}, and a client has half of a METIS part of {least} node; "
+            "fewer are needed"
+        )
     drawn = [np.sort(draws.choice(of, len(of) // 2, replace=False)) for of in nodes]
     return np.repeat(np.arange(clients), list(map(len, drawn))), np.concatenate(drawn)
 
@@ -213,5 +248,8 @@ def parts_of(clients: int) -> int:
         PartitionError: if M is not divisible by 5.
     """
     if clients % _EACH:
-        raise PartitionError(f"clients is {clients}; where partition is overlap, a number divisible by {_EACH} is needed")
+        raise PartitionError(
+            f"clients is {clients}; where partition is overlap, a number divisible by {_EACH} "
+            "is needed"
+        )
     return clients // _EACH

@@ -1,12 +1,15 @@
-"""Uniform neighbour sampling: the mini-batch of GraphSAGE and, by its randomness, the privacy mechanism of FedDEP.
+"""Uniform neighbour sampling: the mini-batch of GraphSAGE and, by its randomness, the privacy
+mechanism of FedDEP.
 
-The law, for a node of degree D and fan-out d (FedDEP, Appendix B, Lemma B.1; the implementation follows FederatedScope):
+The law, for a node of degree D and fan-out d (FedDEP, Appendix B, Lemma B.1; the implementation
+follows FederatedScope):
 
 * D > d: d distinct neighbours, every d-subset equally likely (without replacement);
 * 1 ≤ D ≤ d: d independent uniform draws (with replacement);
 * D = 0: no neighbour; all d entries are :data:`PAD`.
 
-Every draw is exactly uniform: bounded integers are drawn by rejection, never by rounding a floating-point number.
+Every draw is exactly uniform: bounded integers are drawn by rejection, never by rounding a
+floating-point number.
 """
 
 from collections.abc import Sequence
@@ -23,7 +26,9 @@ PAD = -1
 """Stands where an isolated node has no neighbour to draw."""
 
 
-def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.random.Generator) -> np.ndarray:
+def sample_neighbours(
+    graph: Graph, nodes: np.ndarray, fanout: int, rng: np.random.Generator
+) -> np.ndarray:
     """Draw ``fanout`` neighbours of each node, independently for each entry of ``nodes``.
 
     Args:
@@ -56,9 +61,11 @@ def sample_neighbours(graph: Graph, nodes: np.ndarray, fanout: int, rng: np.rand
 
 
 def distinct_integers(sizes: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """``count`` distinct integers below each of ``sizes``, every subset equally likely, in ascending order.
+    """``count`` distinct integers below each of ``sizes``, every subset equally likely, in
+    ascending order.
 
-    Floyd's algorithm, on all rows at once.  Its own order depends on what is drawn from, and would tell more than the subset.
+    Floyd's algorithm, on all rows at once.  Its own order depends on what is drawn from, and would
+    tell more than the subset.
     """
     picks = np.empty((len(sizes), count), dtype=np.int64)
     for i in range(count):
@@ -74,12 +81,14 @@ def distinct_integers(sizes: np.ndarray, count: int, rng: np.random.Generator) -
 class SampledTrees:
     """Sampled ego-graphs of B roots, as trees of one shape.
 
-    A tree of one hop more has f more tree nodes for each tree node p, the neighbours drawn for it: in a tree of s tree nodes,
-    the j-th of them is tree node s + p f + j.
+    A tree of one hop more has f more tree nodes for each tree node p, the neighbours drawn for it:
+    in a tree of s tree nodes, the j-th of them is tree node s + p f + j.
 
     Attributes:
-        nodes: the graph's node at each tree node, the root first; int32, shape (B, (1 + f_1) … (1 + f_L)).
-        fanouts: number of neighbours f_1 … f_L drawn for a node in each hop, that of the roots first.
+        nodes: the graph's node at each tree node, the root first; int32, shape (B, (1 + f_1) … (1 +
+            f_L)).
+        fanouts: number of neighbours f_1 … f_L drawn for a node in each hop, that of the roots
+            first.
     """
 
     nodes: np.ndarray
@@ -100,11 +109,14 @@ class SampledTrees:
 
     @property
     def has_neighbours(self) -> np.ndarray:
-        """Which of the P tree nodes before the last hop have neighbours: all f drawn for them, or none; bool, shape (B, P)."""
+        """Which of the P tree nodes before the last hop have neighbours: all f drawn for them, or
+        none; bool, shape (B, P).
+        """
         return self.split(self.nodes)[1][:, :, 0] != PAD
 
     def split(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Rows of all tree nodes, split into those of the P tree nodes before the last hop, and of the f drawn for each of them.
+        """Rows of all tree nodes, split into those of the P tree nodes before the last hop, and of
+        the f drawn for each of them.
 
         Args:
             rows: an array or a tensor, shape (B, P (1 + f), …).
@@ -118,13 +130,16 @@ class SampledTrees:
 
 
 def sample_trees(
-    graph: Graph | Sequence[Graph], roots: np.ndarray, fanouts: Sequence[int], rng: np.random.Generator
+    graph: Graph | Sequence[Graph],
+    roots: np.ndarray,
+    fanouts: Sequence[int],
+    rng: np.random.Generator,
 ) -> SampledTrees:
     """Sample the ego-graph of each root (GraphSAGE, Algorithm 2), a hop for each of ``fanouts``.
 
-    The nodes needed k hops from the top are those needed k − 1 hops from it, followed by f_k fresh draws for each of
-    them.  Draws are independent between hops: a root's neighbours are drawn anew for every layer, as the composition
-    over L layers in FedDEP's Lemma B.2 assumes.
+    The nodes needed k hops from the top are those needed k − 1 hops from it, followed by f_k fresh
+    draws for each of them.  Draws are independent between hops: a root's neighbours are drawn anew
+    for every layer, as the composition over L layers in FedDEP's Lemma B.2 assumes.
 
     Args:
         graph: the graph to draw from, or one for each hop.

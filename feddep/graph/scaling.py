@@ -13,15 +13,18 @@ SCALINGS = ("raw", "row", "minmax")
 
 
 def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:
-    """Scale node features, float32 CSR of shape (n, F); returns the same without stored zeros, and leaves ``features`` as it is.
+    """Scale node features, float32 CSR of shape (n, F); returns the same without stored zeros, and
+    leaves ``features`` as it is.
 
     * ``raw``: x, the very matrix that was given;
     * ``row``: x / Σ x over the node's row, so that each row sums to 1; an empty row stays empty;
-    * ``minmax``: (x − min) / (max − min) over the column, so that each column spans [0, 1]; a constant column becomes 0.
+    * ``minmax``: (x − min) / (max − min) over the column, so that each column spans [0, 1]; a
+        constant column becomes 0.
 
     Raises:
         ConfigError: if ``how`` is not a known scaling.
-        DataError: if ``row`` meets a negative value, or ``minmax`` meets a column with both zeros and negative values.
+        DataError: if ``row`` meets a negative value, or ``minmax`` meets a column with both zeros
+        and negative values.
     """
     match how:
         case "raw":
@@ -32,7 +35,11 @@ def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:
             scaled = _minmax(features)
         case _:
             raise ConfigError(f"features is {how}; allowed: {', '.join(SCALINGS)}")
-    result = sp.csr_matrix((scaled.astype(np.float32), features.indices, features.indptr), shape=features.shape, copy=True)
+    result = sp.csr_matrix(
+        (scaled.astype(np.float32), features.indices, features.indptr),
+        shape=features.shape,
+        copy=True,
+    )
     result.eliminate_zeros()
     return result
 
@@ -41,17 +48,20 @@ def _row(features: sp.csr_matrix) -> np.ndarray:
     """The stored values, each divided by the sum of its row."""
     if features.nnz and features.data.min() < 0:
         raise DataError(
-            f"features: row needs values of at least 0, but the smallest is {features.data.min():g}; use raw or minmax"
+            "features: row needs values of at least 0, but the smallest is "
+            f"{features.data.min():g}; use raw or minmax"
         )
     rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-    return features.data / np.bincount(rows, weights=features.data)[rows]  # bincount adds in float64
+    return (
+        features.data / np.bincount(rows, weights=features.data)[rows]
+    )  # bincount adds in float64
 
 
 def _minmax(features: sp.csr_matrix) -> np.ndarray:
     """The stored values, each mapped from [min, max] of its column to [0, 1].
 
-    What is not stored is 0 and must map to 0.  It does where the minimum is 0, which covers every column of counts or
-    TF-IDF weights, and a column whose minimum is above 0 stores all its values.
+    What is not stored is 0 and must map to 0.  It does where the minimum is 0, which covers every
+    column of counts or TF-IDF weights, and a column whose minimum is above 0 stores all its values.
     """
     if not features.nnz:
         return features.data.astype(np.float64)
@@ -62,7 +72,8 @@ def _minmax(features: sp.csr_matrix) -> np.ndarray:
     if len(filled_in):
         column = filled_in[0]
         raise DataError(
-            f"features: minmax would replace the zeros of column {column}, whose minimum is {low[column]:g}, "
+            f"features: minmax would replace the zeros of column {column}, whose minimum is "
+            f"{low[column]:g}, "
             "and the features would no longer be sparse; use raw"
         )
     span = np.where(high > low, high - low, 1.0)

@@ -1,1 +1,3 @@
-"""The methods of the papers, a package each: its ``__init__.py`` declares parameters, steps and methods."""
+"""The methods of the papers, a package each: its ``__init__.py`` declares parameters, steps and
+methods.
+"""

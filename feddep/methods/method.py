@@ -1,6 +1,8 @@
-"""What a method declares: methods, the rows of a table, and steps, what is computed before a classifier is trained.
+"""What a method declares: methods, the rows of a table, and steps, what is computed before a
+classifier is trained.
 
-A declaration names its function as ``"module:function"``; it is imported when it is called, so that planning needs no PyTorch.
+A declaration names its function as ``"module:function"``; it is imported when it is called, so that
+planning needs no PyTorch.
 """
 
 import dataclasses
@@ -24,9 +26,10 @@ class StepResult:
     """What a step yields.
 
     Attributes:
-        tensors: by name, such as ``client0.embeddings``.  Those of all clients are together: whoever reads another client's
-            has to send it across the boundary first.
-        communication: what crossed the boundary meanwhile (rows of :class:`~feddep.federation.communication.CommunicationLog`).
+        tensors: by name, such as ``client0.embeddings``.  Those of all clients are together:
+            whoever reads another client's has to send it across the boundary first.
+        communication: what crossed the boundary meanwhile (rows of
+            :class:`~feddep.federation.communication.CommunicationLog`).
     """
 
     tensors: "dict[str, Tensor]"
@@ -41,8 +44,14 @@ class StepResult:
 
 
 def by_client(**tensors: "Sequence[Tensor]") -> "dict[str, Tensor]":
-    """Tensors under the names that :meth:`StepResult.of_clients` looks for, from a sequence of one a client for each name."""
-    return {f"client{i}.{name}": tensor for name, sequence in tensors.items() for i, tensor in enumerate(sequence)}
+    """Tensors under the names that :meth:`StepResult.of_clients` looks for, from a sequence of one
+    a client for each name.
+    """
+    return {
+        f"client{i}.{name}": tensor
+        for name, sequence in tensors.items()
+        for i, tensor in enumerate(sequence)
+    }
 
 
 def _lower(*parameters: str) -> str:
@@ -56,10 +65,12 @@ class Step:
 
     Attributes:
         name: tells it from every other step, such as ``feddep.generator``.
-        stage: ``pretrain``, ``prototypes`` or ``generator``; where its files lie, and how tables call it.
-        function: ``"module:function"``, called with the task, an instance of ``parameters`` and the results of ``needs`` by
-            stage; returns a :class:`StepResult`.
-        parameters: the method's parameters that it may read: a base class of the method's own class.
+        stage: ``pretrain``, ``prototypes`` or ``generator``; where its files lie, and how tables
+            call it.
+        function: ``"module:function"``, called with the task, an instance of ``parameters`` and the
+            results of ``needs`` by stage; returns a :class:`StepResult`.
+        parameters: the method's parameters that it may read: a base class of the method's own
+            class.
         setting: the fields of the setting that it may read.
         needs: stages whose results it reads.
         revision: raised when its numbers change.
@@ -73,7 +84,9 @@ class Step:
     needs: tuple[str, ...] = ()
     revision: int = 1
 
-    def run(self, task: "Task", parameters: Parameters, results: Mapping[str, StepResult]) -> StepResult:
+    def run(
+        self, task: "Task", parameters: Parameters, results: Mapping[str, StepResult]
+    ) -> StepResult:
         """Compute the step, which sees nothing but what it declares.
 
         Raises:
@@ -97,7 +110,9 @@ ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, "MODULE.CLASS")
 
 
 CROSS_CLIENT_EDGES = "cross-client edges known"
-"""What a method assumes (:attr:`Method.assumes`) that asks for neighbours at other clients by their ids."""
+"""What a method assumes (:attr:`Method.assumes`) that asks for neighbours at other clients by their
+ids.
+"""
 ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""
 
@@ -119,16 +134,18 @@ class Method:
         name: its key in the configuration and in paths.
         title: its name in tables and figures.
         parameters: class of its parameters.
-        function: ``"module:function"``, called with the task, the parameters and the results of the steps by stage; trains the
-            classifier and returns a :class:`feddep.training.task.RunResult`.
+        function: ``"module:function"``, called with the task, the parameters and the results of the
+            steps by stage; trains the classifier and returns a
+            :class:`feddep.training.task.RunResult`.
         steps: from the parameters to what is computed before.
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
         assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods/index.md.
         encoders: the setting's encoders that it can train.
         full_batch: whether it can train on all nodes at once, as the setting may ask for.
         mini_batch: whether it can train on sampled mini-batches.
-        evaluation: which accuracy counts: ``global``, or, for a model a client, ``local_before`` or ``local_after`` the local
-            steps of a round (:data:`feddep.training.task.Evaluation`).  The round is chosen by the validation of the same models.
+        evaluation: which accuracy counts: ``global``, or, for a model a client, ``local_before`` or
+            ``local_after`` the local steps of a round (:data:`feddep.training.task.Evaluation`).
+            The round is chosen by the validation of the same models.
         revision: raised when the numbers of its classifier's training change.
     """
 
@@ -152,28 +169,41 @@ class Method:
             ConfigError: if it cannot.
         """
         if ("MODULE.CLASS" if "." in encoder else encoder) not in self.encoders:
-            raise ConfigError(f"encoder is {encoder} (key settings), but {self.name} knows {', '.join(self.encoders)} only")
+            raise ConfigError(
+                f"encoder is {encoder} (key settings), but {self.name} knows "
+                f"{', '.join(self.encoders)} only"
+            )
         if full_batch and not self.full_batch:
-            raise ConfigError(f"full_batch is true (key settings), but {self.name} trains on sampled mini-batches")
+            raise ConfigError(
+                f"full_batch is true (key settings), but {self.name} trains on sampled mini-batches"
+            )
         if not full_batch and not self.mini_batch:
-            raise ConfigError(f"full_batch is false (key settings), but {self.name} trains on all nodes at once")
+            raise ConfigError(
+                f"full_batch is false (key settings), but {self.name} trains on all nodes at once"
+            )
 
     def check_overlap(self) -> None:
-        """Make sure that it can train clients that overlap: no edge is between two of them, as a node may be at both.
+        """Make sure that it can train clients that overlap: no edge is between two of them, as a
+        node may be at both.
 
         Raises:
             ConfigError: if it cannot.
         """
         if {CROSS_CLIENT_EDGES, ORACLE} & set(self.assumes):
-            raise ConfigError(f"{self.name} needs edges between clients, but clients that overlap (partition: overlap) have none")
+            raise ConfigError(
+                f"{self.name} needs edges between clients, but clients that overlap (partition: "
+                "overlap) have none"
+            )
 
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":
-        """Compute the steps that are not at hand, train the classifier, and add up what crossed the boundary.
+        """Compute the steps that are not at hand, train the classifier, and add up what crossed the
+        boundary.
 
         Raises:
-            ConfigError: if it cannot train with the setting or on clients that overlap, or returns something else than a history
-                of all rounds.
-            DivergenceError: if training diverges; the sentence says in which round, and what to lower.
+            ConfigError: if it cannot train with the setting or on clients that overlap, or returns
+                something else than a history of all rounds.
+            DivergenceError: if training diverges; the sentence says in which round, and what to
+            lower.
         """
         self.check_setting(task.setting.encoder, task.setting.full_batch)
         if task.partition is not None and not task.partition.divided:
@@ -182,25 +212,35 @@ class Method:
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
-        task = dataclasses.replace(task, evaluation=self.evaluation, owners_judge=task.setting.evaluation == "owners")
+        task = dataclasses.replace(
+            task, evaluation=self.evaluation, owners_judge=task.setting.evaluation == "owners"
+        )
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
         with divergence_named(self.name, _lower(*own)):
             result: RunResult = load(self.function)(task, parameters, results)
         self._check(result, task)
-        communication = merged(*(step.communication for step in results.values()), result.communication)
+        communication = merged(
+            *(step.communication for step in results.values()), result.communication
+        )
         return dataclasses.replace(result, communication=communication, constant=task.constant)
 
     def _check(self, result: Any, task: "Task") -> None:
         from feddep.training.task import RunResult
 
         if not isinstance(result, RunResult):
-            raise ConfigError(f"{self.name} returned {type(result).__name__}; a method returns a RunResult")
+            raise ConfigError(
+                f"{self.name} returned {type(result).__name__}; a method returns a RunResult"
+            )
         recorded = [len(history.loss) for history in result.histories]
         if set(recorded) != {task.setting.rounds}:
             each = f"each of {task.setting.rounds} rounds"
-            raise ConfigError(f"{self.name} recorded {recorded} rounds; it must have a history a model, {each}")
+            raise ConfigError(
+                f"{self.name} recorded {recorded} rounds; it must have a history a model, {each}"
+            )
         if task.owners_judge and result.owners is None:
-            raise ConfigError(f"evaluation is owners (key settings), but {self.name} returned no owners' scores")
+            raise ConfigError(
+                f"evaluation is owners (key settings), but {self.name} returned no owners' scores"
+            )
 
 
 def run_steps(task: "Task", parameters: Parameters, steps: Sequence[Step]) -> dict[str, StepResult]:

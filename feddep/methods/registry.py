@@ -1,6 +1,7 @@
 """All methods, collected from the modules and packages in this folder that have ``METHODS``.
 
-Planning imports them: where declarations are in the ``__init__.py`` of a package, and the code beside it, it needs no PyTorch.
+Planning imports them: where declarations are in the ``__init__.py`` of a package, and the code
+beside it, it needs no PyTorch.
 """
 
 import difflib
@@ -27,7 +28,10 @@ def methods() -> dict[str, Method]:
 @cache
 def built_in() -> Mapping[str, Method]:
     """Every method of this package by its name, sorted."""
-    found = [importlib.import_module(f"feddep.methods.{name}") for _, name, _ in pkgutil.iter_modules(feddep.methods.__path__)]
+    found = [
+        importlib.import_module(f"feddep.methods.{name}")
+        for _, name, _ in pkgutil.iter_modules(feddep.methods.__path__)
+    ]
     declared = {each.name: each for module in found for each in getattr(module, "METHODS", ())}
     return dict(sorted(declared.items()))
 
@@ -41,11 +45,16 @@ def find(name: str) -> Method:
     known = methods()
     if name not in known:
         nearest = ", ".join(difflib.get_close_matches(name, known, cutoff=0))
-        raise ConfigError(f"methods.{name} is not a known method; of the {len(known)} that are, the nearest are {nearest}")
+        raise ConfigError(
+            f"methods.{name} is not a known method; of the {len(known)} that are, the nearest "
+            f"are {nearest}"
+        )
     return known[name]
 
 
 def configured(options: Mapping[str, Any]) -> tuple[Method, Parameters]:
     """A method and its parameters, from ``{"name": …, parameter: value, …}``."""
     method = find(options["name"])
-    return method, method.parameters(**{key: value for key, value in options.items() if key != "name"})
+    return method, method.parameters(
+        **{key: value for key, value in options.items() if key != "name"}
+    )

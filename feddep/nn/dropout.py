@@ -10,13 +10,19 @@ _BLOCK = 2**18  # numbers that are masked at once in place, a multiple of the fo
 
 
 def dropout_mask(like: Tensor, probability: float, generator: torch.Generator) -> Tensor:
-    """A tensor of the shape of ``like`` that is 0 with ``probability`` and 1 / (1 − probability) otherwise.
+    """A tensor of the shape of ``like`` that is 0 with ``probability`` and 1 / (1 − probability)
+    otherwise.
 
-    Four 16-bit draws are cut from each 64-bit number, so ``probability`` is met to within 2⁻¹⁷; this takes a sixth of
-    the time of ``torch.nn.functional.dropout``, whose global generator would moreover tie clients to one another.
+    Four 16-bit draws are cut from each 64-bit number, so ``probability`` is met to within 2⁻¹⁷;
+    this takes a sixth of the time of ``torch.nn.functional.dropout``, whose global generator would
+    moreover tie clients to one another.
     """
     words = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device=like.device)
-    draws = words.random_(-(2**63), None, generator=generator).view(torch.int16)[: like.numel()].view(like.shape)
+    draws = (
+        words.random_(-(2**63), None, generator=generator)
+        .view(torch.int16)[: like.numel()]
+        .view(like.shape)
+    )
     threshold = round(probability * 2**16) - 2**15
     return (draws >= threshold).to(like.dtype).div_(1 - probability)
 
@@ -28,8 +34,12 @@ def drop(hidden: Tensor, probability: float, generator: torch.Generator | None) 
     return hidden * dropout_mask(hidden, probability, generator)
 
 
-def rectify_and_drop_(hidden: Tensor, probability: float, generator: torch.Generator | None) -> Tensor:
-    """``drop(hidden.relu_(), …)`` in place, with the same draws and the same gradient, for tensors that no cache holds."""
+def rectify_and_drop_(
+    hidden: Tensor, probability: float, generator: torch.Generator | None
+) -> Tensor:
+    """``drop(hidden.relu_(), …)`` in place, with the same draws and the same gradient, for tensors
+    that no cache holds.
+    """
     if generator is None or probability == 0:
         return hidden.relu_()
     return _RectifiedDropout.apply(hidden, probability, generator)

@@ -1,7 +1,7 @@
 """The classifiers that a setting can name: GraphSAGE, also with self-loops, GCN, GAT and an MLP.
 
-All read sampled trees and the same table of inputs in a mini-batch, and full neighbourhoods where they are evaluated.  Between
-their layers are ReLU and dropout.
+All read sampled trees and the same table of inputs in a mini-batch, and full neighbourhoods where
+they are evaluated.  Between their layers are ReLU and dropout.
 """
 
 import itertools
@@ -31,7 +31,8 @@ _SLOPE = 0.2
 
 
 class Layer(nn.Module, ABC):
-    """A linear map of every node, and an aggregation of what it gives over a node and its neighbours.
+    """A linear map of every node, and an aggregation of what it gives over a node and its
+    neighbours.
 
     ``weight`` holds Wᵀ, shape (inputs, outputs).
     """
@@ -42,13 +43,17 @@ class Layer(nn.Module, ABC):
         self.bias = nn.Parameter(torch.empty(outputs))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W uniformly from ±√(6 / (inputs + outputs)) (Glorot and Bengio, 2010); the bias starts at 0."""
+        """Draw W uniformly from ±√(6 / (inputs + outputs)) (Glorot and Bengio, 2010); the bias
+        starts at 0.
+        """
         bound = math.sqrt(6 / sum(self.weight.shape))
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
         nn.init.zeros_(self.bias)
 
     @abstractmethod
-    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
+    def sampled(
+        self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any
+    ) -> Tensor:
         """Aggregate in sampled trees, shape (B, P, outputs).
 
         Args:
@@ -61,17 +66,27 @@ class Layer(nn.Module, ABC):
 
     @abstractmethod
     def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        """Aggregate over full neighbourhoods, shape (n, outputs), from mapped inputs of all nodes, (n, outputs)."""
+        """Aggregate over full neighbourhoods, shape (n, outputs), from mapped inputs of all nodes,
+        (n, outputs).
+        """
 
 
 class GCNLayer(Layer):
     """D̂^(−1/2) (A + I) D̂^(−1/2) X W + b with D̂ = D + I (Kipf and Welling, 2017)."""
 
-    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
+    def sampled(
+        self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any
+    ) -> Tensor:
         """An unbiased estimate: each of the f drawn neighbours of v stands for D_v / f of them."""
         degrees = table.degrees(nodes)
-        each = degrees[..., None] / neighbours.shape[-1] / np.sqrt((degrees[..., None] + 1) * (table.degrees(neighbours) + 1))
-        of_drawn = torch.from_numpy(np.where(neighbours == PAD, 0, each).astype(np.float32)).to(own.device)
+        each = (
+            degrees[..., None]
+            / neighbours.shape[-1]
+            / np.sqrt((degrees[..., None] + 1) * (table.degrees(neighbours) + 1))
+        )
+        of_drawn = torch.from_numpy(np.where(neighbours == PAD, 0, each).astype(np.float32)).to(
+            own.device
+        )
         of_own = torch.from_numpy((1 / (degrees + 1)).astype(np.float32)).to(own.device)
         return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
 
@@ -80,7 +95,9 @@ class GCNLayer(Layer):
 
 
 class GATLayer(Layer):
-    """Attention over a node and its neighbours (Veličković et al., 2018, Equations 1 to 4); the heads' outputs are joined."""
+    """Attention over a node and its neighbours (Veličković et al., 2018, Equations 1 to 4); the
+    heads' outputs are joined.
+    """
 
     def __init__(self, inputs: int, outputs: int, heads: int) -> None:
         super().__init__(inputs, outputs)
@@ -96,31 +113,52 @@ class GATLayer(Layer):
     def _split(self, mapped: Tensor) -> Tensor:
         return mapped.view(*mapped.shape[:-1], self.heads, -1)
 
-    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
-        """Attention over v and those of its neighbours that were drawn; one that was drawn several times is one node."""
+    def sampled(
+        self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any
+    ) -> Tensor:
+        """Attention over v and those of its neighbours that were drawn; one that was drawn several
+        times is one node.
+        """
         split = self._split(torch.cat([own.unsqueeze(2), drawn], dim=2))
-        scores = leaky_relu((split * self.source).sum(-1) + (split[:, :, :1] * self.target).sum(-1), _SLOPE)
+        scores = leaky_relu(
+            (split * self.source).sum(-1) + (split[:, :, :1] * self.target).sum(-1), _SLOPE
+        )
         repeated = np.tril(neighbours[..., :, None] == neighbours[..., None, :], -1).any(axis=-1)
-        left_out = np.concatenate([np.zeros((*nodes.shape, 1), dtype=bool), repeated | (neighbours == PAD)], axis=-1)
-        scores = scores.masked_fill(torch.from_numpy(left_out).to(own.device).unsqueeze(3), -torch.inf)
+        left_out = np.concatenate(
+            [np.zeros((*nodes.shape, 1), dtype=bool), repeated | (neighbours == PAD)], axis=-1
+        )
+        scores = scores.masked_fill(
+            torch.from_numpy(left_out).to(own.device).unsqueeze(3), -torch.inf
+        )
         return (scores.softmax(dim=2).unsqueeze(4) * split).sum(dim=2).flatten(2) + self.bias
 
     def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        """Attention over all neighbours; ``adjacency`` says which they are, and its values are not read."""
+        """Attention over all neighbours; ``adjacency`` says which they are, and its values are not
+        read.
+        """
         split, (rows, columns) = self._split(mapped), adjacency.entries()
-        scores = leaky_relu((split * self.source).sum(-1)[columns] + (split * self.target).sum(-1)[rows], _SLOPE)
+        scores = leaky_relu(
+            (split * self.source).sum(-1)[columns] + (split * self.target).sum(-1)[rows], _SLOPE
+        )
         index = rows.unsqueeze(1).expand_as(scores)
-        largest = scores.new_full((len(mapped), self.heads), -torch.inf).scatter_reduce(0, index, scores.detach(), "amax")
+        largest = scores.new_full((len(mapped), self.heads), -torch.inf).scatter_reduce(
+            0, index, scores.detach(), "amax"
+        )
         weights = (scores - largest[rows]).exp()
         total = torch.zeros_like(largest).index_add(0, rows, weights)
         shares = (weights / total[rows]).unsqueeze(2)
-        return torch.zeros_like(split).index_add(0, rows, shares * split[columns]).flatten(1) + self.bias
+        return (
+            torch.zeros_like(split).index_add(0, rows, shares * split[columns]).flatten(1)
+            + self.bias
+        )
 
 
 class NodeLayer(Layer):
     """A linear map of the node alone."""
 
-    def sampled(self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any) -> Tensor:
+    def sampled(
+        self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any
+    ) -> Tensor:
         return own + self.bias
 
     def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
@@ -130,12 +168,16 @@ class NodeLayer(Layer):
 class LayeredEncoder(nn.Module):
     """L layers of one kind; the last layer's outputs are the logits."""
 
-    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, features: int, hidden: int, classes: int, layers: int, dropout: float
+    ) -> None:
         """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
         super().__init__()
         widths = [features, *[hidden] * (layers - 1), classes]
         last = layers - 1
-        self.layers = [self.new_layer(*pair, k == last) for k, pair in enumerate(itertools.pairwise(widths))]
+        self.layers = [
+            self.new_layer(*pair, k == last) for k, pair in enumerate(itertools.pairwise(widths))
+        ]
         for k, layer in enumerate(self.layers):
             self.add_module(f"layer{k}", layer)
         self.dropout = dropout
@@ -159,16 +201,25 @@ class LayeredEncoder(nn.Module):
         for layer in self.layers:
             layer.reset_parameters(generator)
 
-    def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of the roots of B sampled trees of L hops, shape (B, C); the arguments are those of GraphSAGE."""
+    def forward(
+        self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Logits of the roots of B sampled trees of L hops, shape (B, C); the arguments are those
+        of GraphSAGE.
+        """
         nodes, index_of = np.unique(trees.nodes, return_inverse=True)
         mapped = table.own(nodes) @ self.layers[0].weight
         index = torch.from_numpy(index_of.reshape(trees.nodes.shape)).to(mapped.device)
         hidden = embedding(index, mapped)
         for k, layer in enumerate(self.layers):
             if k:
-                hidden = drop(hidden.relu(), self.dropout, generator).view(*trees.nodes.shape, -1) @ layer.weight
-            outputs = layer.sampled(*trees.split(hidden), *trees.split(trees.nodes), table).flatten(0, 1)
+                hidden = (
+                    drop(hidden.relu(), self.dropout, generator).view(*trees.nodes.shape, -1)
+                    @ layer.weight
+                )
+            outputs = layer.sampled(*trees.split(hidden), *trees.split(trees.nodes), table).flatten(
+                0, 1
+            )
             hidden = self._complete_outputs(k, outputs, trees, table)
             trees = trees.inner
         return hidden
@@ -177,7 +228,13 @@ class LayeredEncoder(nn.Module):
         """The outputs of layer k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
-    def full(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None) -> Tensor:
+    def full(
+        self,
+        x: Any,
+        adjacency: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         """Logits of all nodes from their full neighbourhoods, shape (n, C).
 
         Args:
@@ -188,8 +245,16 @@ class LayeredEncoder(nn.Module):
         """
         return self.head(self.body(x, adjacency, z, generator), adjacency, z)
 
-    def body(self, x: Any, adjacency: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None) -> Any:
-        """What the last layer reads: units of all nodes after ReLU and dropout, shape (n, H); arguments of :meth:`full`."""
+    def body(
+        self,
+        x: Any,
+        adjacency: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Any:
+        """What the last layer reads: units of all nodes after ReLU and dropout, shape (n, H);
+        arguments of :meth:`full`.
+        """
         hidden = x
         for k, layer in enumerate(self.layers[:-1]):
             outputs = self._complete_full(k, layer.full(hidden @ layer.weight, adjacency), z)
@@ -199,7 +264,9 @@ class LayeredEncoder(nn.Module):
     def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
         """The last layer: logits, shape (n, C), from what :meth:`body` gives."""
         last = self.layers[-1]
-        return self._complete_full(len(self.layers) - 1, last.full(hidden @ last.weight, adjacency), z)
+        return self._complete_full(
+            len(self.layers) - 1, last.full(hidden @ last.weight, adjacency), z
+        )
 
     def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
         return hidden
@@ -233,11 +300,18 @@ class GAT(LayeredEncoder):
 Encoder = GraphSAGE | SelfLoopSAGE | LayeredEncoder | PyGClassifier
 """A classifier that reads features and edges, and nothing else."""
 
-ENCODERS: dict[str, Any] = {"sage": GraphSAGE, "sage_selfloop": SelfLoopSAGE, "gcn": GCN, "gat": GAT, "mlp": MLP}
+ENCODERS: dict[str, Any] = {
+    "sage": GraphSAGE,
+    "sage_selfloop": SelfLoopSAGE,
+    "gcn": GCN,
+    "gat": GAT,
+    "mlp": MLP,
+}
 
 
 def new_encoder(name: str, *sizes: Any) -> Any:
-    """An encoder without weights yet, one of :data:`ENCODERS` or of a dotted name (:mod:`feddep.nn.pyg_models`).
+    """An encoder without weights yet, one of :data:`ENCODERS` or of a dotted name
+    (:mod:`feddep.nn.pyg_models`).
 
     ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`.
 

@@ -1,4 +1,6 @@
-"""Node features as the first layer of a GraphSAGE wants them: [own ‖ mean of the drawn neighbours]."""
+"""Node features as the first layer of a GraphSAGE wants them: [own ‖ mean of the drawn
+neighbours].
+"""
 
 from functools import cached_property
 
@@ -11,19 +13,27 @@ from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 
 
 class FeatureTable:
-    """Looks up, for a sampled node v with drawn neighbours u₁ … u_d, the row [x_v ‖ (x_{u₁} + … + x_{u_d}) / d].
+    """Looks up, for a sampled node v with drawn neighbours u₁ … u_d, the row [x_v ‖ (x_{u₁} + … +
+    x_{u_d}) / d].
 
-    Features stay sparse: a lookup selects rows of one tall matrix, in which a node's features stand once for the node itself
-    and once for a neighbour; multiplies those of a neighbour that was drawn k times by k / d; and merges all of a node to one
-    row, which in CSR form only drops row boundaries.  So aggregation and projection by the first layer's weights are one sparse
-    product, and no dense row of features is ever made.  (With one non-zero in ten, as in PubMed, the sparse product is still the
-    faster one; benchmarks/README.md.)
+    Features stay sparse: a lookup selects rows of one tall matrix, in which a node's features stand
+    once for the node itself and once for a neighbour; multiplies those of a neighbour that was
+    drawn k times by k / d; and merges all of a node to one row, which in CSR form only drops row
+    boundaries.  So aggregation and projection by the first layer's weights are one sparse product,
+    and no dense row of features is ever made.  (With one non-zero in ten, as in PubMed, the sparse
+    product is still the faster one; benchmarks/README.md.)
     """
 
-    def __init__(self, features: sp.csr_matrix, device: torch.device | str = "cpu", degrees: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        features: sp.csr_matrix,
+        device: torch.device | str = "cpu",
+        degrees: np.ndarray | None = None,
+    ) -> None:
         """Prepare the lookup in X, float32 CSR, shape (n, F).
 
-        ``device`` is where rows are wanted; ``degrees``, shape (n,), are wanted by some encoders only.
+        ``device`` is where rows are wanted; ``degrees``, shape (n,), are wanted by some encoders
+        only.
         """
         self._features = features
         self._device = str(device)
@@ -39,12 +49,15 @@ class FeatureTable:
         return SparseMatrix.from_scipy(self._own[nodes], self._device)
 
     def joined(self, own: np.ndarray, neighbours: np.ndarray) -> ConstantMatrix:
-        """[x_v ‖ mean x_u], shape (R, 2F); the second half is zero where v has no neighbours, all for PAD.
+        """[x_v ‖ mean x_u], shape (R, 2F); the second half is zero where v has no neighbours, all
+        for PAD.
 
-        ``own`` are the ids v, int32, shape (R,), ``neighbours`` those of the drawn neighbours, int32, shape (R, d).
+        ``own`` are the ids v, int32, shape (R,), ``neighbours`` those of the drawn neighbours,
+        int32, shape (R, d).
         """
         (n, width), fanout = self._features.shape, neighbours.shape[1]
-        # Nodes of few neighbours draw the same ones again and again: each is looked up once, with its number of times.
+        # Nodes of few neighbours draw the same ones again and again: each is looked up once, with
+        # its number of times.
         same = neighbours[:, :, None] == neighbours[:, None, :]
         times = same.sum(axis=2, dtype=np.int32)
         first = same.argmax(axis=2) == np.arange(fanout)
@@ -55,12 +68,21 @@ class FeatureTable:
         shares[:, 1:] = np.array([k / fanout for k in range(fanout + 1)], dtype=np.float32)[times]
         chosen = self._tall[rows.ravel()]
         chosen.data *= np.repeat(shares.ravel(), np.diff(chosen.indptr))
-        return SparseMatrix(chosen.indptr[:: 1 + fanout], chosen.indices, chosen.data, (len(own), 2 * width), self._device)
+        return SparseMatrix(
+            chosen.indptr[:: 1 + fanout],
+            chosen.indices,
+            chosen.data,
+            (len(own), 2 * width),
+            self._device,
+        )
 
     @cached_property
     def _own(self) -> sp.csr_matrix:
         """X and a row of zeros, which PAD finds: it is −1."""
-        return sp.vstack([self._features, sp.csr_matrix((1, self._features.shape[1]), dtype=np.float32)], format="csr")
+        return sp.vstack(
+            [self._features, sp.csr_matrix((1, self._features.shape[1]), dtype=np.float32)],
+            format="csr",
+        )
 
     @cached_property
     def _tall(self) -> sp.csr_matrix:

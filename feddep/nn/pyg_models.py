@@ -1,8 +1,9 @@
 """Any model of PyTorch Geometric as a classifier: ``encoder: torch_geometric.nn.models.GAT``.
 
-A model is made as ``Model(in_channels, hidden_channels, num_layers, out_channels, dropout=…)`` and called with features and
-edges, as those of ``torch_geometric.nn.models`` are; a class of one's own may be, too.  It is slower than the encoders of this
-package, which read sampled trees and sparse features without making a graph or a dense matrix of them.
+A model is made as ``Model(in_channels, hidden_channels, num_layers, out_channels, dropout=…)`` and
+called with features and edges, as those of ``torch_geometric.nn.models`` are; a class of one's own
+may be, too.  It is slower than the encoders of this package, which read sampled trees and sparse
+features without making a graph or a dense matrix of them.
 """
 
 import importlib
@@ -24,8 +25,9 @@ from feddep.utils.errors import ConfigError, one_line
 class PyGClassifier(nn.Module):
     """A model of PyTorch Geometric that reads what the encoders of this package read.
 
-    In a mini-batch it is applied to the sampled subgraph: the nodes of the batch's trees, and an edge from each drawn neighbour
-    to the node that it was drawn for.  A neighbour that was drawn several times is one neighbour.
+    In a mini-batch it is applied to the sampled subgraph: the nodes of the batch's trees, and an
+    edge from each drawn neighbour to the node that it was drawn for.  A neighbour that was drawn
+    several times is one neighbour.
     """
 
     def __init__(self, model: Any) -> None:
@@ -35,7 +37,9 @@ class PyGClassifier(nn.Module):
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """The adjacency matrix, whose entries are the edges that :meth:`full` reads; shape (n, n)."""
+        """The adjacency matrix, whose entries are the edges that :meth:`full` reads; shape (n,
+        n).
+        """
         return graph.adjacency
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -43,8 +47,12 @@ class PyGClassifier(nn.Module):
         with _drawing_from(generator):
             self.model.reset_parameters()
 
-    def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of the roots of B sampled trees, shape (B, C); the arguments are those of GraphSAGE."""
+    def forward(
+        self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Logits of the roots of B sampled trees, shape (B, C); the arguments are those of
+        GraphSAGE.
+        """
         nodes, places = np.unique(trees.nodes, return_inverse=True)
         places = places.reshape(trees.nodes.shape)
         edges = sampled_edges(SampledTrees(places, trees.fanouts), nodes == PAD)
@@ -52,8 +60,11 @@ class PyGClassifier(nn.Module):
         logits = self._logits(x, torch.from_numpy(edges).to(x.device), generator)
         return logits[torch.from_numpy(places[:, 0]).to(x.device)]
 
-    def full(self, x: SparseMatrix, adjacency: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, shape (n, C), from features, shape (n, F).
+    def full(
+        self, x: SparseMatrix, adjacency: SparseMatrix, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Logits of all nodes from their full neighbourhoods, shape (n, C), from features, shape
+        (n, F).
 
         Dropout is as the model does it, drawn from ``generator``; none means no dropout.
         """
@@ -69,7 +80,8 @@ class PyGClassifier(nn.Module):
 
 
 def sampled_edges(trees: SampledTrees, absent: np.ndarray) -> np.ndarray:
-    """The distinct edges of sampled trees, from drawn neighbours to the nodes that they were drawn for; int64, shape (2, E).
+    """The distinct edges of sampled trees, from drawn neighbours to the nodes that they were drawn
+    for; int64, shape (2, E).
 
     Args:
         trees: the trees, whose nodes are positions in ``absent``.
@@ -85,7 +97,9 @@ def sampled_edges(trees: SampledTrees, absent: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def _drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """Let what draws from PyTorch's global stream be a function of ``generator``; the stream itself is left as it was."""
+    """Let what draws from PyTorch's global stream be a function of ``generator``; the stream itself
+    is left as it was.
+    """
     device = generator.device
     seed = int(torch.randint(2**62, (), generator=generator, device=device))
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -94,9 +108,11 @@ def _drawing_from(generator: torch.Generator) -> Iterator[None]:
 
 
 def new_classifier(name: str, *sizes: Any) -> Any:
-    """A classifier of the class that a dotted name stands for, MODULE.CLASS; ``sizes`` are the arguments of GraphSAGE.
+    """A classifier of the class that a dotted name stands for, MODULE.CLASS; ``sizes`` are the
+    arguments of GraphSAGE.
 
-    A class with a method ``full`` reads sampled trees itself, as GraphSAGE does; any other is for a :class:`PyGClassifier`.
+    A class with a method ``full`` reads sampled trees itself, as GraphSAGE does; any other is for a
+    :class:`PyGClassifier`.
 
     Raises:
         ConfigError: if it cannot be imported, or is no such model.
@@ -105,7 +121,9 @@ def new_classifier(name: str, *sizes: Any) -> Any:
     try:
         model = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"encoder is {name} (key settings), which cannot be imported: {error}") from None
+        raise ConfigError(
+            f"encoder is {name} (key settings), which cannot be imported: {error}"
+        ) from None
     features, hidden, classes, layers, dropout = sizes
     try:
         if hasattr(model, "full"):
@@ -115,7 +133,8 @@ def new_classifier(name: str, *sizes: Any) -> Any:
             made.reset_parameters()
     except (TypeError, AttributeError) as error:
         raise ConfigError(
-            f"encoder is {name} (key settings), which cannot be made as Model(in_channels, hidden_channels, num_layers, "
+            f"encoder is {name} (key settings), which cannot be made as Model(in_channels, "
+            "hidden_channels, num_layers, "
             f"out_channels, dropout=…) or has no reset_parameters: {one_line(str(error))}"
         ) from None
     return PyGClassifier(made)

@@ -1,4 +1,6 @@
-"""GraphSAGE with the mean aggregator (Hamilton et al., 2017, Algorithms 1 and 2), mini-batch and full-batch."""
+"""GraphSAGE with the mean aggregator (Hamilton et al., 2017, Algorithms 1 and 2), mini-batch and
+full-batch.
+"""
 
 import itertools
 from typing import Any
@@ -17,7 +19,8 @@ from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 class SAGEConv(nn.Module):
     """One convolution: h_v = W · [x_v ‖ mean of x_u over the neighbours u of v] + b.
 
-    ``weight`` holds Wᵀ, shape (2 · inputs, outputs): the rows for the node itself, then those for its neighbours.
+    ``weight`` holds Wᵀ, shape (2 · inputs, outputs): the rows for the node itself, then those for
+    its neighbours.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -27,21 +30,30 @@ class SAGEConv(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights and bias uniformly from ±1/√inputs, as two separate linear maps of that many inputs would."""
+        """Draw weights and bias uniformly from ±1/√inputs, as two separate linear maps of that many
+        inputs would.
+        """
         draw_uniform((self.weight, self.bias), self.inputs, generator)
 
     def forward(self, joined: Tensor | ConstantMatrix) -> Tensor:
-        """Convolve rows that are joined already, [x_v ‖ mean x_u], shape (R, 2 · inputs), to shape (R, outputs)."""
+        """Convolve rows that are joined already, [x_v ‖ mean x_u], shape (R, 2 · inputs), to shape
+        (R, outputs).
+        """
         return joined @ self.weight + self.bias
 
     def linear_terms(self, joined: Any) -> list[tuple[nn.Parameter, Any, int]]:
-        """As those of :class:`feddep.nn.selfloop.MatrixLayer`; the bias is multiplied by nothing."""
+        """As those of :class:`feddep.nn.selfloop.MatrixLayer`; the bias is multiplied by
+        nothing.
+        """
         return [(self.weight, joined, 0), (self.bias, None, 0)]
 
     def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
-        """Convolve all n nodes with all their neighbours, shape (n, outputs); arguments as of :meth:`GraphSAGE.full`."""
+        """Convolve all n nodes with all their neighbours, shape (n, outputs); arguments as of
+        :meth:`GraphSAGE.full`.
+        """
         own, neighbours = self.weight.split(self.inputs)
-        # In place and in this order, so that of all that is as large as the result no more than two are held at once.
+        # In place and in this order, so that of all that is as large as the result no more than two
+        # are held at once.
         outputs = mean @ (x @ neighbours)
         return outputs.add_(x @ own).add_(self.bias)
 
@@ -49,22 +61,30 @@ class SAGEConv(nn.Module):
 class GraphSAGE(nn.Module):
     """L convolutions with ReLU and dropout between them; the output is one logit a class.
 
-    Subclasses override the three ``_complete`` methods to change what the convolutions k = 0 … L − 1 read and return in a
-    mini-batch; here these methods change nothing.
+    Subclasses override the three ``_complete`` methods to change what the convolutions k = 0 … L −
+    1 read and return in a mini-batch; here these methods change nothing.
     """
 
-    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
-        """Set up L = ``layers`` convolutions from F features to C classes; call :meth:`reset_parameters` before use."""
+    def __init__(
+        self, features: int, hidden: int, classes: int, layers: int, dropout: float
+    ) -> None:
+        """Set up L = ``layers`` convolutions from F features to C classes; call
+        :meth:`reset_parameters` before use.
+        """
         super().__init__()
         widths = [features, *[hidden] * (layers - 1), classes]
-        self.convolutions = [SAGEConv(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)]
+        self.convolutions = [
+            SAGEConv(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)
+        ]
         for k, convolution in enumerate(self.convolutions):
             self.add_module(f"convolution{k}", convolution)
         self.dropout = dropout
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """The matrix that :meth:`full` aggregates with: row v averages over the neighbours of v; shape (n, n)."""
+        """The matrix that :meth:`full` aggregates with: row v averages over the neighbours of v;
+        shape (n, n).
+        """
         return mean_adjacency(graph)
 
     @property
@@ -76,7 +96,9 @@ class GraphSAGE(nn.Module):
         for convolution in self.convolutions:
             convolution.reset_parameters(generator)
 
-    def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
+    def forward(
+        self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Logits of the roots of B sampled trees of L hops, shape (B, C).
 
         Args:
@@ -86,11 +108,15 @@ class GraphSAGE(nn.Module):
             generator: source of the dropout masks; none means no dropout.
         """
         nodes, neighbours = trees.split(trees.nodes)
-        hidden = self.convolutions[0](table.joined(nodes.ravel(), neighbours.reshape(-1, neighbours.shape[2])))
+        hidden = self.convolutions[0](
+            table.joined(nodes.ravel(), neighbours.reshape(-1, neighbours.shape[2]))
+        )
         hidden = self._complete_outputs(0, hidden, trees, table)
         for k, convolution in enumerate(self.convolutions[1:], start=1):
             trees = trees.inner
-            hidden = self._complete_inputs(k, hidden.relu().view(*trees.nodes.shape, -1), trees, table)
+            hidden = self._complete_inputs(
+                k, hidden.relu().view(*trees.nodes.shape, -1), trees, table
+            )
             own, drawn = trees.split(drop(hidden, self.dropout, generator))
             mean, present = drawn.mean(dim=2), trees.has_neighbours
             if not present.all():
@@ -104,15 +130,21 @@ class GraphSAGE(nn.Module):
         """The inputs of convolution k ≥ 1 at all tree nodes, shape (B, P (1 + f), H)."""
         return hidden
 
-    def _complete_neighbours(self, k: int, neighbours: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The mean neighbours that convolution k ≥ 1 reads at the tree nodes before the last hop, shape (B, P, H)."""
+    def _complete_neighbours(
+        self, k: int, neighbours: Tensor, trees: SampledTrees, table: Any
+    ) -> Tensor:
+        """The mean neighbours that convolution k ≥ 1 reads at the tree nodes before the last hop,
+        shape (B, P, H).
+        """
         return neighbours
 
     def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
         """The outputs of convolution k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
+    def full(
+        self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Logits of all nodes from their full neighbourhoods, shape (n, C).
 
         Args:

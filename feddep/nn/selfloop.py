@@ -1,10 +1,12 @@
-"""GraphSAGE with self-loops: a node counts among its neighbours (the layers of FedDEP's classifier, Section 3.1, without z̄).
+"""GraphSAGE with self-loops: a node counts among its neighbours (the layers of FedDEP's classifier,
+Section 3.1, without z̄).
 
     x⁰_v = σ(W⁰ x_v),    x^k_v = σ(W^k · mean {x^{k−1}_u : u ∈ G¹(v)}),  k = 1 … K
 
-The one-hop ego-graph G¹(v) holds v itself and its neighbours, so a node counts like any one of them.  σ is ReLU, with
-dropout behind it in training; after the last layer the softmax of the loss takes its place.  In a mini-batch G¹(v) is
-v and those of its neighbours that were drawn; one that was drawn several times is still one node.
+The one-hop ego-graph G¹(v) holds v itself and its neighbours, so a node counts like any one of
+them.  σ is ReLU, with dropout behind it in training; after the last layer the softmax of the loss
+takes its place.  In a mini-batch G¹(v) is v and those of its neighbours that were drawn; one that
+was drawn several times is still one node.
 """
 
 import itertools
@@ -23,11 +25,15 @@ from feddep.nn.dropout import drop
 from feddep.nn.sparse import SparseMatrix
 
 Initial = Literal["he", "uniform"]
-"""Initial weights: uniform in ±√(6/inputs), as He et al. (2015) draw them for ReLU, or in ±1/√inputs, as for any linear map."""
+"""Initial weights: uniform in ±√(6/inputs), as He et al. (2015) draw them for ReLU, or in
+±1/√inputs, as for any linear map.
+"""
 
 
 class MatrixLayer(nn.Module):
-    """W x̄_v without a bias; ``weight`` holds Wᵀ, its first rows for x̄_v, shape (inputs, outputs)."""
+    """W x̄_v without a bias; ``weight`` holds Wᵀ, its first rows for x̄_v, shape (inputs,
+    outputs).
+    """
 
     def __init__(self, inputs: int, outputs: int, more: int = 0) -> None:
         """Set up the layer; a subclass may have ``more`` rows for other inputs."""
@@ -45,18 +51,24 @@ class MatrixLayer(nn.Module):
         return x @ self.weight
 
     def linear_terms(self, x: Any) -> list[tuple[nn.Parameter, Any, int]]:
-        """Parameters, what each is multiplied by, and its first row in that product; for the clipping of single examples."""
+        """Parameters, what each is multiplied by, and its first row in that product; for the
+        clipping of single examples.
+        """
         return [(self.weight, x, 0)]
 
 
 class SelfLoopSAGE(nn.Module):
     """K layers with K + 1 weight matrices, as in the module's docstring."""
 
-    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, features: int, hidden: int, classes: int, layers: int, dropout: float
+    ) -> None:
         """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
         super().__init__()
         widths = [features, *[hidden] * layers, classes]
-        self.layers = [self.new_layer(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)]
+        self.layers = [
+            self.new_layer(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)
+        ]
         for k, layer in enumerate(self.layers):
             self.add_module(f"layer{k}", layer)
         self.dropout = dropout
@@ -67,16 +79,23 @@ class SelfLoopSAGE(nn.Module):
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """The matrix that :meth:`full` aggregates with: row v averages over v and all its neighbours; shape (n, n)."""
+        """The matrix that :meth:`full` aggregates with: row v averages over v and all its
+        neighbours; shape (n, n).
+        """
         return closed_mean_adjacency(graph)
 
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
         for layer in self.layers:
             layer.reset_parameters(generator, initial)
 
-    def forward(self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of the roots of B sampled trees of K hops, shape (B, C); the arguments are those of GraphSAGE."""
-        # x⁰ is a function of the node alone: it is computed once for each node, however often it occurs in the trees.
+    def forward(
+        self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Logits of the roots of B sampled trees of K hops, shape (B, C); the arguments are those
+        of GraphSAGE.
+        """
+        # x⁰ is a function of the node alone: it is computed once for each node, however often it
+        # occurs in the trees.
         nodes, index_of = np.unique(trees.nodes, return_inverse=True)
         initial = self._layer(0, table.own(nodes), nodes, table).relu()
         index = torch.from_numpy(index_of.reshape(trees.nodes.shape)).to(initial.device)
@@ -95,7 +114,9 @@ class SelfLoopSAGE(nn.Module):
         """Layer k at some nodes of a mini-batch, shape (R, ·), from x̄, shape (R, ·)."""
         return self.layers[k](x)
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
+    def full(
+        self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Logits of all nodes from their full neighbourhoods, shape (n, C).
 
         Args:
@@ -110,7 +131,9 @@ class SelfLoopSAGE(nn.Module):
 
 
 def _shares(drawn: np.ndarray) -> np.ndarray:
-    """Shares in the mean over {v} ∪ {drawn neighbours} as a set: v's own, then that of each draw; float32, shape (…, 1 + d)."""
+    """Shares in the mean over {v} ∪ {drawn neighbours} as a set: v's own, then that of each draw;
+    float32, shape (…, 1 + d).
+    """
     times = (drawn[..., :, None] == drawn[..., None, :]).sum(axis=-1)
     each = np.where(drawn == PAD, 0, 1 / times)
     total = 1 + each.sum(axis=-1, keepdims=True)

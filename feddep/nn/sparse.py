@@ -1,4 +1,6 @@
-"""Constant matrices whose product with a dense one is fast, differentiable and the same on every run."""
+"""Constant matrices whose product with a dense one is fast, differentiable and the same on every
+run.
+"""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -44,9 +46,10 @@ class _Product(torch.autograd.Function):
 class SparseMatrix(ConstantMatrix):
     """A constant matrix in compressed sparse row (CSR) form.
 
-    The product is one ``embedding_bag``: row i of the result is the weighted sum of the rows of W that row i of A
-    names.  Its gradient, Aᵀ G, is the same operation on the transpose, which is built only when it is needed.
-    PyTorch's own gradient of ``embedding_bag`` is several times slower on a CPU (benchmarks/README.md).
+    The product is one ``embedding_bag``: row i of the result is the weighted sum of the rows of W
+    that row i of A names.  Its gradient, Aᵀ G, is the same operation on the transpose, which is
+    built only when it is needed. PyTorch's own gradient of ``embedding_bag`` is several times
+    slower on a CPU (benchmarks/README.md).
     """
 
     def __init__(
@@ -58,7 +61,8 @@ class SparseMatrix(ConstantMatrix):
         device: torch.device | str = "cpu",
         symmetric: bool = False,
     ) -> None:
-        """Wrap the three arrays of a CSR matrix, int32, int32 and float32; column indices that repeat within a row add up.
+        """Wrap the three arrays of a CSR matrix, int32, int32 and float32; column indices that
+        repeat within a row add up.
 
         Where A is said to be ``symmetric``, no transpose is built.
         """
@@ -66,16 +70,25 @@ class SparseMatrix(ConstantMatrix):
         self._symmetric = symmetric
         self._arrays = (values, indices, indptr)
         self._device = device
-        self._offsets, self._indices, self._values = map(self._tensor, (indptr[:-1], indices, values))
+        self._offsets, self._indices, self._values = map(
+            self._tensor, (indptr[:-1], indices, values)
+        )
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array)
         return tensor if self._device == "cpu" else tensor.to(self._device)
 
     @classmethod
-    def from_scipy(cls, matrix: sp.csr_matrix, device: torch.device | str = "cpu") -> "SparseMatrix":
-        indptr, indices = matrix.indptr.astype(np.int32, copy=False), matrix.indices.astype(np.int32, copy=False)
-        return cls(indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device)
+    def from_scipy(
+        cls, matrix: sp.csr_matrix, device: torch.device | str = "cpu"
+    ) -> "SparseMatrix":
+        indptr, indices = (
+            matrix.indptr.astype(np.int32, copy=False),
+            matrix.indices.astype(np.int32, copy=False),
+        )
+        return cls(
+            indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device
+        )
 
     def dense(self) -> Tensor:
         """The matrix with its zeros."""
@@ -94,15 +107,25 @@ class SparseMatrix(ConstantMatrix):
 
     def transpose(self) -> "SparseMatrix":
         columns = sp.csr_matrix(self._arrays, shape=self.shape).tocsc()
-        return SparseMatrix(columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device)
+        return SparseMatrix(
+            columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device
+        )
 
     def multiply(self, dense: Tensor) -> Tensor:
-        return torch.embedding_bag(dense.detach(), self._indices, self._offsets, mode=0, per_sample_weights=self._values)[0]
+        return torch.embedding_bag(
+            dense.detach(), self._indices, self._offsets, mode=0, per_sample_weights=self._values
+        )[0]
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
         return (self if self._symmetric else self._transposed).multiply(dense)
 
 
-def graph_matrices(graph: Graph, device: torch.device | str = "cpu") -> tuple[SparseMatrix, SparseMatrix]:
-    """What convolutions of all nodes with all their neighbours read: features, shape (n, F), and mean adjacency, (n, n)."""
-    return SparseMatrix.from_scipy(graph.features, device), SparseMatrix.from_scipy(mean_adjacency(graph), device)
+def graph_matrices(
+    graph: Graph, device: torch.device | str = "cpu"
+) -> tuple[SparseMatrix, SparseMatrix]:
+    """What convolutions of all nodes with all their neighbours read: features, shape (n, F), and
+    mean adjacency, (n, n).
+    """
+    return SparseMatrix.from_scipy(graph.features, device), SparseMatrix.from_scipy(
+        mean_adjacency(graph), device
+    )

@@ -1,18 +1,23 @@
 """The published guarantee of neighbour sampling (FedDEP, Theorem 3.1 and Appendix B).
 
-A mechanism R is (ε, δ)-edge-LDP if Pr[R(γ) ∈ S] ≤ e^ε · Pr[R(γ') ∈ S] + δ for any two neighbour lists γ, γ' of one node that
-differ in one neighbour, and any set S of outputs (Definition B.2).  The paper's argument:
+A mechanism R is (ε, δ)-edge-LDP if Pr[R(γ) ∈ S] ≤ e^ε · Pr[R(γ') ∈ S] + δ for any two neighbour
+lists γ, γ' of one node that differ in one neighbour, and any set S of outputs (Definition B.2).
+The paper's argument:
 
 1. one sampling of d out of D neighbours (Lemma B.1, by Theorems B.1 and B.2): :func:`one_sampling`;
 2. composition of L·N samplings, one a hop and epoch (Lemma B.2, by Theorem B.3): :func:`compose`;
 3. amplification by a Bernoulli sampler of rate r (Theorem 3.1, by Theorem B.4): :func:`amplify`.
 
-Two printed formulas disagree with the theorems that they rest on; both interpretations are computed:
+Two printed formulas disagree with the theorems that they rest on; both interpretations are
+computed:
 
-* δ̃ is printed as (1−δ)^LN (1−δ'), in Lemma B.2 and Theorem 3.1; Theorem B.3 gives 1 − (1−δ)^LN (1−δ').
-* Theorem B.4 is printed with log(1 + p(e^(ε−1))); Theorem 3.1 uses it as log(1 + r(e^ε̃ − 1)), which is the theorem.
+* δ̃ is printed as (1−δ)^LN (1−δ'), in Lemma B.2 and Theorem 3.1; Theorem B.3 gives 1 − (1−δ)^LN
+    (1−δ').
+* Theorem B.4 is printed with log(1 + p(e^(ε−1))); Theorem 3.1 uses it as log(1 + r(e^ε̃ − 1)),
+    which is the theorem.
 
-The exact guarantee, which shows where Lemma B.1 is wrong, is in :mod:`feddep.privacy.profile`; see docs/results/privacy.md.
+The exact guarantee, which shows where Lemma B.1 is wrong, is in :mod:`feddep.privacy.profile`; see
+docs/results/privacy.md.
 """
 
 import math
@@ -22,7 +27,9 @@ from dataclasses import dataclass
 from feddep.utils.errors import FeddepError
 
 LARGEST = 10**6
-"""Largest degree, fan-out, number of hops and number of epochs: more than any graph or training of this benchmark has."""
+"""Largest degree, fan-out, number of hops and number of epochs: more than any graph or training of
+this benchmark has.
+"""
 
 
 class PrivacyError(FeddepError):
@@ -35,7 +42,8 @@ class Guarantee:
 
     Attributes:
         epsilon: ε ≥ 0.
-        log_rest: ln(1 − δ), which still tells how far δ is from 1 where δ itself is rounded to 1; −∞ for δ = 1.
+        log_rest: ln(1 − δ), which still tells how far δ is from 1 where δ itself is rounded to 1;
+            −∞ for δ = 1.
     """
 
     epsilon: float
@@ -94,22 +102,32 @@ class SamplingParameters:
 
 
 def require_count(name: str, value: int) -> None:
-    """Raise :class:`PrivacyError`, naming ``name``, unless ``value`` is from 1 to :data:`LARGEST`."""
+    """Raise :class:`PrivacyError`, naming ``name``, unless ``value`` is from 1 to
+    :data:`LARGEST`.
+    """
     if not 1 <= value <= LARGEST:
         raise PrivacyError(f"the {name} is {value}; it must be a whole number from 1 to {LARGEST}")
 
 
 def require_delta(delta: float, edges: int | None = None) -> None:
-    """Raise :class:`PrivacyError` unless 0 < δ < 1 and, if the number of edges is given, δ < 1/|E|."""
+    """Raise :class:`PrivacyError` unless 0 < δ < 1 and, if the number of edges is given, δ <
+    1/|E|.
+    """
     if not 0 < delta < 1:
-        raise PrivacyError(f"δ is {delta}; it must lie between 0 and 1, and Gaussian noise has no guarantee for δ = 0")
+        raise PrivacyError(
+            f"δ is {delta}; it must lie between 0 and 1, and Gaussian noise has no guarantee "
+            "for δ = 0"
+        )
     if edges is not None and delta * edges >= 1:
         raise PrivacyError(
-            f"δ is {delta:g}; it must be below 1/|E| = {1 / edges:.3g}, as that share of the edges may be disclosed altogether"
+            f"δ is {delta:g}; it must be below 1/|E| = {1 / edges:.3g}, as that share of the "
+            "edges may be disclosed altogether"
         )
 
 
-def least_noise(epsilon_of: Callable[[float], float], epsilon: float, low: float, high: float, ratio: float) -> float:
+def least_noise(
+    epsilon_of: Callable[[float], float], epsilon: float, low: float, high: float, ratio: float
+) -> float:
     """The least noise from ``low`` to ``high`` that keeps a budget, by bisection; never too little.
 
     Args:
@@ -119,17 +137,22 @@ def least_noise(epsilon_of: Callable[[float], float], epsilon: float, low: float
         ratio: how many times the least noise the result is, at most; above 1.
 
     Raises:
-        PrivacyError: if the budget is not above 0, the most noise does not keep it, or the least does with an ε above 0; names
-            the least or the largest ε there is.
+        PrivacyError: if the budget is not above 0, the most noise does not keep it, or the least
+            does with an ε above 0; names the least or the largest ε there is.
     """
     if not 0 < epsilon < math.inf:
         raise PrivacyError(f"the budget ε is {epsilon}; it must be a finite number above 0")
     if (least := epsilon_of(high)) > epsilon:
-        reached = f"the least ε, with noise {high:g}, is {least:.4g}" if math.isfinite(least) else "there is no finite ε"
+        reached = (
+            f"the least ε, with noise {high:g}, is {least:.4g}"
+            if math.isfinite(least)
+            else "there is no finite ε"
+        )
         raise PrivacyError(f"no noise keeps ε = {epsilon:g}; {reached}")
     if 0 < (largest := epsilon_of(low)) <= epsilon:
         raise PrivacyError(
-            f"ε = {epsilon:g} is kept by any noise from {low:g}, which has ε = {largest:.4g}; give less, or the noise"
+            f"ε = {epsilon:g} is kept by any noise from {low:g}, which has ε = {largest:.4g}; "
+            "give less, or the noise"
         )
     while high > low * ratio:
         middle = math.sqrt(low * high)
@@ -143,8 +166,9 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     * d < D, without replacement (Theorem B.1): ε = ln((D+1)/(D+1−d)), δ = d/D;
     * d ≥ D, with replacement (Theorem B.2): ε = d · ln((D+1)/D), δ = 1 − ((D−1)/D)^d.
 
-    Neither is monotone in D: at d = 5, D = 6 has a larger ε and δ than D = 5, where the law changes.  The lemma is about all
-    graphs of least degree D, and is wrong for some (docs/appendix/privacy_proofs.md).
+    Neither is monotone in D: at d = 5, D = 6 has a larger ε and δ than D = 5, where the law
+    changes.  The lemma is about all graphs of least degree D, and is wrong for some
+    (docs/appendix/privacy_proofs.md).
 
     Args:
         degree: least number of neighbours D.
@@ -154,11 +178,16 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
         PrivacyError: if ``degree`` is 0: there is nothing to draw, and the theorem has no ε.
     """
     if degree == 0:
-        raise PrivacyError("the degree D is 0, an isolated node; the theorem needs at least one neighbour to draw from")
+        raise PrivacyError(
+            "the degree D is 0, an isolated node; the theorem needs at least one neighbour to "
+            "draw from"
+        )
     require_count("degree D", degree)
     require_count("fan-out d", fanout)
     if fanout < degree:
-        return Guarantee(math.log1p(fanout / (degree + 1 - fanout)), -math.log1p(fanout / (degree - fanout)))
+        return Guarantee(
+            math.log1p(fanout / (degree + 1 - fanout)), -math.log1p(fanout / (degree - fanout))
+        )
     rest = fanout * math.log1p(-1 / degree) if degree > 1 else -math.inf
     return Guarantee(fanout * math.log1p(1 / degree), rest)
 
@@ -166,14 +195,18 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
 def composed_epsilon(epsilon: float, times: int, slack: float) -> float:
     """ε̃ of k samplings by basic or by advanced composition, whichever is smaller (Theorem B.3).
 
-    kε, or kε (e^ε − 1)/(e^ε + 1) + εU√(2k) with U = min(√ln(e + ε√k/δ'), √ln(1/δ')); the fraction is tanh(ε/2), which does not
-    overflow.
+    kε, or kε (e^ε − 1)/(e^ε + 1) + εU√(2k) with U = min(√ln(e + ε√k/δ'), √ln(1/δ')); the fraction
+    is tanh(ε/2), which does not overflow.
     """
     basic = times * epsilon
     if epsilon == 0 or slack == 0:
         return basic
-    factor = min(_log_add(1.0, math.log(epsilon) + math.log(times) / 2 - math.log(slack)), -math.log(slack))
-    return min(basic, basic * math.tanh(epsilon / 2) + epsilon * math.sqrt(factor) * math.sqrt(2 * times))
+    factor = min(
+        _log_add(1.0, math.log(epsilon) + math.log(times) / 2 - math.log(slack)), -math.log(slack)
+    )
+    return min(
+        basic, basic * math.tanh(epsilon / 2) + epsilon * math.sqrt(factor) * math.sqrt(2 * times)
+    )
 
 
 def compose(each: Guarantee, times: int, slack: float) -> Guarantee:
@@ -183,17 +216,21 @@ def compose(each: Guarantee, times: int, slack: float) -> Guarantee:
 
 
 def compose_as_printed(each: Guarantee, times: int, slack: float) -> Guarantee:
-    """k samplings, as Lemma B.2 and Theorem 3.1 print it: δ̃ = (1−δ)^k (1−δ'), the complement of what they cite."""
+    """k samplings, as Lemma B.2 and Theorem 3.1 print it: δ̃ = (1−δ)^k (1−δ'), the complement of
+    what they cite.
+    """
     cited = compose(each, times, slack)
     return Guarantee(cited.epsilon, _log_complement(cited.log_rest))
 
 
 def amplify(guarantee: Guarantee, rate: float) -> Guarantee:
-    """Amplification by a Bernoulli sampler (Balle et al. 2020; Theorem 3.1): (ln(1 + r(e^ε − 1)), rδ).
+    """Amplification by a Bernoulli sampler (Balle et al. 2020; Theorem 3.1): (ln(1 + r(e^ε − 1)),
+    rδ).
 
-    The theorem assumes that the sampler picks the records a mechanism may read.  FedDEP's picks generated embeddings, after
-    neighbour lists have been read: the premise is not met.  Where it is, (ε, δ) must be that of the shorter lists that the
-    sampler leaves; with that of the whole list, as in Theorem 3.1, rδ is too small (docs/appendix/privacy_proofs.md).
+    The theorem assumes that the sampler picks the records a mechanism may read.  FedDEP's picks
+    generated embeddings, after neighbour lists have been read: the premise is not met.  Where it
+    is, (ε, δ) must be that of the shorter lists that the sampler leaves; with that of the whole
+    list, as in Theorem 3.1, rδ is too small (docs/appendix/privacy_proofs.md).
     """
     if rate in (0, 1):
         return guarantee if rate else Guarantee(0.0, 0.0)
@@ -205,7 +242,9 @@ def amplify(guarantee: Guarantee, rate: float) -> Guarantee:
 
 
 def amplified_epsilon_as_printed(epsilon: float, rate: float) -> float:
-    """ε as Theorem B.4 prints it: ln(1 + p(e^(ε−1))); not a guarantee, since for p = 1 it is not ε."""
+    """ε as Theorem B.4 prints it: ln(1 + p(e^(ε−1))); not a guarantee, since for p = 1 it is
+    not ε.
+    """
     return _log_add(0.0, epsilon - 1 + math.log(rate)) if rate > 0 else 0.0
 
 
@@ -228,7 +267,8 @@ class PublishedGuarantee:
     Attributes:
         one: one sampling.
         composed, composed_as_printed: L·N samplings, by the cited theorem and with the printed δ̃.
-        final, final_as_printed: behind the Bernoulli sampler: Theorem 3.1 with both misprints corrected, and with the printed δ̃.
+        final, final_as_printed: behind the Bernoulli sampler: Theorem 3.1 with both misprints
+            corrected, and with the printed δ̃.
     """
 
     one: Guarantee
@@ -245,5 +285,13 @@ def published_guarantee(degree: int, parameters: SamplingParameters) -> Publishe
         PrivacyError: if ``degree`` is not from 1 to :data:`LARGEST`.
     """
     one = one_sampling(degree, parameters.fanout)
-    composed, printed = (rule(one, parameters.samplings, parameters.slack) for rule in (compose, compose_as_printed))
-    return PublishedGuarantee(one, composed, printed, amplify(composed, parameters.rate), amplify(printed, parameters.rate))
+    composed, printed = (
+        rule(one, parameters.samplings, parameters.slack) for rule in (compose, compose_as_printed)
+    )
+    return PublishedGuarantee(
+        one,
+        composed,
+        printed,
+        amplify(composed, parameters.rate),
+        amplify(printed, parameters.rate),
+    )

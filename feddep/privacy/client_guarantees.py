@@ -1,7 +1,9 @@
-"""The guarantees of the clients of a divided graph in one form: of neighbour sampling, published and exact, and of DP-SGD.
+"""The guarantees of the clients of a divided graph in one form: of neighbour sampling, published
+and exact, and of DP-SGD.
 
-Sampling is about who sees the drawn neighbours, DP-SGD about who sees all weights that a client sends.  The ε of DP-SGD for edges
-are per instance, as they are read off the private graph, and of the training with its inputs given (docs/results/privacy.md).
+Sampling is about who sees the drawn neighbours, DP-SGD about who sees all weights that a client
+sends.  The ε of DP-SGD for edges are per instance, as they are read off the private graph, and of
+the training with its inputs given (docs/results/privacy.md).
 """
 
 import math
@@ -28,17 +30,20 @@ class ClientGuarantee:
     Attributes:
         client: number of the client.
         mechanism: ``sampling`` of neighbours, or ``dpsgd``.
-        hidden: of sampling, an entry in the list of the client's ``worst node`` or of its ``median node``, the one of median
-            degree; of DP-SGD, an ``example`` or an ``edge``.
-        accounting: ``published`` (Theorem 3.1, its composition as in the theorem it cites) or ``exact``; ``rdp`` or ``pld``.
+        hidden: of sampling, an entry in the list of the client's ``worst node`` or of its ``median
+            node``, the one of median degree; of DP-SGD, an ``example`` or an ``edge``.
+        accounting: ``published`` (Theorem 3.1, its composition as in the theorem it cites) or
+            ``exact``; ``rdp`` or ``pld``.
         one: the guarantee of one sampling or step; none if there is no ε.
         all: the guarantee of all together.
         times: number of samplings or steps.
         method: whose noise it is; empty for sampling, which every method has.
-        bound: on the edge level, ``trees``, by how likely the edge changes each tree, or ``simple``, by how many it may change.
+        bound: on the edge level, ``trees``, by how likely the edge changes each tree, or
+            ``simple``, by how many it may change.
         sigma: noise multiplier σ.
-        degree: of sampling, the number of neighbours D of that node; of the worst node by the exact guarantee none is named, as
-            a list that loses and one that gains a neighbour are compared.
+        degree: of sampling, the number of neighbours D of that node; of the worst node by the exact
+            guarantee none is named, as a list that loses and one that gains a neighbour are
+            compared.
         roots: on the edge level, the number of training nodes k whose trees may depend on an edge.
         rate: of DP-SGD, probability q that a training node is in a batch.
     """
@@ -59,9 +64,15 @@ class ClientGuarantee:
 
 
 def dpsgd_guarantees(
-    clients: Iterable["ClientTrees"], batch_size: int, epochs: int, noises: Mapping[str, float], delta: float
+    clients: Iterable["ClientTrees"],
+    batch_size: int,
+    epochs: int,
+    noises: Mapping[str, float],
+    delta: float,
 ) -> Iterator[ClientGuarantee]:
-    """What DP-SGD with the noise σ of each method guarantees each client: for an example, and for an edge by both bounds."""
+    """What DP-SGD with the noise σ of each method guarantees each client: for an example, and for
+    an edge by both bounds.
+    """
     for client in clients:
         rate, steps = poisson_sampling(client.training, batch_size, epochs)
         changes = most_changed(client.changes, rate)
@@ -70,32 +81,54 @@ def dpsgd_guarantees(
         for method, sigma in noises.items():
             for hidden, bound, law in levels:
                 spent = one_and_all_steps(sigma, rate, steps, delta, law)
-                facts: dict[str, Any] = {"method": method, "bound": bound, "sigma": sigma, "rate": rate}
+                facts: dict[str, Any] = {
+                    "method": method,
+                    "bound": bound,
+                    "sigma": sigma,
+                    "rate": rate,
+                }
                 facts["roots"] = None if law is None else len(law) - 1
                 for accounting in ("rdp", "pld"):
-                    one, composed = (Guarantee(getattr(each, accounting), math.log1p(-delta)) for each in spent)
-                    yield ClientGuarantee(client.client, "dpsgd", hidden, accounting, one, composed, steps, **facts)
+                    one, composed = (
+                        Guarantee(getattr(each, accounting), math.log1p(-delta)) for each in spent
+                    )
+                    yield ClientGuarantee(
+                        client.client, "dpsgd", hidden, accounting, one, composed, steps, **facts
+                    )
 
 
-def sampling_guarantees(graph: Graph, partition: Partition | None, parameters: SamplingParameters) -> Iterator[ClientGuarantee]:
-    """What neighbour sampling guarantees at each client, or in the whole graph if it is not divided."""
+def sampling_guarantees(
+    graph: Graph, partition: Partition | None, parameters: SamplingParameters
+) -> Iterator[ClientGuarantee]:
+    """What neighbour sampling guarantees at each client, or in the whole graph if it is not
+    divided.
+    """
     fanout, times = parameters.fanout, parameters.samplings
     for client, _, part in client_graphs(graph, partition):
         degrees = np.sort(part.degrees)
         median = int(degrees[(len(degrees) - 1) // 2])
         present: list[int] = np.unique(degrees).tolist()
         worst = min(present, key=lambda degree: exact_at_node(degree, fanout).log_rest)
-        for node, degree, of_exact in (("worst node", present[0], worst), ("median node", median, median)):
+        for node, degree, of_exact in (
+            ("worst node", present[0], worst),
+            ("median node", median, median),
+        ):
             theorem = published_guarantee(degree, parameters) if degree else None
             published = (None, None) if theorem is None else (theorem.one, theorem.composed)
             exact = exact_at_node(of_exact, fanout), exact_at_node(of_exact, fanout, times)
             for accounting, (one, composed) in (("published", published), ("exact", exact)):
                 named = None if (node, accounting) == ("worst node", "exact") else degree
-                yield ClientGuarantee(client, "sampling", node, accounting, one, composed, times, degree=named)
+                yield ClientGuarantee(
+                    client, "sampling", node, accounting, one, composed, times, degree=named
+                )
 
 
-def client_graphs(graph: Graph, partition: Partition | None) -> Iterator[tuple[int | None, np.ndarray, Graph]]:
-    """Each client's number, its nodes' ids in ``graph`` and its own graph; or the whole graph once, without a number."""
+def client_graphs(
+    graph: Graph, partition: Partition | None
+) -> Iterator[tuple[int | None, np.ndarray, Graph]]:
+    """Each client's number, its nodes' ids in ``graph`` and its own graph; or the whole graph once,
+    without a number.
+    """
     if partition is None:
         yield None, np.arange(graph.num_nodes), graph
         return
@@ -110,9 +143,10 @@ class ClientTrees:
 
     Attributes:
         client: number of the client; none for a graph that is not divided.
-        changes: bound on the probability that an edge changes a training node's tree, shape (edges, n), see
-            :func:`feddep.privacy.changed_trees.tree_changes`.  Below, each edge once more for lists with stand-ins for neighbours
-            at other clients, which FedGNN's clients draw from.
+        changes: bound on the probability that an edge changes a training node's tree, shape (edges,
+            n), see :func:`feddep.privacy.changed_trees.tree_changes`.  Below, each edge once more
+            for lists with stand-ins for neighbours at other clients, which FedGNN's clients draw
+            from.
     """
 
     client: int | None
@@ -124,7 +158,9 @@ class ClientTrees:
         return int(self.changes.shape[1])
 
 
-def client_trees(graph: Graph, partition: Partition | None, split: Split, layers: int, fanout: int) -> list[ClientTrees]:
+def client_trees(
+    graph: Graph, partition: Partition | None, split: Split, layers: int, fanout: int
+) -> list[ClientTrees]:
     """The trees of each client, or of whoever holds the whole graph.
 
     Args:

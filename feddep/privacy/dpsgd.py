@@ -1,12 +1,15 @@
-"""DP-SGD (Abadi et al., 2016, Algorithm 1) for the classifiers of this benchmark, and noise on a whole update.
+"""DP-SGD (Abadi et al., 2016, Algorithm 1) for the classifiers of this benchmark, and noise on a
+whole update.
 
-A step samples every training node with probability q (Poisson sampling, which the accounting assumes), clips the gradient g_e of
-each example e, a node with its sampled tree, to norm C (:mod:`feddep.privacy.ghost_clipping`), and gives the optimiser
+A step samples every training node with probability q (Poisson sampling, which the accounting
+assumes), clips the gradient g_e of each example e, a node with its sampled tree, to norm C
+(:mod:`feddep.privacy.ghost_clipping`), and gives the optimiser
 
     (Σ_e g_e · min(1, C / ‖g_e‖) + N(0, σ²C² I)) / (q n).
 
-Noise comes from the run's seed, by a generator that is not cryptographic, in single precision: results can be reproduced, and for
-the same reason this implementation must not be used to protect real data.
+Noise comes from the run's seed, by a generator that is not cryptographic, in single precision:
+results can be reproduced, and for the same reason this implementation must not be used to protect
+real data.
 """
 
 import math
@@ -32,7 +35,8 @@ class Privacy:
     """Clipping norm and noise.
 
     Attributes:
-        sigma: noise multiplier σ: the noise's standard deviation as a multiple of ``clip``; 0 only clips.
+        sigma: noise multiplier σ: the noise's standard deviation as a multiple of ``clip``; 0 only
+            clips.
         clip: clipping norm C.
 
     Raises:
@@ -53,8 +57,9 @@ class Privacy:
 class PrivateLearner(Learner):
     """Trains a classifier on the training nodes of one graph by DP-SGD.
 
-    The classifier is a :class:`~feddep.nn.sage.GraphSAGE`, or an embedding-fused one where there are mended embeddings.  The
-    guarantee covers its weights, but not the loss that :meth:`epoch` returns, which is exact.
+    The classifier is a :class:`~feddep.nn.sage.GraphSAGE`, or an embedding-fused one where there
+    are mended embeddings.  The guarantee covers its weights, but not the loss that :meth:`epoch`
+    returns, which is exact.
     """
 
     def __init__(
@@ -71,8 +76,8 @@ class PrivateLearner(Learner):
     ) -> None:
         """Prepare for training.
 
-        Arguments are as of :class:`feddep.training.learner.Learner`, whose batch size is here the expected one, and clipping norm
-        and noise.
+        Arguments are as of :class:`feddep.training.learner.Learner`, whose batch size is here the
+        expected one, and clipping norm and noise.
         """
         super().__init__(graph, nodes, setting, seed, name, device, table)
         self._num_nodes = graph.num_nodes
@@ -83,7 +88,9 @@ class PrivateLearner(Learner):
 
     @property
     def rate(self) -> float:
-        """Probability q that a training node is in a batch: the batch size as a share of n, at most 1; 0 without nodes."""
+        """Probability q that a training node is in a batch: the batch size as a share of n, at most
+        1; 0 without nodes.
+        """
         return self._expected / max(self.size, 1)
 
     @property
@@ -92,7 +99,9 @@ class PrivateLearner(Learner):
         return min(self._setting.batch_size, self.size)
 
     def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
-        """Take the steps of one epoch; return the mean loss of the examples that were sampled, in nats; 0 if none was."""
+        """Take the steps of one epoch; return the mean loss of the examples that were sampled, in
+        nats; 0 if none was.
+        """
         batches = [self._draw_batch() for _ in range(self.steps_per_epoch)]
         roots = np.concatenate([self._nodes[:0], *batches])
         trees = sample_trees(self._graph, roots, self.fanouts, self._sampling)
@@ -123,7 +132,9 @@ class PrivateLearner(Learner):
 
 
 def start_gradients(model: nn.Module, deviation: float, generator: torch.Generator) -> None:
-    """Set the gradient of every parameter to noise N(0, ``deviation``²), or to zero for a deviation of 0."""
+    """Set the gradient of every parameter to noise N(0, ``deviation``²), or to zero for a deviation
+    of 0.
+    """
     for parameter in model.parameters():
         if parameter.grad is None:
             parameter.grad = torch.empty_like(parameter)

@@ -1,15 +1,19 @@
-"""Accounting of DP-SGD: ε for a δ, from the noise multiplier σ, the sampling rate q and the number of steps T as run.
+"""Accounting of DP-SGD: ε for a δ, from the noise multiplier σ, the sampling rate q and the number
+of steps T as run.
 
-Each step releases S + N(0, σ²C² I), where S sums, over a Poisson sample of the training nodes at rate q, gradients of norm at
-most C (:mod:`feddep.privacy.dpsgd`).  ε by Rényi DP and by the tighter privacy loss distributions (PLD):
+Each step releases S + N(0, σ²C² I), where S sums, over a Poisson sample of the training nodes at
+rate q, gradients of norm at most C (:mod:`feddep.privacy.dpsgd`).  ε by Rényi DP and by the tighter
+privacy loss distributions (PLD):
 
-* :func:`example_level`: a training node with its sampled tree is there or not.  That is the Poisson-subsampled Gaussian mechanism
-  (Abadi et al., 2016; Mironov et al., 2019).
-* :func:`edge_level`: an edge, or a node with its edges, changes the trees, and so replaces the gradients, of k training nodes.  A
-  step is dominated by the pair P̂ = Σ_j b_j N(j, σ²), Q̂ = Σ_j b_j N(−j, σ²) for C = 1, where b_j is the probability that j of the
-  sampled gradients are replaced, or any stochastically larger law: Bin(k, q) (:func:`binomial_changes`), or one from how likely
-  an edge changes each tree (:func:`feddep.privacy.changed_trees.most_changed`).  The pair composes by Zhu et al. (2022, Theorem
-  10), on a grid by "connecting the dots" (Doroshenko et al., 2022), which can only raise δ.
+* :func:`example_level`: a training node with its sampled tree is there or not.  That is the
+  Poisson-subsampled Gaussian mechanism (Abadi et al., 2016; Mironov et al., 2019).
+* :func:`edge_level`: an edge, or a node with its edges, changes the trees, and so replaces the
+  gradients, of k training nodes.  A step is dominated by the pair P̂ = Σ_j b_j N(j, σ²), Q̂ = Σ_j
+  b_j N(−j, σ²) for C = 1, where b_j is the probability that j of the sampled gradients are
+  replaced, or any stochastically larger law: Bin(k, q) (:func:`binomial_changes`), or one from how
+  likely an edge changes each tree (:func:`feddep.privacy.changed_trees.most_changed`).  The pair
+  composes by Zhu et al. (2022, Theorem 10), on a grid by "connecting the dots" (Doroshenko et al.,
+  2022), which can only raise δ.
 
 docs/appendix/privacy_proofs.md has the proofs, and what is not covered.
 """
@@ -39,9 +43,23 @@ LEAST_RATE = 1e-9
 """The least sampling rate beside 0 whose ε is computed on the example level."""
 
 LEAST_PLD_DELTA = 1e-10
-"""PLDs are composed by Fourier transforms in double precision; for a smaller δ their ε is not to be relied on and is ∞ here."""
+"""PLDs are composed by Fourier transforms in double precision; for a smaller δ their ε is not to be
+relied on and is ∞ here.
+"""
 
-_ORDERS = [*(1 + np.geomspace(0.02, 0.8, 10)), *np.arange(2, 12, 0.5), *range(12, 33, 2), 40, 48, 64, 96, 128, 256, 512, 1024]
+_ORDERS = [
+    *(1 + np.geomspace(0.02, 0.8, 10)),
+    *np.arange(2, 12, 0.5),
+    *range(12, 33, 2),
+    40,
+    48,
+    64,
+    96,
+    128,
+    256,
+    512,
+    1024,
+]
 
 _CELLS = 10_000
 """Number of grid cells on either side of zero for one step's privacy loss."""
@@ -49,7 +67,9 @@ _CELLS = 10_000
 _MOST_AT_A_TIME = 4_000_000
 """Most numbers in memory at a time, some 100 MB."""
 
-logging.getLogger("absl").setLevel(logging.ERROR)  # dp-accounting warns of each order that it leaves out; the others still count
+logging.getLogger("absl").setLevel(
+    logging.ERROR
+)  # dp-accounting warns of each order that it leaves out; the others still count
 
 
 @dataclass(frozen=True)
@@ -89,7 +109,9 @@ def example_level(sigma: float, rate: float, steps: int, delta: float) -> Epsilo
     _check_rate(rate)
     _check(sigma, steps, delta)
     if 0 < rate < LEAST_RATE:
-        raise PrivacyError(f"the sampling rate q is {rate}; it must be 0 or a number from {LEAST_RATE:g} to 1")
+        raise PrivacyError(
+            f"the sampling rate q is {rate}; it must be 0 or a number from {LEAST_RATE:g} to 1"
+        )
     if rate == 0 or steps == 0:
         return NOTHING_SPENT
     if sigma == 0:
@@ -100,11 +122,22 @@ def example_level(sigma: float, rate: float, steps: int, delta: float) -> Epsilo
         return Epsilons(rdp, math.inf)
     # Fine enough for what steps add up to, and the coarser the larger ε.
     interval = max(1e-5 * rdp, min(1e-3, 1e-2 / math.sqrt(steps)) / max(sigma, 1.0))
-    return Epsilons(rdp, _bound(lambda: PLDAccountant(value_discretization_interval=interval).compose(event).get_epsilon(delta)))
+    return Epsilons(
+        rdp,
+        _bound(
+            lambda: (
+                PLDAccountant(value_discretization_interval=interval)
+                .compose(event)
+                .get_epsilon(delta)
+            )
+        ),
+    )
 
 
 def _bound(epsilon: Callable[[], float]) -> float:
-    """ε; or ∞, which is a bound, too, where noise or rate are too small or large for a grid of doubles."""
+    """ε; or ∞, which is a bound, too, where noise or rate are too small or large for a grid of
+    doubles.
+    """
     try:
         found = float(epsilon())
     except (ArithmeticError, IndexError, MemoryError, ValueError):
@@ -113,7 +146,8 @@ def _bound(epsilon: Callable[[], float]) -> float:
 
 
 def binomial_changes(roots: int, rate: float) -> np.ndarray:
-    """The law of the simple bound, Bin(k, q): each of k training nodes is changed whenever it is sampled.
+    """The law of the simple bound, Bin(k, q): each of k training nodes is changed whenever it is
+    sampled.
 
     Args:
         roots: number k of training nodes whose trees may depend on the edge; 0 hides it altogether.
@@ -136,8 +170,9 @@ def edge_level(sigma: float, changes: np.ndarray, steps: int, delta: float) -> E
 
     Args:
         sigma: noise multiplier σ; without noise, 0, ε is ∞.
-        changes: probability b_j that j = 0 … k examples are replaced in a step, or a stochastically larger law; shape (k + 1,).
-            From :func:`binomial_changes` or :func:`feddep.privacy.changed_trees.most_changed`.
+        changes: probability b_j that j = 0 … k examples are replaced in a step, or a stochastically
+            larger law; shape (k + 1,). From :func:`binomial_changes` or
+            :func:`feddep.privacy.changed_trees.most_changed`.
         steps: number of steps T.
         delta: δ.
 
@@ -159,11 +194,15 @@ def edge_level(sigma: float, changes: np.ndarray, steps: int, delta: float) -> E
     rdp = compute_epsilon(_ORDERS, divergences, rest)[0] if rest > 0 else math.inf
     if delta < LEAST_PLD_DELTA:
         return Epsilons(float(rdp), math.inf)
-    return Epsilons(float(rdp), _bound(lambda: step.distribution().self_compose(int(steps)).get_epsilon_for_delta(delta)))
+    return Epsilons(
+        float(rdp),
+        _bound(lambda: step.distribution().self_compose(int(steps)).get_epsilon_for_delta(delta)),
+    )
 
 
 def poisson_sampling(nodes: int, batch_size: int, epochs: int) -> tuple[float, int]:
-    """How :class:`feddep.privacy.dpsgd.PrivateLearner` draws batches: rate q = B/n, at most 1, and T of ⌈n/B⌉ steps an epoch.
+    """How :class:`feddep.privacy.dpsgd.PrivateLearner` draws batches: rate q = B/n, at most 1, and
+    T of ⌈n/B⌉ steps an epoch.
 
     Args:
         nodes: number of training nodes n; without any, nothing is sampled.
@@ -183,9 +222,13 @@ def poisson_sampling(nodes: int, batch_size: int, epochs: int) -> tuple[float, i
 def one_and_all_steps(
     sigma: float, rate: float, steps: int, delta: float, changes: np.ndarray | None = None
 ) -> tuple[Epsilons, Epsilons]:
-    """ε of one step of DP-SGD and of all, on the example level, or on that of an edge or node with that law of changed trees."""
+    """ε of one step of DP-SGD and of all, on the example level, or on that of an edge or node with
+    that law of changed trees.
+    """
     of_one, of_all = (
-        example_level(sigma, rate, count, delta) if changes is None else edge_level(sigma, changes, count, delta)
+        example_level(sigma, rate, count, delta)
+        if changes is None
+        else edge_level(sigma, changes, count, delta)
         for count in (min(1, steps), steps)
     )
     return of_one, of_all
@@ -199,9 +242,14 @@ def _check_rate(rate: float) -> None:
 def _check(sigma: float, steps: int, delta: float) -> None:
     least, most = RANGE
     if sigma != 0 and not least <= sigma <= most:
-        raise PrivacyError(f"the noise multiplier σ is {sigma}; it must be 0 or a number from {least:g} to {most:g}")
+        raise PrivacyError(
+            f"the noise multiplier σ is {sigma}; it must be 0 or a number from {least:g} to "
+            f"{most:g}"
+        )
     if not (0 <= steps <= LARGEST and steps == int(steps)):
-        raise PrivacyError(f"the number of steps T is {steps}; it must be a whole number from 0 to {LARGEST}")
+        raise PrivacyError(
+            f"the number of steps T is {steps}; it must be a whole number from 0 to {LARGEST}"
+        )
     require_delta(delta)
 
 
@@ -223,7 +271,8 @@ class _LossDistribution:
 
     @classmethod
     def from_profile(cls, interval: float, deltas: np.ndarray) -> "_LossDistribution":
-        """The pair that has ``deltas`` at the losses −n … n gaps, and chords between them as functions of e^ε.
+        """The pair that has ``deltas`` at the losses −n … n gaps, and chords between them as
+        functions of e^ε.
 
         Negative masses from rounding are set to 0, which can only raise δ.
         """
@@ -231,8 +280,12 @@ class _LossDistribution:
         inner = (drops[:-1] - ratio * drops[1:]) / (1 - ratio)
         first = 1 - deltas[0] - ratio * drops[0] / (1 - ratio)
         masses = np.concatenate([[first], inner, [drops[-1] / (1 - ratio)]]).clip(min=0)
-        negligible = np.where(masses < 1e-30, masses, 0)  # composition would overflow; counts as infinite
-        return cls(interval, -(len(deltas) // 2), masses - negligible, float(deltas[-1] + negligible.sum()))
+        negligible = np.where(
+            masses < 1e-30, masses, 0
+        )  # composition would overflow; counts as infinite
+        return cls(
+            interval, -(len(deltas) // 2), masses - negligible, float(deltas[-1] + negligible.sum())
+        )
 
     def divergence(self, order: float) -> float:
         """Rényi divergence of the finite losses, at least 0."""
@@ -242,7 +295,9 @@ class _LossDistribution:
     def distribution(self) -> PrivacyLossDistribution:
         """As dp-accounting has it; the pair is symmetric."""
         masses = dict(enumerate(self.masses.tolist(), start=self.least))
-        return PrivacyLossDistribution.create_from_rounded_probability(masses, self.infinite, self.interval)
+        return PrivacyLossDistribution.create_from_rounded_probability(
+            masses, self.infinite, self.interval
+        )
 
 
 class _DominatingPair:
@@ -256,9 +311,16 @@ class _DominatingPair:
         self._tail = tail
 
     def _in_parts(self, law: Callable[..., np.ndarray], *arrays: np.ndarray) -> np.ndarray:
-        """Apply ``law`` to arrays of the same length in parts, as each entry takes a row as long as the mixture."""
+        """Apply ``law`` to arrays of the same length in parts, as each entry takes a row as long as
+        the mixture.
+        """
         parts = -(-len(arrays[0]) * len(self._means) // _MOST_AT_A_TIME)
-        return np.concatenate([law(*each) for each in zip(*(np.array_split(array, parts) for array in arrays), strict=True)])
+        return np.concatenate(
+            [
+                law(*each)
+                for each in zip(*(np.array_split(array, parts) for array in arrays), strict=True)
+            ]
+        )
 
     def loss(self, points: np.ndarray) -> np.ndarray:
         """The privacy loss ln P̂/Q̂, an increasing and odd function."""
@@ -267,15 +329,21 @@ class _DominatingPair:
     def _loss(self, points: np.ndarray) -> np.ndarray:
         common = -(self._means**2) / 2
         cross = np.multiply.outer(points, self._means)
-        return logsumexp(common + cross, axis=1, b=self._shares) - logsumexp(common - cross, axis=1, b=self._shares)
+        return logsumexp(common + cross, axis=1, b=self._shares) - logsumexp(
+            common - cross, axis=1, b=self._shares
+        )
 
     def delta(self, points: np.ndarray, losses: np.ndarray) -> np.ndarray:
         """P̂(S) − e^ε Q̂(S) for S = {z > t}, for points t and their losses ε."""
         return self._in_parts(self._delta, points, losses)
 
     def _delta(self, points: np.ndarray, losses: np.ndarray) -> np.ndarray:
-        first = logsumexp(log_ndtr(np.subtract.outer(self._means, points)), axis=0, b=self._shares[:, None])
-        second = logsumexp(log_ndtr(-np.add.outer(self._means, points)), axis=0, b=self._shares[:, None])
+        first = logsumexp(
+            log_ndtr(np.subtract.outer(self._means, points)), axis=0, b=self._shares[:, None]
+        )
+        second = logsumexp(
+            log_ndtr(-np.add.outer(self._means, points)), axis=0, b=self._shares[:, None]
+        )
         return self._unlikely - np.exp(first) * np.expm1(np.minimum(losses + second - first, 0))
 
     def on_grid(self) -> _LossDistribution:
@@ -289,5 +357,7 @@ class _DominatingPair:
         epsilons = interval * np.arange(_CELLS + 1)
         # δ is stationary in t: the error of the interpolation enters only squared.
         deltas = self.delta(np.interp(epsilons, losses, points), epsilons)
-        below = 1 - np.exp(-epsilons[:0:-1]) * (1 - deltas[:0:-1])  # H(P‖Q) for −ε, from H(Q‖P) for ε, which is the same
+        below = 1 - np.exp(-epsilons[:0:-1]) * (
+            1 - deltas[:0:-1]
+        )  # H(P‖Q) for −ε, from H(Q‖P) for ε, which is the same
         return _LossDistribution.from_profile(interval, np.concatenate([below, deltas]))

@@ -1,18 +1,21 @@
-"""Clipped sums of the gradients of single examples, without computing these gradients ("ghost clipping").
+"""Clipped sums of the gradients of single examples, without computing these gradients ("ghost
+clipping").
 
-All weights of the classifiers act by y_r = a_r W, on the rows r of one or several inputs, so that the gradient of example e is
-g_e = Σ_{r ∈ e} a_rᵀ γ_r with γ_r = ∂ loss_e / ∂ y_r, and
+All weights of the classifiers act by y_r = a_r W, on the rows r of one or several inputs, so that
+the gradient of example e is g_e = Σ_{r ∈ e} a_rᵀ γ_r with γ_r = ∂ loss_e / ∂ y_r, and
 
     ‖g_e‖² = Σ_{r, s ∈ e} ⟨a_r, a_s⟩ ⟨γ_r, γ_s⟩,
 
-from the inputs a and one backward pass that stops at the γ (Goodfellow, 2015, for one row an example; Li et al., 2022, "ghost
-clipping", for several; Lee and Kifer, 2021, for other layers).  The clipped sum is Σ_r a_rᵀ (c_e γ_r), c_e = min(1, C / ‖g_e‖),
-from the same rows (Bu et al., 2023, "book-keeping"), without a second backward pass.  A parameter that has no rule here raises an
-error, so that none escapes the clipping.
+from the inputs a and one backward pass that stops at the γ (Goodfellow, 2015, for one row an
+example; Li et al., 2022, "ghost clipping", for several; Lee and Kifer, 2021, for other layers).
+The clipped sum is Σ_r a_rᵀ (c_e γ_r), c_e = min(1, C / ‖g_e‖), from the same rows (Bu et al., 2023,
+"book-keeping"), without a second backward pass.  A parameter that has no rule here raises an error,
+so that none escapes the clipping.
 
-Opacus expects layers such as ``nn.Linear`` with dense inputs of one entry an example, and ``torch.func`` cannot batch an autograd
-function without a rule for it.  Here the first layer is such a function on a sparse matrix, and examples differ in rows.  The g_e
-themselves would be 56 million numbers for a batch of 32 on MSAcademic.
+Opacus expects layers such as ``nn.Linear`` with dense inputs of one entry an example, and
+``torch.func`` cannot batch an autograd function without a rule for it.  Here the first layer is
+such a function on a sparse matrix, and examples differ in rows.  The g_e themselves would be 56
+million numbers for a batch of 32 on MSAcademic.
 """
 
 import math
@@ -31,10 +34,13 @@ from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 
 
 class ExampleRows:
-    """Which example each row belongs to; rows are ordered by example, and examples may differ in their number of rows."""
+    """Which example each row belongs to; rows are ordered by example, and examples may differ in
+    their number of rows.
+    """
 
     def __init__(self, of_row: np.ndarray, batch: int, device: torch.device) -> None:
-        """Lay out the rows of each example in a grid of shape (B, P), where P is the most rows of one example.
+        """Lay out the rows of each example in a grid of shape (B, P), where P is the most rows of
+        one example.
 
         Args:
             of_row: example of each row, ascending, shape (R,).
@@ -62,24 +68,31 @@ class ExampleRows:
         return torch.from_numpy(array).to(self._device)
 
     def gram(self, rows: Tensor | SparseMatrix) -> Tensor:
-        """⟨a_r, a_s⟩ for all rows r and s of the same example, shape (B, P, P); 0 where an example has no such rows."""
+        """⟨a_r, a_s⟩ for all rows r and s of the same example, shape (B, P, P); 0 where an example
+        has no such rows.
+        """
         if isinstance(rows, SparseMatrix):
             return self._sparse_gram(rows)
         if not self._full:
-            rows = rows.new_zeros(math.prod(self._shape), rows.shape[1]).index_copy_(0, self._place, rows)
+            rows = rows.new_zeros(math.prod(self._shape), rows.shape[1]).index_copy_(
+                0, self._place, rows
+            )
         rows = rows.view(*self._shape, -1)
         return rows @ rows.transpose(1, 2)
 
     def _sparse_gram(self, rows: SparseMatrix) -> Tensor:
         values, columns, starts = rows._arrays
         batch, most = self._shape
-        # Each example gets columns of its own, so that only rows of the same example have a non-zero product.
+        # Each example gets columns of its own, so that only rows of the same example have a
+        # non-zero product.
         width = rows.shape[1]
         apart = columns + np.repeat(self._of_row * width, np.diff(starts))
         matrix = sp.csr_matrix((values, apart, starts), shape=(rows.shape[0], batch * width))
         product = (matrix @ matrix.T).tocoo()
         gram = np.zeros((batch, most, most), dtype=np.float32)
-        gram[self._of_row[product.row], self._position[product.row], self._position[product.col]] = product.data
+        gram[
+            self._of_row[product.row], self._position[product.row], self._position[product.col]
+        ] = product.data
         return self._tensor(gram)
 
 
@@ -139,7 +152,11 @@ class LinearOutput:
 
 
 def add_clipped(
-    model: nn.Module, linear_outputs: Sequence[LinearOutput], losses: Tensor, clip: float, scale: float = 1.0
+    model: nn.Module,
+    linear_outputs: Sequence[LinearOutput],
+    losses: Tensor,
+    clip: float,
+    scale: float = 1.0,
 ) -> Tensor:
     """Add ``scale`` · Σ_e g_e · min(1, C / ‖g_e‖) to the gradients of the parameters of ``model``.
 
@@ -159,10 +176,15 @@ def add_clipped(
     known = {id(term.parameter) for output in linear_outputs for term in output.terms}
     for name, parameter in model.named_parameters():
         if id(parameter) not in known:
-            raise TypeError(f"DP-SGD has no rule for the parameter {name} of {type(model).__name__}")
+            raise TypeError(
+                f"DP-SGD has no rule for the parameter {name} of {type(model).__name__}"
+            )
     gradients = torch.autograd.grad(losses.sum(), [output.outputs for output in linear_outputs])
     with torch.no_grad():
-        squares = sum(output.squared_norms(each) for output, each in zip(linear_outputs, gradients, strict=True))
+        squares = sum(
+            output.squared_norms(each)
+            for output, each in zip(linear_outputs, gradients, strict=True)
+        )
         norms = torch.as_tensor(squares).clamp(min=0).sqrt()
         shares = scale * clip / norms.clamp(min=clip)
         for output, each in zip(linear_outputs, gradients, strict=True):
@@ -173,14 +195,20 @@ def add_clipped(
 
 
 def recorded(
-    model: nn.Module, trees: SampledTrees, table: Any, num_nodes: int, generator: torch.Generator | None = None
+    model: nn.Module,
+    trees: SampledTrees,
+    table: Any,
+    num_nodes: int,
+    generator: torch.Generator | None = None,
 ) -> tuple[Tensor, list[LinearOutput]]:
-    """Classify a batch whose examples share no row in any layer, and record the linear outputs of the model.
+    """Classify a batch whose examples share no row in any layer, and record the linear outputs of
+    the model.
 
     Args:
         model: a GraphSAGE or an embedding-fused classifier.
         trees: sampled neighbourhoods, at least one.
-        table: the features, for an embedding-fused classifier also the mended embeddings, of their nodes.
+        table: the features, for an embedding-fused classifier also the mended embeddings, of their
+            nodes.
         num_nodes: number of nodes n of the graph.
         generator: gives the dropout masks.
 
@@ -197,11 +225,16 @@ def recorded(
         batch, rows = len(trees), len(outputs)
         by_node = inputs[0] is disjoint.looked_up
         of_row = disjoint.examples if by_node else np.repeat(np.arange(batch), rows // batch)
-        terms = [LinearTerm(parameter, _detached(x), first) for parameter, x, first in module.linear_terms(*inputs)]
+        terms = [
+            LinearTerm(parameter, _detached(x), first)
+            for parameter, x, first in module.linear_terms(*inputs)
+        ]
         if fusions is not None:
             # Z^k z̄_v is added to the output of the convolution, so both have the same gradient.
             fusion = fusions[layers.index(module)]
-            terms.append(LinearTerm(fusion, disjoint.embeddings(trees.nodes[:, : rows // batch].ravel())))
+            terms.append(
+                LinearTerm(fusion, disjoint.embeddings(trees.nodes[:, : rows // batch].ravel()))
+            )
         found.append(LinearOutput(outputs, terms, ExampleRows(of_row, batch, outputs.device)))
 
     handles = [layer.register_forward_hook(record) for layer in layers]
@@ -217,10 +250,11 @@ def _detached(inputs: Any) -> Any:
 
 
 class _DisjointTable:
-    """A table of features in which node v of example e has the number e·n + v, so that examples share no node.
+    """A table of features in which node v of example e has the number e·n + v, so that examples
+    share no node.
 
-    A model that computes a layer once for each node of a batch, such as :class:`feddep.nn.selfloop.SelfLoopSAGE`, then does so
-    once for each node of an example.
+    A model that computes a layer once for each node of a batch, such as
+    :class:`feddep.nn.selfloop.SelfLoopSAGE`, then does so once for each node of an example.
     """
 
     def __init__(self, table: Any, num_nodes: int) -> None:
@@ -234,13 +268,17 @@ class _DisjointTable:
     def rename(self, trees: SampledTrees) -> SampledTrees:
         """Trees of a batch, shape (B, …), with the new numbers."""
         first = np.arange(len(trees), dtype=np.int64) * self._num_nodes
-        return SampledTrees(np.where(trees.nodes == PAD, PAD, trees.nodes + first[:, None]), trees.fanouts)
+        return SampledTrees(
+            np.where(trees.nodes == PAD, PAD, trees.nodes + first[:, None]), trees.fanouts
+        )
 
     def _original(self, nodes: np.ndarray) -> np.ndarray:
         return np.where(nodes == PAD, PAD, nodes % self._num_nodes)
 
     def own(self, nodes: np.ndarray) -> SparseMatrix:
-        self.examples = np.maximum(nodes, 0) // self._num_nodes  # a row for nobody is zero in any example
+        self.examples = (
+            np.maximum(nodes, 0) // self._num_nodes
+        )  # a row for nobody is zero in any example
         self.looked_up = self._table.own(self._original(nodes))
         return self.looked_up
 

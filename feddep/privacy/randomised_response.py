@@ -11,7 +11,8 @@ def keep_probability(epsilon: float, classes: int) -> float:
 
 
 def kernel(classes: int, epsilon: float | None) -> np.ndarray:
-    """The probability K(a | c) that a is answered where c is true, shape (C, C); with no ε answers are true.
+    """The probability K(a | c) that a is answered where c is true, shape (C, C); with no ε answers
+    are true.
 
     A row each class c and a column each answer a; it is symmetric, and its rows sum to 1.
     """
@@ -21,11 +22,15 @@ def kernel(classes: int, epsilon: float | None) -> np.ndarray:
     return np.where(np.eye(classes, dtype=bool), keep, (1 - keep) / (classes - 1))
 
 
-def randomised_response(true: np.ndarray, classes: int, epsilon: float, random: np.random.Generator) -> np.ndarray:
-    """An answer for each of the ``true`` classes, int64, shape (k,): the true one, or any of the others with equal probability.
+def randomised_response(
+    true: np.ndarray, classes: int, epsilon: float, random: np.random.Generator
+) -> np.ndarray:
+    """An answer for each of the ``true`` classes, int64, shape (k,): the true one, or any of the
+    others with equal probability.
 
-    An answer is ε-locally differentially private: whatever the true class, an answer is at most e^ε times as likely as if
-    another were true.  So it is for everything that the true class was computed from.
+    An answer is ε-locally differentially private: whatever the true class, an answer is at most e^ε
+    times as likely as if another were true.  So it is for everything that the true class was
+    computed from.
     """
     lies = random.random(len(true)) >= keep_probability(epsilon, classes)
     others = (true + random.integers(1, max(classes, 2), size=len(true))) % classes

@@ -1,16 +1,20 @@
 """Accountants of VESPER: ε for a δ, and the noise θ that keeps a budget.
 
-All of them account for what party B sees of one edge in T steps.  :data:`ACCOUNTANTS` has them by name:
+All of them account for what party B sees of one edge in T steps.  :data:`ACCOUNTANTS` has them by
+name:
 
 * ``paper``: Theorem 2.1 as printed, as far as it has a value; no bound;
-* ``paper_fixed``: the theorem that it cites (Wang, Balle and Kasiviswanathan 2019, Theorem 9), for whole orders α;
-* ``rdp``: the sharper bound of the same paper's Theorem 27 that dp-accounting has for it, with the theorem's γ;
-* ``no_amplification``: without amplification, since B looks labels up and so knows each batch; all else as in the paper;
+* ``paper_fixed``: the theorem that it cites (Wang, Balle and Kasiviswanathan 2019, Theorem 9), for
+    whole orders α;
+* ``rdp``: the sharper bound of the same paper's Theorem 27 that dp-accounting has for it, with the
+    theorem's γ;
+* ``no_amplification``: without amplification, since B looks labels up and so knows each batch; all
+    else as in the paper;
 * ``certified``: the corrected mechanism, whose bound is a guarantee.
 
-The first three convert Rényi DP by Balle et al. (2020, Theorem 21), as dp-accounting does.  The last two are
-mixtures of Gaussian mechanisms over how often known batches touch the edge.  docs/appendix/vesper_proofs.md says what each
-rests on.
+The first three convert Rényi DP by Balle et al. (2020, Theorem 21), as dp-accounting does.  The
+last two are mixtures of Gaussian mechanisms over how often known batches touch the edge.
+docs/appendix/vesper_proofs.md says what each rests on.
 """
 
 import math
@@ -42,7 +46,17 @@ NOISES = (1e-3, 1e6)
 """The least and the largest noise θ that :func:`noise_for` considers."""
 
 _ORDERS = np.arange(2, 513)
-_LIBRARY_ORDERS = [*range(2, 13), *range(14, 33, 3), 40, 50, 64, 96, 128, 257, 512]  # whole ones, as its series is slow
+_LIBRARY_ORDERS = [
+    *range(2, 13),
+    *range(14, 33, 3),
+    40,
+    50,
+    64,
+    96,
+    128,
+    257,
+    512,
+]  # whole ones, as its series is slow
 _TAIL = 1e-14  # probability of rare numbers of touches that are left out
 _ROUNDING = 1e-12  # of Fourier transforms in double precision, with that tail
 _CELLS = 256  # of a grid for costs that are no multiples of one another
@@ -56,7 +70,8 @@ class Accountant(Protocol):
 
 
 def touch_probability(nodes: int, roots: int, batch: int) -> float:
-    """γ = 1 − C(N_T − N_e, B)/C(N_T, B): the probability that a batch drawn without replacement holds one of N_e nodes.
+    """γ = 1 − C(N_T − N_e, B)/C(N_T, B): the probability that a batch drawn without replacement
+    holds one of N_e nodes.
 
     Args:
         nodes: number of training nodes N_T.
@@ -70,11 +85,14 @@ def touch_probability(nodes: int, roots: int, batch: int) -> float:
     return float(-np.expm1(np.log1p(-more / (nodes - np.arange(fewer))).sum()))
 
 
-def noise_for(accountant: Accountant, epsilon: float, delta: float, edges: int | None = None) -> float:
+def noise_for(
+    accountant: Accountant, epsilon: float, delta: float, edges: int | None = None
+) -> float:
     """The least noise θ that keeps ε at δ, to a ten-thousandth; never too little.
 
     Raises:
-        PrivacyError: if ε or δ is outside its range, or no noise of :data:`NOISES` is enough; names the least ε there is.
+        PrivacyError: if ε or δ is outside its range, or no noise of :data:`NOISES` is enough; names
+        the least ε there is.
     """
     require_delta(delta, edges)
     return least_noise(lambda noise: accountant.epsilon(noise, delta), epsilon, *NOISES, 1.0001)
@@ -83,7 +101,9 @@ def noise_for(accountant: Accountant, epsilon: float, delta: float, edges: int |
 def _check(noise: float, delta: float) -> None:
     require_delta(delta)
     if not NOISES[0] <= noise <= NOISES[1]:
-        raise PrivacyError(f"the noise θ is {noise}; it must be a number from {NOISES[0]:g} to {NOISES[1]:g}")
+        raise PrivacyError(
+            f"the noise θ is {noise}; it must be a number from {NOISES[0]:g} to {NOISES[1]:g}"
+        )
 
 
 class RenyiBound:
@@ -91,10 +111,13 @@ class RenyiBound:
 
     Args:
         training: the training.
-        of_step: from γ and ρ = Σ S_l²/(2θ²) to the bound of a step at orders 2 to 512; ε(α) = αρ is that without sampling.
+        of_step: from γ and ρ = Σ S_l²/(2θ²) to the bound of a step at orders 2 to 512; ε(α) = αρ is
+            that without sampling.
     """
 
-    def __init__(self, training: VerticalTraining, of_step: Callable[[float, float], np.ndarray]) -> None:
+    def __init__(
+        self, training: VerticalTraining, of_step: Callable[[float, float], np.ndarray]
+    ) -> None:
         self._of_step, self._steps = of_step, training.steps
         self._gamma, self._squared = _published_terms(training)
 
@@ -107,7 +130,8 @@ class RenyiBound:
 
 
 class LibraryBound:
-    """Theorem 27 of Wang et al. for sampling without replacement, by dp-accounting; γ is rounded up to a share of whole numbers.
+    """Theorem 27 of Wang et al. for sampling without replacement, by dp-accounting; γ is rounded up
+    to a share of whole numbers.
 
     Args:
         training: the training.
@@ -139,7 +163,9 @@ def _log_binomial(n: np.ndarray, k: np.ndarray) -> np.ndarray:
 
 
 def _higher_terms(gamma: float, rho: float) -> np.ndarray:
-    """Ln Σ_{j=3}^α γ^j C(α, j) e^{(j−1) ε(j)} · 2 for each order; min(2, ·) is 2, as ε(∞) is infinite for Gaussian noise."""
+    """Ln Σ_{j=3}^α γ^j C(α, j) e^{(j−1) ε(j)} · 2 for each order; min(2, ·) is 2, as ε(∞) is
+    infinite for Gaussian noise.
+    """
     j = np.arange(3, _ORDERS[-1] + 1)
     inside = j <= _ORDERS[:, None]
     binomials = _log_binomial(_ORDERS[:, None], np.minimum(j, _ORDERS[:, None]))
@@ -148,9 +174,11 @@ def _higher_terms(gamma: float, rho: float) -> np.ndarray:
 
 
 def subsampled_divergences(gamma: float, rho: float) -> np.ndarray:
-    """Theorem 9 of Wang, Balle and Kasiviswanathan (2019) for a Gaussian mechanism, at orders 2 to 512.
+    """Theorem 9 of Wang, Balle and Kasiviswanathan (2019) for a Gaussian mechanism, at orders 2 to
+    512.
 
-    ε_γ(α) ≤ ln(1 + γ² C(α, 2) min(4 (e^ε(2) − 1), 2 e^ε(2)) + Σ_{j=3}^α γ^j C(α, j) e^{(j−1) ε(j)} · 2) / (α − 1).
+    ε_γ(α) ≤ ln(1 + γ² C(α, 2) min(4 (e^ε(2) − 1), 2 e^ε(2)) + Σ_{j=3}^α γ^j C(α, j) e^{(j−1) ε(j)}
+    · 2) / (α − 1).
 
     Args:
         gamma: share γ of the records that is drawn without replacement.
@@ -164,31 +192,38 @@ def subsampled_divergences(gamma: float, rho: float) -> np.ndarray:
 def printed_divergences(gamma: float, rho: float) -> np.ndarray:
     """Equation 6 of the paper to the letter, at orders 2 to 512.
 
-    ε_γ(α) ≤ ln(1 + γ² C(α, 2) min(4 (e^ε(2) − 1), 2 ε(2))) / (α − 1) + Σ_{j=3}^∞ γ^j C(α, j) e^{(j−1) ε(j)} · 2.
+    ε_γ(α) ≤ ln(1 + γ² C(α, 2) min(4 (e^ε(2) − 1), 2 ε(2))) / (α − 1) + Σ_{j=3}^∞ γ^j C(α, j)
+    e^{(j−1) ε(j)} · 2.
 
-    The sum ends at α where α is whole, as C(α, j) = 0 beyond; for any other α > 1 it diverges.  It is no bound: with γ = 1, where
-    nothing is left out, it gives ln(1 + 2 ε(2)) at α = 2, which is less than ε(2) from ε(2) = 1.26 on.
+    The sum ends at α where α is whole, as C(α, j) = 0 beyond; for any other α > 1 it diverges.  It
+    is no bound: with γ = 1, where nothing is left out, it gives ln(1 + 2 ε(2)) at α = 2, which is
+    less than ε(2) from ε(2) = 1.26 on.
     """
     second = min(4 * math.expm1(min(2 * rho, 700.0)), 4 * rho)
-    second_terms = 2 * math.log(gamma) + _log_binomial(_ORDERS, np.full_like(_ORDERS, 2)) + math.log(second)
+    second_terms = (
+        2 * math.log(gamma) + _log_binomial(_ORDERS, np.full_like(_ORDERS, 2)) + math.log(second)
+    )
     with np.errstate(over="ignore"):
         return np.logaddexp(0, second_terms) / (_ORDERS - 1) + np.exp(_higher_terms(gamma, rho))
 
 
 @dataclass(frozen=True)
 class TouchMixture:
-    """Gaussian mechanisms whose sensitivity depends on chance that B knows: δ(ε) = Σ_k Pr[k] δ_k(ε).
+    """Gaussian mechanisms whose sensitivity depends on chance that B knows: δ(ε) = Σ_k Pr[k]
+    δ_k(ε).
 
     δ_k(ε) = Φ(μ_k/2 − ε/μ_k) − e^ε Φ(−μ_k/2 − ε/μ_k) with μ_k = √s_k/θ (Balle and Wang 2018).
 
     Attributes:
         squares: squared sensitivity s_k of all releases together, in the units of θ²; shape (K,).
         weights: Pr[k]; shape (K,).
-        missing: probability that is left out; counts as certain disclosure, so that there is no ε for this δ or a smaller one.
+        missing: probability that is left out; counts as certain disclosure, so that there is no ε
+            for this δ or a smaller one.
         largest: bound on s where it is left out; only used with ``convex_order``.
-        convex_order: whether the law of s is not exact, but larger than the true one in increasing convex order: its mean of any
-            increasing convex function is.  Then δ_k is replaced by such a function that is nowhere less: as a function of s it is
-            convex up to 2(√(1 + ε²) − 1)θ² and concave beyond, where its tangent at that point takes its place.
+        convex_order: whether the law of s is not exact, but larger than the true one in increasing
+            convex order: its mean of any increasing convex function is.  Then δ_k is replaced by
+            such a function that is nowhere less: as a function of s it is convex up to 2(√(1 + ε²)
+            − 1)θ² and concave beyond, where its tangent at that point takes its place.
     """
 
     squares: np.ndarray
@@ -216,11 +251,15 @@ class TouchMixture:
         high = 1.0
         while self.delta(noise, high) > delta:
             high *= 2
-        return float(brentq(lambda epsilon: self.delta(noise, epsilon) - delta, 0, high, xtol=1e-12))
+        return float(
+            brentq(lambda epsilon: self.delta(noise, epsilon) - delta, 0, high, xtol=1e-12)
+        )
 
 
 def gaussian_delta(squares: np.ndarray, epsilon: float) -> np.ndarray:
-    """The least δ for ε of Gaussian mechanisms of squared sensitivity μ² > 0 over noise: Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
+    """The least δ for ε of Gaussian mechanisms of squared sensitivity μ² > 0 over noise: Φ(μ/2 −
+    ε/μ) − e^ε Φ(−μ/2 − ε/μ).
+    """
     mu = np.sqrt(squares)
     first = log_ndtr(mu / 2 - epsilon / mu)
     second = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
@@ -229,12 +268,16 @@ def gaussian_delta(squares: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def convex_delta(squares: np.ndarray, epsilon: float) -> np.ndarray:
-    """The convex function of μ² > 0 in place of :func:`gaussian_delta`: nowhere less, and increasing; ∞ for ε = 0."""
+    """The convex function of μ² > 0 in place of :func:`gaussian_delta`: nowhere less, and
+    increasing; ∞ for ε = 0.
+    """
     turn = 2 * (math.hypot(1, epsilon) - 1)
     if turn == 0:
         return np.full_like(squares, np.inf)
     slope = norm.pdf(math.sqrt(turn) / 2 - epsilon / math.sqrt(turn)) / (2 * math.sqrt(turn))
-    return gaussian_delta(np.minimum(squares, turn), epsilon) + slope * np.maximum(squares - turn, 0)
+    return gaussian_delta(np.minimum(squares, turn), epsilon) + slope * np.maximum(
+        squares - turn, 0
+    )
 
 
 NO_BOUND = TouchMixture(np.zeros(0), np.zeros(0), 1.0)
@@ -242,14 +285,17 @@ NO_BOUND = TouchMixture(np.zeros(0), np.zeros(0), 1.0)
 
 
 def known_batches(training: VerticalTraining) -> TouchMixture:
-    """The published account without amplification, as B knows each batch; all else in it as published.
+    """The published account without amplification, as B knows each batch; all else in it as
+    published.
 
-    k of the steps touch the edge: k ~ Bin(T, γ) for batches drawn afresh, k ≤ epochs · min(N_e, ⌈N_T/B⌉) for shuffled epochs; the
-    squared sensitivity is k Σ S_l².
+    k of the steps touch the edge: k ~ Bin(T, γ) for batches drawn afresh, k ≤ epochs · min(N_e,
+    ⌈N_T/B⌉) for shuffled epochs; the squared sensitivity is k Σ S_l².
     """
     gamma, squared = _published_terms(training)
     if training.shuffled:
-        return _certain(squared * training.most_touched(published_roots(training.degree, training.layers)))
+        return _certain(
+            squared * training.most_touched(published_roots(training.degree, training.layers))
+        )
     law = binom(training.steps, gamma)
     low, high = (int(end) for end in law.ppf([_TAIL / 2, 1 - _TAIL / 2]))
     touches = np.arange(low, high + 1)
@@ -257,13 +303,15 @@ def known_batches(training: VerticalTraining) -> TouchMixture:
 
 
 def certified_guarantee(training: VerticalTraining) -> TouchMixture:
-    """The corrected mechanism: degrees bounded once, batches public, weights as ``training.correction`` says.
+    """The corrected mechanism: degrees bounded once, batches public, weights as
+    ``training.correction`` says.
 
-    A row that changes in layer l costs its squared sensitivity whenever a root of the batch reads it.  In batches drawn afresh
-    that has the probability γ_l, :func:`touch_probability` of :func:`~feddep.privacy.vesper_sensitivity.reading_roots`.  How
-    rows and layers hang together depends on the graph; the sum of what they cost is largest in convex order if all rows of a
-    layer are read together, and only where those of the layers before are.  DP-SGD's gradient costs (2/ratio)² where anything is
-    read.
+    A row that changes in layer l costs its squared sensitivity whenever a root of the batch reads
+    it.  In batches drawn afresh that has the probability γ_l, :func:`touch_probability` of
+    :func:`~feddep.privacy.vesper_sensitivity.reading_roots`.  How rows and layers hang together
+    depends on the graph; the sum of what they cost is largest in convex order if all rows of a
+    layer are read together, and only where those of the layers before are.  DP-SGD's gradient costs
+    (2/ratio)² where anything is read.
     """
     correction = training.correction
     if correction.weights == "trained":
@@ -276,35 +324,50 @@ def certified_guarantee(training: VerticalTraining) -> TouchMixture:
         always += 2 / correction.degree_ratio**2  # both ends of the edge have a degree less
     if correction.one_shot:
         return _certain(always)
-    squares = np.concatenate([[_gradient(training)], squares])  # the gradient shows the edge whenever anything does
+    squares = np.concatenate(
+        [[_gradient(training)], squares]
+    )  # the gradient shows the edge whenever anything does
     roots = [reading_roots(training, layer) for layer in range(training.layers + 1)]
     if training.shuffled:
         touches = np.array([training.most_touched(each) for each in roots])
         return _certain(always + float(squares @ touches))
-    reach = np.array([1.0, *(touch_probability(training.nodes, each, training.batch) for each in roots), 0.0])
-    totals, weights = _compose(np.concatenate([[0.0], np.cumsum(squares)]), reach[:-1] - reach[1:], training.steps)
+    reach = np.array(
+        [1.0, *(touch_probability(training.nodes, each, training.batch) for each in roots), 0.0]
+    )
+    totals, weights = _compose(
+        np.concatenate([[0.0], np.cumsum(squares)]), reach[:-1] - reach[1:], training.steps
+    )
     largest = always + training.steps * float(squares.sum())
     return TouchMixture(always + totals, weights, _ROUNDING, largest, convex_order=True)
 
 
 def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
-    """VFGNN: each row of the last layer that the edge reaches may become another one, at a cost of 2 if its node is in the batch.
+    """VFGNN: each row of the last layer that the edge reaches may become another one, at a cost of
+    2 if its node is in the batch.
 
-    Rows have norm 1 at most and, after ReLU, no negative entry: ‖a − b‖² = ‖a‖² + ‖b‖² − 2 a·b ≤ 2, whatever weights come before.
+    Rows have norm 1 at most and, after ReLU, no negative entry: ‖a − b‖² = ‖a‖² + ‖b‖² − 2 a·b ≤ 2,
+    whatever weights come before.
     """
     correction = training.correction
     reached = changed_outputs(training)
     for_all = correction.evaluations + correction.one_shot
     if reached is None and for_all:
-        found = f"{training.aggregation} with bounding {correction.bounding!r} releases all nodes at once"
-        raise PrivacyError(f"{found}, and an edge may reach any number of them; bounding must be 'both'")
+        found = (
+            f"{training.aggregation} with bounding {correction.bounding!r} releases all "
+            "nodes at once"
+        )
+        raise PrivacyError(
+            f"{found}, and an edge may reach any number of them; bounding must be 'both'"
+        )
     always = 2.0 * for_all * (reached or 0)
     if correction.one_shot:
         return _certain(always)
     changed = reading_roots(training, 0)
     gradient = _gradient(training)
     if training.shuffled:
-        return _certain(always + 2.0 * training.epochs * changed + gradient * training.most_touched(changed))
+        return _certain(
+            always + 2.0 * training.epochs * changed + gradient * training.most_touched(changed)
+        )
     counts = np.arange(min(changed, training.batch) + 1)
     law = hypergeom(training.nodes, changed, training.batch).pmf(counts)
     totals, weights = _compose(2.0 * counts + gradient * (counts > 0), law, training.steps)
@@ -312,7 +375,9 @@ def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
 
 
 def _gradient(training: VerticalTraining) -> float:
-    """Squared sensitivity of A's clipped gradient: 2, for norm 1, over the ratio of its noise to θ."""
+    """Squared sensitivity of A's clipped gradient: 2, for norm 1, over the ratio of its noise
+    to θ.
+    """
     correction = training.correction
     return 4 / correction.gradient_ratio**2 if correction.weights == "dpsgd" else 0.0
 
@@ -322,7 +387,8 @@ def _certain(squared: float) -> TouchMixture:
 
 
 def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """The law of the sum of T independent costs, each rounded up to a grid, unless all are multiples of a part of the least.
+    """The law of the sum of T independent costs, each rounded up to a grid, unless all are
+    multiples of a part of the least.
 
     Args:
         costs: values of at least 0, one of them above it; shape (n,).
@@ -333,8 +399,14 @@ def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray
         Values and probabilities, but for some of total probability :data:`_TAIL`.
     """
     least, largest = costs[costs > 0].min(), costs.max()
-    units = [least / part for part in range(1, 9) if largest / least < 10**6]  # else the grid would not fit into memory
-    fitting = (unit for unit in units if np.abs(np.rint(costs / unit) * unit - costs).max() < 1e-12 * largest)
+    units = [
+        least / part for part in range(1, 9) if largest / least < 10**6
+    ]  # else the grid would not fit into memory
+    fitting = (
+        unit
+        for unit in units
+        if np.abs(np.rint(costs / unit) * unit - costs).max() < 1e-12 * largest
+    )
     unit = next(fitting, largest / _CELLS)
     places = np.ceil(costs / unit - 1e-9).astype(np.int64)
     first, weights = common.self_convolve(np.bincount(places, law), steps, _TAIL)

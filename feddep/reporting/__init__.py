@@ -1,1 +1,3 @@
-"""From finished runs to what people read: tables, figures, one page; each number beside the published one."""
+"""From finished runs to what people read: tables, figures, one page; each number beside the
+published one.
+"""

@@ -1,4 +1,6 @@
-"""The style that all figures share: colours, type, panels, legends, files.  No global state of pyplot."""
+"""The style that all figures share: colours, type, panels, legends, files.  No global state of
+pyplot.
+"""
 
 import io
 import re
@@ -39,15 +41,35 @@ WIDTH = 4.8
 _CHARACTERS = {"title": 54, "text": 68}
 """How many stand beside one another in that width."""
 
-# Okabe and Ito's palette and four of Tol's, told apart by readers with any colour vision.  Shapes say the same once more.
+# Okabe and Ito's palette and four of Tol's, told apart by readers with any colour vision.  Shapes
+# say the same once more.
 _FAMILIES = {
-    "#000000": ("fedavg", "fedavg_selfloop", "fedavg_more_local", "fedavg_finetuned", "vertical_mlp"),
-    "#777777": ("global", "fedavg_oracle", "feddep_oracle", "local", "vertical_gcn", "vertical_gin"),
+    "#000000": (
+        "fedavg",
+        "fedavg_selfloop",
+        "fedavg_more_local",
+        "fedavg_finetuned",
+        "vertical_mlp",
+    ),
+    "#777777": (
+        "global",
+        "fedavg_oracle",
+        "feddep_oracle",
+        "local",
+        "vertical_gcn",
+        "vertical_gin",
+    ),
     "#999999": tuple(PAPERS.values()),
     "#D55E00": ("feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep_joint"),
     "#E69F00": ("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
     "#009E73": ("fedgraph", "fedgsl", "fedgnn", "fedgcn", "fedgcn_noised", "fedstruct", "fedlap"),
-    "#CC79A7": ("answers_bayes", "answers_counts", "answers_pooled", "answers_private_labels", "answers_propagation"),
+    "#CC79A7": (
+        "answers_bayes",
+        "answers_counts",
+        "answers_pooled",
+        "answers_private_labels",
+        "answers_propagation",
+    ),
     "#0072B2": ("vesper_gin",),
     "#44AA99": ("vesper_gcn",),
     "#56B4E9": ("gap", "gap_authors"),
@@ -56,7 +78,18 @@ _FAMILIES = {
     "#332288": ("ditto", "fedper", "fedala", "fedaux", "fedpub", "gcfl_plus"),
     "#999933": ("fgssl", "fedgta", "fedtad", "adafgl", "fedproto", "fedspray"),
 }
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933", "#44AA99")
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#332288",
+    "#882255",
+    "#999933",
+    "#44AA99",
+)
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 DASHES = ("-", "--", ":", "-.")
 Look = dict[str, str]
@@ -76,11 +109,12 @@ def colour(number: int) -> str:
 def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
     """How each curve or point of a figure is drawn.
 
-    A method has the same colour, marker and dash in every figure; further variants in one figure have shades of its colour.
+    A method has the same colour, marker and dash in every figure; further variants in one figure
+    have shades of its colour.
 
     Args:
-        names: what is shown, and the method that it is of, as it is spelled or not, or the paper; None of what is of none, which
-            has the first colours that no method of the figure has.
+        names: what is shown, and the method that it is of, as it is spelled or not, or the paper;
+            None of what is of none, which has the first colours that no method of the figure has.
     """
     found: dict[str, Look] = {}
     bases = {name: variants.base(method) if method else None for name, method in names.items()}
@@ -90,8 +124,16 @@ def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
         of = [name for name in bases if bases[name] == base]
         shade, marker, dash = _of_method(base) if base else ("", 0, 0)
         for k, name in enumerate(of):
-            shape = {"marker": MARKERS[(marker + 3 * k) % len(MARKERS)], "linestyle": DASHES[(dash + 3 * k) % len(DASHES)]}
-            found[name] = {"color": _mixed(shade, 0.55 * k / max(1, len(of) - 1)) if base else free[k % len(free)], **shape}
+            shape = {
+                "marker": MARKERS[(marker + 3 * k) % len(MARKERS)],
+                "linestyle": DASHES[(dash + 3 * k) % len(DASHES)],
+            }
+            found[name] = {
+                "color": _mixed(shade, 0.55 * k / max(1, len(of) - 1))
+                if base
+                else free[k % len(free)],
+                **shape,
+            }
     return {name: found[name] for name in names}
 
 
@@ -109,23 +151,29 @@ def _mixed(shade: str, share: float) -> str:
     """A colour with this share of white in it, or of black where it is light."""
     red, green, blue = mpl.colors.to_rgb(shade)
     towards = 1.0 if 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5 else 0.0
-    return mpl.colors.to_hex(tuple((1 - share) * part + share * towards for part in (red, green, blue)))  # type: ignore[arg-type]
+    red, green, blue = ((1 - share) * part + share * towards for part in (red, green, blue))
+    return mpl.colors.to_hex((red, green, blue))
 
 
 def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, np.ndarray]:
-    """A figure so many inches high below its head, without pyplot's global state, and its axes, shape (rows, columns)."""
+    """A figure so many inches high below its head, without pyplot's global state, and its axes,
+    shape (rows, columns).
+    """
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def tiles(titles: Sequence[str], height: float, most: int | None = None) -> tuple[Figure, np.ndarray]:
+def tiles(
+    titles: Sequence[str], height: float, most: int | None = None
+) -> tuple[Figure, np.ndarray]:
     """As :func:`panels`, for panels with titles; those left over are blank.
 
     Args:
         titles: of the panels.
         height: of a row of them.
-        most: most columns; by default two for up to four panels or where titles are long, else three.
+        most: most columns; by default two for up to four panels or where titles are long, else
+            three.
     """
     titles = list(titles) or [""]
     count = len(titles)
@@ -156,15 +204,36 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
         handles: of the legend.
         columns: its most columns; fewer where they do not fit.
     """
-    title, _, caption = (line.replace("$", r"\$") for line in title.partition("\n"))  # two of them would be a formula
-    texts = {fill(title, _CHARACTERS["title"]): "bold", fill(caption, _CHARACTERS["text"]): "normal"}
-    above: list[Any] = [figure.text(0.01, 1, text, va="top", fontweight=weight) for text, weight in texts.items() if text]
+    title, _, caption = (
+        line.replace("$", r"\$") for line in title.partition("\n")
+    )  # two of them would be a formula
+    texts = {
+        fill(title, _CHARACTERS["title"]): "bold",
+        fill(caption, _CHARACTERS["text"]): "normal",
+    }
+    above: list[Any] = [
+        figure.text(0.01, 1, text, va="top", fontweight=weight)
+        for text, weight in texts.items()
+        if text
+    ]
     for handle in handles:
-        handle.set_label(fill(str(handle.get_label()), _CHARACTERS["text"] - 8, break_long_words=False))
+        handle.set_label(
+            fill(str(handle.get_label()), _CHARACTERS["text"] - 8, break_long_words=False)
+        )
     if handles:
-        longest = max(len(line) for handle in handles for line in str(handle.get_label()).splitlines())
+        longest = max(
+            len(line) for handle in handles for line in str(handle.get_label()).splitlines()
+        )
         columns = max(1, min(columns, len(handles), _CHARACTERS["text"] // (longest + 7)))
-        above.append(figure.legend(handles=handles, loc="upper left", borderaxespad=0, ncols=columns, bbox_to_anchor=(0, 1)))
+        above.append(
+            figure.legend(
+                handles=handles,
+                loc="upper left",
+                borderaxespad=0,
+                ncols=columns,
+                bbox_to_anchor=(0, 1),
+            )
+        )
     heights = [each.get_window_extent().height / figure.dpi + 0.06 for each in above]
     height = figure.get_figheight() + sum(heights)
     figure.set_figheight(height)
@@ -182,20 +251,34 @@ def svg(figure: Figure) -> str:
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = re.sub(r"<!-- .*? -->", "", buffer.getvalue())  # what a text says, once more
     text = re.sub(r"\n\s*(?=<)", "\n", text)
-    # Places to a hundredth of a point: what matplotlib writes beyond that nobody sees, and it is a third of the file.
-    text = re.sub(r'(?<=[ \n])(d|x|y)="[^"]*"|translate\([^)]*\)', lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]), text)
-    # Ids by number: matplotlib's are digests of coordinates, whose last bit differs between runs of one layout.
+    # Places to a hundredth of a point: what matplotlib writes beyond that nobody sees, and it is a
+    # third of the file.
+    text = re.sub(
+        r'(?<=[ \n])(d|x|y)="[^"]*"|translate\([^)]*\)',
+        lambda place: re.sub(r"(\.\d\d)\d+", r"\1", place[0]),
+        text,
+    )
+    # Ids by number: matplotlib's are digests of coordinates, whose last bit differs between runs of
+    # one layout.
     numbers = enumerate(dict.fromkeys(re.findall(r'id="([a-z][0-9a-f]{10})"', text)))
     ids = {found: f"{found[0]}{number}" for number, found in numbers}
-    return re.sub(r'(?<=id=")[a-z][0-9a-f]{10}(?=")|(?<=#)[a-z][0-9a-f]{10}\b', lambda name: ids.get(name[0], name[0]), text)
+    return re.sub(
+        r'(?<=id=")[a-z][0-9a-f]{10}(?=")|(?<=#)[a-z][0-9a-f]{10}\b',
+        lambda name: ids.get(name[0], name[0]),
+        text,
+    )
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as PNG with up to 256 colours, a third of the size of one with all; the bytes depend on what those of SVG do."""
+    """The figure as PNG with up to 256 colours, a third of the size of one with all; the bytes
+    depend on what those of SVG do.
+    """
     drawn, reduced = io.BytesIO(), io.BytesIO()
     with style():
         figure.savefig(drawn, format="png", dpi=200)
     drawn.seek(0)
     with Image.open(drawn) as image:
-        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(reduced, format="png", optimize=True)
+        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+            reduced, format="png", optimize=True
+        )
     return reduced.getvalue()

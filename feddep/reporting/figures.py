@@ -1,4 +1,6 @@
-"""The kinds of figures: lines over values, forests of intervals, histories over rounds, heat maps."""
+"""The kinds of figures: lines over values, forests of intervals, histories over rounds, heat
+maps.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
@@ -48,13 +50,17 @@ def lines(
     looks = {of: look if joined else {**look, "linestyle": "none"} for of, look in looks.items()}
     with drawing.style():
         ticks = {text(x(row)) for row in rows if x(row) is not None}
-        wide = max((len(line) for tick in ticks for line in tick.splitlines()), default=0) * len(ticks)
+        wide = max((len(line) for tick in ticks for line in tick.splitlines()), default=0) * len(
+            ticks
+        )
         figure, axes = drawing.tiles(list(panels), 1.7, 1 if wide > 30 else None)
         for ax, of in zip(axes.flat, panels.values(), strict=False):
             values, curves = ordered(map(x, of)), list(dict.fromkeys(map(name, of)))
             ends: dict[bool, list[float]] = {False: [], True: []}
             for row in of:
-                ends[flaw(row) == "stalled"] += [row["mean"] + sign * (row["std"] or 0.0) for sign in (-1, 0, 1)]
+                ends[flaw(row) == "stalled"] += [
+                    row["mean"] + sign * (row["std"] or 0.0) for sign in (-1, 0, 1)
+                ]
             floor, ceiling = _fences(ends[False], ends[True])
             beyond: list[tuple[int, bool]] = []
             for k, curve in enumerate(curves):
@@ -64,14 +70,21 @@ def lines(
                     continue
                 points.sort(key=lambda row: values.index(x(row)))
                 offset = (0.25 if joined else 0.6) * ((k + 0.5) / len(curves) - 0.5)
-                places, means = [values.index(x(row)) + offset for row in points], [row["mean"] for row in points]
+                places, means = (
+                    [values.index(x(row)) + offset for row in points],
+                    [row["mean"] for row in points],
+                )
                 spreads = [row["std"] or 0.0 for row in points]
-                ax.errorbar(places, means, yerr=spreads, markersize=4, linewidth=1.2, elinewidth=0.8, **look)
+                ax.errorbar(
+                    places, means, yerr=spreads, markersize=4, linewidth=1.2, elinewidth=0.8, **look
+                )
                 for place, mean in zip(places, means, strict=True):
                     if not floor <= mean <= ceiling:
                         spot = (round(place), mean < floor)
                         beyond.append(spot)  # those of one place and side above one another
-                        _mark_far(ax, mean, *spot, beyond.count(spot) - 1, (floor, ceiling), look["color"])
+                        _mark_far(
+                            ax, mean, *spot, beyond.count(spot) - 1, (floor, ceiling), look["color"]
+                        )
             if any(not floor <= row["mean"] <= ceiling for row in of):
                 ax.set_ylim(floor, ceiling)
             ax.set_xticks(range(len(values)), [text(each) for each in values])
@@ -84,24 +97,50 @@ def lines(
     return figure
 
 
-def _mark_far(ax: Axes, mean: float, place: int, below: bool, number: int, ends: tuple[float, float], shade: str) -> None:
-    """A mean beyond the ends of the axis, as text at its edge, over the numbers that stand there."""
+def _mark_far(
+    ax: Axes,
+    mean: float,
+    place: int,
+    below: bool,
+    number: int,
+    ends: tuple[float, float],
+    shade: str,
+) -> None:
+    """A mean beyond the ends of the axis, as text at its edge, over the numbers that stand
+    there.
+    """
     side, sign = (1, "bottom") if below else (-1, "top")
-    text: Any = {"textcoords": "offset points", "ha": "center", "va": sign, "fontsize": 6, "color": shade}
-    ax.annotate(f"{'▾' if below else '▴'} {mean:.2f}", (place, ends[1 - below]), (0, side * 7 * number), **text)
+    text: Any = {
+        "textcoords": "offset points",
+        "ha": "center",
+        "va": sign,
+        "fontsize": 6,
+        "color": shade,
+    }
+    ax.annotate(
+        f"{'▾' if below else '▴'} {mean:.2f}",
+        (place, ends[1 - below]),
+        (0, side * 7 * number),
+        **text,
+    )
 
 
 def _fences(sound: Sequence[float], stalled: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis of these numbers: the least and the greatest of those that are no outliers.
+    """The ends of an axis of these numbers: the least and the greatest of those that are no
+    outliers.
 
-    Outliers are those without which the axis is less than a quarter as long: what stalled, or what is more than 1.5 interquartile
-    ranges from the quartiles, if that is at most a tenth.
+    Outliers are those without which the axis is less than a quarter as long: what stalled, or what
+    is more than 1.5 interquartile ranges from the quartiles, if that is at most a tenth.
     """
     every = [*sound, *stalled]
     if not every:
         return -np.inf, np.inf
     low, high = np.quantile(sound or every, [0.25, 0.75])
-    within = [number for number in sound if low - 1.5 * (high - low) <= number <= high + 1.5 * (high - low)]
+    within = [
+        number
+        for number in sound
+        if low - 1.5 * (high - low) <= number <= high + 1.5 * (high - low)
+    ]
     for some in ([] if len(within) < 0.9 * len(sound) else within, sound):
         if some and np.ptp(some) < np.ptp(every) / 4:
             return min(some), max(some)
@@ -109,15 +148,21 @@ def _fences(sound: Sequence[float], stalled: Sequence[float]) -> tuple[float, fl
 
 
 def forests(
-    title: str, panels: Mapping[str, Mapping[str, Mapping[str, Row]]], label: str, *, rules: Mapping[str, float] | None = None
+    title: str,
+    panels: Mapping[str, Mapping[str, Mapping[str, Row]]],
+    label: str,
+    *,
+    rules: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Numbers with their intervals, around a rule.  What is far from the others is a number at the edge of its panel.
+    """Numbers with their intervals, around a rule.  What is far from the others is a number at the
+    edge of its panel.
 
     Args:
         title: the figure's (:func:`feddep.reporting.drawing.head`).
-        panels: by title, what its rows are called, from above, and the names of series, the empty one for one that has none: a
-            mean with low and high, each of which may be None, and method where it is of one; a point is hollow if it has
-            ``significant`` and that is not true, and marked if most of its runs stalled or are undertrained
+        panels: by title, what its rows are called, from above, and the names of series, the empty
+            one for one that has none: a mean with low and high, each of which may be None, and
+            method where it is of one; a point is hollow if it has ``significant`` and that is not
+            true, and marked if most of its runs stalled or are undertrained
             (:data:`feddep.reporting.markdown.MARKS`); one that stalled sets no axis.
         label: of the axis.
         rules: by panel where its rule stands; without it at zero.
@@ -133,60 +178,110 @@ def forests(
     looks = drawing.looks({_key(*of): of[2].get("method") for of in drawn})
     if not looks.keys() - {""}:
         looks = {"": {"color": INK, "marker": "o"}}
-    high = max((len(rows) for rows in panels.values()), default=0) * (0.09 + 0.09 * max(1, len(names)))
+    high = max((len(rows) for rows in panels.values()), default=0) * (
+        0.09 + 0.09 * max(1, len(names))
+    )
     alike = len({tuple(rows) for rows in panels.values()}) == 1
     with drawing.style():
         figure, axes = drawing.tiles(list(panels), 0.45 + high)
         for ax, (panel, rows) in zip(axes.flat, panels.items(), strict=False):
             rule = 0.0 if rules is None else rules.get(panel)
             if rule is not None:
-                ax.axvline(rule, color=INK, linewidth=0.8, linestyle="-" if rules is None else ":", zorder=1)
+                ax.axvline(
+                    rule,
+                    color=INK,
+                    linewidth=0.8,
+                    linestyle="-" if rules is None else ":",
+                    zorder=1,
+                )
             ends: dict[bool, list[float]] = {False: [], True: []}
             for point in (point for points in rows.values() for point in points.values()):
                 numbers = [point.get(end) for end in ("mean", "low", "high")]
-                ends[flaw(point) == "stalled"] += [number for number in numbers if number is not None]
+                ends[flaw(point) == "stalled"] += [
+                    number for number in numbers if number is not None
+                ]
             fences = _fences(ends[False], ends[True])
             for number, (row, points) in enumerate(rows.items()):
                 if all(point["mean"] is None for point in points.values()):
-                    ax.text(0.02, number, "no run", color="#777777", fontsize=6, va="center", transform=ax.get_yaxis_transform())
+                    ax.text(
+                        0.02,
+                        number,
+                        "no run",
+                        color="#777777",
+                        fontsize=6,
+                        va="center",
+                        transform=ax.get_yaxis_transform(),
+                    )
                 for name, point in points.items():
                     if point["mean"] is not None:
-                        place = number + 0.8 / len(names) * (names.index(name) - (len(names) - 1) / 2)
+                        place = number + 0.8 / len(names) * (
+                            names.index(name) - (len(names) - 1) / 2
+                        )
                         _interval(ax, point, place, looks[_key(row, name, point)], *fences)
             labels = [fill(row, 34 if axes.shape[1] == 1 else 28) for row in rows]
             ax.set_yticks(range(len(rows)), labels if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(len(rows) - 0.5, -0.5)
             ax.locator_params(axis="x", nbins=max(3, 8 // axes.shape[1]))
         figure.supxlabel(fill(label, 80), fontsize="medium")
-        handles = [sample(name, **{**looks[name], **_NO_LINE}) for name in names if name in looks and len(names) > 1]
+        handles = [
+            sample(name, **{**looks[name], **_NO_LINE})
+            for name in names
+            if name in looks and len(names) > 1
+        ]
         if not all(point.get("significant", True) for _, _, point in drawn):
-            handles.append(sample("hollow: not significant", color=INK, marker="o", markerfacecolor="white", **_NO_LINE))
+            handles.append(
+                sample(
+                    "hollow: not significant",
+                    color=INK,
+                    marker="o",
+                    markerfacecolor="white",
+                    **_NO_LINE,
+                )
+            )
         for flawed, sign in {"undertrained": r"$\ddag$", "stalled": r"$\S$"}.items():
             if any(flaw(point) == flawed for _, _, point in drawn):
                 handles.append(sample(f"most runs {flawed}", color=INK, marker=sign, **_NO_LINE))
-        drawing.head(figure, title if names in ([], [""]) or len(names) > 1 else f"{title}: {names[0]}", handles)
+        drawing.head(
+            figure,
+            title if names in ([], [""]) or len(names) > 1 else f"{title}: {names[0]}",
+            handles,
+        )
     return figure
 
 
 def significant(table: pd.DataFrame) -> str:
-    """How many of the differences in a table with mean_difference and p_holm are significant, in words."""
+    """How many of the differences in a table with mean_difference and p_holm are significant, in
+    words.
+    """
     found = table["p_holm"] < SIGNIFICANT
     above, below = (int((found & (sign * table["mean_difference"] > 0)).sum()) for sign in (1, -1))
-    return f"{table['mean_difference'].count()} differences: {above} significantly above 0, {below} below"
+    return (
+        f"{table['mean_difference'].count()} differences: {above} significantly above 0, "
+        f"{below} below"
+    )
 
 
 _NO_LINE: Any = {"linestyle": "none"}
 
 
 def _key(row: str, name: str, point: Row) -> str:
-    """By what a point of a forest is drawn: its series, or without one its row, where that is a method."""
+    """By what a point of a forest is drawn: its series, or without one its row, where that is a
+    method.
+    """
     return name or (row if point.get("method") else "")
 
 
-def _interval(ax: Axes, point: Row, place: float, look: drawing.Look, floor: float, ceiling: float) -> None:
+def _interval(
+    ax: Axes, point: Row, place: float, look: drawing.Look, floor: float, ceiling: float
+) -> None:
     """A point of a forest; as text at the panel's edge where it is beyond floor or ceiling."""
     mean, shade = point["mean"], look["color"]
-    far: Any = {"color": shade, "fontsize": 6, "va": "center", "transform": ax.get_yaxis_transform()}
+    far: Any = {
+        "color": shade,
+        "fontsize": 6,
+        "va": "center",
+        "transform": ax.get_yaxis_transform(),
+    }
     if mean < floor:
         ax.text(0.0, place, f"◂ {mean:.3f}{mark(point)}", **far)
         return
@@ -194,12 +289,25 @@ def _interval(ax: Axes, point: Row, place: float, look: drawing.Look, floor: flo
         ax.text(1.0, place, f"{mean:.3f}{mark(point)} ▸", ha="right", **far)
         return
     if point.get("low") is not None:
-        ax.hlines(place, max(point["low"], floor), min(point["high"], ceiling), color=shade, linewidth=1.2)
-        for end, beyond, sign in ((floor, point["low"] < floor, "<"), (ceiling, point["high"] > ceiling, ">")):
+        ax.hlines(
+            place, max(point["low"], floor), min(point["high"], ceiling), color=shade, linewidth=1.2
+        )
+        for end, beyond, sign in (
+            (floor, point["low"] < floor, "<"),
+            (ceiling, point["high"] > ceiling, ">"),
+        ):
             if beyond:
                 ax.plot(end, place, sign, color=shade, markersize=4)
     face = shade if point.get("significant", True) else "white"
-    ax.plot(mean, place, color=shade, marker=look["marker"], markersize=4.5, markerfacecolor=face, **_NO_LINE)
+    ax.plot(
+        mean,
+        place,
+        color=shade,
+        marker=look["marker"],
+        markersize=4.5,
+        markerfacecolor=face,
+        **_NO_LINE,
+    )
     text: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 6, "color": shade}
     ax.annotate(mark(point).strip(), (mean, place), (0, 2), **text)
 
@@ -209,18 +317,25 @@ def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) 
 
     Args:
         title: the figure's (:func:`feddep.reporting.drawing.head`).
-        panels: of each its title, a row a method and round, the quantity, whose mean, low and high are columns such as
-            ``loss_mean``, ``loss_low`` and ``loss_high``, and what it is called.
+        panels: of each its title, a row a method and round, the quantity, whose mean, low and high
+            are columns such as ``loss_mean``, ``loss_low`` and ``loss_high``, and what it is
+            called.
     """
     names = sort_methods(name for _, shown, _, _ in panels for name in shown["method"])
-    looks = {name: {**look, "marker": ""} for name, look in drawing.looks({name: name for name in names}).items()}
+    looks = {
+        name: {**look, "marker": ""}
+        for name, look in drawing.looks({name: name for name in names}).items()
+    }
     with drawing.style():
         figure, axes = drawing.tiles([panel for panel, *_ in panels], 1.25, 3)
         for ax, (_, shown, quantity, label) in zip(axes.flat, panels, strict=False):
             for name in sort_methods(shown["method"]):
                 points = shown[shown["method"] == name]
                 ax.plot(points["round"], points[f"{quantity}_mean"], linewidth=1.3, **looks[name])
-                ends, shade = (points[f"{quantity}_{end}"] for end in ("low", "high")), looks[name]["color"]
+                ends, shade = (
+                    (points[f"{quantity}_{end}"] for end in ("low", "high")),
+                    looks[name]["color"],
+                )
                 ax.fill_between(points["round"], *ends, color=shade, alpha=0.15, linewidth=0)
             ax.margins(x=0.01)
             if ax in axes[:, 0] or len({label for *_, label in panels}) > 1:
@@ -230,24 +345,46 @@ def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) 
     return figure
 
 
-def heat_map(ax: Axes, values: pd.DataFrame, colours: str, limits: tuple[float, float], form: str) -> None:
+def heat_map(
+    ax: Axes, values: pd.DataFrame, colours: str, limits: tuple[float, float], form: str
+) -> None:
     """Numbers in cells of their colour, the first row above; grey where there is none.
 
     Args:
         ax: where to draw.
-        values: the numbers, NaN where there is none; rows and columns are called as its index and columns.
+        values: the numbers, NaN where there is none; rows and columns are called as its index and
+            columns.
         colours: name of matplotlib's colour map.
         limits: the values of its first and last colour; what lies beyond them has these.
         form: how a number is written.
     """
-    scale, numbers = mpl.colormaps[colours].with_extremes(bad="#dddddd"), values.to_numpy(dtype=float)
-    mesh = ax.pcolormesh(np.ma.masked_invalid(numbers), cmap=scale, vmin=limits[0], vmax=limits[1], edgecolors="white")
+    scale, numbers = (
+        mpl.colormaps[colours].with_extremes(bad="#dddddd"),
+        values.to_numpy(dtype=float),
+    )
+    mesh = ax.pcolormesh(
+        np.ma.masked_invalid(numbers),
+        cmap=scale,
+        vmin=limits[0],
+        vmax=limits[1],
+        edgecolors="white",
+    )
     for (row, column), number in np.ndenumerate(numbers):
         if np.isfinite(number):
             light = np.dot(mesh.to_rgba(number)[:3], _LUMINANCE) > 0.5
-            look: Any = {"color": "black" if light else "white", "fontsize": 6, "ha": "center", "va": "center"}
+            look: Any = {
+                "color": "black" if light else "white",
+                "fontsize": 6,
+                "ha": "center",
+                "va": "center",
+            }
             ax.text(column + 0.5, row + 0.5, format(number, form), **look)
-    ax.set_xticks(np.arange(values.shape[1]) + 0.5, [fill(each, 24) for each in values.columns], rotation=90, fontsize=6)
+    ax.set_xticks(
+        np.arange(values.shape[1]) + 0.5,
+        [fill(each, 24) for each in values.columns],
+        rotation=90,
+        fontsize=6,
+    )
     ax.set_yticks(np.arange(values.shape[0]) + 0.5, list(values.index), fontsize=6)
     ax.set_ylim(len(values), 0)
     ax.grid(visible=False)

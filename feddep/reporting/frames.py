@@ -14,7 +14,10 @@ CELL = ("setting", "dataset", "method", "clients")
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """One dictionary a row, in order; what is not known (NaN, NA) is None."""
-    return [{str(key): None if _unknown(value) else value for key, value in row.items()} for row in table.to_dict("records")]
+    return [
+        {str(key): None if _unknown(value) else value for key, value in row.items()}
+        for row in table.to_dict("records")
+    ]
 
 
 def _unknown(value: Any) -> bool:
@@ -22,16 +25,20 @@ def _unknown(value: Any) -> bool:
 
 
 def ordered(values: Iterable[Any]) -> list[Any]:
-    """Distinct values but unknown ones: numbers ascending, and with anything else among them as they come."""
+    """Distinct values but unknown ones: numbers ascending, and with anything else among them as
+    they come.
+    """
     found = list(dict.fromkeys(value for value in values if not _unknown(value)))
     return sorted(found) if all(isinstance(value, Real) for value in found) else found
 
 
 def in_paper_order(table: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """The rows sorted, datasets and methods in the papers' order, settings as they come; index anew.
+    """The rows sorted, datasets and methods in the papers' order, settings as they come; index
+    anew.
 
     Args:
-        table: the table; rows without a value, such as those of the whole graph, come before those with one.
+        table: the table; rows without a value, such as those of the whole graph, come before those
+            with one.
         by: which columns to sort by, the first first; rows that are equal in them stay as they are.
     """
     orders: dict[str, Callable[[Iterable[Any]], Iterable[Any]]] = {
@@ -41,7 +48,9 @@ def in_paper_order(table: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
     }
     ranks = pd.DataFrame(index=table.index)
     for name in by:
-        places = {value: k for k, value in enumerate(orders.get(name, ordered)(table[name].dropna()))}
+        places = {
+            value: k for k, value in enumerate(orders.get(name, ordered)(table[name].dropna()))
+        }
         ranks[name] = [-1 if _unknown(value) else places[value] for value in table[name]]
     return table.loc[ranks.sort_values(list(by), kind="stable").index].reset_index(drop=True)
 
@@ -52,11 +61,19 @@ def of_place(table: pd.DataFrame, setting: str, dataset: str) -> pd.DataFrame:
 
 
 def beside_clients(table: pd.DataFrame, clients: int | None) -> pd.DataFrame:
-    """The rows of a number of clients, and those of methods that see the whole graph; without a number these alone."""
+    """The rows of a number of clients, and those of methods that see the whole graph; without a
+    number these alone.
+    """
     whole = table["clients"].isna()
-    return table[whole] if clients is None else table[whole | (table["clients"] == clients).fillna(False)]
+    return (
+        table[whole]
+        if clients is None
+        else table[whole | (table["clients"] == clients).fillna(False)]
+    )
 
 
 def client_numbers(table: pd.DataFrame) -> list[int | None]:
-    """The numbers of clients in a table, ascending; a None alone where all is of the whole graph."""
+    """The numbers of clients in a table, ascending; a None alone where all is of the whole
+    graph.
+    """
     return [*sorted(int(number) for number in table["clients"].dropna().unique())] or [None]

@@ -18,12 +18,16 @@ METHODS = (
 
 
 def sort_datasets(names: Iterable[str]) -> list[str]:
-    """Distinct names in the papers' order; variants of one entry, and names that no paper has, as they come."""
+    """Distinct names in the papers' order; variants of one entry, and names that no paper has, as
+    they come.
+    """
     return _sorted(names, DATASETS)
 
 
 def sort_methods(names: Iterable[str]) -> list[str]:
-    """Distinct names in the papers' order of rows; variants of one entry, and names that no paper has, as they come."""
+    """Distinct names in the papers' order of rows; variants of one entry, and names that no paper
+    has, as they come.
+    """
     return _sorted(names, METHODS)
 
 
@@ -54,11 +58,15 @@ def assumptions(spelled: str) -> str:
 
 
 def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
-    """Of each name what tells it from the others: without the changes that all variants of its entry share."""
+    """Of each name what tells it from the others: without the changes that all variants of its
+    entry share.
+    """
     changes = {name: variants.read(name)[1].items() for name in spelled}
 
     def shared(name: str) -> set[str]:
-        others = [has for other, has in changes.items() if variants.base(other) == variants.base(name)]
+        others = [
+            has for other, has in changes.items() if variants.base(other) == variants.base(name)
+        ]
         return {key for key, value in changes[name] if all((key, value) in has for has in others)}
 
     def told(name: str) -> dict[str, Any]:

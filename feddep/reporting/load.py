@@ -1,4 +1,6 @@
-"""The runs of a study as one long table, with a column for every option that differs between them."""
+"""The runs of a study as one long table, with a column for every option that differs between
+them.
+"""
 
 import json
 import math
@@ -21,9 +23,21 @@ SECTIONS = {"setting": "settings", "dataset": "datasets", "method": "methods"}
 """The parts of a run that may be variants, and where the configuration has their entries."""
 KEYS = ["setting", "dataset", "clients", "method"]
 """What tells the rows of a study apart beside its options."""
-_MEASURED = ["seed", "test", "test_last", "validation", "global_validation", "local_before", "local_after", "bytes", "seconds"]
+_MEASURED = [
+    "seed",
+    "test",
+    "test_last",
+    "validation",
+    "global_validation",
+    "local_before",
+    "local_after",
+    "bytes",
+    "seconds",
+]
 _LATE = 5
-"""The last rounds of a run, in percent of all, in which a best round says that more rounds might be better."""
+"""The last rounds of a run, in percent of all, in which a best round says that more rounds might be
+better.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,11 +48,14 @@ class Study:
         config: the configuration.
         name: key of the study there.
         plan: its runs.
-        recorded: what they measured, as the table of runs has it (:func:`feddep.experiment.runs.load`).
-        runs: the same as :func:`tidy` has it, with a column for each of ``options``, None where the entry has no such option or
-            the study leaves it as it is.
-        options: what the study gives several values: the column, and whose option it is (a key of :data:`SECTIONS`).
-        short: for each key of :data:`SECTIONS` the spelled names, without the options that have a column of their own.
+        recorded: what they measured, as the table of runs has it
+            (:func:`feddep.experiment.runs.load`).
+        runs: the same as :func:`tidy` has it, with a column for each of ``options``, None where the
+            entry has no such option or the study leaves it as it is.
+        options: what the study gives several values: the column, and whose option it is (a key of
+            :data:`SECTIONS`).
+        short: for each key of :data:`SECTIONS` the spelled names, without the options that have a
+            column of their own.
     """
 
     config: Config
@@ -61,14 +78,21 @@ class Study:
 
     @property
     def points(self) -> pd.DataFrame:
-        """The runs under their short names: with the options, setting, dataset, clients and method, they tell runs apart."""
-        return self.runs.assign(**{part: self.runs[part].map(names) for part, names in self.short.items()})
+        """The runs under their short names: with the options, setting, dataset, clients and method,
+        they tell runs apart.
+        """
+        return self.runs.assign(
+            **{part: self.runs[part].map(names) for part, names in self.short.items()}
+        )
 
     @property
     def resplit_ratio(self) -> float:
         """n_test/n_train, for intervals over seeds; the largest of the study's datasets."""
         datasets = dict.fromkeys(run.dataset for run in self.plan)
-        return max(statistics.resplit_ratio(keys.split_shares(self.config, dataset)) for dataset in datasets)
+        return max(
+            statistics.resplit_ratio(keys.split_shares(self.config, dataset))
+            for dataset in datasets
+        )
 
     def columns(self, *parts: str) -> list[str]:
         """The options of these parts of a run: of ``setting``, ``dataset`` or ``method``."""
@@ -85,8 +109,9 @@ class Study:
             beside: further columns, a row a run, the same for all seeds of a point.
 
         Returns:
-            :data:`KEYS` and the study's options; seeds, mean, std, last_mean, last_std, validation_mean, undertrained, stalled,
-            bytes, seconds and seconds_before as in :func:`feddep.reporting.statistics.summarise`; and local_before_mean and
+            :data:`KEYS` and the study's options; seeds, mean, std, last_mean, last_std,
+            validation_mean, undertrained, stalled, bytes, seconds and seconds_before as in
+            :func:`feddep.reporting.statistics.summarise`; and local_before_mean and
             local_after_mean, where all runs measured it.
         """
         columns = [*KEYS, *self.options]
@@ -94,10 +119,14 @@ class Study:
         local = [f"{name}_mean" for name in statistics.LOCAL if self.runs[name].notna().all()]
         levels = ["seeds", "mean", "std", "last_mean", "last_std", "validation_mean", *local]
         table = table[[*columns, *levels, *statistics.FLAWS, "bytes", "seconds", "seconds_before"]]
-        table = frames.in_paper_order(table, ["setting", "dataset", "method", *self.options, "clients"])
+        table = frames.in_paper_order(
+            table, ["setting", "dataset", "method", *self.options, "clients"]
+        )
         if beside is None:
             return table
-        points = self.points[columns].join(beside).groupby(columns, sort=False, dropna=False).first()
+        points = (
+            self.points[columns].join(beside).groupby(columns, sort=False, dropna=False).first()
+        )
         return table.merge(points.reset_index(), how="left", on=columns)
 
 
@@ -109,23 +138,41 @@ def load(config: Config, name: str) -> Study:
         DataError: if a run has not been trained, or a file is damaged.
     """
     if name not in config["studies"]:
-        raise ConfigError(f"studies.{name} is not in the configuration; there are {', '.join(config['studies']) or 'none'}")
+        raise ConfigError(
+            f"studies.{name} is not in the configuration; there are "
+            f"{', '.join(config['studies']) or 'none'}"
+        )
     planned = plan.study_runs(config, name)
     return assemble(config, name, planned, runs.load(config, planned))
 
 
-def assemble(config: Config, name: str, planned: Sequence[plan.Run], recorded: pd.DataFrame) -> Study:
+def assemble(
+    config: Config, name: str, planned: Sequence[plan.Run], recorded: pd.DataFrame
+) -> Study:
     """A study of runs that are at hand."""
     table = tidy(recorded)
     columns = _columns(config, planned, table)
     for column, (part, key, entries) in columns.items():
-        table[column] = pd.Series([_value(config, run, part, key, entries) for run in planned], dtype=object)
+        table[column] = pd.Series(
+            [_value(config, run, part, key, entries) for run in planned], dtype=object
+        )
     short: dict[str, dict[str, str]] = {part: {} for part in SECTIONS}
     for part, names in short.items():
         for spelled in dict.fromkeys(table[part]):
             base = variants.base(spelled)
-            names[spelled] = without(spelled, [key for whose, key, of in columns.values() if whose == part and base in of])
-    return Study(config, name, planned, recorded, table, {column: part for column, (part, _, _) in columns.items()}, short)
+            names[spelled] = without(
+                spelled,
+                [key for whose, key, of in columns.values() if whose == part and base in of],
+            )
+    return Study(
+        config,
+        name,
+        planned,
+        recorded,
+        table,
+        {column: part for column, (part, _, _) in columns.items()},
+        short,
+    )
 
 
 def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
@@ -135,41 +182,57 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         recorded: as :func:`feddep.experiment.runs.load` gives it.
 
     Returns:
-        Of :data:`feddep.experiment.runs.COLUMNS` key, :data:`KEYS`, seed, accuracies, bytes and seconds; trained_rounds;
-        best_round (mean over clients where each has a model of its own); undertrained: whether the best round is among the last
-        5 % of the rounds, or of several models those of most are; stalled: whether it is no better than a constant answer;
-        client_accuracies: list of the clients' own test accuracies where each has its own model, else empty; seconds_before, of
-        all that was made for it.  Where owners judged, accuracies are those of the models that they would use.
+        Of :data:`feddep.experiment.runs.COLUMNS` key, :data:`KEYS`, seed, accuracies, bytes and
+        seconds; trained_rounds; best_round (mean over clients where each has a model of its own);
+        undertrained: whether the best round is among the last 5 % of the rounds, or of several
+        models those of most are; stalled: whether it is no better than a constant answer;
+        client_accuracies: list of the clients' own test accuracies where each has its own model,
+        else empty; seconds_before, of all that was made for it.  Where owners judged, accuracies
+        are those of the models that they would use.
     """
     recorded = _as_owners_choose(recorded)
     best = [np.atleast_1d(json.loads(text)) for text in recorded["best_round"]]
     rounds = [int(number) for number in recorded["rounds"]]
-    late = [100 * (number - those) < _LATE * number for those, number in zip(best, rounds, strict=True)]
-    accuracies = [[] if pd.isna(text) else json.loads(text) for text in recorded["client_accuracies"]]
+    late = [
+        100 * (number - those) < _LATE * number for those, number in zip(best, rounds, strict=True)
+    ]
+    accuracies = [
+        [] if pd.isna(text) else json.loads(text) for text in recorded["client_accuracies"]
+    ]
     return recorded[["key", *KEYS, *_MEASURED]].assign(
         trained_rounds=rounds,
         best_round=[float(those.mean()) for those in best],
         undertrained=[bool(those.mean() > 0.5) for those in late],
         stalled=recorded["stalled"].fillna(False).astype(bool),
         client_accuracies=pd.Series(accuracies, dtype=object, index=recorded.index),
-        seconds_before=[math.fsum(json.loads(text).values()) for text in recorded["seconds_before"]],
+        seconds_before=[
+            math.fsum(json.loads(text).values()) for text in recorded["seconds_before"]
+        ],
     )
 
 
 def _as_owners_choose(recorded: pd.DataFrame) -> pd.DataFrame:
-    """The runs that owners judged with the accuracies of the models that they would use: before or after a round's local steps.
+    """The runs that owners judged with the accuracies of the models that they would use: before or
+    after a round's local steps.
 
     All owners of a run take the same, that which is right on more of all their validation nodes.
     """
     after = recorded["validation_after"] > recorded["validation"]
     found = recorded.copy()
-    for which, when in ((after, "after"), (recorded["validation_after"].notna() & ~after, "before")):
+    for which, when in (
+        (after, "after"),
+        (recorded["validation_after"].notna() & ~after, "before"),
+    ):
         for end in ("", "_last"):
             found.loc[which, f"test{end}"] = recorded[f"local_{when}{end}"]
         place = ("before", "after").index(when)
-        found.loc[which, "best_round"] = [str(json.loads(pair)[place]) for pair in recorded.loc[which, "best_round"]]
+        found.loc[which, "best_round"] = [
+            str(json.loads(pair)[place]) for pair in recorded.loc[which, "best_round"]
+        ]
         pairs = map(json.loads, recorded.loc[which, "client_accuracies"])
-        found.loc[which, "client_accuracies"] = [json.dumps([pair[place] for pair in of]) for of in pairs]
+        found.loc[which, "client_accuracies"] = [
+            json.dumps([pair[place] for pair in of]) for of in pairs
+        ]
     found.loc[after, "validation"] = recorded["validation_after"]
     return found
 
@@ -192,49 +255,81 @@ def _columns(config: Config, planned: Iterable[plan.Run], table: pd.DataFrame) -
                     found.setdefault((part, key), []).append(base)
     of_parts = [key for _, key in found]
     return {
-        key if of_parts.count(key) == 1 and key not in table.columns else f"{part}.{key}": (part, key, entries)
+        key if of_parts.count(key) == 1 and key not in table.columns else f"{part}.{key}": (
+            part,
+            key,
+            entries,
+        )
         for (part, key), entries in found.items()
     }
 
 
 def _value(config: Config, run: plan.Run, part: str, key: str, entries: Collection[str]) -> Any:
-    """What a run has for an option: a number, or text as the configuration writes it; None where it is not varied."""
+    """What a run has for an option: a number, or text as the configuration writes it; None where it
+    is not varied.
+    """
     spelled: str = getattr(run, part)
     if variants.base(spelled) not in entries:
         return None
     value = entry(config, SECTIONS[part], spelled, run.dataset if part == "method" else None)[key]
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
+    return (
+        value
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+        else json.dumps(value)
+    )
 
 
 def without(spelled: str, options: Collection[str]) -> str:
     """A spelled name without some of its options."""
     name, changes = variants.read(spelled)
-    return variants.format_name(name, {key: value for key, value in changes.items() if key not in options})
+    return variants.format_name(
+        name, {key: value for key, value in changes.items() if key not in options}
+    )
 
 
 def curves(config: Config, planned: Sequence[plan.Run], table: pd.DataFrame) -> pd.DataFrame:
-    """The curves of runs, a row a run and round: :data:`KEYS`, seconds_before and :data:`feddep.experiment.runs.CURVES`."""
-    return table[["key", *KEYS, "seconds_before"]].merge(runs.load_curves(config, planned), on="key")
+    """The curves of runs, a row a run and round: :data:`KEYS`, seconds_before and
+    :data:`feddep.experiment.runs.CURVES`.
+    """
+    return table[["key", *KEYS, "seconds_before"]].merge(
+        runs.load_curves(config, planned), on="key"
+    )
 
 
 def over_seeds(rounds: pd.DataFrame, quantities: Sequence[str]) -> pd.DataFrame:
-    """Curves over seeds: :data:`KEYS`, round, and mean, low and high of each quantity, such as ``loss_low``."""
-    found = rounds.groupby([*KEYS, "round"], sort=False, dropna=False)[list(quantities)].agg(["mean", "min", "max"])
-    found.columns = [f"{quantity}_{end}" for quantity in quantities for end in ("mean", "low", "high")]
+    """Curves over seeds: :data:`KEYS`, round, and mean, low and high of each quantity, such as
+    ``loss_low``.
+    """
+    found = rounds.groupby([*KEYS, "round"], sort=False, dropna=False)[list(quantities)].agg(
+        ["mean", "min", "max"]
+    )
+    found.columns = [
+        f"{quantity}_{end}" for quantity in quantities for end in ("mean", "low", "high")
+    ]
     return found.reset_index()
 
 
 def provenance(recorded: pd.DataFrame) -> str:
-    """Where the numbers of a page come from, as a section of it: runs, seeds, dates, data, commits and machines."""
+    """Where the numbers of a page come from, as a section of it: runs, seeds, dates, data, commits
+    and machines.
+    """
     first, last = (str(day)[:10] for day in (recorded["time"].min(), recorded["time"].max()))
-    lines = [f"{len(recorded):,} runs, {recorded['seconds'].sum() / 3600:.1f} hours of training, {first} to {last}"]
+    lines = [
+        f"{len(recorded):,} runs, {recorded['seconds'].sum() / 3600:.1f} hours of training, "
+        f"{first} to {last}"
+    ]
     for name, of in recorded.groupby(recorded["dataset"].map(variants.base), sort=False):
         seeds = ", ".join(map(str, sorted(of["seed"].unique())))
-        lines.append(f"{dataset_title(str(name))}: seeds {seeds}; data {', '.join(of['data'].unique())}")
+        lines.append(
+            f"{dataset_title(str(name))}: seeds {seeds}; data {', '.join(of['data'].unique())}"
+        )
     lines += [f"{what}: {_counted(recorded[what])}" for what in ("commit", "machine")]
     return "## Provenance\n\n" + "".join(f"- {line}\n" for line in lines)
 
 
 def _counted(values: pd.Series) -> str:
     counts = values.fillna("unknown").value_counts()
-    return "; ".join(f"{value} ({number} runs)" if len(counts) > 1 else str(value) for value, number in counts.items())
+    return "; ".join(
+        f"{value} ({number} runs)" if len(counts) > 1 else str(value)
+        for value, number in counts.items()
+    )

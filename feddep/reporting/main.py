@@ -1,4 +1,6 @@
-"""The main tables: every method on every dataset, beside the papers' numbers, with comparisons, ranks, costs and partitions."""
+"""The main tables: every method on every dataset, beside the papers' numbers, with comparisons,
+ranks, costs and partitions.
+"""
 
 import json
 from collections.abc import Mapping
@@ -9,33 +11,84 @@ from matplotlib.figure import Figure
 
 from feddep.config.loading import Config
 from feddep.experiment import data_tables, keys, plan, runs
-from feddep.reporting import load, main_figures, main_page, published, ranks, reproduction, statistics
+from feddep.reporting import (
+    load,
+    main_figures,
+    main_page,
+    published,
+    ranks,
+    reproduction,
+    statistics,
+)
 from feddep.reporting.frames import CELL, in_paper_order
 from feddep.reporting.labels import assumptions
 from feddep.reporting.statistics import REFERENCE
 
 ACCURACY = [
-    *("dataset", "clients", "method", "assumes", "setting", "seeds", "mean", "std", "last_mean", "last_std", "validation_mean"),
+    *(
+        "dataset",
+        "clients",
+        "method",
+        "assumes",
+        "setting",
+        "seeds",
+        "mean",
+        "std",
+        "last_mean",
+        "last_std",
+        "validation_mean",
+    ),
     *(f"local_{when}_{statistic}" for when in ("before", "after") for statistic in ("mean", "std")),
-    *("client_std", *(f"paper_{paper}_{statistic}" for paper in published.PAPERS for statistic in ("mean", "std"))),
+    *(
+        "client_std",
+        *(
+            f"paper_{paper}_{statistic}"
+            for paper in published.PAPERS
+            for statistic in ("mean", "std")
+        ),
+    ),
     *("rounds", "best_round_mean", *statistics.FLAWS, "bytes"),
 ]
 COMPARISONS = [
     *("dataset", "clients", "method", "setting", "reference"),
-    *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm", *statistics.FLAWS),
+    *(
+        "seeds",
+        "mean_difference",
+        "std_difference",
+        "low",
+        "high",
+        "p",
+        "p_holm",
+        *statistics.FLAWS,
+    ),
 ]
-EFFECTS = ["setting", "dataset", "clients", "method", "reference", "seeds", "mean_difference", "low", "high", "d_z", "g_z"]
+EFFECTS = [
+    "setting",
+    "dataset",
+    "clients",
+    "method",
+    "reference",
+    "seeds",
+    "mean_difference",
+    "low",
+    "high",
+    "d_z",
+    "g_z",
+]
 EFFECTS += statistics.FLAWS
 STAGES = ("pretrain", "prototypes", "generator")
 """The stages that a method may have before its classifier is trained."""
 _OF_TRAINING = ("model", "training", "validation")
-"""Kinds of messages that every federated method sends: the classifier's weights, and what clients report of it."""
+"""Kinds of messages that every federated method sends: the classifier's weights, and what clients
+report of it.
+"""
 GRAPH = ["nodes", "edges", "features", "classes"]
 PARTITION = ["mean_client_nodes", "mean_client_edges", "missing_edges"]
 
 
 def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """All that is made of the runs of the main tables, by file name, for :func:`feddep.reporting.output.write`.
+    """All that is made of the runs of the main tables, by file name, for
+    :func:`feddep.reporting.output.write`.
 
     Args:
         config: the configuration.
@@ -58,28 +111,43 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
     history = load.curves(config, planned, table)
     figures: dict[str, Figure] = {"partitions": main_figures.partitions(tables["partitions"])}
     for name in dict.fromkeys(tables["accuracy"]["setting"]):
-        figures[f"accuracy_{name}"] = main_figures.accuracy(name, tables["accuracy"].query("setting == @name"))
+        figures[f"accuracy_{name}"] = main_figures.accuracy(
+            name, tables["accuracy"].query("setting == @name")
+        )
         figures[f"curves_{name}"] = main_figures.curves(name, history[history["setting"] == name])
         figures[f"ranks_{name}"] = ranks.figure(name, tables["ranks"].query("setting == @name"))
-    csv = tables | {"comparisons": tables["comparisons"][COMPARISONS], "effects": tables["comparisons"][EFFECTS]}
+    csv = tables | {
+        "comparisons": tables["comparisons"][COMPARISONS],
+        "effects": tables["comparisons"][EFFECTS],
+    }
     page = main_page.markdown(tables) + "\n" + load.provenance(recorded)
     latex = main_page.latex(tables["accuracy"], tables["comparisons"])
-    return {**{f"{name}.csv": each for name, each in csv.items()}, "page.md": page, "accuracy.tex": latex, **figures}
+    return {
+        **{f"{name}.csv": each for name, each in csv.items()},
+        "page.md": page,
+        "accuracy.tex": latex,
+        **figures,
+    }
 
 
 def accuracy(table: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy over seeds, one row a setting, dataset, method and number of clients, in the papers' order: the columns
-    :data:`ACCURACY`, see :func:`feddep.reporting.statistics.summarise`; assumes: what the method assumes beyond FedAvg;
-    paper_*: the papers' Table 2 (NaN where it has no such number).
+    """Accuracy over seeds, one row a setting, dataset, method and number of clients, in the papers'
+    order: the columns :data:`ACCURACY`, see :func:`feddep.reporting.statistics.summarise`; assumes:
+    what the method assumes beyond FedAvg; paper_*: the papers' Table 2 (NaN where it has no such
+    number).
     """
     summary = statistics.summarise(table, list(CELL)).rename(columns={"trained_rounds": "rounds"})
     summary["assumes"] = summary["method"].map(assumptions)
-    beside = published.beside(summary, published.accuracy(), ["dataset", "method", "clients"], list(published.PAPERS))
+    beside = published.beside(
+        summary, published.accuracy(), ["dataset", "method", "clients"], list(published.PAPERS)
+    )
     return in_paper_order(beside)[ACCURACY]
 
 
 def comparisons(table: pd.DataFrame, ratio: float) -> pd.DataFrame:
-    """Each method against FedAvg (:func:`feddep.reporting.statistics.compare`), p_holm corrected over the tests of a setting."""
+    """Each method against FedAvg (:func:`feddep.reporting.statistics.compare`), p_holm corrected
+    over the tests of a setting.
+    """
     of_reference = table["method"] == REFERENCE
     found = statistics.compare(table[~of_reference], table[of_reference], ratio)
     found["p_holm"] = found.groupby("setting")["p"].transform(statistics.holm)
@@ -87,21 +155,38 @@ def comparisons(table: pd.DataFrame, ratio: float) -> pd.DataFrame:
 
 
 def costs(recorded: pd.DataFrame) -> pd.DataFrame:
-    """What each row sends and how long it takes, means over seeds: bytes, and bytes_beside, of messages other than the
-    classifier's; seconds of training the classifier, and of each of :data:`STAGES` such as seconds_generator, NaN where a method
-    has no such stage.
+    """What each row sends and how long it takes, means over seeds: bytes, and bytes_beside, of
+    messages other than the classifier's; seconds of training the classifier, and of each of
+    :data:`STAGES` such as seconds_generator, NaN where a method has no such stage.
     """
-    sent, before = (list(map(json.loads, recorded[name])) for name in ("bytes_by_kind", "seconds_before"))
+    sent, before = (
+        list(map(json.loads, recorded[name])) for name in ("bytes_by_kind", "seconds_before")
+    )
     table = recorded[[*CELL, "bytes", "seconds"]].assign(
         assumes=recorded["method"].map(assumptions),
-        bytes_beside=[sum(size for kind, size in kinds.items() if kind not in _OF_TRAINING) for kinds in sent],
+        bytes_beside=[
+            sum(size for kind, size in kinds.items() if kind not in _OF_TRAINING) for kinds in sent
+        ],
         **{f"seconds_{stage}": [seconds.get(stage) for seconds in before] for stage in STAGES},
     )
     stages = {f"seconds_{stage}": "float64" for stage in STAGES}
     groups = table.astype(stages).groupby([*CELL, "assumes"], sort=False, dropna=False)
     summary = groups.mean().assign(seeds=groups.size()).reset_index()
-    summary[["bytes", "bytes_beside"]] = summary[["bytes", "bytes_beside"]].astype("float64").round().astype("int64")
-    columns = ["setting", "dataset", "clients", "method", "seeds", "assumes", "bytes", "bytes_beside", "seconds", *stages]
+    summary[["bytes", "bytes_beside"]] = (
+        summary[["bytes", "bytes_beside"]].astype("float64").round().astype("int64")
+    )
+    columns = [
+        "setting",
+        "dataset",
+        "clients",
+        "method",
+        "seeds",
+        "assumes",
+        "bytes",
+        "bytes_beside",
+        "seconds",
+        *stages,
+    ]
     return in_paper_order(summary)[columns]
 
 
@@ -113,18 +198,30 @@ def statistics_of_partitions(config: Config, files: Mapping[str, str]) -> pd.Dat
     """
     names, specs = plan.datasets(config), plan.partitions(config)
     graph_keys = {keys.graph_key(config, name): name for name in names}
-    graphs = pd.DataFrame(data_tables.load(config, "graphs", {key: files.get(key, "") for key in graph_keys}))
+    graphs = pd.DataFrame(
+        data_tables.load(config, "graphs", {key: files.get(key, "") for key in graph_keys})
+    )
     partition_keys = [keys.partition_key(config, spec) for spec in specs]
-    rows = data_tables.load(config, "partitions", {key: files.get(key, "") for key in partition_keys})
-    found = pd.DataFrame(rows, columns=["clients", "seed", *PARTITION, "cut_nodes"])  # also where no method is partitioned
-    found["dataset"], graphs["dataset"] = [spec.dataset for spec in specs], list(graph_keys.values())
+    rows = data_tables.load(
+        config, "partitions", {key: files.get(key, "") for key in partition_keys}
+    )
+    found = pd.DataFrame(
+        rows, columns=["clients", "seed", *PARTITION, "cut_nodes"]
+    )  # also where no method is partitioned
+    found["dataset"], graphs["dataset"] = (
+        [spec.dataset for spec in specs],
+        list(graph_keys.values()),
+    )
     columns = ["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"]
-    return in_paper_order(found.merge(graphs[["dataset", *GRAPH]], on="dataset"), ["dataset", "clients", "seed"])[columns]
+    return in_paper_order(
+        found.merge(graphs[["dataset", *GRAPH]], on="dataset"), ["dataset", "clients", "seed"]
+    )[columns]
 
 
 def partitions(found: pd.DataFrame) -> pd.DataFrame:
-    """Mean over seeds of each statistic, in the papers' order: missing_edges are those between different clients, and
-    missing_edges_std their sample standard deviation; feddep_* and fedsage_* are the papers' (NaN where they have no such graph).
+    """Mean over seeds of each statistic, in the papers' order: missing_edges are those between
+    different clients, and missing_edges_std their sample standard deviation; feddep_* and fedsage_*
+    are the papers' (NaN where they have no such graph).
     """
     over_seeds = found.groupby(["dataset", *GRAPH, "clients"], sort=False, as_index=False)
     summary = over_seeds.agg(
@@ -136,7 +233,9 @@ def partitions(found: pd.DataFrame) -> pd.DataFrame:
     numbers = published.partitions()
     columns = ["nodes", "edges", *PARTITION]
     for paper in published.PAPERS:
-        theirs = numbers.loc[numbers["paper"] == paper, ["dataset", "clients", *columns]].astype({"clients": "int64"})
+        theirs = numbers.loc[numbers["paper"] == paper, ["dataset", "clients", *columns]].astype(
+            {"clients": "int64"}
+        )
         theirs = theirs.rename(columns={name: f"{paper}_{name}" for name in columns})
         summary = summary.merge(theirs, how="left", on=["dataset", "clients"])
     return in_paper_order(summary, ["dataset"])

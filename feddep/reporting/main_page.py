@@ -18,7 +18,9 @@ SELECTIONS = {
     "": "test accuracy at the round that is best on validation",
     "last_": "test accuracy after the last round",
 }
-"""The two ways to choose the round, neither of which looks at the test nodes, by what their columns begin with."""
+"""The two ways to choose the round, neither of which looks at the test nodes, by what their columns
+begin with.
+"""
 LOCAL = {"local_before_": "local, before", "local_after_": "local, after"}
 """Where each node is classified by its owner: what columns begin with, and how lines are called."""
 _SIDE_BY_SIDE = 2
@@ -26,65 +28,83 @@ _SIDE_BY_SIDE = 2
 _NOTES = """\
 # Node classification accuracy
 
-- *ours*: mean ± sample standard deviation over the seeds; for Local each seed's number is the mean over the clients' models.
-  *local*, where it was measured: the same test nodes, each classified by its owner on its own, possibly mended subgraph, before
-  and after the local steps of the round.
-- The round is chosen on validation nodes, never on test nodes; the numbers after the last round stand in the second table.
-- **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from FedAvg (paired t-test over seeds
-  with Nadeau and Bengio's correction, Holm-corrected over the table, p < 0.05); see `comparisons.csv`.
-- *FedDEP paper*, *FedSage paper*: their Table 2, as printed. They train differently, the FedDEP paper as in the setting feddep,
-  the FedSage paper as in fedsage; compare ours with the paper of its setting. The FedDEP paper says FedSage for FedSage+; the
-  FedSage paper says GlobSage for Global, LocSage for Local and FedSage for FedAvg.
+- *ours*: mean ± sample standard deviation over the seeds; for Local each seed's number is the mean
+  over the clients' models. *local*, where it was measured: the same test nodes, each classified by
+  its owner on its own, possibly mended subgraph, before and after the local steps of the round.
+- The round is chosen on validation nodes, never on test nodes; the numbers after the last round
+    stand in the second table.
+- **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from
+  FedAvg (paired t-test over seeds with Nadeau and Bengio's correction, Holm-corrected over the
+  table, p < 0.05); see `comparisons.csv`.
+- *FedDEP paper*, *FedSage paper*: their Table 2, as printed. They train differently, the FedDEP
+  paper as in the setting feddep, the FedSage paper as in fedsage; compare ours with the paper of
+  its setting. The FedDEP paper says FedSage for FedSage+; the FedSage paper says GlobSage for
+  Global, LocSage for Local and FedSage for FedAvg.
 """
 _EFFECTS = """\
 ## Differences from FedAvg
 
-Difference of test accuracy (at the round that is best on validation nodes) from FedAvg's, paired by seed, with the 95 %
-t-interval of its mean over the seeds, and its standardised effect g_z. Seeds redraw split and partition of one graph: intervals
-and p-values take Nadeau and Bengio's correction for this (2003), with n_test/n_train of the split.
+Difference of test accuracy (at the round that is best on validation nodes) from FedAvg's, paired by
+seed, with the 95 % t-interval of its mean over the seeds, and its standardised effect g_z. Seeds
+redraw split and partition of one graph: intervals and p-values take Nadeau and Bengio's correction
+for this (2003), with n_test/n_train of the split.
 
-- d_z: the mean difference over the sample standard deviation of the differences (Cohen 1988); t of the paired test is d_z √n.
-  From n seeds it is too large by a factor that is 1.77 for n = 3. g_z is free of that: d_z Γ((n − 1)/2) / (Γ((n − 2)/2) √((n −
-  1)/2)) (Hedges 1981). Both are in `effects.csv`.
-- A large effect may be a small difference: seeds that agree to the fourth digit make any difference many standard deviations.
+- d_z: the mean difference over the sample standard deviation of the differences (Cohen 1988); t of
+  the paired test is d_z √n. From n seeds it is too large by a factor that is 1.77 for n = 3. g_z is
+  free of that: d_z Γ((n − 1)/2) / (Γ((n − 2)/2) √((n − 1)/2)) (Hedges 1981). Both are in
+  `effects.csv`.
+- A large effect may be a small difference: seeds that agree to the fourth digit make any difference
+    many standard deviations.
 - p-values are in `comparisons.csv`.
 """
 _COSTS = """\
 ## Communication and runtime
 
-Means over seeds. *MB*: all that crossed a client's border in either direction, 10⁶ bytes; *MB beside*: what of it are
-neither the classifier's weights nor the losses and numbers of correct answers that clients report. *seconds*: on one core, of
-training the classifier, all clients in turn, and of each stage before; stages whose results are shared by several rows count for
-each. Times are those of the machines below, with whatever else they did: take them for orders of magnitude.
-*assumes*: what the method needs or gives away beyond FedAvg (docs/methods/index.md).
+Means over seeds. *MB*: all that crossed a client's border in either direction, 10⁶ bytes; *MB
+beside*: what of it are neither the classifier's weights nor the losses and numbers of correct
+answers that clients report. *seconds*: on one core, of training the classifier, all clients in
+turn, and of each stage before; stages whose results are shared by several rows count for each.
+Times are those of the machines below, with whatever else they did: take them for orders of
+magnitude. *assumes*: what the method needs or gives away beyond FedAvg (docs/methods/index.md).
 """
 _PARTITIONS = """\
 ## Partitions
 
-Edges are undirected. *Missing edges* join nodes of different clients, so that no client knows them; *share* is their part of
-all edges. *ours*: mean over seeds, ± sample standard deviation.
+Edges are undirected. *Missing edges* join nodes of different clients, so that no client knows them;
+*share* is their part of all edges. *ours*: mean over seeds, ± sample standard deviation.
 
 ![Missing edges, ours and the papers'](partitions.png)
 """
 
 
 def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
-    """Accuracy, differences from FedAvg, ranks, costs, partitions, and every published number beside ours.
+    """Accuracy, differences from FedAvg, ranks, costs, partitions, and every published number
+    beside ours.
 
     Args:
-        tables: accuracy, comparisons, ranks, costs, partitions and reproduction, see :mod:`feddep.reporting.main`.
+        tables: accuracy, comparisons, ranks, costs, partitions and reproduction, see
+            :mod:`feddep.reporting.main`.
     """
     accuracy, comparisons = tables["accuracy"], tables["comparisons"]
     parts = [_NOTES]
     for setting in dict.fromkeys(accuracy["setting"]):
-        parts += [f"## Setting {setting}\n", f"![Accuracy, ours and the papers', setting {setting}](accuracy_{setting}.png)\n"]
+        parts += [
+            f"## Setting {setting}\n",
+            f"![Accuracy, ours and the papers', setting {setting}](accuracy_{setting}.png)\n",
+        ]
         for selection, title in SELECTIONS.items():
             parts.append(f"### {title.capitalize()}\n")
-            parts += [md.table(*block) for block in _blocks(accuracy, comparisons, setting, selection)]
-        parts.append(f"![Test accuracy after each round, setting {setting}](curves_{setting}.png)\n")
+            parts += [
+                md.table(*block) for block in _blocks(accuracy, comparisons, setting, selection)
+            ]
+        parts.append(
+            f"![Test accuracy after each round, setting {setting}](curves_{setting}.png)\n"
+        )
     effects = ["method", "clients", "mean_difference", "g_z", "p_holm"]
     parts += [_EFFECTS, md.shown(comparisons, effects, level=3)] if len(comparisons) else []
-    costs = tables["costs"].assign(MB=tables["costs"]["bytes"] / 1e6, MB_beside=tables["costs"]["bytes_beside"] / 1e6)
+    costs = tables["costs"].assign(
+        MB=tables["costs"]["bytes"] / 1e6, MB_beside=tables["costs"]["bytes_beside"] / 1e6
+    )
     seconds = [str(name) for name in costs if str(name).startswith("seconds")]
     shown = md.shown(costs, ["method", "clients", "MB", "MB_beside", *seconds, "assumes"], level=3)
     parts += [ranks.markdown(tables["ranks"]), _COSTS, shown]
@@ -99,15 +119,22 @@ def latex(accuracy: pd.DataFrame, comparisons: pd.DataFrame) -> str:
     for setting in dict.fromkeys(accuracy["setting"]):
         for selection, title in SELECTIONS.items():
             caption = (
-                f"Node classification, setting {setting}: {title}, mean $\\pm$ sample standard deviation over seeds, above the "
-                "papers' numbers. Bold: the two best of ours, Global and oracles left aside. $^*$: differs from FedAvg (paired "
-                "$t$-test, Holm-corrected over the table, $p<0.05$). $^\\ddagger$: most runs are undertrained. "
+                f"Node classification, setting {setting}: {title}, mean $\\pm$ sample standard "
+                "deviation over seeds, above the "
+                "papers' numbers. Bold: the two best of ours, Global and oracles left aside. "
+                "$^*$: differs from FedAvg (paired "
+                "$t$-test, Holm-corrected over the table, $p<0.05$). $^\\ddagger$: most runs "
+                "are undertrained. "
                 "$^\\S$: most runs stalled."
             )
-            blocks = "\\medskip\n\n".join(md.latex(*block) for block in _blocks(accuracy, comparisons, setting, selection))
+            blocks = "\\medskip\n\n".join(
+                md.latex(*block) for block in _blocks(accuracy, comparisons, setting, selection)
+            )
             label = f"tab:accuracy-{setting}-{selection.rstrip('_') or 'best'}"
             head = "\\begin{table*}[t]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n"
-            parts.append(f"{head}\\caption{{{caption}}}\n\\label{{{label}}}\n{blocks}\\end{{table*}}\n")
+            parts.append(
+                f"{head}\\caption{{{caption}}}\n\\label{{{label}}}\n{blocks}\\end{{table*}}\n"
+            )
     return "\n".join(parts)
 
 
@@ -118,8 +145,16 @@ def _blocks(
     table = accuracy[accuracy["setting"] == setting]
     top = _top_two(table, f"{selection}mean")
     clear = comparisons[(comparisons["setting"] == setting) & (comparisons["p_holm"] < SIGNIFICANT)]
-    significant = set() if selection else set(zip(clear["method"], clear["dataset"], clear["clients"], strict=True))
-    sources = {selection: OURS, **({} if selection else LOCAL), **{f"paper_{paper}_": title for paper, title in PAPERS.items()}}
+    significant = (
+        set()
+        if selection
+        else set(zip(clear["method"], clear["dataset"], clear["clients"], strict=True))
+    )
+    sources = {
+        selection: OURS,
+        **({} if selection else LOCAL),
+        **{f"paper_{paper}_": title for paper, title in PAPERS.items()},
+    }
     numbers = client_numbers(table)
     datasets = sort_datasets(table["dataset"])
     blocks = []
@@ -128,16 +163,23 @@ def _blocks(
         cells: dict[tuple[tuple[str, ...], str], str] = {}
         for method in dict.fromkeys(table["method"]):
             for prefix, source in sources.items():
-                for row in records(table[(table["method"] == method) & table["dataset"].isin(shown)]):
+                for row in records(
+                    table[(table["method"] == method) & table["dataset"].isin(shown)]
+                ):
                     if row[f"{prefix}mean"] is None:
                         continue
                     place = method, row["dataset"], row["clients"]
-                    text = (md.printed if source in PAPERS.values() else md.plus_minus)(row[f"{prefix}mean"], row[f"{prefix}std"])
+                    text = (md.printed if source in PAPERS.values() else md.plus_minus)(
+                        row[f"{prefix}mean"], row[f"{prefix}std"]
+                    )
                     if source == OURS:
                         text = f"**{text}**" if place in top else text
                         text += (f" {md.STAR}" if place in significant else "") + md.mark(row)
                     # A method that sees the whole graph stands in the first column of each dataset.
-                    cells[(method_title(method), source), _column(row["dataset"], row["clients"] or numbers[0])] = text
+                    cells[
+                        (method_title(method), source),
+                        _column(row["dataset"], row["clients"] or numbers[0]),
+                    ] = text
         blocks.append(md.grid(cells, [_column(dataset, m) for dataset in shown for m in numbers]))
     return blocks
 
@@ -147,10 +189,15 @@ def _column(dataset: str, clients: int | None) -> str:
 
 
 def _top_two(table: pd.DataFrame, mean: str) -> set[tuple[str, str, int]]:
-    """(method, dataset, clients) of the two best at each place with more than two methods; ties make it more."""
+    """(method, dataset, clients) of the two best at each place with more than two methods; ties
+    make it more.
+    """
     rivals = table[table["clients"].notna() & ~table["method"].map(is_oracle).astype(bool)]
     by_place = rivals.groupby(["dataset", "clients"])[mean]
-    best = rivals[(rivals[mean] >= by_place.transform(lambda means: means.nlargest(2).min())) & (by_place.transform("size") > 2)]
+    best = rivals[
+        (rivals[mean] >= by_place.transform(lambda means: means.nlargest(2).min()))
+        & (by_place.transform("size") > 2)
+    ]
     return set(zip(best["method"], best["dataset"], best["clients"], strict=True))
 
 
@@ -159,10 +206,22 @@ def _partitions(table: pd.DataFrame) -> str:
     names = ["nodes", "edges", "mean_client_nodes", "mean_client_edges", "missing_edges"]
     rows = []
     for row in records(table):
-        for source, prefix in {OURS: "", **{title: f"{paper}_" for paper, title in PAPERS.items()}}.items():
+        for source, prefix in {
+            OURS: "",
+            **{title: f"{paper}_" for paper, title in PAPERS.items()},
+        }.items():
             if row[f"{prefix}edges"] is not None:
                 place = {"dataset": row["dataset"], "clients": row["clients"], "source": source}
                 share = row[f"{prefix}missing_edges"] / max(1, row[f"{prefix}edges"])
                 std = None if prefix else row["missing_edges_std"]
-                rows.append({**place, **{name: row[prefix + name] for name in names}, "std": std, "share": share})
-    return md.shown(pd.DataFrame(rows), ["dataset", "clients", "source", *names, "std", "share"], [])
+                rows.append(
+                    {
+                        **place,
+                        **{name: row[prefix + name] for name in names},
+                        "std": std,
+                        "share": share,
+                    }
+                )
+    return md.shown(
+        pd.DataFrame(rows), ["dataset", "clients", "source", *names, "std", "share"], []
+    )

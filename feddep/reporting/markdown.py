@@ -1,4 +1,6 @@
-"""The one renderer of tables, Markdown that reads well raw, too, and of the same cells as LaTeX; and how numbers are written."""
+"""The one renderer of tables, Markdown that reads well raw, too, and of the same cells as LaTeX;
+and how numbers are written.
+"""
 
 import math
 import re
@@ -21,8 +23,19 @@ STAR = "\\*"
 """What follows a significant difference."""
 _DIFFERENCES = ("mean_difference", "gain")
 _HEADINGS = {
-    **{"clients": "M", "mean": "accuracy", "last_mean": "last round", "mean_difference": "difference", "p_holm": "p, Holm"},
-    **{"paper_feddep_mean": "FedDEP paper", "paper_fedsage_mean": "FedSage paper", "local_before_mean": "local", "theta": "θ"},
+    **{
+        "clients": "M",
+        "mean": "accuracy",
+        "last_mean": "last round",
+        "mean_difference": "difference",
+        "p_holm": "p, Holm",
+    },
+    **{
+        "paper_feddep_mean": "FedDEP paper",
+        "paper_fedsage_mean": "FedSage paper",
+        "local_before_mean": "local",
+        "theta": "θ",
+    },
     **{
         "epsilon": "ε",
         "delta": "δ",
@@ -39,16 +52,31 @@ def text(raw: str) -> str:
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]], numbers: bool = False) -> str:
-    """A pipe table whose columns are aligned; where all but the first hold ``numbers``, these are set to the right."""
-    header, *lines = ([re.sub(r"(?<!\\)\|", r"\\|", " ".join(cell.split())) for cell in line] for line in [header, *lines])
-    widths = [max(3, *(len(line[column]) for line in [header, *lines])) for column in range(len(header))]
-    rules = ["-" * (width - 1) + (":" if numbers and column else "-") for column, width in enumerate(widths)]
+    """A pipe table whose columns are aligned; where all but the first hold ``numbers``, these are
+    set to the right.
+    """
+    header, *lines = (
+        [re.sub(r"(?<!\\)\|", r"\\|", " ".join(cell.split())) for cell in line]
+        for line in [header, *lines]
+    )
+    widths = [
+        max(3, *(len(line[column]) for line in [header, *lines])) for column in range(len(header))
+    ]
+    rules = [
+        "-" * (width - 1) + (":" if numbers and column else "-")
+        for column, width in enumerate(widths)
+    ]
     rows = [header, rules, *lines]
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
     return "".join(f"| {' | '.join(row)} |\n" for row in padded)
 
 
-def shown(rows: pd.DataFrame, columns: Iterable[str], by: Sequence[str] = ("setting", "dataset"), level: int = 2) -> str:
+def shown(
+    rows: pd.DataFrame,
+    columns: Iterable[str],
+    by: Sequence[str] = ("setting", "dataset"),
+    level: int = 2,
+) -> str:
     """The columns of a table, as :func:`cell` writes them, with a section for each value of ``by``.
 
     Args:
@@ -58,10 +86,16 @@ def shown(rows: pd.DataFrame, columns: Iterable[str], by: Sequence[str] = ("sett
         level: level of their headings.
     """
     columns = [column for column in columns if column in rows and rows[column].notna().any()]
-    header = [_HEADINGS.get(column, column.removesuffix("_mean").replace("_", " ")) for column in columns]
+    header = [
+        _HEADINGS.get(column, column.removesuffix("_mean").replace("_", " ")) for column in columns
+    ]
     parts = []
     for key, block in rows.groupby(list(by), sort=False, dropna=False) if by else [((), rows)]:
-        told = [(name, each) for name, each in zip(by, key, strict=True) if name == "dataset" or rows[name].nunique() > 1]
+        told = [
+            (name, each)
+            for name, each in zip(by, key, strict=True)
+            if name == "dataset" or rows[name].nunique() > 1
+        ]
         names = [_named(name, each) for name, each in told]
         body = table(header, [[cell(row, column) for column in columns] for row in records(block)])
         parts.append(f"{'#' * level} {', '.join(names)}\n\n{body}" if names else body)
@@ -73,11 +107,13 @@ def _named(column: str, value: Any) -> str:
 
 
 def cell(row: Mapping[str, Any], column: str) -> str:
-    """A number as people read it: with its deviation or interval and marks, which are further columns of its row.
+    """A number as people read it: with its deviation or interval and marks, which are further
+    columns of its row.
 
-    An accuracy, such as ``oracle_mean``, has ``oracle_std``, or of a difference ``gap_mean`` its interval ``gap_low`` to
-    ``gap_high``; it is bold where it is ``chosen``, and has a † where it is ``above_mlp``.  A difference has a star where p_holm
-    is below 0.05.  Both have a mark (:data:`MARKS`) where most of the runs stalled or are undertrained.
+    An accuracy, such as ``oracle_mean``, has ``oracle_std``, or of a difference ``gap_mean`` its
+    interval ``gap_low`` to ``gap_high``; it is bold where it is ``chosen``, and has a † where it is
+    ``above_mlp``.  A difference has a star where p_holm is below 0.05.  Both have a mark
+    (:data:`MARKS`) where most of the runs stalled or are undertrained.
     """
     value, prefix = row[column], column.removesuffix("mean")
     if value is None:
@@ -91,9 +127,13 @@ def cell(row: Mapping[str, Any], column: str) -> str:
     if column.endswith("_mean") and f"{prefix}low" in row:
         return interval(value, row[f"{prefix}low"], row[f"{prefix}high"]) + mark(row, prefix)
     if column.endswith("mean"):
-        text = (printed if column.startswith(("paper_", "published_")) else plus_minus)(value, row.get(f"{prefix}std"))
+        text = (printed if column.startswith(("paper_", "published_")) else plus_minus)(
+            value, row.get(f"{prefix}std")
+        )
         if column == "mean":
-            text = (f"**{text}**" if row.get("chosen") else text) + (" †" if row.get("above_mlp") else "")
+            text = (f"**{text}**" if row.get("chosen") else text) + (
+                " †" if row.get("above_mlp") else ""
+            )
         return text + mark(row, prefix)
     return str(value) if isinstance(value, bool | int) else number(value)
 
@@ -106,11 +146,15 @@ def grid(cells: Cells, columns: Sequence[str]) -> tuple[list[str], list[list[str
     """Header and lines of a table whose lines stand in the order in which they come."""
     found = list(dict.fromkeys(line for line, _ in cells))
     head = [""] * len(found[0]) if found else []
-    return [*head, *columns], [[*line, *(cells.get((line, column), "") for column in columns)] for line in found]
+    return [*head, *columns], [
+        [*line, *(cells.get((line, column), "") for column in columns)] for line in found
+    ]
 
 
 def sections(rows: pd.DataFrame, body: Any, level: int = 2) -> str:
-    """A heading and a body for each setting and dataset, in the order of the rows; settings are named if there are several."""
+    """A heading and a body for each setting and dataset, in the order of the rows; settings are
+    named if there are several.
+    """
     parts = []
     for (setting, dataset), block in rows.groupby(["setting", "dataset"], sort=False):
         of_setting = f", setting {setting}" if rows["setting"].nunique() > 1 else ""
@@ -125,12 +169,18 @@ def line_name(row: Mapping[str, Any], options: Iterable[str]) -> str:
 
 
 def in_common(short: Mapping[str, str]) -> str:
-    """A line a method whose variants all have changes that a table leaves out; ``short`` are names as the table has them."""
+    """A line a method whose variants all have changes that a table leaves out; ``short`` are names
+    as the table has them.
+    """
     common = {}
     for spelled, told in short.items():
         (name, changes), (_, different) = variants.read(spelled), variants.read(told)
-        common[name] = ", ".join(f"`{key}={value(each)}`" for key, each in changes.items() if key not in different)
-    return "".join(f"{method_title(name)}: {changes}.\n\n" for name, changes in common.items() if changes)
+        common[name] = ", ".join(
+            f"`{key}={value(each)}`" for key, each in changes.items() if key not in different
+        )
+    return "".join(
+        f"{method_title(name)}: {changes}.\n\n" for name, changes in common.items() if changes
+    )
 
 
 def value(option: Any) -> str:
@@ -159,11 +209,15 @@ def printed(mean: float, std: float | None) -> str:
 
 def interval(mean: float | None, low: float | None, high: float | None) -> str:
     """``+0.0120 [+0.0010, +0.0230]``, the mean alone, or nothing."""
-    return number(mean, "+.4f") + ("" if mean is None or low is None else f" [{low:+.4f}, {high:+.4f}]")
+    return number(mean, "+.4f") + (
+        "" if mean is None or low is None else f" [{low:+.4f}, {high:+.4f}]"
+    )
 
 
 def flaw(row: Mapping[str, Any], prefix: str = "") -> str | None:
-    """What most of the runs of a number have, by the shares that stand beside it; None where there is nothing."""
+    """What most of the runs of a number have, by the shares that stand beside it; None where there
+    is nothing.
+    """
     return next((name for name in MARKS if (row.get(f"{prefix}{name}") or 0) > 0.5), None)
 
 
@@ -175,7 +229,11 @@ def mark(row: Mapping[str, Any], prefix: str = "") -> str:
 
 def explained(text: str) -> str:
     """A page's text, followed by what the marks mean that it has."""
-    notes = [f"`{sign}`: most of these runs {_EXPLAINED[name]}." for name, sign in MARKS.items() if f" {sign}" in text]
+    notes = [
+        f"`{sign}`: most of these runs {_EXPLAINED[name]}."
+        for name, sign in MARKS.items()
+        if f" {sign}" in text
+    ]
     return "\n\n".join([text.rstrip(), *notes]) + "\n" if notes else text
 
 
@@ -187,7 +245,14 @@ def star(p: float | None) -> str:
 def latex(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A ``tabular`` of the same cells; it needs the package booktabs."""
     rows = [" & ".join(map(_latex_cell, row)) + r" \\" for row in (header, *lines)]
-    body = [rf"\begin{{tabular}}{{{'l' * len(header)}}}", r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"]
+    body = [
+        rf"\begin{{tabular}}{{{'l' * len(header)}}}",
+        r"\toprule",
+        rows[0],
+        r"\midrule",
+        *rows[1:],
+        r"\bottomrule",
+    ]
     return "\n".join([*body, r"\end{tabular}"]) + "\n"
 
 
@@ -204,5 +269,7 @@ _SIGNS = {
 
 def _latex_cell(text: str) -> str:
     """A cell's Markdown as LaTeX that prints the same."""
-    text = re.sub(r"\\\*|[&%$#_{}~^±‡§−]", lambda found: _SIGNS.get(found[0], f"\\{found[0]}"), text)
+    text = re.sub(
+        r"\\\*|[&%$#_{}~^±‡§−]", lambda found: _SIGNS.get(found[0], f"\\{found[0]}"), text
+    )
     return re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text)

@@ -1,4 +1,6 @@
-"""Tables, pages and figures as files.  What computes them gives a mapping from file names to contents."""
+"""Tables, pages and figures as files.  What computes them gives a mapping from file names to
+contents.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +19,8 @@ def write(directory: Path, contents: Mapping[str, Any]) -> None:
 
     Args:
         directory: where to.
-        contents: a text; a table, as CSV with six significant digits; or a figure, under a name without suffix, as SVG and PNG.
+        contents: a text; a table, as CSV with six significant digits; or a figure, under a name
+            without suffix, as SVG and PNG.
     """
     for name, content in contents.items():
         if isinstance(content, Figure):

@@ -1,8 +1,10 @@
-"""Statistics over seeds: means, and differences from a reference, paired by seed.  All tables take them from here.
+"""Statistics over seeds: means, and differences from a reference, paired by seed.  All tables take
+them from here.
 
-Seeds draw splits of one and the same graph, so that differences on two of them are not independent.  Tests and intervals take
-Nadeau and Bengio's correction for this ("Inference for the generalization error", Machine Learning 52, 2003): the variance of the
-mean of J differences is their sample variance times 1/J + n_test/n_train.
+Seeds draw splits of one and the same graph, so that differences on two of them are not independent.
+Tests and intervals take Nadeau and Bengio's correction for this ("Inference for the generalization
+error", Machine Learning 52, 2003): the variance of the mean of J differences is their sample
+variance times 1/J + n_test/n_train.
 """
 
 import math
@@ -22,20 +24,25 @@ MIN_SEEDS = 3
 """Fewer pairs leave at most one degree of freedom, and a test that says nothing."""
 PLACE = ["setting", "dataset", "clients"]
 FLAWS = ("undertrained", "stalled")
-"""What may be wrong with a run (:func:`feddep.reporting.load.tidy`); tables have the shares of such runs."""
+"""What may be wrong with a run (:func:`feddep.reporting.load.tidy`); tables have the shares of such
+runs.
+"""
 LOCAL = ("local_before", "local_after")
 MEANS = ("validation", *LOCAL, "best_round", *FLAWS, "bytes", "seconds", "seconds_before")
 """What a summary has the mean over seeds of, beside test accuracy."""
 
 
 def summarise(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Summarise runs (:func:`feddep.reporting.load.tidy`) over seeds, one row for each value of the keys, in their order.
+    """Summarise runs (:func:`feddep.reporting.load.tidy`) over seeds, one row for each value of the
+    keys, in their order.
 
     Returns:
-        The keys; seeds; mean, std: test accuracy at the round best on validation, and its sample standard deviation; last_mean,
-        last_std: the same after the last round; of each of :data:`MEANS` the mean, such as validation_mean, but :data:`FLAWS`,
-        bytes and seconds under their own names; of local accuracies also the deviation, and NaN where a seed has none;
-        client_std: sample standard deviation over all clients' own models and seeds; trained_rounds, the most of any run.
+        The keys; seeds; mean, std: test accuracy at the round best on validation, and its sample
+        standard deviation; last_mean, last_std: the same after the last round; of each of
+        :data:`MEANS` the mean, such as validation_mean, but :data:`FLAWS`, bytes and seconds under
+        their own names; of local accuracies also the deviation, and NaN where a seed has none;
+        client_std: sample standard deviation over all clients' own models and seeds;
+        trained_rounds, the most of any run.
     """
     groups = runs.groupby(keys, sort=False, dropna=False)
     summary = groups.agg(
@@ -53,20 +60,28 @@ def summarise(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         columns = [f"{name}_mean", f"{name}_std"]
         summary[columns] = summary[columns].where(groups[name].count() == summary["seeds"])
     own_name = {f"{name}_mean": name for name in (*FLAWS, "bytes", "seconds", "seconds_before")}
-    return summary.rename(columns=own_name).reset_index().assign(bytes=lambda table: table["bytes"].round().astype("int64"))
+    return (
+        summary.rename(columns=own_name)
+        .reset_index()
+        .assign(bytes=lambda table: table["bytes"].round().astype("int64"))
+    )
 
 
 def pairs(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy of methods less that of another, wherever both have a run of the same setting, dataset, clients and seed.
+    """Test accuracy of methods less that of another, wherever both have a run of the same setting,
+    dataset, clients and seed.
 
-    Both runs of a pair share everything that the seed decides: split, partition and initial weights.  A method that sees the
-    whole graph is paired with the other at each number of clients.
+    Both runs of a pair share everything that the seed decides: split, partition and initial
+    weights.  A method that sees the whole graph is paired with the other at each number of clients.
 
     Returns:
-        setting, dataset, clients, method, seed, difference; undertrained, which share of the pair is; stalled, whether either is.
+        setting, dataset, clients, method, seed, difference; undertrained, which share of the pair
+        is; stalled, whether either is.
     """
     columns = [*PLACE, "seed", "test", *FLAWS]
-    both = runs[["method", *columns]].merge(reference[columns], on=["setting", "dataset", "seed"], suffixes=("", "_of"))
+    both = runs[["method", *columns]].merge(
+        reference[columns], on=["setting", "dataset", "seed"], suffixes=("", "_of")
+    )
     here, there = both["clients"], both["clients_of"]
     both = both[here.isna() | there.isna() | (here == there).fillna(False)]
     return both[["setting", "dataset", "method", "seed"]].assign(
@@ -78,10 +93,12 @@ def pairs(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare(runs: pd.DataFrame, reference: pd.DataFrame, ratio: float) -> pd.DataFrame:
-    """Differences of methods from a reference, paired by seed: a row a method, setting, dataset and number of clients.
+    """Differences of methods from a reference, paired by seed: a row a method, setting, dataset and
+    number of clients.
 
     Returns:
-        method and :data:`PLACE`; what :func:`difference` gives of them; p_holm, after Holm's correction over all rows.
+        method and :data:`PLACE`; what :func:`difference` gives of them; p_holm, after Holm's
+        correction over all rows.
     """
     keys = ["method", *PLACE]
     rows = [
@@ -93,13 +110,21 @@ def compare(runs: pd.DataFrame, reference: pd.DataFrame, ratio: float) -> pd.Dat
 
 
 def difference(found: pd.DataFrame, ratio: float) -> dict[str, float]:
-    """:func:`interval` of the differences of :func:`pairs`, and :data:`FLAWS`; no p where most pairs have a run that stalled."""
+    """:func:`interval` of the differences of :func:`pairs`, and :data:`FLAWS`; no p where most
+    pairs have a run that stalled.
+    """
     shares = {flaw: float(found[flaw].astype(float).mean()) for flaw in FLAWS}
-    return {**interval(found["difference"], ratio), **({"p": math.nan} if shares["stalled"] > 0.5 else {}), **shares}
+    return {
+        **interval(found["difference"], ratio),
+        **({"p": math.nan} if shares["stalled"] > 0.5 else {}),
+        **shares,
+    }
 
 
 def resplit_ratio(split: Mapping[str, float]) -> float:
-    """n_test/n_train of random splits; fewer labels to train on leave it as it is, as train and test nodes are drawn likewise."""
+    """n_test/n_train of random splits; fewer labels to train on leave it as it is, as train and
+    test nodes are drawn likewise.
+    """
     return split["test"] / split["train"]
 
 
@@ -111,39 +136,54 @@ def interval(differences: Any, ratio: float) -> dict[str, float]:
         ratio: n_test/n_train of Nadeau and Bengio's correction; 0 for independent observations.
 
     Returns:
-        seeds, their number; mean_difference; std_difference, the sample standard deviation; low and high, the ends of the
-        interval; p, two-sided; d_z, the mean over the sample standard deviation (Cohen 1988), and g_z, the same without its
-        bias, d_z Γ(ν/2) / (Γ((ν − 1)/2) √(ν/2)) for ν = seeds − 1 (Hedges 1981).  From low on all are NaN with fewer than
+        seeds, their number; mean_difference; std_difference, the sample standard deviation; low and
+        high, the ends of the interval; p, two-sided; d_z, the mean over the sample standard
+        deviation (Cohen 1988), and g_z, the same without its bias, d_z Γ(ν/2) / (Γ((ν − 1)/2)
+        √(ν/2)) for ν = seeds − 1 (Hedges 1981).  From low on all are NaN with fewer than
         :data:`MIN_SEEDS`, or if all differences are equal.
     """
     values = np.asarray(differences, dtype=float)
     n = len(values)
     spread = float(np.std(values, ddof=1)) if n > 1 else math.nan
-    found = {"seeds": n, "mean_difference": float(values.mean()) if n else math.nan, "std_difference": spread}
+    found = {
+        "seeds": n,
+        "mean_difference": float(values.mean()) if n else math.nan,
+        "std_difference": spread,
+    }
     if n < MIN_SEEDS or spread < 1e-12:
         return found | dict.fromkeys(("low", "high", "p", "d_z", "g_z"), math.nan)
     mean, error = found["mean_difference"], spread * math.sqrt(1 / n + ratio)
-    reach, p = error * float(stats.t.ppf(0.975, n - 1)), 2 * float(stats.t.sf(abs(mean) / error, n - 1))
+    reach, p = (
+        error * float(stats.t.ppf(0.975, n - 1)),
+        2 * float(stats.t.sf(abs(mean) / error, n - 1)),
+    )
     d_z, half = mean / spread, (n - 1) / 2
     g_z = d_z * math.exp(gammaln(half) - gammaln(half - 0.5)) / math.sqrt(half)
     return found | {"low": mean - reach, "high": mean + reach, "p": p, "d_z": d_z, "g_z": g_z}
 
 
 def average_ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """Ranks of methods, averaged over graphs, with Nemenyi's test (Demšar, "Statistical comparisons of classifiers", JMLR 2006).
+    """Ranks of methods, averaged over graphs, with Nemenyi's test (Demšar, "Statistical comparisons
+    of classifiers", JMLR 2006).
 
     Args:
-        table: a row a method and dataset with the mean accuracy, as ``method``, ``dataset`` and ``mean``.
+        table: a row a method and dataset with the mean accuracy, as ``method``, ``dataset`` and
+            ``mean``.
 
     Returns:
-        For each of the k methods with a mean on all N graphs, the best first: method; rank, 1 for the best on each; graphs, N;
-        critical_difference, by which the ranks of two methods differ where they are different at 5 %, q √(k (k + 1) / 6N).
+        For each of the k methods with a mean on all N graphs, the best first: method; rank, 1 for
+        the best on each; graphs, N; critical_difference, by which the ranks of two methods differ
+        where they are different at 5 %, q √(k (k + 1) / 6N).
     """
     scores = table.pivot(index="method", columns="dataset", values="mean").dropna()
     k, n = scores.shape
     q = float(stats.studentized_range.ppf(1 - SIGNIFICANT, k, math.inf)) / math.sqrt(2)
     ranks = scores.rank(ascending=False).mean(axis="columns").sort_values(kind="stable")
-    return ranks.rename("rank").reset_index().assign(graphs=n, critical_difference=q * math.sqrt(k * (k + 1) / (6 * n)))
+    return (
+        ranks.rename("rank")
+        .reset_index()
+        .assign(graphs=n, critical_difference=q * math.sqrt(k * (k + 1) / (6 * n)))
+    )
 
 
 def holm(p: Any) -> np.ndarray:
@@ -154,5 +194,7 @@ def holm(p: Any) -> np.ndarray:
     p = np.asarray(p, dtype=float)
     adjusted, tests = np.full(len(p), np.nan), np.flatnonzero(~np.isnan(p))
     order = tests[np.argsort(p[tests], kind="stable")]
-    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(order), 0, -1) * p[order]))
+    adjusted[order] = np.maximum.accumulate(
+        np.minimum(1.0, np.arange(len(order), 0, -1) * p[order])
+    )
     return adjusted

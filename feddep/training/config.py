@@ -1,4 +1,6 @@
-"""How a classifier is trained: the numbers that a paper's "experimental settings" paragraph gives."""
+"""How a classifier is trained: the numbers that a paper's "experimental settings" paragraph
+gives.
+"""
 
 from collections.abc import Collection
 from typing import Annotated, Any, Literal, get_args
@@ -9,17 +11,26 @@ from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
 
 EncoderName = Literal["sage", "sage_selfloop", "gcn", "gat", "mlp"]
-"""The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has their classes."""
+"""The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has
+their classes.
+"""
 
 
 Metric = Literal["accuracy", "roc_auc"]
-"""How a model is judged: by the share of nodes that get their true class, or by the area under the ROC curve."""
+"""How a model is judged: by the share of nodes that get their true class, or by the area under the
+ROC curve.
+"""
 
 
 def _known(encoder: str) -> str:
-    if encoder in get_args(EncoderName) or ("." in encoder and all(map(str.isidentifier, encoder.split(".")))):
+    if encoder in get_args(EncoderName) or (
+        "." in encoder and all(map(str.isidentifier, encoder.split(".")))
+    ):
         return encoder
-    raise ValueError(f"allowed are {', '.join(get_args(EncoderName))}, and MODULE.CLASS for any model of PyTorch Geometric")
+    raise ValueError(
+        f"allowed are {', '.join(get_args(EncoderName))}, and MODULE.CLASS for any model of "
+        "PyTorch Geometric"
+    )
 
 
 class TrainingConfig(Parameters):
@@ -28,36 +39,48 @@ class TrainingConfig(Parameters):
     optimizer: Literal["sgd", "adam"] = "adam"
     """`sgd` without momentum (FedDEP), or `adam` (FedSage)"""
     optimizer_state: Literal["fresh", "kept"] = "fresh"
-    """a client's optimiser starts afresh in each round, or keeps its moments over all rounds (codes of FED-PUB and FedTAD). *Not
-    in the key* where it is `fresh`"""
+    """a client's optimiser starts afresh in each round, or keeps its moments over all rounds (codes
+    of FED-PUB and FedTAD). *Not in the key* where it is `fresh`"""
     learning_rate: StepSize = 0.005
-    """step size; the default (ours) trains where FedDEP's 0.1 with SGD stays at the largest class; FedSage has 0.001 with Adam"""
+    """step size; the default (ours) trains where FedDEP's 0.1 with SGD stays at the largest class;
+    FedSage has 0.001 with Adam
+    """
     weight_decay: Weight = 0.0
-    """L2 regularizer, as the optimiser's own option (ours; neither paper names one for the classifier)"""
+    """L2 regularizer, as the optimiser's own option (ours; neither paper names one for the
+    classifier)
+    """
     full_batch: bool = False
-    """a step is on all training nodes of a client, with all their neighbours; `batch_size` and `fanout` are then read by FedDEP's
-    pretraining alone. *Not in the key* where it is false"""
+    """a step is on all training nodes of a client, with all their neighbours; `batch_size` and
+    `fanout` are then read by FedDEP's pretraining alone. *Not in the key* where it is false"""
     batch_size: Positive = 32
     """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5
     """neighbours d drawn for a node in each layer (FedDEP and FedSage)"""
     rounds: Positive = 50
-    """communication rounds; epochs for a model that is trained alone (FedDEP and FedSage: 50 epochs)"""
+    """communication rounds; epochs for a model that is trained alone (FedDEP and FedSage: 50
+    epochs)
+    """
     local_epochs: Positive = 1
-    """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not say)"""
+    """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not
+    say)
+    """
     client_weights: Literal["nodes", "equal"] = "nodes"
-    """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al., 2017), or `equal`, 1/M, as in
-    FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
+    """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al.,
+    2017), or `equal`, 1/M, as in FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
     evaluation: Literal["method", "owners"] = "method"
-    """which models are judged: those that the `method` declares, or each client's on its own subgraph, before and after the local
-    steps of a round (`owners`). *Not in the key* where it is `method`"""
+    """which models are judged: those that the `method` declares, or each client's on its own
+    subgraph, before and after the local steps of a round (`owners`). *Not in the key* where it is
+    `method`"""
     metric: Metric = "accuracy"
-    """how models are judged, and their round is chosen: by `accuracy`, or, where there are two classes, by `roc_auc`, the area
-    under the ROC curve, of which tables then speak as accuracy. *Not in the key* where it is `accuracy`"""
+    """how models are judged, and their round is chosen: by `accuracy`, or, where there are two
+    classes, by `roc_auc`, the area under the ROC curve, of which tables then speak as accuracy.
+    *Not in the key* where it is `accuracy`"""
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
-    """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage), `sage_selfloop`, in which a node is
-    one of its neighbours (the layers of FedDEP's own classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or any model of
-    PyTorch Geometric or of a plugin by its dotted name, such as `torch_geometric.nn.models.GIN` or `plugins.FILE.CLASS`"""
+    """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage),
+    `sage_selfloop`, in which a node is one of its neighbours (the layers of FedDEP's own
+    classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or any model of PyTorch Geometric or
+    of a plugin by its dotted name, such as `torch_geometric.nn.models.GIN` or
+    `plugins.FILE.CLASS`"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
     """number of layers (FedDEP and FedSage: 2)"""
     hidden_channels: Width = 128
@@ -66,10 +89,21 @@ class TrainingConfig(Parameters):
     """probability that a hidden unit is set to zero in training (code)"""
 
     def in_key(self) -> dict[str, Any]:
-        """All fields that a key holds: options that came later are left out where they change nothing."""
+        """All fields that a key holds: options that came later are left out where they change
+        nothing.
+        """
         values = self.model_dump(mode="json")
-        later = {"optimizer_state": "fresh", "full_batch": False, "evaluation": "method", "metric": "accuracy"}
-        return {name: value for name, value in values.items() if name not in later or value != later[name]}
+        later = {
+            "optimizer_state": "fresh",
+            "full_batch": False,
+            "evaluation": "method",
+            "metric": "accuracy",
+        }
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in later or value != later[name]
+        }
 
     def restricted(self, names: Collection[str], reader: str) -> Any:
         """A view that shows only the fields ``names``, which ``reader`` has declared."""
@@ -83,11 +117,15 @@ def check_metric(metric: Metric, classes: int, graph: str) -> None:
         ConfigError: if it is not.
     """
     if metric == "roc_auc" and classes != 2:
-        raise ConfigError(f"metric is roc_auc (key settings), which is for two classes, but {graph} has {classes}")
+        raise ConfigError(
+            f"metric is roc_auc (key settings), which is for two classes, but {graph} has {classes}"
+        )
 
 
 class ConfigView:
-    """Some fields of a :class:`TrainingConfig`; reading any other raises an error, so that no cache depends on it unnoticed."""
+    """Some fields of a :class:`TrainingConfig`; reading any other raises an error, so that no cache
+    depends on it unnoticed.
+    """
 
     def __init__(self, values: dict[str, Any], reader: str) -> None:
         self.__dict__.update(values)
@@ -110,8 +148,21 @@ class ConfigView:
 
 
 FIELD: dict[str, Any] = {
-    **{"optimizer": "adam", "optimizer_state": "kept", "learning_rate": 0.01, "weight_decay": 0.0005, "full_batch": True},
-    **{"rounds": 100, "local_epochs": 3, "evaluation": "owners", "encoder": "gcn", "layers": 2, "hidden_channels": 64},
+    **{
+        "optimizer": "adam",
+        "optimizer_state": "kept",
+        "learning_rate": 0.01,
+        "weight_decay": 0.0005,
+        "full_batch": True,
+    },
+    **{
+        "rounds": 100,
+        "local_epochs": 3,
+        "evaluation": "owners",
+        "encoder": "gcn",
+        "layers": 2,
+        "hidden_channels": 64,
+    },
     "dropout": 0.5,
 }
 """What most papers on subgraph federated learning share (FED-PUB, FedGTA, FedTAD, OpenFGL)."""

@@ -16,11 +16,13 @@ from feddep.training.history import Right
 
 
 def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> Right:
-    """How well k nodes are classified: from their logits, shape (k, C), and their classes, shape (k,).
+    """How well k nodes are classified: from their logits, shape (k, C), and their classes, shape
+    (k,).
 
     Returns:
-        A sum over nodes, and of how many: of nodes that get their true class; or k times the area under the ROC curve of the
-        second of two classes, by the ranks of its nodes (Mann and Whitney, 1947), which is of no node where a class is absent.
+        A sum over nodes, and of how many: of nodes that get their true class; or k times the area
+        under the ROC curve of the second of two classes, by the ranks of its nodes (Mann and
+        Whitney, 1947), which is of no node where a class is absent.
     """
     if metric == "accuracy":
         return int((logits.argmax(dim=1) == labels).sum()), len(labels)
@@ -42,14 +44,23 @@ class Evaluator:
         labels: the class of each node, shape (n,).
     """
 
-    def __init__(self, graph: Graph, device: str = "cpu", aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency) -> None:
-        """Prepare the inputs; ``aggregation`` gives the matrix that models aggregate neighbours with, shape (n, n)."""
+    def __init__(
+        self,
+        graph: Graph,
+        device: str = "cpu",
+        aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency,
+    ) -> None:
+        """Prepare the inputs; ``aggregation`` gives the matrix that models aggregate neighbours
+        with, shape (n, n).
+        """
         self.features: ConstantMatrix = SparseMatrix.from_scipy(graph.features, device)
         self.adjacency = SparseMatrix.from_scipy(aggregation(graph), device)
         self.labels = torch.from_numpy(graph.labels).to(device)
 
     def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
-        """Logits of all nodes, shape (n, C), with their gradients; ``generator`` is the source of dropout masks, if any."""
+        """Logits of all nodes, shape (n, C), with their gradients; ``generator`` is the source of
+        dropout masks, if any.
+        """
         return model.full(self.features, self.adjacency, generator=generator)
 
     @torch.no_grad()
@@ -62,13 +73,21 @@ class Evaluator:
         return self.logits(model)[torch.from_numpy(nodes).to(self.labels.device)]
 
     def scores(self, model: Any, *sets: np.ndarray, metric: Metric = "accuracy") -> list[Right]:
-        """How well the nodes of each of ``sets`` are classified (:func:`score`); the model is applied once.
+        """How well the nodes of each of ``sets`` are classified (:func:`score`); the model is
+        applied once.
 
         Raises:
-            DivergenceError: if the logits of any of them are not finite numbers, so that none is the largest.
+            DivergenceError: if the logits of any of them are not finite numbers, so that none is
+            the largest.
         """
         nodes = np.concatenate(sets)
         logits = self.logits_of(model, nodes)
         check_finite("what the model puts out", 0.0, [logits])
-        labels, sizes = self.labels[torch.from_numpy(nodes).to(self.labels.device)], [len(part) for part in sets]
-        return [score(*each, metric) for each in zip(logits.split(sizes), labels.split(sizes), strict=True)]
+        labels, sizes = (
+            self.labels[torch.from_numpy(nodes).to(self.labels.device)],
+            [len(part) for part in sets],
+        )
+        return [
+            score(*each, metric)
+            for each in zip(logits.split(sizes), labels.split(sizes), strict=True)
+        ]

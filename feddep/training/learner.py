@@ -20,10 +20,13 @@ from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
 
-def _without_compiler(optimizer: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
+def _without_compiler(
+    optimizer: type[torch.optim.Optimizer],
+) -> Callable[..., torch.optim.Optimizer]:
     """The same optimiser without the decorators that exempt its methods from compilation.
 
-    In every process that trains, they would load PyTorch's compiler: a second, as long as ``import torch`` takes, and 80 MiB.
+    In every process that trains, they would load PyTorch's compiler: a second, as long as ``import
+    torch`` takes, and 80 MiB.
     """
     names = "add_param_group", "zero_grad", "step"
     methods: dict[str, Any] = {name: inspect.unwrap(getattr(optimizer, name)) for name in names}
@@ -31,7 +34,10 @@ def _without_compiler(optimizer: type[torch.optim.Optimizer]) -> Callable[..., t
     return type(optimizer.__name__, (optimizer,), {**methods, "step": step, "__module__": __name__})
 
 
-SGD, Adam = _without_compiler(torch.optim.SGD), _without_compiler(torch.optim.Adam)  # by these names they can be pickled
+SGD, Adam = (
+    _without_compiler(torch.optim.SGD),
+    _without_compiler(torch.optim.Adam),
+)  # by these names they can be pickled
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": partial(SGD, fused=True),
     "adam": partial(Adam, fused=True),  # a step in a half to a quarter of the unfused one's time
@@ -40,7 +46,9 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 def new_optimizer(model: nn.Module, setting: TrainingConfig) -> torch.optim.Optimizer:
     """The optimiser that the setting names."""
-    return OPTIMIZERS[setting.optimizer](model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    return OPTIMIZERS[setting.optimizer](
+        model.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay
+    )
 
 
 @torch.no_grad()
@@ -51,15 +59,16 @@ def _add(model: nn.Module, terms: Iterable[torch.Tensor]) -> None:
 
 
 class FullBatchLearner:
-    """Trains a model on all training nodes of one graph at once, with all their neighbours: a step is an epoch.
+    """Trains a model on all training nodes of one graph at once, with all their neighbours: a step
+    is an epoch.
 
     Attributes:
         inputs: applies models to the graph, and has its labels.
         nodes: training nodes, a tensor.
         dropout: source of the dropout masks.
         regularizer, correction: as of :class:`Learner`.
-        penalty: from the model, the inputs of its last layer and its logits, of all nodes, to a number that is added to the
-            loss; none by default.
+        penalty: from the model, the inputs of its last layer and its logits, of all nodes, to a
+            number that is added to the loss; none by default.
     """
 
     def __init__(self, inputs: Evaluator, nodes: np.ndarray, seed: int, name: str) -> None:
@@ -67,7 +76,9 @@ class FullBatchLearner:
         self.inputs = inputs
         self.nodes = torch.from_numpy(nodes).to(inputs.labels.device)
         self._labels = inputs.labels[self.nodes]
-        self.dropout = seeding.torch_generator(seed, name, "dropout", device=str(inputs.labels.device))
+        self.dropout = seeding.torch_generator(
+            seed, name, "dropout", device=str(inputs.labels.device)
+        )
         self.regularizer: Callable[[Any], torch.Tensor] | None = None
         self.correction: Callable[[Any], Iterable[torch.Tensor]] | None = None
         self.penalty: Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor] | None = None
@@ -108,7 +119,9 @@ class FullBatchLearner:
         optimizer.step()
         self._epochs += 1
         before = float(loss.detach())
-        check_finite(f"the model of {self._name} in epoch {self._epochs}", before, model.parameters())
+        check_finite(
+            f"the model of {self._name} in epoch {self._epochs}", before, model.parameters()
+        )
         return before
 
 
@@ -122,7 +135,9 @@ def new_learner(
     inputs: Evaluator,
     table: Any = None,
 ) -> "Learner | FullBatchLearner":
-    """A learner of the kind that the setting asks for; arguments as of :class:`Learner` and its graph's evaluator."""
+    """A learner of the kind that the setting asks for; arguments as of :class:`Learner` and its
+    graph's evaluator.
+    """
     if setting.full_batch:
         return FullBatchLearner(inputs, nodes, seed, name)
     return Learner(graph, nodes, setting, seed, name, device, table)
@@ -135,13 +150,17 @@ _PLACES = 10_000
 class Learner:
     """Trains a GraphSAGE, or what reads sampled trees like one, on the training nodes of one graph.
 
-    Draws come from the learner's own streams, so that what one client draws does not depend on any other.
+    Draws come from the learner's own streams, so that what one client draws does not depend on any
+    other.
 
     Attributes:
-        fanouts: neighbours to draw for a node in each hop, that of the roots first; may change between epochs.
-        regularizer: from the model to a number that is added to the loss of each batch; none by default.
-        correction: from the model to what is added to the gradients of its weights, in their order, such as that of FedProx's
-            term; none by default.  Where a term's gradient is a formula, this takes a fraction of the regularizer's time.
+        fanouts: neighbours to draw for a node in each hop, that of the roots first; may change
+            between epochs.
+        regularizer: from the model to a number that is added to the loss of each batch; none by
+            default.
+        correction: from the model to what is added to the gradients of its weights, in their order,
+            such as that of FedProx's term; none by default.  Where a term's gradient is a formula,
+            this takes a fraction of the regularizer's time.
     """
 
     def __init__(
@@ -157,13 +176,15 @@ class Learner:
         """Prepare for training.
 
         Args:
-            graph: the graph that neighbours are drawn from, or one for each hop, that of the roots first.
+            graph: the graph that neighbours are drawn from, or one for each hop, that of the roots
+                first.
             nodes: training nodes.
             setting: batch size, fan-out and number of layers are used.
             seed: the run's seed.
             name: names the learner's streams, for example ``client3``.
             device: where tensors live.
-            table: the inputs of nodes, as the models to come look them up; without one, the graph's features.
+            table: the inputs of nodes, as the models to come look them up; without one, the graph's
+                features.
 
         Raises:
             ConfigError: if sampled trees would be too large.
@@ -171,7 +192,8 @@ class Learner:
         places = (1 + setting.fanout) ** setting.layers
         if places > _PLACES:
             raise ConfigError(
-                f"a fanout of {setting.fanout} makes trees of {places} nodes in {setting.layers} layers (or hops of depth); "
+                f"a fanout of {setting.fanout} makes trees of {places} nodes in "
+                f"{setting.layers} layers (or hops of depth); "
                 f"at most {_PLACES} are allowed, so lower one of them"
             )
         first = graph if isinstance(graph, Graph) else graph[0]
@@ -183,7 +205,9 @@ class Learner:
         self._graph = graph
         self._nodes = nodes
         self._setting = setting
-        self._table = FeatureTable(first.features, device, first.degrees) if table is None else table
+        self._table = (
+            FeatureTable(first.features, device, first.degrees) if table is None else table
+        )
         self._labels = torch.from_numpy(first.labels).to(device)
         self._sampling = seeding.generator(seed, name, "sampling")
         self._dropout = seeding.torch_generator(seed, name, "dropout", device=device)
@@ -199,10 +223,11 @@ class Learner:
         return -(-self.size // self._setting.batch_size)
 
     def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
-        """Visit every training node once, in random order, in mini-batches; return the mean loss a node, in nats.
+        """Visit every training node once, in random order, in mini-batches; return the mean loss a
+        node, in nats.
 
-        All neighbourhoods of the epoch are drawn at once: the draws do not depend on the weights, and one vectorised
-        call costs a fraction of one call a batch.
+        All neighbourhoods of the epoch are drawn at once: the draws do not depend on the weights,
+        and one vectorised call costs a fraction of one call a batch.
 
         Raises:
             DivergenceError: if the loss or a weight of the model is then not a finite number.
@@ -224,7 +249,9 @@ class Learner:
         return self._mean_loss(model, total, size)
 
     def _mean_loss(self, model: nn.Module, total: torch.Tensor, count: int) -> float:
-        """The mean of ``count`` losses that add up to ``total``; makes sure that the training has not diverged."""
+        """The mean of ``count`` losses that add up to ``total``; makes sure that the training has
+        not diverged.
+        """
         self._epochs += 1
         mean = float(total) / max(count, 1)
         check_finite(f"the model of {self._name} in epoch {self._epochs}", mean, model.parameters())

@@ -1,4 +1,6 @@
-"""The rounds of a training: a progress bar, what users are told after each, and in which one a training diverged."""
+"""The rounds of a training: a progress bar, what users are told after each, and in which one a
+training diverged.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +11,8 @@ from feddep.utils.progress import track
 
 
 def run_rounds(task: Task, histories: Sequence[History], one_round: Callable[[int], None]) -> None:
-    """Call ``one_round`` with 1 … rounds; after each, tell the task's ``on_round`` what the histories measured.
+    """Call ``one_round`` with 1 … rounds; after each, tell the task's ``on_round`` what the
+    histories measured.
 
     Raises:
         DivergenceError: where one is raised within, with the round.
@@ -25,14 +28,27 @@ def run_rounds(task: Task, histories: Sequence[History], one_round: Callable[[in
 
 
 def metrics(histories: Sequence[History], number: int) -> dict[str, float]:
-    """What several models measured in a round, from 1: means over models that did; of local accuracies over their test nodes.
+    """What several models measured in a round, from 1: means over models that did; of local
+    accuracies over their test nodes.
 
     Returns:
-        ``round``, ``loss``, ``validation``, ``test``, and where they were measured ``local_before`` and ``local_after``.
+        ``round``, ``loss``, ``validation``, ``test``, and where they were measured ``local_before``
+        and ``local_after``.
     """
-    means = {name: [getattr(history, name)[number - 1] for history in histories] for name in ("loss", "validation", "test")}
-    local = {name: local_accuracy(histories, name, [number] * len(histories)) for name in LOCAL if measured(histories, name)}
-    return {"round": number, **{name: mean_of_measured(values) for name, values in means.items()}, **local}
+    means = {
+        name: [getattr(history, name)[number - 1] for history in histories]
+        for name in ("loss", "validation", "test")
+    }
+    local = {
+        name: local_accuracy(histories, name, [number] * len(histories))
+        for name in LOCAL
+        if measured(histories, name)
+    }
+    return {
+        "round": number,
+        **{name: mean_of_measured(values) for name, values in means.items()},
+        **local,
+    }
 
 
 LOCAL = ("local_before", "local_after")
@@ -45,6 +61,11 @@ def measured(histories: Sequence[History], name: str) -> bool:
 
 
 def local_accuracy(histories: Sequence[History], name: str, rounds: Sequence[int]) -> float:
-    """Share of the test nodes that their owners classify right, each model in a round of its own."""
-    counts = [getattr(history, name)[number - 1] for history, number in zip(histories, rounds, strict=True)]
+    """Share of the test nodes that their owners classify right, each model in a round of its
+    own.
+    """
+    counts = [
+        getattr(history, name)[number - 1]
+        for history, number in zip(histories, rounds, strict=True)
+    ]
     return float(sum(right for right, _ in counts) / max(sum(nodes for _, nodes in counts), 1))

@@ -14,29 +14,49 @@ class StandaloneTrainer:
     """One model, one graph, one optimiser that lasts for the whole training."""
 
     def __init__(
-        self, task: Task, graph: Graph, split: Split, name: str, table: Any = None, evaluator: Evaluator | None = None
+        self,
+        task: Task,
+        graph: Graph,
+        split: Split,
+        name: str,
+        table: Any = None,
+        evaluator: Evaluator | None = None,
     ) -> None:
-        """Set up training on ``graph``, with the nodes of ``split``; ``name`` names the random streams.
+        """Set up training on ``graph``, with the nodes of ``split``; ``name`` names the random
+        streams.
 
-        ``table`` holds the inputs of nodes, as for :class:`feddep.training.learner.Learner`; by default, the ``evaluator`` is
-        a plain one of the graph.
+        ``table`` holds the inputs of nodes, as for :class:`feddep.training.learner.Learner`; by
+        default, the ``evaluator`` is a plain one of the graph.
         """
         self._task = task
         self._split = split
         self.model = task.new_model()
         self._optimizer = new_optimizer(self.model, task.setting)
-        self._evaluator = Evaluator(graph, task.device, self.model.aggregation) if evaluator is None else evaluator
-        self.learner = new_learner(graph, split.train, task.setting, task.seed, name, task.device, self._evaluator, table)
+        self._evaluator = (
+            Evaluator(graph, task.device, self.model.aggregation)
+            if evaluator is None
+            else evaluator
+        )
+        self.learner = new_learner(
+            graph, split.train, task.setting, task.seed, name, task.device, self._evaluator, table
+        )
         self.history = History()
 
     def train(self) -> float:
         """Train for as many epochs as a client does in a round; returns the loss of the last."""
-        losses = [self.learner.epoch(self.model, self._optimizer) for _ in range(self._task.setting.local_epochs)]
+        losses = [
+            self.learner.epoch(self.model, self._optimizer)
+            for _ in range(self._task.setting.local_epochs)
+        ]
         return losses[-1]
 
     def scores(self) -> list[Right]:
-        """How well the model classifies validation and test nodes (:meth:`feddep.training.evaluator.Evaluator.scores`)."""
-        return self._evaluator.scores(self.model, self._split.val, self._split.test, metric=self._task.setting.metric)
+        """How well the model classifies validation and test nodes
+        (:meth:`feddep.training.evaluator.Evaluator.scores`).
+        """
+        return self._evaluator.scores(
+            self.model, self._split.val, self._split.test, metric=self._task.setting.metric
+        )
 
     def round(self) -> None:
         """Train, then validate on the own graph and test on the global."""

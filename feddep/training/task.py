@@ -26,8 +26,9 @@ from feddep.utils.errors import Notice, PartitionError
 Evaluation = Literal["global", "local_before", "local_after"]
 """Which accuracy of a method counts.
 
-``global``: of the shared model, or each client's, on the global graph.  ``local_before`` and ``local_after``: of test nodes that
-their owners classify, each client with its own model, as it receives it or at the end of a round's local steps.
+``global``: of the shared model, or each client's, on the global graph.  ``local_before`` and
+``local_after``: of test nodes that their owners classify, each client with its own model, as it
+receives it or at the end of a round's local steps.
 """
 
 Part = tuple[Graph, Split]
@@ -35,11 +36,14 @@ Part = tuple[Graph, Split]
 
 
 class Constant(NamedTuple):
-    """What whoever gives every node the same answer reaches; a training that does no better has stalled.
+    """What whoever gives every node the same answer reaches; a training that does no better has
+    stalled.
 
     Attributes:
-        accuracy: of the test nodes, by the most frequent class of the training nodes; or the area under the ROC curve, 0.5.
-        loss: the least on the training nodes, the entropy of their classes, in nats; infinite where nodes are to be ranked.
+        accuracy: of the test nodes, by the most frequent class of the training nodes; or the area
+            under the ROC curve, 0.5.
+        loss: the least on the training nodes, the entropy of their classes, in nats; infinite where
+            nodes are to be ranked.
     """
 
     accuracy: float
@@ -51,7 +55,8 @@ class GlobalAccuracy(NamedTuple):
 
     Attributes:
         test: of its test nodes.
-        validation: of its validation nodes, classified in the same way: what choices about that way may be made by.
+        validation: of its validation nodes, classified in the same way: what choices about that way
+            may be made by.
     """
 
     test: float
@@ -64,7 +69,8 @@ class Task:
 
     Attributes:
         name: what the run is called on its progress bar.
-        graph: the global graph, features scaled as the configuration says.  Only the experimenter sees it whole.
+        graph: the global graph, features scaled as the configuration says.  Only the experimenter
+            sees it whole.
         split: training, validation and test nodes of the global graph.
         partition: which client holds which node; none where the method sees the whole graph.
         setting: how classifiers are trained.
@@ -74,10 +80,14 @@ class Task:
             :class:`feddep.methods.method.StepResult`, by stage.
         observers: called with every message that crosses a client's boundary, as
             :data:`feddep.federation.boundary.Observer` says: studies of what messages tell.
-        inspectors: called with what a method shows of its inner state by :meth:`show`: studies of what nobody is sent.
-        on_round: called after each round with what it measured (:func:`feddep.training.rounds.metrics`).
-        evaluation: which accuracy counts, as the method declares (:class:`feddep.methods.method.Method`).
-        owners_judge: whether each client's model is judged on its own subgraph, as the setting may ask for.
+        inspectors: called with what a method shows of its inner state by :meth:`show`: studies of
+            what nobody is sent.
+        on_round: called after each round with what it measured
+            (:func:`feddep.training.rounds.metrics`).
+        evaluation: which accuracy counts, as the method declares
+            (:class:`feddep.methods.method.Method`).
+        owners_judge: whether each client's model is judged on its own subgraph, as the setting may
+            ask for.
     """
 
     name: str
@@ -96,12 +106,22 @@ class Task:
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:
-        """The first arguments of every classifier: features, hidden channels, classes, layers, dropout."""
+        """The first arguments of every classifier: features, hidden channels, classes, layers,
+        dropout.
+        """
         graph, setting = self.graph, self.setting
-        return graph.num_features, setting.hidden_channels, graph.num_classes, setting.layers, setting.dropout
+        return (
+            graph.num_features,
+            setting.hidden_channels,
+            graph.num_classes,
+            setting.layers,
+            setting.dropout,
+        )
 
     def new_model(self) -> Encoder:
-        """The setting's encoder for this graph with the run's initial weights: the same for every method and client."""
+        """The setting's encoder for this graph with the run's initial weights: the same for every
+        method and client.
+        """
         return self._drawn(new_encoder(self.setting.encoder, *self.model_sizes))
 
     def new_sage(self) -> GraphSAGE:
@@ -122,15 +142,21 @@ class Task:
         return Evaluator(self.graph, self.device, self.new_model().aggregation)
 
     def test(self, model: Any, evaluator: Evaluator | None = None) -> GlobalAccuracy:
-        """Accuracies on the global graph, as an ``evaluator`` of it applies the model; by default with full neighbourhoods."""
+        """Accuracies on the global graph, as an ``evaluator`` of it applies the model; by default
+        with full neighbourhoods.
+        """
         tester, sets = evaluator or self.evaluator, (self.split.test, self.split.val)
-        return GlobalAccuracy(*(share(*each) for each in tester.scores(model, *sets, metric=self.setting.metric)))
+        return GlobalAccuracy(
+            *(share(*each) for each in tester.scores(model, *sets, metric=self.setting.metric))
+        )
 
     def subgraphs(self) -> list[Part]:
-        """Each client's induced subgraph and its share of the split, in the subgraph's own node ids.
+        """Each client's induced subgraph and its share of the split, in the subgraph's own node
+        ids.
 
         Raises:
-            PartitionError: if there is no partition, or no client holds a validation node to choose a round by.
+            PartitionError: if there is no partition, or no client holds a validation node to choose
+            a round by.
         """
         if self.partition is None:
             raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
@@ -141,10 +167,16 @@ class Task:
             parts.append((self.graph.subgraph(nodes), split))
         without = [str(client) for client, (_, split) in enumerate(parts) if not len(split.val)]
         if len(without) == len(parts):
-            raise PartitionError("no client holds a node for validation; use fewer clients (key clients) or a larger split.val")
+            raise PartitionError(
+                "no client holds a node for validation; use fewer clients (key clients) or a "
+                "larger split.val"
+            )
         if without:
             plural = "clients have" if len(without) > 1 else "client has"
-            what = f"{len(without)} {plural} no node for validation ({', '.join(without)}) and no say in the choice of a round"
+            what = (
+                f"{len(without)} {plural} no node for validation ({', '.join(without)}) and "
+                "no say in the choice of a round"
+            )
             warnings.warn(f"{self.name}: {what}", Notice, stacklevel=2)
         return parts
 
@@ -158,13 +190,22 @@ class Task:
         train, test = split.train, split.test
         counts = np.zeros((owner.max() + 1, self.graph.num_classes))
         np.add.at(counts, (owner[train], labels[train]), 1)
-        if self.setting.metric == "roc_auc":  # who ranks nodes well may do so with a loss above the entropy
+        if (
+            self.setting.metric == "roc_auc"
+        ):  # who ranks nodes well may do so with a loss above the entropy
             return Constant(0.5, math.inf)
         accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean()
-        return Constant(float(accuracy), float(entr(counts / counts.sum()).sum() - entr(counts.sum(axis=1) / counts.sum()).sum()))
+        return Constant(
+            float(accuracy),
+            float(
+                entr(counts / counts.sum()).sum() - entr(counts.sum(axis=1) / counts.sum()).sum()
+            ),
+        )
 
     def show(self, what: str, value: Any) -> None:
-        """Let the task's inspectors see something that stays where it is, such as the models of a vertical training."""
+        """Let the task's inspectors see something that stays where it is, such as the models of a
+        vertical training.
+        """
         for inspect in self.inspectors:
             inspect(what, value)
 
@@ -173,7 +214,8 @@ class Task:
         assert self.partition is not None  # of whoever has clients
         owned = [self.partition.nodes(client) for client in range(self.partition.num_clients)]
         return [
-            {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)} for i, nodes in enumerate(owned)
+            {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)}
+            for i, nodes in enumerate(owned)
         ]
 
 
@@ -182,11 +224,15 @@ class RunResult:
     """What came out of a run.
 
     Attributes:
-        histories: one history a model that was trained: one for a shared model, one a client for local models.
-        communication: what crossed the clients' boundary (rows of :meth:`feddep.federation.communication.CommunicationLog.rows`).
-        clients: facts on each client to report beside its own model's accuracy; empty for a shared model.
+        histories: one history a model that was trained: one for a shared model, one a client for
+            local models.
+        communication: what crossed the clients' boundary (rows of
+            :meth:`feddep.federation.communication.CommunicationLog.rows`).
+        clients: facts on each client to report beside its own model's accuracy; empty for a shared
+            model.
         owners: scores of all clients, where owners judge.
-        constant: what a constant answer reaches, of a run that was begun by :meth:`feddep.methods.method.Method.run`.
+        constant: what a constant answer reaches, of a run that was begun by
+            :meth:`feddep.methods.method.Method.run`.
     """
 
     histories: list[History]
@@ -197,9 +243,11 @@ class RunResult:
 
     @property
     def stalled(self) -> bool:
-        """Whether it is no better than a constant answer: its least training loss, or, of a shared model, its test accuracy.
+        """Whether it is no better than a constant answer: its least training loss, or, of a shared
+        model, its test accuracy.
 
-        Of the accuracy at the round best on validation a margin of 0.01 is taken off, of the loss one of 1 %.
+        Of the accuracy at the round best on validation a margin of 0.01 is taken off, of the loss
+        one of 1 %.
         """
         if self.constant is None:
             return False
@@ -210,7 +258,9 @@ class RunResult:
         return bool(least > 0.99 * self.constant.loss or at_best < self.constant.accuracy + 0.01)
 
     def weights(self) -> dict[str, Tensor]:
-        """Weights of every model at its best round, by name; a client's are prefixed with its number."""
+        """Weights of every model at its best round, by name; a client's are prefixed with its
+        number.
+        """
         if len(self.histories) == 1:
             return dict(self.histories[0].best_weights)
         return {

@@ -1,1 +1,3 @@
-"""What every other package uses: errors, files, random streams, progress bars, validated parameters."""
+"""What every other package uses: errors, files, random streams, progress bars, validated
+parameters.
+"""

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 def csv_text(table: "pd.DataFrame", digits: int = 6) -> str:
-    """A table without its index, Unix line ends; numbers with so many significant digits, what is not known left empty."""
+    """A table without its index, Unix line ends; numbers with so many significant digits, what is
+    not known left empty.
+    """
     return table.to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
 
 

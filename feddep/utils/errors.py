@@ -1,4 +1,6 @@
-"""Errors that a user can act on: each is one sentence that names what was found and what is allowed."""
+"""Errors that a user can act on: each is one sentence that names what was found and what is
+allowed.
+"""
 
 import warnings
 from typing import Any
@@ -11,14 +13,23 @@ def one_line(text: str) -> str:
 
 def printable(text: str) -> str:
     """Text with an escape sequence for each character that cannot be seen."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def out_of_memory(error: Exception) -> str | None:
-    """A sentence for an error of Python or PyTorch that says that memory was exhausted; None for any other."""
-    if not isinstance(error, MemoryError) and not any(said in str(error) for said in ("allocate memory", "out of memory")):
+    """A sentence for an error of Python or PyTorch that says that memory was exhausted; None for
+    any other.
+    """
+    if not isinstance(error, MemoryError) and not any(
+        said in str(error) for said in ("allocate memory", "out of memory")
+    ):
         return None
-    return f"memory is exhausted; smaller batch_size, hidden_channels, fanout or graphs need less ({one_line(str(error))[:200]})"
+    return (
+        "memory is exhausted; smaller batch_size, hidden_channels, fanout or graphs need "
+        f"less ({one_line(str(error))[:200]})"
+    )
 
 
 class Notice(UserWarning):
@@ -30,7 +41,11 @@ def plain_notices() -> None:
     usual = warnings.formatwarning
 
     def form(message: Any, category: Any, *place: Any, **line: Any) -> str:
-        return f"feddep: {message}\n" if issubclass(category, Notice) else usual(message, category, *place, **line)
+        return (
+            f"feddep: {message}\n"
+            if issubclass(category, Notice)
+            else usual(message, category, *place, **line)
+        )
 
     warnings.formatwarning = form
 
@@ -48,7 +63,9 @@ class DataError(FeddepError):
 
 
 class PartitionError(FeddepError):
-    """A graph cannot be split to the number of clients that was asked for, or clients lack nodes to train or validate on."""
+    """A graph cannot be split to the number of clients that was asked for, or clients lack nodes to
+    train or validate on.
+    """
 
 
 class DivergenceError(FeddepError):

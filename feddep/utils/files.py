@@ -1,4 +1,6 @@
-"""Reading and writing files: a file appears whole or not at all, and one that cannot be used is an error in one sentence."""
+"""Reading and writing files: a file appears whole or not at all, and one that cannot be used is an
+error in one sentence.
+"""
 
 import json
 import secrets
@@ -36,14 +38,21 @@ def check_replaceable(target: Path, inputs: Iterable[Path] = ()) -> None:
     """Make sure that a file may be written.
 
     Raises:
-        DataError: if something else than a file is there, such as a folder, a device or a pipe, or it is one of the inputs, or in
-            a folder of them.
+        DataError: if something else than a file is there, such as a folder, a device or a pipe, or
+            it is one of the inputs, or in a folder of them.
     """
     if target.exists() and not target.is_file():
         raise DataError(f"{target} is there and is no file; nothing but a file is replaced")
     for each in inputs if target.exists() else ():
-        if any(target.samefile(file) for file in (each.rglob("*") if each.is_dir() else [each]) if file.exists()):
-            raise DataError(f"{target} is to be written, but it is read as {each}; the output needs a path of its own")
+        if any(
+            target.samefile(file)
+            for file in (each.rglob("*") if each.is_dir() else [each])
+            if file.exists()
+        ):
+            raise DataError(
+                f"{target} is to be written, but it is read as {each}; the output needs a path "
+                "of its own"
+            )
 
 
 def write_text(target: str | Path, text: str) -> None:
@@ -53,7 +62,9 @@ def write_text(target: str | Path, text: str) -> None:
 
 
 def canonical_json(value: Any) -> str:
-    """The one JSON text of a value, which keys are computed from: sorted keys, no white space, no NaN."""
+    """The one JSON text of a value, which keys are computed from: sorted keys, no white space, no
+    NaN.
+    """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -85,16 +96,23 @@ def read_json(path: str | Path, key: str | None = None) -> Any:
 def write_arrays(target: str | Path, arrays: Mapping[str, np.ndarray], key: str = "") -> None:
     """Write named arrays as safetensors, with ``key`` in the metadata."""
     with atomic_path(target) as path:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path, {"key": key})
+        save_file(
+            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
+            path,
+            {"key": key},
+        )
 
 
-def read_arrays(path: str | Path, key: str | None = None, framework: str = "numpy") -> dict[str, Any]:
+def read_arrays(
+    path: str | Path, key: str | None = None, framework: str = "numpy"
+) -> dict[str, Any]:
     """Read the arrays of a safetensors file.
 
     Args:
         path: the file.
         key: the key that it must have been written with; not checked if None.
-        framework: ``numpy``, or ``pt`` for PyTorch's tensors, of which no more is in memory than somebody has read.
+        framework: ``numpy``, or ``pt`` for PyTorch's tensors, of which no more is in memory than
+            somebody has read.
 
     Raises:
         DataError: if the file is missing, damaged, or has another key.
@@ -113,11 +131,14 @@ def _readable(path: str | Path, damage: tuple[type[Exception], ...]) -> Iterator
     except FileNotFoundError:
         raise DataError(f"{path} is missing; run the stage that writes it") from None
     except damage as error:
-        raise DataError(f"{path} is damaged ({error}); delete it and run the stage that writes it") from None
+        raise DataError(
+            f"{path} is damaged ({error}); delete it and run the stage that writes it"
+        ) from None
 
 
 def _check_key(path: str | Path, found: str | None, key: str | None) -> None:
     if key is not None and found != key:
         raise DataError(
-            f"{path} has the key {found or 'none'} where {key} is asked for; delete it and run the stage that writes it"
+            f"{path} has the key {found or 'none'} where {key} is asked for; delete it and run "
+            "the stage that writes it"
         )

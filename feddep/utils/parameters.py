@@ -27,18 +27,24 @@ StepSize = Annotated[float, Field(gt=0, le=1000)]
 
 
 class Parameters(BaseModel):
-    """Immutable parameters with defaults.  A docstring below a field is its entry in the table of configuration keys.
+    """Immutable parameters with defaults.  A docstring below a field is its entry in the table of
+    configuration keys.
 
-    Unknown names, values of another type and numbers that are not finite are errors; an integer is accepted where a number is
-    asked for, a truth value is not.  Every number has a least and a largest value, so that none overflows and none exhausts the
-    memory on the graphs of the benchmark, the others as usual.
+    Unknown names, values of another type and numbers that are not finite are errors; an integer is
+    accepted where a number is asked for, a truth value is not.  Every number has a least and a
+    largest value, so that none overflows and none exhausts the memory on the graphs of the
+    benchmark, the others as usual.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @classmethod
     def of(cls, parameters: Any) -> Self:
-        """The fields of this class taken from an object that has them all, such as an instance of a subclass."""
+        """The fields of this class taken from an object that has them all, such as an instance of a
+        subclass.
+        """
         return cls(**{name: getattr(parameters, name) for name in cls.model_fields})
 
     def replace(self, **changes: Any) -> Self:

@@ -9,5 +9,9 @@ Item = TypeVar("Item")
 
 
 def track(items: Iterable[Item], description: str, total: int | None = None) -> Iterator[Item]:
-    """Iterate over ``items`` with a progress bar; ``total`` is their number where it is not ``len(items)``."""
-    yield from tqdm(items, desc=description, total=total, mininterval=1.0, dynamic_ncols=True, leave=True)
+    """Iterate over ``items`` with a progress bar; ``total`` is their number where it is not
+    ``len(items)``.
+    """
+    yield from tqdm(
+        items, desc=description, total=total, mininterval=1.0, dynamic_ncols=True, leave=True
+    )

@@ -1,7 +1,9 @@
-"""Random generators keyed by what they are for, so that every draw is a function of the run's seed alone.
+"""Random generators keyed by what they are for, so that every draw is a function of the run's seed
+alone.
 
-A generator is named by a path such as ``("client", 3, "sampling")``.  Two different paths give independent streams,
-and no stream depends on how much another has drawn or on the order in which clients are visited.
+A generator is named by a path such as ``("client", 3, "sampling")``.  Two different paths give
+independent streams, and no stream depends on how much another has drawn or on the order in which
+clients are visited.
 """
 
 import hashlib
@@ -25,7 +27,9 @@ def generator(seed: int, *path: str | int) -> np.random.Generator:
 
 
 def torch_generator(seed: int, *path: str | int, device: str = "cpu") -> "torch.Generator":
-    """A PyTorch generator for the stream ``path`` of the run ``seed``, on the device of what is drawn."""
+    """A PyTorch generator for the stream ``path`` of the run ``seed``, on the device of what is
+    drawn.
+    """
     import torch  # here, because planning needs no PyTorch
 
     return torch.Generator(device).manual_seed(derive_seed(seed, *path))

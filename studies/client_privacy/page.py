@@ -1,4 +1,6 @@
-"""The page: all guarantees as a table, and what is worst over the clients of a dataset: of sampling, and of DP-SGD."""
+"""The page: all guarantees as a table, and what is worst over the clients of a dataset: of
+sampling, and of DP-SGD.
+"""
 
 import math
 from collections.abc import Callable
@@ -31,26 +33,41 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     trained = {row["setting"]: row for row in records(tables["settings"])}
 
     def sections(shown: Callable[[pd.DataFrame], str]) -> str:
-        head = "### Setting {setting}: d = {fanout}, L = {layers}, N = {epochs}, B = {batch_size}\n\n"
+        head = (
+            "### Setting {setting}: d = {fanout}, L = {layers}, N = {epochs}, B = {batch_size}\n\n"
+        )
         blocks = rows.groupby("setting", sort=False)
         return "\n".join(head.format(**trained[name]) + shown(block) for name, block in blocks)
 
     seeds = ", ".join(map(str, ordered(rows["seed"])))
-    text = measuring.text("client_privacy", seeds=seeds, delta=DELTA, sampling=sections(_sampling), noise=sections(_noise))
+    text = measuring.text(
+        "client_privacy",
+        seeds=seeds,
+        delta=DELTA,
+        sampling=sections(_sampling),
+        noise=sections(_noise),
+    )
     return {"table.csv": rows, "page.md": text}
 
 
 def weakest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The weakest guarantee of neighbour sampling over the clients, of each choice of a node in each place.
+    """The weakest guarantee of neighbour sampling over the clients, of each choice of a node in
+    each place.
 
-    The client is that with the largest exact δ, among equals that with the weakest published guarantee, which none at all is.
+    The client is that with the largest exact δ, among equals that with the weakest published
+    guarantee, which none at all is.
 
     Returns:
         The published guarantee, with ``_exact`` the exact one.
     """
     published, exact = (rows[rows["accounting"] == each] for each in ("published", "exact"))
     both = published.merge(exact, on=[*_PLACE, "hidden", "client"], suffixes=("", "_exact"))
-    by = {"log10_rest_one_exact": False, "log10_rest_one": False, "epsilon": True, "log10_rest": False}
+    by = {
+        "log10_rest_one_exact": False,
+        "log10_rest_one": False,
+        "epsilon": True,
+        "log10_rest": False,
+    }
     ranked = both.sort_values(list(by), ascending=list(by.values()), kind="stable")
     found = ranked.groupby([*_PLACE, "hidden"]).tail(1)
     # The worst node of a place before the median one.
@@ -60,12 +77,23 @@ def weakest(rows: pd.DataFrame) -> pd.DataFrame:
 def _sampling(rows: pd.DataFrame) -> str:
     found = []
     for row in records(weakest(rows)):
-        line = {"dataset": row["dataset"], "clients": row["clients"], "node": row["hidden"], "D": row["degree"]}
+        line = {
+            "dataset": row["dataset"],
+            "clients": row["clients"],
+            "node": row["hidden"],
+            "D": row["degree"],
+        }
         for name, suffix in (("theorem", "_one"), ("theorem, all", "")):
             none = row[f"epsilon{suffix}"] is None
             line[f"{name}: ε"] = "none" if none else md.number(row[f"epsilon{suffix}"])
             line[f"{name}: δ"] = "none" if none else _delta(row[f"log10_rest{suffix}"])
-        found.append({**line, "exact: δ": _delta(row["log10_rest_one_exact"]), "exact, all: δ": _delta(row["log10_rest_exact"])})
+        found.append(
+            {
+                **line,
+                "exact: δ": _delta(row["log10_rest_one_exact"]),
+                "exact, all: δ": _delta(row["log10_rest_exact"]),
+            }
+        )
     return md.shown(pd.DataFrame(found), found[0], [])
 
 
@@ -75,9 +103,15 @@ def _delta(log10_rest: float) -> str:
 
 def _noise(rows: pd.DataFrame) -> str:
     found = []
-    for (dataset, clients, method), own in rows[rows["mechanism"] == "dpsgd"].groupby([*_PLACE[1:], "method"], sort=False):
+    for (dataset, clients, method), own in rows[rows["mechanism"] == "dpsgd"].groupby(
+        [*_PLACE[1:], "method"], sort=False
+    ):
         line = {"dataset": dataset, "clients": clients, "method": method, "σ": own["sigma"].iloc[0]}
-        line |= {"q": _span(own["rate"]), "T": _span(own["times"]), "k": _span(own["roots"].dropna())}
+        line |= {
+            "q": _span(own["rate"]),
+            "T": _span(own["times"]),
+            "k": _span(own["roots"].dropna()),
+        }
         worst = own.groupby(["hidden", "bound", "accounting"]).max(numeric_only=True)
         found.append(line | {name: worst.at[key[:3], key[3]] for name, key in _COLUMNS.items()})
     return md.shown(pd.DataFrame(found), found[0], []) if found else ""

@@ -15,8 +15,8 @@ from studies import measuring
 from studies.degree_histograms.measure import EPSILON, LARGEST_DEGREE, NOISE, SENSITIVITY
 
 RANGES = ((0, 1), (0, 3), (0, 5), (0, 10), (10, None), (20, None), (50, None))
-"""Degrees that the table counts together, from the first to below the second: none, below candidates for D_min, and candidates
-for D and more."""
+"""Degrees that the table counts together, from the first to below the second: none, below
+candidates for D_min, and candidates for D and more."""
 
 
 def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
@@ -28,22 +28,32 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
 
 
 def first_draws(measured: pd.DataFrame) -> pd.DataFrame:
-    """One draw a graph, that of the first seed: dataset, degree, nodes and of, in the papers' order."""
-    counts = measured.assign(dataset=measured["dataset"].map(variants.base)).sort_values(["seed", "degree"], kind="stable")
+    """One draw a graph, that of the first seed: dataset, degree, nodes and of, in the papers'
+    order.
+    """
+    counts = measured.assign(dataset=measured["dataset"].map(variants.base)).sort_values(
+        ["seed", "degree"], kind="stable"
+    )
     counts = counts.drop_duplicates(["dataset", "degree"])
     return in_paper_order(counts, ["dataset"])[["dataset", "degree", "nodes", "of"]]
 
 
 def shares(counts: pd.DataFrame) -> list[tuple[float, float]]:
-    """For each of :data:`RANGES` the noised share of a graph's nodes, and the standard deviation of its noise.
+    """For each of :data:`RANGES` the noised share of a graph's nodes, and the standard deviation of
+    its noise.
 
-    Of the counts in the range and those outside it the fewer are added up, as all nodes together are public.
+    Of the counts in the range and those outside it the fewer are added up, as all nodes together
+    are public.
     """
     total, found = int(counts["of"].iloc[0]), []
     for low, end in RANGES:
         inside = (counts["degree"] >= low) & (counts["degree"] < (math.inf if end is None else end))
         here, there = counts[inside], counts[~inside]
-        share = here["nodes"].sum() / total if len(here) <= len(there) else 1 - there["nodes"].sum() / total
+        share = (
+            here["nodes"].sum() / total
+            if len(here) <= len(there)
+            else 1 - there["nodes"].sum() / total
+        )
         found.append((share, NOISE * math.sqrt(min(len(here), len(there))) / total))
     return found
 
@@ -63,7 +73,9 @@ def _table(counts: pd.DataFrame) -> str:
 
 
 def figure(counts: pd.DataFrame) -> Figure:
-    """A panel a graph: noised counts on a logarithmic scale, and the noise's standard deviation; none at counts below 1."""
+    """A panel a graph: noised counts on a logarithmic scale, and the noise's standard deviation;
+    none at counts below 1.
+    """
     graphs = list(counts.groupby("dataset", sort=False))
     with drawing.style():
         drawn, axes = drawing.tiles([dataset_title(str(dataset)) for dataset, _ in graphs], 1.4, 2)
@@ -80,6 +92,12 @@ def figure(counts: pd.DataFrame) -> Figure:
         drawn.supxlabel("degree", fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel("nodes, with noise")
-        line = drawing.sample("standard deviation of the noise", color=drawing.INK, linestyle="--", linewidth=0.9)
-        drawing.head(drawn, f"Nodes by degree, (ε, 0)-differentially private for edges at ε = {EPSILON:g}", [line])
+        line = drawing.sample(
+            "standard deviation of the noise", color=drawing.INK, linestyle="--", linewidth=0.9
+        )
+        drawing.head(
+            drawn,
+            f"Nodes by degree, (ε, 0)-differentially private for edges at ε = {EPSILON:g}",
+            [line],
+        )
     return drawn

@@ -1,4 +1,6 @@
-"""Which labels clients hold, and which labels trained models predict on the global graph (FedSage, Figure 4)."""
+"""Which labels clients hold, and which labels trained models predict on the global graph (FedSage,
+Figure 4).
+"""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +18,8 @@ def measure(case: Case) -> Tables:
     """All counts of a run.
 
     Returns:
-        ``label_distributions``: rows with what: ``held`` by a client, ``predicted`` by a model, or ``true`` of the test nodes;
+        ``label_distributions``: rows with what: ``held`` by a client, ``predicted`` by a model, or
+            ``true`` of the test nodes;
         number: of the client or model, counted from 0; label: a class; nodes: how many.
     """
     task = case.task
@@ -39,10 +42,12 @@ def held(graph: Graph, partition: Partition) -> np.ndarray:
 
 
 def predicted(task: Task, weights: Mapping[str, Tensor]) -> np.ndarray:
-    """How many of the global graph's test nodes each model gives each class (Figure 4b); int64, shape (models, C).
+    """How many of the global graph's test nodes each model gives each class (Figure 4b); int64,
+    shape (models, C).
 
-    ``weights`` are those of one shared GraphSAGE, or of one a client, as :meth:`feddep.training.task.RunResult.weights` names
-    them; other classifiers read more than features and edges.
+    ``weights`` are those of one shared GraphSAGE, or of one a client, as
+    :meth:`feddep.training.task.RunResult.weights` names them; other classifiers read more than
+    features and edges.
     """
     counts = []
     for of_model in _by_model(weights):

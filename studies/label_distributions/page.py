@@ -1,4 +1,6 @@
-"""The page: distances from the true distribution, a table a dataset; and a figure of the distributions of the first seed."""
+"""The page: distances from the true distribution, a table a dataset; and a figure of the
+distributions of the first seed.
+"""
 
 from typing import Any
 
@@ -27,22 +29,35 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
 
 
 def summarise(measured: pd.DataFrame) -> pd.DataFrame:
-    """Distance of distributions from the true ones, one row a place and method, datasets in the papers' order.
+    """Distance of distributions from the true ones, one row a place and method, datasets in the
+    papers' order.
 
     Returns:
-        setting, dataset, clients, method (NA for what clients hold), seeds, mean, std: see the notes of the page.
+        setting, dataset, clients, method (NA for what clients hold), seeds, mean, std: see the
+        notes of the page.
     """
     rows = []
     for key, run in measured.groupby([*PLACE, "method", "seed"], sort=False, dropna=False):
-        counts = {what: part.pivot(index="number", columns="label", values="nodes") for what, part in run.groupby("what")}
+        counts = {
+            what: part.pivot(index="number", columns="label", values="nodes")
+            for what, part in run.groupby("what")
+        }
         of = dict(zip([*PLACE, "method", "seed"], key, strict=True))
         rows.append({**of, "distance": _distance(counts["predicted"], counts["true"])})
         if "held" in counts:
-            rows.append({**of, "method": None, "distance": _distance(counts["held"], counts["held"].sum().to_frame().T)})
+            rows.append(
+                {
+                    **of,
+                    "method": None,
+                    "distance": _distance(counts["held"], counts["held"].sum().to_frame().T),
+                }
+            )
     # Every method of a place has the same clients, whose distance is to count once.
     table = pd.DataFrame(rows).drop_duplicates([*PLACE, "method", "seed"])
     groups = table.groupby([*PLACE, "method"], sort=False, dropna=False)["distance"]
-    summary = groups.agg(seeds="size", mean="mean", std="std").reset_index().astype({"clients": "Int64"})
+    summary = (
+        groups.agg(seeds="size", mean="mean", std="std").reset_index().astype({"clients": "Int64"})
+    )
     return in_paper_order(summary, [*PLACE, "method"])
 
 
@@ -62,12 +77,17 @@ def _block(block: pd.DataFrame) -> str:
 
 
 def figure(measured: pd.DataFrame) -> Figure:
-    """Shares of classes for the first seed, a row of panels a place: left what clients hold, right what models predict."""
+    """Shares of classes for the first seed, a row of panels a place: left what clients hold, right
+    what models predict.
+    """
     first = measured[measured["seed"] == measured["seed"].iloc[0]]
     classes = int(first["label"].max()) + 1
     places = [tuple(place.values()) for place in records(first[PLACE].drop_duplicates())]
     places = [place for place in places if place[2] is not None] or places
-    rows = (beside_clients(of_place(first, setting, dataset), clients) for setting, dataset, clients in places)
+    rows = (
+        beside_clients(of_place(first, setting, dataset), clients)
+        for setting, dataset, clients in places
+    )
     bars = [{"held": _held(here), "predicted": _predicted(here)} for here in rows]
     heights = [0.7 + 0.14 * max(map(len, pair.values())) for pair in bars]
     with drawing.style():
@@ -80,25 +100,42 @@ def figure(measured: pd.DataFrame) -> Figure:
                 ax.tick_params(axis="y", labelsize=6)
         for ax in axes[-1]:
             ax.set_xlabel("share of nodes")
-        handles = [drawing.sample(f"class {k}", color=drawing.colour(k), marker="s", linestyle="none") for k in range(classes)]
-        drawing.head(drawn, "Classes that clients hold, and that models predict", handles, columns=8)
+        handles = [
+            drawing.sample(f"class {k}", color=drawing.colour(k), marker="s", linestyle="none")
+            for k in range(classes)
+        ]
+        drawing.head(
+            drawn, "Classes that clients hold, and that models predict", handles, columns=8
+        )
     return drawn
 
 
 def _held(here: pd.DataFrame) -> Bars:
     """Of all nodes and of each client's; every method of a place has the same clients."""
     by_client = _of_first_method(here[here["what"] == "held"])
-    bars = [("all nodes", by_client.sum(axis=0)), *((f"client {k + 1}", row) for k, row in enumerate(by_client))]
+    bars = [
+        ("all nodes", by_client.sum(axis=0)),
+        *((f"client {k + 1}", row) for k, row in enumerate(by_client)),
+    ]
     return bars if len(by_client) else []
 
 
 def _predicted(here: pd.DataFrame) -> Bars:
-    """Of the test nodes by their labels, and as each model predicts them; models that see the whole graph stand at each M."""
+    """Of the test nodes by their labels, and as each model predicts them; models that see the whole
+    graph stand at each M.
+    """
     bars: Bars = [("test nodes", _of_first_method(here[here["what"] == "true"])[0])]
     predicted = here[here["what"] == "predicted"]
     for method in sort_methods(predicted["method"]):
-        models, title = _of_first_method(predicted[predicted["method"] == method]), method_title(method)
-        names = [title] if len(models) == 1 else [f"{title}, client {k + 1}" for k in range(len(models))]
+        models, title = (
+            _of_first_method(predicted[predicted["method"] == method]),
+            method_title(method),
+        )
+        names = (
+            [title]
+            if len(models) == 1
+            else [f"{title}, client {k + 1}" for k in range(len(models))]
+        )
         bars += zip(names, models, strict=True)
     return bars
 
@@ -113,7 +150,15 @@ def _draw(ax: Axes, bars: Bars) -> None:
     for y, (_, counts) in enumerate(bars):
         widths = counts / counts.sum()
         colours = [drawing.colour(k) for k in range(len(counts))]
-        ax.barh(y, widths, left=np.cumsum(widths) - widths, height=0.78, color=colours, edgecolor="white", linewidth=0.5)
+        ax.barh(
+            y,
+            widths,
+            left=np.cumsum(widths) - widths,
+            height=0.78,
+            color=colours,
+            edgecolor="white",
+            linewidth=0.5,
+        )
     ax.set_yticks(range(len(bars)), [name for name, _ in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     ax.set_xlim(0, 1)

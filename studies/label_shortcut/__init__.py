@@ -1,1 +1,3 @@
-"""Labels that prototypes tell of a client's nodes, and what classifiers make of generated neighbours."""
+"""Labels that prototypes tell of a client's nodes, and what classifiers make of generated
+neighbours.
+"""

@@ -31,19 +31,24 @@ _CLASSIFIER = {
 def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """The table and the text."""
     summary = summarise(tables["label_shortcut"])
-    sections = md.sections(summary, lambda block: f"{_table(block, _PROTOTYPE)}\n{_table(block, _CLASSIFIER)}")
+    sections = md.sections(
+        summary, lambda block: f"{_table(block, _PROTOTYPE)}\n{_table(block, _CLASSIFIER)}"
+    )
     return {"table.csv": summary, "page.md": measuring.text("label_shortcut", tables=sections)}
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a setting, dataset, method, number of clients, reader, input and choice of nodes, in the papers' order.
+    """One row a setting, dataset, method, number of clients, reader, input and choice of nodes, in
+    the papers' order.
 
     Returns:
         seeds; accuracy_mean and accuracy_std over seeds, NaN where there is no node.
     """
     accuracy = rows["correct"] / rows["count"].where(rows["count"] > 0)
     groups = rows.assign(accuracy=accuracy).groupby(_CELL, sort=False)
-    summary = groups.agg(seeds=("seed", "size"), accuracy_mean=("accuracy", "mean"), accuracy_std=("accuracy", "std"))
+    summary = groups.agg(
+        seeds=("seed", "size"), accuracy_mean=("accuracy", "mean"), accuracy_std=("accuracy", "std")
+    )
     return in_paper_order(summary.reset_index(), ["dataset"])
 
 
@@ -51,6 +56,9 @@ def _table(block: pd.DataFrame, columns: Mapping[str, tuple[str, str, str]]) -> 
     lines = []
     for (clients, method), rows in block.groupby(["clients", "method"], sort=False):
         of = {(row["reader"], row["input"], row["nodes"]): row for row in records(rows)}
-        cells = [md.plus_minus(of[name]["accuracy_mean"], of[name]["accuracy_std"]) for name in columns.values()]
+        cells = [
+            md.plus_minus(of[name]["accuracy_mean"], of[name]["accuracy_std"])
+            for name in columns.values()
+        ]
         lines.append([str(clients), method_title(str(method)), *cells])
     return md.table(["M", "", *columns], lines)

@@ -1,4 +1,6 @@
-"""The page: distances beside the paper's, and numbers of missing neighbours, a table each for every dataset; and a figure."""
+"""The page: distances beside the paper's, and numbers of missing neighbours, a table each for every
+dataset; and a figure.
+"""
 
 from typing import Any
 
@@ -24,21 +26,30 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     near, missing = summarise(tables["distances"]), summarise_counts(tables["counts"])
 
     def body(block: pd.DataFrame) -> str:
-        return f"{_distances(block)}\n{_numbers(of_place(missing, *block[['setting', 'dataset']].iloc[0]))}"
+        place = block[["setting", "dataset"]].iloc[0]
+        return f"{_distances(block)}\n{_numbers(of_place(missing, *place))}"
 
     text = measuring.text("neighbourhoods", tables=md.sections(near, body))
-    return {"table.csv": near, "missing_neighbours.csv": missing, "page.md": text, "figure": figure(tables["counts"])}
+    return {
+        "table.csv": near,
+        "missing_neighbours.csv": missing,
+        "page.md": text,
+        "figure": figure(tables["counts"]),
+    }
 
 
 def summarise(distances: pd.DataFrame) -> pd.DataFrame:
     """Mean distances, one row a place, choice of nodes and neighbourhood, in the papers' order.
 
     Returns:
-        setting, dataset, method, clients, nodes, neighbourhood; seeds; mean and std over nodes, averaged over seeds; and
-        paper_fedsage_mean and paper_fedsage_std, of FedSage+ and all nodes, NaN for what the paper has not.
+        setting, dataset, method, clients, nodes, neighbourhood; seeds; mean and std over nodes,
+        averaged over seeds; and paper_fedsage_mean and paper_fedsage_std, of FedSage+ and all
+        nodes, NaN for what the paper has not.
     """
     keys = [*_CELL, "nodes", "neighbourhood"]
-    summary = distances.groupby(keys, sort=False).agg(seeds=("seed", "size"), mean=("mean", "mean"), std=("std", "mean"))
+    summary = distances.groupby(keys, sort=False).agg(
+        seeds=("seed", "size"), mean=("mean", "mean"), std=("std", "mean")
+    )
     theirs = published.feature_distances().assign(method="fedsage_plus", nodes=ALL)
     theirs = theirs.rename(columns={part: f"paper_fedsage_{part}" for part in ("mean", "std")})
     return in_paper_order(summary.reset_index().merge(theirs, how="left", on=keys[1:]))
@@ -48,9 +59,10 @@ def summarise_counts(counts: pd.DataFrame) -> pd.DataFrame:
     """How well numbers of missing neighbours are predicted, one row a place, in the papers' order.
 
     Returns:
-        setting, dataset, method, clients; seeds; and means over seeds of missing (share of nodes that miss a neighbour),
-        error, error_none, error_mean and error_degree (mean |ñ − n| of dGen, of the guess 0, of the rounded mean and of what the
-        degree lets expect, rounded), correlation and correlation_degree.
+        setting, dataset, method, clients; seeds; and means over seeds of missing (share of nodes
+        that miss a neighbour), error, error_none, error_mean and error_degree (mean |ñ − n| of
+        dGen, of the guess 0, of the rounded mean and of what the degree lets expect, rounded),
+        correlation and correlation_degree.
     """
     runs = counts.groupby([*_CELL, "seed"], sort=False)
     scores = pd.DataFrame({key: _scores(run) for key, run in runs}).T.rename_axis([*_CELL, "seed"])
@@ -90,12 +102,16 @@ def _distances(block: pd.DataFrame) -> str:
             rows = {row["neighbourhood"]: row for row in records(place[place["nodes"] == nodes])}
             lines.append([*name, title, "ours", *_cells(rows, "")])
             if nodes == ALL and rows["local"]["paper_fedsage_mean"] is not None:
-                lines.append(["", "", "", published.PAPERS["fedsage"], *_cells(rows, "paper_fedsage_")])
+                lines.append(
+                    ["", "", "", published.PAPERS["fedsage"], *_cells(rows, "paper_fedsage_")]
+                )
                 for key, norm in NORMS.items():
                     local = md.plus_minus(rows[key]["mean"], rows[key]["std"])
                     lines.append(["", "", "", f"ours, ℓ{norm[1:]}", local, "", "", "", ""])
             name = ["", ""]
-    return md.table(["M", "", "nodes", "", "local", "mended", "zeros", "counted", "mended / local"], lines)
+    return md.table(
+        ["M", "", "nodes", "", "local", "mended", "zeros", "counted", "mended / local"], lines
+    )
 
 
 def _cells(rows: dict[str, dict[str, Any]], source: str) -> list[str]:
@@ -107,8 +123,12 @@ def _cells(rows: dict[str, dict[str, Any]], source: str) -> list[str]:
 def _numbers(block: pd.DataFrame) -> str:
     lines = []
     for row in records(block):
-        errors = [f"{row[column]:.3f}" for column in ("error", "error_none", "error_mean", "error_degree")]
-        correlations = [md.number(row[column], ".3f") for column in ("correlation", "correlation_degree")]
+        errors = [
+            f"{row[column]:.3f}" for column in ("error", "error_none", "error_mean", "error_degree")
+        ]
+        correlations = [
+            md.number(row[column], ".3f") for column in ("correlation", "correlation_degree")
+        ]
         name = [str(row["clients"]), method_title(row["method"]), f"{row['missing']:.1%}"]
         lines.append([*name, *errors, *correlations])
     guesses = [f"number: {guess}" for guess in ("dGen", "none", "mean", "degree")]
@@ -116,31 +136,60 @@ def _numbers(block: pd.DataFrame) -> str:
 
 
 def figure(counts: pd.DataFrame) -> Figure:
-    """Predicted over true numbers of missing neighbours, all seeds together (FedSage, Figure 1 of Appendix D).
+    """Predicted over true numbers of missing neighbours, all seeds together (FedSage, Figure 1 of
+    Appendix D).
 
-    A row of panels a setting and dataset, a column a number of clients, a line a method.  The axis ends a little above what is
-    predicted, so that little of the line of what is missing is seen where next to nothing is predicted.
+    A row of panels a setting and dataset, a column a number of clients, a line a method.  The axis
+    ends a little above what is predicted, so that little of the line of what is missing is seen
+    where next to nothing is predicted.
     """
     ordered = in_paper_order(counts)
-    of, columns, several = places(ordered), client_numbers(ordered), ordered["setting"].nunique() > 1
+    of, columns, several = (
+        places(ordered),
+        client_numbers(ordered),
+        ordered["setting"].nunique() > 1,
+    )
     names = distinguishing(sort_methods(ordered["method"]))
     looks = drawing.looks({name: name for name in names})
     with drawing.style():
-        drawn, axes = drawing.panels(len(of), len(columns), 0.3 + 1.2 * len(of), sharex="all", sharey="row")
+        drawn, axes = drawing.panels(
+            len(of), len(columns), 0.3 + 1.2 * len(of), sharex="all", sharey="row"
+        )
         for line, place in zip(axes, of, strict=True):
             here, top = of_place(ordered, *place), 1.0
             for ax, clients in zip(line, columns, strict=True):
                 for name, look in looks.items():
-                    top = max(top, _draw(ax, here[(here["clients"] == clients) & (here["method"] == name)], **look))
-                ax.plot([0, _LARGEST], [0, _LARGEST], color=drawing.INK, linestyle="--", linewidth=0.9, zorder=1)
-                ax.set_title(place_title(place[1], clients) + (f", setting {place[0]}" if several else ""), loc="left")
+                    top = max(
+                        top,
+                        _draw(
+                            ax,
+                            here[(here["clients"] == clients) & (here["method"] == name)],
+                            **look,
+                        ),
+                    )
+                ax.plot(
+                    [0, _LARGEST],
+                    [0, _LARGEST],
+                    color=drawing.INK,
+                    linestyle="--",
+                    linewidth=0.9,
+                    zorder=1,
+                )
+                ax.set_title(
+                    place_title(place[1], clients) + (f", setting {place[0]}" if several else ""),
+                    loc="left",
+                )
             line[0].set_ylim(-0.05 * top, 1.15 * top)
         for ax in axes[-1]:
-            ax.set_xticks(range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"])
+            ax.set_xticks(
+                range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"]
+            )
         drawn.supxlabel("missing neighbours", fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel("predicted, mean")
-        handles = [drawing.sample(method_title(names[name]), **look) for name, look in looks.items()]
+        handles = [
+            drawing.sample(method_title(names[name]), **look) for name, look in looks.items()
+        ]
         handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
         drawing.head(drawn, "Predicted over true numbers of missing neighbours", handles)
     return drawn
@@ -148,9 +197,19 @@ def figure(counts: pd.DataFrame) -> Figure:
 
 def _draw(ax: Axes, counts: pd.DataFrame, color: str, marker: str, linestyle: str) -> float:
     """One line; returns the largest mean, 0 where there is nothing to draw."""
-    of_bins = counts.assign(bin=counts["missing"].clip(upper=_LARGEST), total=counts["predicted"] * counts["nodes"])
+    of_bins = counts.assign(
+        bin=counts["missing"].clip(upper=_LARGEST), total=counts["predicted"] * counts["nodes"]
+    )
     sums = of_bins.groupby("bin")[["total", "nodes"]].sum()
     means = sums["total"] / sums["nodes"]
     ax.plot(means.index, means, color=color, linewidth=1.1, linestyle=linestyle)
-    ax.scatter(means.index, means, s=3 + 6 * np.log10(sums["nodes"]), color=color, marker=marker, linewidths=0, zorder=3)
+    ax.scatter(
+        means.index,
+        means,
+        s=3 + 6 * np.log10(sums["nodes"]),
+        color=color,
+        marker=marker,
+        linewidths=0,
+        zorder=3,
+    )
     return float(means.max()) if len(means) else 0.0

@@ -1,14 +1,19 @@
-"""Counting floating-point operations, by looking at every tensor operation that PyTorch carries out.
+"""Counting floating-point operations, by looking at every tensor operation that PyTorch carries
+out.
 
 The rule:
 
 * a matrix product, and a weighted sum of looked-up rows, costs two for each multiply-add;
-* what works element by element costs one for each element of its result: arithmetic, comparison, activation, masking;
-* what reduces or scans its input costs one for each element of the input: sums, least elements, losses, added gradients;
+* what works element by element costs one for each element of its result: arithmetic, comparison,
+    activation, masking;
+* what reduces or scans its input costs one for each element of the input: sums, least elements,
+    losses, added gradients;
 * a step of SGD costs two for each weight, one of Adam twelve;
-* nothing is charged for what only makes, moves, copies or views numbers, for drawing them, or for integers and truth values.
+* nothing is charged for what only makes, moves, copies or views numbers, for drawing them, or for
+    integers and truth values.
 
-An operation that the rule does not know is an error, so that nothing is left out unnoticed.  Counts depend on shapes alone:
+An operation that the rule does not know is an error, so that nothing is left out unnoticed.  Counts
+depend on shapes alone:
 they are the same on every machine.
 """
 
@@ -20,8 +25,28 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _FREE = {
-    *("cat", "clone", "copy_", "fill_", "empty_like", "full_like", "gather", "index", "index_copy", "index_select"),
-    *("masked_scatter", "masked_scatter_backward", "masked_select", "new_empty", "new_full", "new_ones", "new_zeros", "nonzero"),
+    *(
+        "cat",
+        "clone",
+        "copy_",
+        "fill_",
+        "empty_like",
+        "full_like",
+        "gather",
+        "index",
+        "index_copy",
+        "index_select",
+    ),
+    *(
+        "masked_scatter",
+        "masked_scatter_backward",
+        "masked_select",
+        "new_empty",
+        "new_full",
+        "new_ones",
+        "new_zeros",
+        "nonzero",
+    ),
     *("normal_", "ones_like", "slice_backward", "stack", "uniform_", "zero_", "zeros_like"),
     *("_local_scalar_dense", "_to_copy", "_unsafe_view"),
 }
@@ -35,10 +60,12 @@ _OF_LISTS = {"_fused_sgd_": 2, "_fused_adam_": 12, "_foreach_add_": 1}
 
 
 class FlopCounter(TorchDispatchMode):
-    """Counts the operations of all that runs inside ``with FlopCounter() as counter``, in the backward pass, too: ``total``.
+    """Counts the operations of all that runs inside ``with FlopCounter() as counter``, in the
+    backward pass, too: ``total``.
 
-    Unlike :class:`torch.utils.flop_counter.FlopCounterMode`, which looks at matrix products and passes over all that it does
-    not know, it counts what works element by element, and takes the unknown for an error.
+    Unlike :class:`torch.utils.flop_counter.FlopCounterMode`, which looks at matrix products and
+    passes over all that it does not know, it counts what works element by element, and takes the
+    unknown for an error.
     """
 
     def __init__(self) -> None:
@@ -53,10 +80,17 @@ class FlopCounter(TorchDispatchMode):
 
 
 def cost(func: Any, args: Sequence[Any], result: Any) -> int:
-    """What an ``OpOverload`` costs with these arguments and this result; an error if the rule does not know it."""
+    """What an ``OpOverload`` costs with these arguments and this result; an error if the rule does
+    not know it.
+    """
     name = func.name().split("::")[1].split(".")[0]
     inputs = list(_tensors(args))
-    if func.namespace == "profiler" or func.is_view or name in _FREE or not any(map(torch.is_floating_point, inputs)):
+    if (
+        func.namespace == "profiler"
+        or func.is_view
+        or name in _FREE
+        or not any(map(torch.is_floating_point, inputs))
+    ):
         return 0
     if name in ("mm", "addmm"):
         left, right = inputs[-2:]

@@ -1,8 +1,10 @@
-"""What training generators of missing neighbours with other clients costs: Table 1 of FedDEP, measured.
+"""What training generators of missing neighbours with other clients costs: Table 1 of FedDEP,
+measured.
 
-The paper gives an order of growth for "one round of updating a generator for one node" (Section 3.2, "Efficiency Analysis").
-Here its letters become numbers, with the constant 1 and 4 bytes a number, and stand beside what one run spends: operations
-counted while its generators are trained (:mod:`studies.overhead.work`), bytes by the communications of its steps.
+The paper gives an order of growth for "one round of updating a generator for one node" (Section
+3.2, "Efficiency Analysis"). Here its letters become numbers, with the constant 1 and 4 bytes a
+number, and stand beside what one run spends: operations counted while its generators are trained
+(:mod:`studies.overhead.work`), bytes by the communications of its steps.
 
 A method joins by an entry in :data:`SCHEMES`.
 """
@@ -46,10 +48,12 @@ Value = Callable[[Terms], float]
 
 
 class Cost(NamedTuple):
-    """What Table 1 has in one row and column: a number of operations, or of numbers that cross borders.
+    """What Table 1 has in one row and column: a number of operations, or of numbers that cross
+    borders.
 
-    Beside the paper's formula stands the leading term of what the implementation does, each with its value for one client;
-    ``by_node``: it is the cost of one node, not of a client with all its nodes.
+    Beside the paper's formula stands the leading term of what the implementation does, each with
+    its value for one client; ``by_node``: it is the cost of one node, not of a client with all its
+    nodes.
     """
 
     paper: str
@@ -63,9 +67,11 @@ class Scheme(NamedTuple):
     """A row of Table 1.
 
     Attributes:
-        train: trains a run's generators as its step ``generator`` does; returns the work of each client.
+        train: trains a run's generators as its step ``generator`` does; returns the work of each
+            client.
         operations: of one update.
-        epoch, total: numbers that cross borders in an epoch, in which each generator is updated once, and in the whole training.
+        epoch, total: numbers that cross borders in an epoch, in which each generator is updated
+            once, and in the whole training.
         before: stages before ``generator`` whose messages serve nothing else.
     """
 
@@ -82,12 +88,16 @@ def _asked(t: Terms) -> float:
 
 
 def _generated_anew(t: Terms) -> float:
-    """Two for each weight of fGen to generate, two for its gradient, and two to hand the gradient on, at M − 1 others."""
+    """Two for each weight of fGen to generate, two for its gradient, and two to hand the gradient
+    on, at M − 1 others.
+    """
     return 6 * (t.M - 1) * (t.ñ * t.w * t.d_x + 256 * (t.w + t.d_z))
 
 
 def _sent_along(t: Terms) -> float:
-    """A generator goes up and down to M − 1 others with the embeddings, gradients of fGen as often up and once, summed, down."""
+    """A generator goes up and down to M − 1 others with the embeddings, gradients of fGen as often
+    up and once, summed, down.
+    """
     return t.M * ((2 * t.θ - t.d_z - 1) / t.n + t.d_z) if t.M > 1 else 0
 
 
@@ -95,21 +105,52 @@ _PER_EPOCH = "M ((2 |θ| − d_z − 1) / n + d_z)"
 SCHEMES = {
     "fedsage_plus": Scheme(
         working.neighgen,
-        Cost("|V| ñ d_x", lambda t: t.V * t.ñ * t.d_x, "6 (M − 1) (ñ w d_x + 256 (w + d_z))", _generated_anew),
+        Cost(
+            "|V| ñ d_x",
+            lambda t: t.V * t.ñ * t.d_x,
+            "6 (M − 1) (ñ w d_x + 256 (w + d_z))",
+            _generated_anew,
+        ),
         Cost("M |θ| |h_v^K|", lambda t: t.M * t.θ * t.d_z, _PER_EPOCH, _sent_along),
-        Cost("E_g M |θ| |h_v^K|", lambda t: t.E_g * t.M * t.θ * t.d_z, f"E_g {_PER_EPOCH}", lambda t: t.E_g * _sent_along(t)),
+        Cost(
+            "E_g M |θ| |h_v^K|",
+            lambda t: t.E_g * t.M * t.θ * t.d_z,
+            f"E_g {_PER_EPOCH}",
+            lambda t: t.E_g * _sent_along(t),
+        ),
     ),
     "feddep_wo_proto": Scheme(
         working.dgen_without_prototypes,
-        Cost("|V| ñ d_z", lambda t: t.V * t.ñ * t.d_z, "2 (|V| − |V_i|) ñ d_z", lambda t: 2 * t.others * t.ñ * t.d_z),
+        Cost(
+            "|V| ñ d_z",
+            lambda t: t.V * t.ñ * t.d_z,
+            "2 (|V| − |V_i|) ñ d_z",
+            lambda t: 2 * t.others * t.ñ * t.d_z,
+        ),
         Cost("M ñ d_z", lambda t: t.M * t.ñ * t.d_z, "(3 M − 2) S d_z", _asked),
-        Cost("E_g M ñ d_z", lambda t: t.E_g * t.M * t.ñ * t.d_z, "E_g (3 M − 2) S d_z", lambda t: t.E_g * _asked(t)),
+        Cost(
+            "E_g M ñ d_z",
+            lambda t: t.E_g * t.M * t.ñ * t.d_z,
+            "E_g (3 M − 2) S d_z",
+            lambda t: t.E_g * _asked(t),
+        ),
     ),
     "feddep": Scheme(
         working.dgen_with_prototypes,
-        Cost("M C² d_z", lambda t: t.M * t.C**2 * t.d_z, "2 (M − 1) C ñ d_z", lambda t: 2 * (t.M - 1) * t.C * t.ñ * t.d_z),
+        Cost(
+            "M C² d_z",
+            lambda t: t.M * t.C**2 * t.d_z,
+            "2 (M − 1) C ñ d_z",
+            lambda t: 2 * (t.M - 1) * t.C * t.ñ * t.d_z,
+        ),
         Cost("0", lambda t: 0, "0", lambda t: 0),
-        Cost("M C d_z", lambda t: t.M * t.C * t.d_z, "M C d_z", lambda t: t.M * t.C * t.d_z, by_node=False),
+        Cost(
+            "M C d_z",
+            lambda t: t.M * t.C * t.d_z,
+            "M C d_z",
+            lambda t: t.M * t.C * t.d_z,
+            by_node=False,
+        ),
         before=("prototypes",),
     ),
 }
@@ -120,25 +161,31 @@ def measure(case: Case) -> Tables:
     """Train a run's generators once more and count.
 
     Returns:
-        ``overhead``, rows with
-        client: number of the client, or ``all`` for the mean over clients; a mean over all clients' nodes where it is of a node;
-        quantity: ``operations``, ``bytes_epoch`` or ``bytes_total``, which Table 1 has; ``generated`` and ``all_operations``,
-        which are those of :class:`studies.overhead.work.Work`, the latter in one update;
-        of: ``node`` or ``client``: what it is the cost of; measured: the number;
-        paper and paper_value: the paper's formula and its value; empty and NaN for a quantity that Table 1 does not have;
+        ``overhead``, rows with client: number of the client, or ``all`` for the mean over clients;
+        a mean over all clients' nodes where it is of a node; quantity: ``operations``,
+        ``bytes_epoch`` or ``bytes_total``, which Table 1 has; ``generated`` and ``all_operations``,
+        which are those of :class:`studies.overhead.work.Work`, the latter in one update; of:
+        ``node`` or ``client``: what it is the cost of; measured: the number; paper and paper_value:
+        the paper's formula and its value; empty and NaN for a quantity that Table 1 does not have;
         ours and ours_value: the same of the leading term of what the implementation does.
     """
     scheme, results = SCHEMES[case.method.name], case.task.step_results
     work = scheme.train(case.task, case.parameters, results)
     stages = (*scheme.before, "generator")
-    sent = {stage: sum(entry["bytes"] for entry in results[stage].communication) for stage in stages}
+    sent = {
+        stage: sum(entry["bytes"] for entry in results[stage].communication) for stage in stages
+    }
     return {"overhead": list(_rows(scheme, _terms(case, work), work, sent))}
 
 
-def _rows(scheme: Scheme, terms: list[Terms], work: Sequence[Work], sent: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def _rows(
+    scheme: Scheme, terms: list[Terms], work: Sequence[Work], sent: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
     nodes = np.array([each.nodes for each in work])
 
-    def row(client: int | None, quantity: str, total: float, cost: Cost | None = None, size: int = 1) -> dict[str, Any]:
+    def row(
+        client: int | None, quantity: str, total: float, cost: Cost | None = None, size: int = 1
+    ) -> dict[str, Any]:
         """A total of one client or of all, divided by their nodes or by their number."""
         by_node = cost is None or cost.by_node
         members = slice(None) if client is None else slice(client, client + 1)
@@ -149,7 +196,9 @@ def _rows(scheme: Scheme, terms: list[Terms], work: Sequence[Work], sent: Mappin
             text, value = "", math.nan
             if cost is not None:
                 text, formula = getattr(cost, source), getattr(cost, f"{source}_value")
-                value = size * float(np.average([formula(each) for each in terms[members]], weights=weights))
+                value = size * float(
+                    np.average([formula(each) for each in terms[members]], weights=weights)
+                )
             of |= {source: text, f"{source}_value": value}
         return of
 
@@ -180,6 +229,13 @@ def _terms(case: Case, work: Sequence[Work]) -> list[Terms]:
         "S": parameters.max_generated,
     }
     return [
-        Terms(others=int(sizes.sum() - size), n=each.nodes, θ=each.weights, ñ=each.generated, E_g=each.updates, **of_all)
+        Terms(
+            others=int(sizes.sum() - size),
+            n=each.nodes,
+            θ=each.weights,
+            ñ=each.generated,
+            E_g=each.updates,
+            **of_all,
+        )
         for size, each in zip(sizes, work, strict=True)
     ]

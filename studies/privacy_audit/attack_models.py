@@ -1,4 +1,6 @@
-"""Attack models: classifiers trained on clients known to the adversary (shadow clients), applied to the attacked one."""
+"""Attack models: classifiers trained on clients known to the adversary (shadow clients), applied to
+the attacked one.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -26,7 +28,9 @@ def _logistic(seed: int) -> Any:
 
 
 def _boosting(seed: int) -> Any:
-    return HistGradientBoostingClassifier(max_iter=60, max_depth=4, learning_rate=0.1, random_state=seed % 2**32)
+    return HistGradientBoostingClassifier(
+        max_iter=60, max_depth=4, learning_rate=0.1, random_state=seed % 2**32
+    )
 
 
 MODELS: Mapping[str, Callable[[int], Any]] = {"logistic": _logistic, "boosting": _boosting}
@@ -34,7 +38,9 @@ MODELS: Mapping[str, Callable[[int], Any]] = {"logistic": _logistic, "boosting":
 
 
 class Predictions(NamedTuple):
-    """Scores, shape (N,), the larger the likelier positive; and the name of the model used on each group."""
+    """Scores, shape (N,), the larger the likelier positive; and the name of the model used on each
+    group.
+    """
 
     scores: np.ndarray
     models: dict[int, str]
@@ -53,7 +59,11 @@ def standardise(features: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def attack_each(
-    features: np.ndarray, positive: np.ndarray, group: np.ndarray, seed: int, attacked: np.ndarray | None = None
+    features: np.ndarray,
+    positive: np.ndarray,
+    group: np.ndarray,
+    seed: int,
+    attacked: np.ndarray | None = None,
 ) -> Predictions:
     """Attack every group with a model trained on all others.
 
@@ -61,7 +71,8 @@ def attack_each(
         features: features of the candidates, shape (N, k); NaN where unknown.
         positive, group: the truth, and the client that each belongs to, both of shape (N,).
         seed: seed of the models.
-        attacked: the candidates' features where their own group is the attacked one; by default ``features``.
+        attacked: the candidates' features where their own group is the attacked one; by default
+            ``features``.
 
     Raises:
         ConfigError: if there are fewer than :data:`LEAST_CLIENTS` groups.
@@ -69,7 +80,10 @@ def attack_each(
     attacked = features if attacked is None else attacked
     numbers = np.unique(group)
     if len(numbers) < LEAST_CLIENTS:
-        raise ConfigError(f"there are {len(numbers)} clients; an attack that learns on others needs at least {LEAST_CLIENTS}")
+        raise ConfigError(
+            f"there are {len(numbers)} clients; an attack that learns on others needs at least "
+            f"{LEAST_CLIENTS}"
+        )
     scores, models = np.empty(len(positive)), {}
     for number in numbers.tolist():
         target = group == number
@@ -94,7 +108,9 @@ def select_model(features: np.ndarray, positive: np.ndarray, group: np.ndarray, 
     return max(MODELS, key=mean_auc)
 
 
-def fit_model(model: str, features: np.ndarray, positive: np.ndarray, seed: int) -> Callable[[np.ndarray], np.ndarray]:
+def fit_model(
+    model: str, features: np.ndarray, positive: np.ndarray, seed: int
+) -> Callable[[np.ndarray], np.ndarray]:
     """Train a model; returns a function from features to scores, the log-odds of being positive."""
     classifier = MODELS[model](seeding.derive_seed(seed, "attack", model))
     known = np.isfinite(features).any(axis=0)

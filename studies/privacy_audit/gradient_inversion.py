@@ -1,7 +1,8 @@
-"""Gradient inversion: features (FedSage+) and embeddings (FedDEP w/o Proto) recovered exactly from returned gradients.
+"""Gradient inversion: features (FedSage+) and embeddings (FedDEP w/o Proto) recovered exactly from
+returned gradients.
 
-Both are closed forms: the gradient of a distance to the nearest real row is a multiple of the difference
-(docs/appendix/privacy_proofs.md).
+Both are closed forms: the gradient of a distance to the nearest real row is a multiple of the
+difference (docs/appendix/privacy_proofs.md).
 """
 
 from collections.abc import Mapping
@@ -15,35 +16,48 @@ from feddep.methods.fedsage import cross_client
 from studies.privacy_audit.pairs import Pairs
 
 TOLERANCE = 1e-3
-"""Largest error of a row that counts as recovered, as a share of the largest entry, or length, of the real rows."""
+"""Largest error of a row that counts as recovered, as a share of the largest entry, or length, of
+the real rows.
+"""
 
 
 class _Inversion:
-    """Keeps the requests to a client until they are answered; ``found`` are the client's nodes with a recovered row."""
+    """Keeps the requests to a client until they are answered; ``found`` are the client's nodes with
+    a recovered row.
+    """
 
     def __init__(self, answer_to: Mapping[str, str]) -> None:
         self._answer_to = answer_to
         self._requests: dict[str, dict[str, Tensor]] = {}
         self.found: set[int] = set()
 
-    def _request(self, direction: str, kind: str, payload: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
-        """The request that the message answers; None, after keeping it, where it is a request itself."""
+    def _request(
+        self, direction: str, kind: str, payload: Mapping[str, Tensor]
+    ) -> dict[str, Tensor] | None:
+        """The request that the message answers; None, after keeping it, where it is a request
+        itself.
+        """
         if direction == "up":
             return self._requests.get(kind)
         if kind in self._answer_to:
-            self._requests[self._answer_to[kind]] = {name: tensor.detach().clone() for name, tensor in payload.items()}
+            self._requests[self._answer_to[kind]] = {
+                name: tensor.detach().clone() for name, tensor in payload.items()
+            }
         return None
 
 
 class FeatureInversion(_Inversion):
-    """Inverts the gradients that one of M clients returns to others in FedSage+, for slots that one generated neighbour uses.
+    """Inverts the gradients that one of M clients returns to others in FedSage+, for slots that one
+    generated neighbour uses.
 
-    ``real`` are features of the client's nodes, shape (n, F), to evaluate what was recovered, not to recover; ``scale`` is c n of
-    the loss, where n is the number of nodes that it is a mean over.
+    ``real`` are features of the client's nodes, shape (n, F), to evaluate what was recovered, not
+    to recover; ``scale`` is c n of the loss, where n is the number of nodes that it is a mean over.
     """
 
     def __init__(self, clients: int, real: np.ndarray, scale: float) -> None:
-        super().__init__({cross_client.request_of(i): cross_client.gradients_for(i) for i in range(clients)})
+        super().__init__(
+            {cross_client.request_of(i): cross_client.gradients_for(i) for i in range(clients)}
+        )
         self._real, self._scale = real, scale
 
     def receive(self, direction: str, kind: str, payload: Mapping[str, Tensor]) -> None:
@@ -67,7 +81,9 @@ class FeatureInversion(_Inversion):
             h = outer.T @ delta / square
             if float((outer - torch.outer(delta, h)).norm()) > 1e-4 * float(outer.norm()):
                 continue  # several neighbours use the slot
-            generated = torch.tanh(request[f"{head}.weight"].double() @ h + request[f"{head}.bias"].double())
+            generated = torch.tanh(
+                request[f"{head}.weight"].double() @ h + request[f"{head}.bias"].double()
+            )
             features = (generated - delta / (2 * c * (1 - generated.square()))).cpu().numpy()
             errors = np.abs(self._real - features).max(axis=1)
             if errors.min() <= TOLERANCE * np.abs(self._real).max():
@@ -75,17 +91,28 @@ class FeatureInversion(_Inversion):
 
 
 class EmbeddingInversion(_Inversion):
-    """Inverts the gradients that one of M clients returns to others in FedDEP w/o Proto: z_u = z̃ − gradient / 2.
+    """Inverts the gradients that one of M clients returns to others in FedDEP w/o Proto: z_u = z̃ −
+    gradient / 2.
 
-    ``real`` are embeddings of the client's nodes, shape (n, d_z): to identify the node of each recovered row, and to evaluate it.
+    ``real`` are embeddings of the client's nodes, shape (n, d_z): to identify the node of each
+    recovered row, and to evaluate it.
     """
 
     def __init__(self, clients: int, real: Tensor) -> None:
-        super().__init__({without_prototypes.generated(i): without_prototypes.gradients(i) for i in range(clients)})
+        super().__init__(
+            {
+                without_prototypes.generated(i): without_prototypes.gradients(i)
+                for i in range(clients)
+            }
+        )
         self._real = real.cpu()
 
-    def extract(self, direction: str, kind: str, payload: Mapping[str, Tensor]) -> tuple[np.ndarray, np.ndarray] | None:
-        """The client's nodes whose embeddings an answer gives away, each once, and the embeddings as recovered."""
+    def extract(
+        self, direction: str, kind: str, payload: Mapping[str, Tensor]
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """The client's nodes whose embeddings an answer gives away, each once, and the embeddings
+        as recovered.
+        """
         request = self._request(direction, kind, payload)
         if request is None:
             return None

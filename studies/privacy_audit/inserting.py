@@ -11,8 +11,10 @@ def with_nodes(graph: Graph, edges: np.ndarray, features: np.ndarray, labels: np
 
     Args:
         graph: the graph.
-        edges: edges beside those of the graph, shape (E, 2); the further nodes come after the graph's own.
-        features: which of the further features each further node has, counted from 0, −1 for none; shape (n,).
+        edges: edges beside those of the graph, shape (E, 2); the further nodes come after the
+            graph's own.
+        features: which of the further features each further node has, counted from 0, −1 for none;
+            shape (n,).
         labels: labels of the further nodes, shape (n,).
     """
     norms = np.sqrt(np.asarray(graph.features.multiply(graph.features).sum(axis=1)).ravel())
@@ -21,5 +23,8 @@ def with_nodes(graph: Graph, edges: np.ndarray, features: np.ndarray, labels: np
     own = sp.csr_array((values, (has, features[has])), shape=(len(features), features.max() + 1))
     all_features = sp.csr_matrix(sp.block_diag([graph.features, own]), dtype=np.float32)
     return Graph.from_edges(
-        np.vstack([graph.edges(), edges]), all_features, np.concatenate([graph.labels, labels]), graph.num_classes
+        np.vstack([graph.edges(), edges]),
+        all_features,
+        np.concatenate([graph.labels, labels]),
+        graph.num_classes,
     )

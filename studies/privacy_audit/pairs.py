@@ -1,4 +1,6 @@
-"""Candidate pairs for edge membership inference: a client's edges, as many matched non-edges, and their baseline features."""
+"""Candidate pairs for edge membership inference: a client's edges, as many matched non-edges, and
+their baseline features.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +11,8 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 
 _ATTEMPTS = 50
-"""Number of times that invalid non-edges are drawn again; edges that have none then are left out."""
+"""Number of times that invalid non-edges are drawn again; edges that have none then are left out.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +29,11 @@ class Pairs:
 
 
 def matched_pairs(graph: Graph, rng: np.random.Generator) -> Pairs:
-    """Each edge {u, v} and a non-edge {u, v'}, where v' is the second end of another edge and of the class of v.
+    """Each edge {u, v} and a non-edge {u, v'}, where v' is the second end of another edge and of
+    the class of v.
 
-    Both halves have the same classes and degrees, each as often, so that neither tells them apart.  Edges without such a v' are
-    left out.
+    Both halves have the same classes and degrees, each as often, so that neither tells them apart.
+    Edges without such a v' are left out.
     """
     edges = graph.edges()
     flipped = rng.random(len(edges)) < 0.5
@@ -50,7 +54,10 @@ def matched_pairs(graph: Graph, rng: np.random.Generator) -> Pairs:
 
 def _permute_within(classes: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The nodes in a random order within each class."""
-    by_class, drawn = np.argsort(classes, kind="stable"), np.lexsort((rng.random(len(nodes)), classes))
+    by_class, drawn = (
+        np.argsort(classes, kind="stable"),
+        np.lexsort((rng.random(len(nodes)), classes)),
+    )
     permuted = np.empty_like(nodes)
     permuted[by_class] = nodes[drawn]
     return permuted
@@ -69,8 +76,9 @@ def _invalid(graph: Graph, u: np.ndarray, v: np.ndarray) -> np.ndarray:
 def baseline_features(graph: Graph, split: Split, pairs: Pairs) -> np.ndarray:
     """What the adversary knows of pairs before any message; shape (N, 8).
 
-    Cosine similarity of features, plain and weighted by rarity; features in common, as number and as share; whether the classes
-    are the same; how many of the two are training nodes; and how many features each has.
+    Cosine similarity of features, plain and weighted by rarity; features in common, as number and
+    as share; whether the classes are the same; how many of the two are training nodes; and how many
+    features each has.
     """
     x = graph.features
     present = sp.csr_matrix(x, copy=True)

@@ -1,7 +1,8 @@
-"""Model updates as evidence on edges: a round's change of weights, projected on what an edge between two nodes would add.
+"""Model updates as evidence on edges: a round's change of weights, projected on what an edge
+between two nodes would add.
 
-The first convolution is solved for single nodes where a client has fewer nodes than features.  docs/appendix/privacy_proofs.md
-derives the projections.
+The first convolution is solved for single nodes where a client has fewer nodes than features.
+docs/appendix/privacy_proofs.md derives the projections.
 """
 
 import math
@@ -20,14 +21,18 @@ from feddep.training.learner import new_optimizer
 from studies.privacy_audit.pairs import Pairs
 
 EARLY_ROUNDS = 5
-"""First rounds, which also give features of their own: predictions are still wrong, and gradients large."""
+"""First rounds, which also give features of their own: predictions are still wrong, and gradients
+large.
+"""
 
 _RIDGE = 1e-2
 """λ as a share of the mean of the diagonal of X Xᵀ."""
 
 
 def train_locally(model: Any, learner: Any, setting: TrainingConfig, epochs: int) -> float:
-    """Train a model in place as a client does between two messages; returns the last epoch's mean loss a node, in nats."""
+    """Train a model in place as a client does between two messages; returns the last epoch's mean
+    loss a node, in nats.
+    """
     optimizer, loss = new_optimizer(model, setting), math.nan
     for _ in range(epochs):
         loss = learner.epoch(model, optimizer)
@@ -35,7 +40,9 @@ def train_locally(model: Any, learner: Any, setting: TrainingConfig, epochs: int
 
 
 class Convolution(NamedTuple):
-    """One convolution's weights: for the node itself and for its neighbours, each of shape (inputs, outputs), and its bias."""
+    """One convolution's weights: for the node itself and for its neighbours, each of shape (inputs,
+    outputs), and its bias.
+    """
 
     own: np.ndarray
     neighbours: np.ndarray
@@ -43,10 +50,14 @@ class Convolution(NamedTuple):
 
 
 def convolutions(weights: Mapping[str, Tensor]) -> list[Convolution]:
-    """A copy of the convolutions of a GraphSAGE, or of a model with the same layout, from its weights."""
+    """A copy of the convolutions of a GraphSAGE, or of a model with the same layout, from its
+    weights.
+    """
     found: list[Convolution] = []
     while (name := f"convolution{len(found)}") + ".weight" in weights:
-        weight, bias = (weights[f"{name}.{part}"].detach().cpu().numpy().copy() for part in ("weight", "bias"))
+        weight, bias = (
+            weights[f"{name}.{part}"].detach().cpu().numpy().copy() for part in ("weight", "bias")
+        )
         own, neighbours = np.split(weight, 2)
         found.append(Convolution(own, neighbours, bias))
     return found
@@ -58,7 +69,9 @@ def weight_change(before: Sequence[Convolution], after: Sequence[Convolution]) -
 
 
 class NodeSolver:
-    """Solves sums over features for nodes by ridge regression: B = (X Xᵀ + λ)⁻¹ X Δ, with X of shape (n, F)."""
+    """Solves sums over features for nodes by ridge regression: B = (X Xᵀ + λ)⁻¹ X Δ, with X of
+    shape (n, F).
+    """
 
     def __init__(self, features: sp.csr_matrix) -> None:
         self._features = features
@@ -72,7 +85,8 @@ class NodeSolver:
 
 
 class IsolatedPass:
-    """Forward and backward pass of a classifier over a client's nodes without any edge; ``train`` are those that have a loss.
+    """Forward and backward pass of a classifier over a client's nodes without any edge; ``train``
+    are those that have a loss.
 
     Attributes:
         inputs: h^k, the input of each convolution k, shape (n, width).
@@ -99,9 +113,12 @@ class IsolatedPass:
             self.gradients.insert(0, active * (self.gradients[0] @ layer.own.T))
 
     def projections(self, delta: list[Convolution], solver: NodeSolver) -> list[np.ndarray]:
-        """⟨Δ, what an edge would add⟩ for each way in which it would; each of shape (n, n): neighbour u, root v."""
+        """⟨Δ, what an edge would add⟩ for each way in which it would; each of shape (n, n):
+        neighbour u, root v.
+        """
         found = [
-            (h @ layer.neighbours) @ gradient.T for h, layer, gradient in zip(self.inputs, delta, self.gradients, strict=True)
+            (h @ layer.neighbours) @ gradient.T
+            for h, layer, gradient in zip(self.inputs, delta, self.gradients, strict=True)
         ]
         found.append(unit(solver(delta[0].neighbours)) @ unit(self.gradients[0]).T)
         for k, active in enumerate(self.active):
@@ -113,7 +130,9 @@ class IsolatedPass:
 
 
 class UpdateFeatures:
-    """Features of pairs from one client's model updates; of its graph the edges are not used, of its split the training nodes."""
+    """Features of pairs from one client's model updates; of its graph the edges are not used, of
+    its split the training nodes.
+    """
 
     def __init__(self, graph: Graph, split: Split) -> None:
         self._graph, self._train = graph, split.train
@@ -142,18 +161,24 @@ class UpdateFeatures:
         self._last = IsolatedPass(self._graph, self._train, model)
 
     def features(self, pairs: Pairs) -> np.ndarray:
-        """Features of pairs of the client's nodes; shape (N, k), where k depends on the number of convolutions alone.
+        """Features of pairs of the client's nodes; shape (N, k), where k depends on the number of
+        convolutions alone.
 
-        For each projection, of the first rounds and of all: the sum over both directions, once standardised over the neighbours
-        of the same root v, and once centred over both u and v.  And how similar the two nodes are to the last model.
+        For each projection, of the first rounds and of all: the sum over both directions, once
+        standardised over the neighbours of the same root v, and once centred over both u and v.
+        And how similar the two nodes are to the last model.
         """
         assert self._last is not None, "a run has at least one round"
         u, v = pairs.nodes.T
         columns = []
         for matrix in [*self._early, *self._all]:
-            centred = matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean()
+            centred = (
+                matrix - matrix.mean(axis=0) - matrix.mean(axis=1, keepdims=True) + matrix.mean()
+            )
             columns += [each[u, v] + each[v, u] for each in (_standardised(matrix), centred)]
-        columns += [cosines(rows[u], rows[v]) for rows in (self._last.inputs[-1], self._last.probabilities)]
+        columns += [
+            cosines(rows[u], rows[v]) for rows in (self._last.inputs[-1], self._last.probabilities)
+        ]
         return np.column_stack(columns)
 
 

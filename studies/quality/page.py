@@ -27,12 +27,21 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     """One row a setting, dataset, method, number of clients, choice of hidden nodes and prediction.
 
     Returns:
-        seeds; explained_mean, explained_std; explained_filled, explained_empty; filled; generated; silent, the share of clients
-        with nothing generated; count_error, count_correlation.  First the mean over clients of each seed, without those that
-        have none, then over seeds.  Datasets in the papers' order.
+        seeds; explained_mean, explained_std; explained_filled, explained_empty; filled; generated;
+        silent, the share of clients with nothing generated; count_error, count_correlation.  First
+        the mean over clients of each seed, without those that have none, then over seeds.  Datasets
+        in the papers' order.
     """
     rows = rows.assign(silent=(rows["generated"] == 0).astype(float))
-    values = ["explained_filled", "explained_empty", "filled", "generated", "silent", "count_error", "count_correlation"]
+    values = [
+        "explained_filled",
+        "explained_empty",
+        "filled",
+        "generated",
+        "silent",
+        "count_error",
+        "count_correlation",
+    ]
     seeds = rows.groupby([*_CELL, "seed"], sort=False)[["explained", *values]].mean().reset_index()
     summary = seeds.groupby(_CELL, sort=False).agg(
         seeds=("seed", "size"),
@@ -44,15 +53,44 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _block(block: pd.DataFrame) -> str:
-    header = ["M", "", "explained: DGen", "filled", "empty", *(f"explained: {title}" for title in [*_EXPLAINED.values()][1:])]
-    header += ["generated", "silent", *(f"count: {title}" for title in _COUNTS.values()), "correlation: DGen", "degree"]
+    header = [
+        "M",
+        "",
+        "explained: DGen",
+        "filled",
+        "empty",
+        *(f"explained: {title}" for title in [*_EXPLAINED.values()][1:]),
+    ]
+    header += [
+        "generated",
+        "silent",
+        *(f"count: {title}" for title in _COUNTS.values()),
+        "correlation: DGen",
+        "degree",
+    ]
     lines = []
     for (clients, method), rows in block.groupby(["clients", "method"], sort=False):
         of = {row["guess"]: row for row in records(rows)}
-        dgen, *explained = [md.plus_minus(of[name]["explained_mean"], of[name]["explained_std"]) for name in _EXPLAINED]
+        dgen, *explained = [
+            md.plus_minus(of[name]["explained_mean"], of[name]["explained_std"])
+            for name in _EXPLAINED
+        ]
         parts = [md.number(of["DGen"][f"explained_{part}"], ".4f") for part in ("filled", "empty")]
         shares = [f"{of['DGen'][share]:.1%}" for share in ("generated", "silent")]
         counts = [f"{of[name]['count_error']:.3f}" for name in _COUNTS]
-        correlations = [md.number(of[name]["count_correlation"], ".3f") for name in ("DGen", "own prototype")]
-        lines.append([str(clients), method_title(str(method)), dgen, *parts, *explained, *shares, *counts, *correlations])
+        correlations = [
+            md.number(of[name]["count_correlation"], ".3f") for name in ("DGen", "own prototype")
+        ]
+        lines.append(
+            [
+                str(clients),
+                method_title(str(method)),
+                dgen,
+                *parts,
+                *explained,
+                *shares,
+                *counts,
+                *correlations,
+            ]
+        )
     return md.table(header, lines)

@@ -12,4 +12,6 @@ from studies import measuring
 
 with stages.job(snakemake) as config:
     kind = config["studies"][snakemake.rule]["kind"]
-    output.write(Path(snakemake.output[0]).parent, measuring.page_of(kind, map(read_json, snakemake.input)))
+    output.write(
+        Path(snakemake.output[0]).parent, measuring.page_of(kind, map(read_json, snakemake.input))
+    )

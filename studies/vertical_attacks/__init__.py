@@ -1,1 +1,3 @@
-"""What trained models tell of their nodes, and what party B is sent tells of edges, in vertical training."""
+"""What trained models tell of their nodes, and what party B is sent tells of edges, in vertical
+training.
+"""

@@ -1,15 +1,19 @@
-"""Node membership inference on vertical training: which nodes was a model trained on? (VESPER, Appendix C.7)
+"""Node membership inference on vertical training: which nodes was a model trained on? (VESPER,
+Appendix C.7)
 
-The setting is "train on subgraph, test on full graph" of Olatunji, Nejdl and Khosla (2021, "Membership inference attack on graph
-neural networks").  A model is trained on the subgraph that a random half of the nodes induces, with the labels of all of them.
-Then the adversary asks for class posteriors of all nodes on the full graph, and tells those inside the training subgraph
-(members) from those outside.  It has two scores:
+The setting is "train on subgraph, test on full graph" of Olatunji, Nejdl and Khosla (2021,
+"Membership inference attack on graph neural networks").  A model is trained on the subgraph that a
+random half of the nodes induces, with the labels of all of them. Then the adversary asks for class
+posteriors of all nodes on the full graph, and tells those inside the training subgraph (members)
+from those outside.  It has two scores:
 
-* *shadow*: the adversary holds a shadow dataset, trains a shadow model with the same hyperparameters on one half of it, asks it
-  for the posteriors of both halves on the whole of the shadow dataset, and trains an attack model, a perceptron with three linear
-  maps, to tell the halves apart.  The attack model reads the probabilities of the classes in descending order, so that it has
-  nothing to do with which class is which.
-* *entropy*: minus the Shannon entropy of the posterior; nodes that the model is sure of count as members.
+* *shadow*: the adversary holds a shadow dataset, trains a shadow model with the same
+  hyperparameters on one half of it, asks it for the posteriors of both halves on the whole of the
+  shadow dataset, and trains an attack model, a perceptron with three linear maps, to tell the
+  halves apart.  The attack model reads the probabilities of the classes in descending order, so
+  that it has nothing to do with which class is which.
+* *entropy*: minus the Shannon entropy of the posterior; nodes that the model is sure of count as
+members.
 """
 
 import warnings
@@ -70,9 +74,11 @@ def measure(method: Method, task: Task, parameters: Any) -> dict[str, float]:
 
 
 def shadow_nodes(labels: np.ndarray, inside: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The nodes of the shadow dataset, ascending: of each class :data:`SHADOW_NODES`, but no more than half of its nodes.
+    """The nodes of the shadow dataset, ascending: of each class :data:`SHADOW_NODES`, but no more
+    than half of its nodes.
 
-    Those outside the target's training subgraph come first, so that there are others among them only where these do not suffice.
+    Those outside the target's training subgraph come first, so that there are others among them
+    only where these do not suffice.
     """
     order = rng.permutation(len(labels))
     order = np.concatenate([order[~np.isin(order, inside)], order[np.isin(order, inside)]])
@@ -83,26 +89,41 @@ def shadow_nodes(labels: np.ndarray, inside: np.ndarray, rng: np.random.Generato
     return np.sort(np.concatenate(chosen))
 
 
-def train_inside(method: Method, task: Task, parameters: Any, subgraph: Graph, name: str) -> SplitTraining:
+def train_inside(
+    method: Method, task: Task, parameters: Any, subgraph: Graph, name: str
+) -> SplitTraining:
     """Train on all nodes of a subgraph, as the method does it."""
     nodes = np.arange(subgraph.num_nodes)
-    split = Split(nodes, *np.array_split(nodes, 2))  # validated on training nodes, and not chosen by that: the last round counts
+    split = Split(
+        nodes, *np.array_split(nodes, 2)
+    )  # validated on training nodes, and not chosen by that: the last round counts
     seed = seeding.derive_seed(task.seed, "node membership", name)
     shown: list[SplitTraining] = []
     name = f"{task.name}: {name}"
     task = replace(task, name=name, graph=subgraph, split=split, seed=seed)
-    method.run(replace(task, inspectors=(lambda what, training: shown.append(training),)), parameters)
+    method.run(
+        replace(task, inspectors=(lambda what, training: shown.append(training),)), parameters
+    )
     return shown[-1]  # one without a graph may come before
 
 
 @torch.no_grad()
-def query(target: SplitTraining, graph: Graph, *groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Class posteriors of two disjoint groups of nodes, by message passing with noise on a graph; shape (nodes, C) each.
+def query(
+    target: SplitTraining, graph: Graph, *groups: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Class posteriors of two disjoint groups of nodes, by message passing with noise on a graph;
+    shape (nodes, C) each.
 
     Both groups are asked for in one release, as validation and test nodes are.
     """
     seed = seeding.derive_seed(target.task.seed, "query")  # noise that was not drawn in training
-    asked = replace(target.task, graph=graph, split=Split(np.arange(graph.num_nodes), *groups), seed=seed, inspectors=())
+    asked = replace(
+        target.task,
+        graph=graph,
+        split=Split(np.arange(graph.num_nodes), *groups),
+        seed=seed,
+        inspectors=(),
+    )
     parties = SplitTraining(asked, target.protocol, new_encoder(asked, target.protocol.parameters))
     parties.model.load_state_dict(target.model.state_dict())
     if target.protocol.one_shot:
@@ -111,20 +132,31 @@ def query(target: SplitTraining, graph: Graph, *groups: np.ndarray) -> tuple[np.
     else:
         released = parties.party_a.release(dict(zip((VALIDATION, TEST), groups, strict=True)))
         rows = [received["values"] for received in released]
-    first, second = (parties.model["decoder"](each).double().softmax(dim=1).cpu().numpy() for each in rows)
+    first, second = (
+        parties.model["decoder"](each).double().softmax(dim=1).cpu().numpy() for each in rows
+    )
     return first, second
 
 
-def attack_scores(members: np.ndarray, others: np.ndarray, attacked: np.ndarray, seed: int) -> np.ndarray:
-    """How likely nodes with the posteriors ``attacked``, shape (N, C), are members, by an attack model; shape (N,).
+def attack_scores(
+    members: np.ndarray, others: np.ndarray, attacked: np.ndarray, seed: int
+) -> np.ndarray:
+    """How likely nodes with the posteriors ``attacked``, shape (N, C), are members, by an attack
+    model; shape (N,).
 
-    It learns from a shadow model's posteriors for nodes that it was trained on and for others, shape (nodes, C) each.
+    It learns from a shadow model's posteriors for nodes that it was trained on and for others,
+    shape (nodes, C) each.
     """
     known = np.concatenate([members, others])
     truth = np.repeat([True, False], [len(members), len(others)])
     state = seeding.derive_seed(seed, "node membership", "attack model") % 2**32
-    model = make_pipeline(StandardScaler(), MLPClassifier(_WIDTHS, max_iter=100, random_state=state))
-    with warnings.catch_warnings(), threadpool_limits(1):  # sums are then added in one order, on every machine
+    model = make_pipeline(
+        StandardScaler(), MLPClassifier(_WIDTHS, max_iter=100, random_state=state)
+    )
+    with (
+        warnings.catch_warnings(),
+        threadpool_limits(1),
+    ):  # sums are then added in one order, on every machine
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(-np.sort(-known, axis=1), truth)
         scores: np.ndarray = model.predict_proba(-np.sort(-attacked, axis=1))[:, 1]

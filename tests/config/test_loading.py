@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snakemake.utils import update_config
 
-from feddep.config.loading import STUDIES, entry, load, main_tables, merged, table_datasets, typed, validate, variations
+from feddep.config.loading import (
+    STUDIES,
+    entry,
+    load,
+    main_tables,
+    merged,
+    table_datasets,
+    typed,
+    validate,
+    variations,
+)
 from feddep.config.models import Configuration
 from feddep.experiment import plan
 from feddep.utils.errors import ConfigError
@@ -19,7 +29,11 @@ from graphs import MINIMAL_CONFIG as MINIMAL
 from graphs import changed
 
 ROOT = Path(__file__).parents[2]
-STUDY: dict[str, Any] = {"name": "many", "kind": "sweep", "runs": [{"methods": {"feddep": {"prototypes": [3, 5]}}, "seeds": [7]}]}
+STUDY: dict[str, Any] = {
+    "name": "many",
+    "kind": "sweep",
+    "runs": [{"methods": {"feddep": {"prototypes": [3, 5]}}, "seeds": [7]}],
+}
 
 
 def refusal(raw: Any) -> str:
@@ -35,12 +49,20 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
     assert raw == MINIMAL
     assert list(config) == sorted(Configuration.model_fields)
     assert config["split"] == {"train": 0.6, "val": 0.2, "test": 0.2}
-    assert config["partition"] == {"method": "louvain", "delta": 20, "engine": "python-louvain", "beta": 1.0}
+    assert config["partition"] == {
+        "method": "louvain",
+        "delta": 20,
+        "engine": "python-louvain",
+        "beta": 1.0,
+    }
     assert config["records"] == {"directory": "results/runs", "use": True}
     assert config["datasets"]["tiny"]["synthetic"]["nodes"] == 240
     assert config["datasets"]["tiny"]["partition"] == "louvain"
     assert config["settings"]["quick"]["optimizer"] == "adam"
-    assert isinstance(validate(changed("settings.quick.learning_rate", 1))["settings"]["quick"]["learning_rate"], float)
+    assert isinstance(
+        validate(changed("settings.quick.learning_rate", 1))["settings"]["quick"]["learning_rate"],
+        float,
+    )
     complete = validate(changed("methods.feddep", {"prototypes": 3}))["methods"]["feddep"]
     assert complete == {**entry(config, "methods", "feddep"), "prototypes": 3}
     assert len(complete) > 10
@@ -50,12 +72,20 @@ def test_default_yaml_spells_out_the_defaults():
     """But what it defines and chooses, leaving its keys out says the same."""
     full = yaml.safe_load((ROOT / "config" / "default.yaml").read_text())
     assert set(full) == set(Configuration.model_fields) - {"plugins"}
-    short = {key: full[key] for key in ("datasets", "clients", "seeds", "settings", "methods", "tables", "studies")}
+    short = {
+        key: full[key]
+        for key in ("datasets", "clients", "seeds", "settings", "methods", "tables", "studies")
+    }
     assert validate(short) == validate(full)
 
 
 def test_a_parameter_may_have_a_value_for_each_dataset():
-    config = validate(changed("methods.feddep", {"embedding": {"cora": 64, "tiny": 32}, "prototypes": {"tiny": 5, "default": 7}}))
+    config = validate(
+        changed(
+            "methods.feddep",
+            {"embedding": {"cora": 64, "tiny": 32}, "prototypes": {"tiny": 5, "default": 7}},
+        )
+    )
 
     def value(spelled: str, dataset: str, key: str) -> Any:
         return entry(config, "methods", spelled, dataset)[key]
@@ -88,7 +118,11 @@ def test_files_are_merged_as_snakemake_merges_them(base: dict[str, Any], changes
 
 
 def test_values_of_the_command_line_are_typed():
-    given = {"seeds": ["0", "1"], "records": {"use": "false"}, "settings": {"quick": {"learning_rate": "0.5", "rounds": 3}}}
+    given = {
+        "seeds": ["0", "1"],
+        "records": {"use": "false"},
+        "settings": {"quick": {"learning_rate": "0.5", "rounds": 3}},
+    }
     assert typed(given) == {
         "seeds": [0, 1],
         "records": {"use": False},
@@ -121,13 +155,42 @@ def test_a_file_that_is_no_configuration_is_named(content: bytes | None, tmp_pat
 
 
 MISTAKES: list[tuple[str, Any]] = [
-    *(("outputs", "x"), ("settings.quick.optimiser", "adam"), ("datasets.tiny.synthetic.node", 3), ("studies.0.kin", "x")),
-    *(("settings.quick.optimizer", "rmsprop"), ("device", "gpu"), ("datasets.tiny.features", "rows")),
+    *(
+        ("outputs", "x"),
+        ("settings.quick.optimiser", "adam"),
+        ("datasets.tiny.synthetic.node", 3),
+        ("studies.0.kin", "x"),
+    ),
+    *(
+        ("settings.quick.optimizer", "rmsprop"),
+        ("device", "gpu"),
+        ("datasets.tiny.features", "rows"),
+    ),
     *(("settings.quick.rounds", value) for value in (0, 10**7, 2.0, True, "3", None)),
-    *(("settings.quick.learning_rate", value) for value in ("1e-3", False, float("nan"), float("inf"), 0, 10**30)),
-    *(("settings.quick.dropout", 1.0), ("datasets.tiny.synthetic.signal", 1.5), ("datasets.tiny.labelled", 0)),
-    *(("settings.quick", None), ("settings.Quick", {}), ("settings", {}), ("datasets", {3: {}}), ("datasets", None)),
-    *(("seeds", []), ("seeds", [0, 0]), ("seeds.1", "1"), ("seeds.0", 2**63), ("clients", 5), ("clients", [0])),
+    *(
+        ("settings.quick.learning_rate", value)
+        for value in ("1e-3", False, float("nan"), float("inf"), 0, 10**30)
+    ),
+    *(
+        ("settings.quick.dropout", 1.0),
+        ("datasets.tiny.synthetic.signal", 1.5),
+        ("datasets.tiny.labelled", 0),
+    ),
+    *(
+        ("settings.quick", None),
+        ("settings.Quick", {}),
+        ("settings", {}),
+        ("datasets", {3: {}}),
+        ("datasets", None),
+    ),
+    *(
+        ("seeds", []),
+        ("seeds", [0, 0]),
+        ("seeds.1", "1"),
+        ("seeds.0", 2**63),
+        ("clients", 5),
+        ("clients", [0]),
+    ),
     *(("output", ""), ("output", None), ("records.use", 1), ("data.mirror", 3), ("memory.data", 0)),
     *(
         ("split", {"train": 0.7}),
@@ -135,24 +198,54 @@ MISTAKES: list[tuple[str, Any]] = [
         ("split.train", 1),
     ),
     *(("plugins", ["a.py", "a.py"]), ("plugins", "a.py"), ("plugins", ["missing.py"])),
-    *(("datasets.corra", {}), ("datasets.cora", {"synthetic": {}}), ("datasets.default", {"synthetic": {}})),
+    *(
+        ("datasets.corra", {}),
+        ("datasets.cora", {"synthetic": {}}),
+        ("datasets.default", {"synthetic": {}}),
+    ),
     ("datasets.tiny", {"synthetic": {}, "path": "a.npz"}),
-    *(("datasets.tiny", {"synthetic": {}, key: value}) for key, value in (("split", "masks"), ("partition", "given"))),
+    *(
+        ("datasets.tiny", {"synthetic": {}, key: value})
+        for key, value in (("split", "masks"), ("partition", "given"))
+    ),
     *(("datasets.mine", {"path": path}) for path in ("results", "./results/runs", "results/main")),
     *(("studies.0", {"name": name, "kind": "sweep"}) for name in ("main", "runs")),
-    *(("methods.fedavgg", {}), ("methods.fedavg.mu", 0.1), ("methods.fedavg", []), ("methods.feddep.prototypes", 1.5)),
+    *(
+        ("methods.fedavgg", {}),
+        ("methods.fedavg.mu", 0.1),
+        ("methods.fedavg", []),
+        ("methods.feddep.prototypes", 1.5),
+    ),
     *(("methods.feddep.prototypes", value) for value in ({}, {"tiny": "3"}, {"corra": 3})),
     *(("methods.feddep_wo_dgen.depth", 2), ("methods.fedprox.mu", -1)),
-    *(("tables", []), ("tables", None), ("tables.0", {}), ("tables.0.setting", "fast"), ("tables.0.methods", [])),
-    *(("tables.0.methods", ["fedavg", "fedavg"]), ("tables.0.methods", ["fedavgg"]), ("tables.0.datasets", ["pubmed"])),
-    *(("studies", {"many": STUDY}), ("studies", ["nowhere"]), ("studies.0.name", 3), ("studies.0.score", "test")),
+    *(
+        ("tables", []),
+        ("tables", None),
+        ("tables.0", {}),
+        ("tables.0.setting", "fast"),
+        ("tables.0.methods", []),
+    ),
+    *(
+        ("tables.0.methods", ["fedavg", "fedavg"]),
+        ("tables.0.methods", ["fedavgg"]),
+        ("tables.0.datasets", ["pubmed"]),
+    ),
+    *(
+        ("studies", {"many": STUDY}),
+        ("studies", ["nowhere"]),
+        ("studies.0.name", 3),
+        ("studies.0.score", "test"),
+    ),
     ("studies.0", {"name": "a b", "kind": "sweep"}),
 ]
 
 
 @pytest.mark.parametrize(("path", "value"), MISTAKES)
 def test_a_mistake_is_an_error_that_names_its_key(path: str, value: Any):
-    sentence, last = refusal(changed(path, value, {**MINIMAL, "seeds": [0, 1], "studies": [STUDY]})), path.rpartition(".")[2]
+    sentence, last = (
+        refusal(changed(path, value, {**MINIMAL, "seeds": [0, 1], "studies": [STUDY]})),
+        path.rpartition(".")[2],
+    )
     assert path.partition(".")[0] in sentence
     assert last.isdigit() or last in sentence or str(value) in sentence
     assert len(sentence) < 1000
@@ -173,14 +266,20 @@ TWO: dict[str, Any] = {
     **MINIMAL,
     "datasets": {"tiny": {"synthetic": {}}, "cora": {}},
     "settings": {"quick": {}, "slow": {}},
-    "tables": [{"setting": "slow", "methods": ["feddep", "fedavg"], "datasets": ["cora"]}, *MINIMAL["tables"]],
+    "tables": [
+        {"setting": "slow", "methods": ["feddep", "fedavg"], "datasets": ["cora"]},
+        *MINIMAL["tables"],
+    ],
 }
 
 
 def test_tables_may_differ_between_settings():
     config = validate(TWO)
     assert main_tables(config) == {"slow": ["feddep", "fedavg"], "quick": ["fedavg"]}
-    assert [table_datasets(config, setting) for setting in ("slow", "quick")] == [["cora"], ["cora", "tiny"]]
+    assert [table_datasets(config, setting) for setting in ("slow", "quick")] == [
+        ["cora"],
+        ["cora", "tiny"],
+    ]
 
 
 def test_a_study_is_checked_where_it_stands():
@@ -198,8 +297,13 @@ def test_a_study_is_checked_where_it_stands():
         sentence = refusal({**MINIMAL, "studies": [{**STUDY, "runs": [block]}]})
         assert sentence.startswith("studies.many.runs.0")
         assert key in sentence
-    alone = {**STUDY, "runs": [{"settings": {"slow": {}}}]}  # which has no main table to take methods from
-    assert refusal({**TWO, "tables": MINIMAL["tables"], "studies": [alone]}).startswith("studies.many.runs.0")
+    alone = {
+        **STUDY,
+        "runs": [{"settings": {"slow": {}}}],
+    }  # which has no main table to take methods from
+    assert refusal({**TWO, "tables": MINIMAL["tables"], "studies": [alone]}).startswith(
+        "studies.many.runs.0"
+    )
 
 
 def test_a_study_is_a_file_named_in_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -209,7 +313,9 @@ def test_a_study_is_a_file_named_in_the_list(tmp_path: Path, monkeypatch: pytest
         (STUDIES / place).write_text("kind: sweep\nruns: [{seeds: [8]}]\n")
     written = {**STUDY, "runs": [{"seeds": [9]}]}
     config = validate({**MINIMAL, "studies": ["old", written, "few", "mine"]})
-    assert {name: [run.seed for run in plan.study_runs(config, name)] for name in config["studies"]} == {
+    assert {
+        name: [run.seed for run in plan.study_runs(config, name)] for name in config["studies"]
+    } == {
         "old": [8],
         "many": [9],
         "few": [8],
@@ -223,9 +329,13 @@ def test_every_study_that_is_shipped_can_be_planned(monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(ROOT)
     every = sorted(file.stem for file in STUDIES.rglob("*.yaml"))
     assert len(set(every)) == len(every) > 50
-    config = validate({**yaml.safe_load((ROOT / "config" / "default.yaml").read_text()), "studies": every})
+    config = validate(
+        {**yaml.safe_load((ROOT / "config" / "default.yaml").read_text()), "studies": every}
+    )
     for name in every:
-        assert plan.study_runs(config, name) or not config["studies"][name]["runs"]  # which code of its own makes
+        assert (
+            plan.study_runs(config, name) or not config["studies"][name]["runs"]
+        )  # which code of its own makes
 
 
 @pytest.mark.parametrize("name", [path.name for path in (ROOT / "config").glob("*.yaml")])
@@ -238,5 +348,10 @@ def test_a_variation_is_spelled_by_what_differs():
     config = validate({**MINIMAL, "methods": {"feddep": {"prototypes": 5}}})
     given = {"feddep": {"prototypes": [3, 5], "bernoulli_rate": 1}}
     assert variations(config, "methods", given) == ["feddep,prototypes=3", "feddep"]
-    assert variations(config, "methods", {"feddep,prototypes=3": {"depth": 1}}) == ["feddep,prototypes=3,depth=1"]
-    assert entry(config, "methods", "feddep,prototypes=3") == {**config["methods"]["feddep"], "prototypes": 3}
+    assert variations(config, "methods", {"feddep,prototypes=3": {"depth": 1}}) == [
+        "feddep,prototypes=3,depth=1"
+    ]
+    assert entry(config, "methods", "feddep,prototypes=3") == {
+        **config["methods"]["feddep"],
+        "prototypes": 3,
+    }

@@ -35,14 +35,18 @@ def test_every_key_and_every_parameter_has_a_meaning():
     assert all(field.description for field in Configuration.model_fields.values())
     for name, method in registry.built_in().items():
         assert f"| `{name}` |" in tables["methods"]
-        assert all(f"| `{field}` |" in tables["parameters"] for field in method.parameters.model_fields)
+        assert all(
+            f"| `{field}` |" in tables["parameters"] for field in method.parameters.model_fields
+        )
         assert all(field.description for field in method.parameters.model_fields.values())
 
 
 def test_the_examples_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIG.parent)
     experiment, study = map(yaml.safe_load, re.findall("```yaml\n(.*?)```", PAGE, re.DOTALL))
-    assert len(plan.all_runs(validate(merged(read("default.yaml"), experiment)))) == 2 * 2 * 3  # as the page says
+    assert (
+        len(plan.all_runs(validate(merged(read("default.yaml"), experiment)))) == 2 * 2 * 3
+    )  # as the page says
     config = validate({**read("default.yaml"), "studies": [{"name": "depth", **study}]})
     assert len(plan.study_runs(config, "depth")) == (1 + 5) * 3 * 3
 
@@ -51,7 +55,9 @@ def test_the_schema_accepts_what_is_shipped():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     for file in CONFIG.glob("*.yaml"):
         jsonschema.validate(read(file.name), SCHEMA)
-    defined = {method.parameters.__name__: method.parameters for method in registry.built_in().values()}
+    defined = {
+        method.parameters.__name__: method.parameters for method in registry.built_in().values()
+    }
     for name, model in defined.items():
         assert set(SCHEMA["$defs"][name]["properties"]) == set(model.model_fields)
 

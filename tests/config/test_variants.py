@@ -1,4 +1,6 @@
-"""Spelled names: what differs from an entry can be read off the name, and the name from what differs."""
+"""Spelled names: what differs from an entry can be read off the name, and the name from what
+differs.
+"""
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,11 @@ from graphs import MINIMAL_CONFIG
 
 CONFIG = validate(MINIMAL_CONFIG)
 VALUES = st.one_of(
-    st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["all", "dec"])
+    st.integers(),
+    st.booleans(),
+    st.none(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(["all", "dec"]),
 )
 
 
@@ -20,11 +26,19 @@ def test_what_is_spelled_is_read(changes):
     spelled = variants.format_name("feddep", changes)
     assert variants.read(spelled) == ("feddep", changes)
     assert variants.base(spelled) == "feddep"
-    assert variants.read(variants.restricted(spelled, {"rate"}))[1] == {k: v for k, v in changes.items() if k == "rate"}
+    assert variants.read(variants.restricted(spelled, {"rate"}))[1] == {
+        k: v for k, v in changes.items() if k == "rate"
+    }
 
 
 def test_names_are_readable():
-    changes = {"prototypes": 3, "bernoulli_rate": 0.5, "clustering": "dec", "labelled": None, "shared": True}
+    changes = {
+        "prototypes": 3,
+        "bernoulli_rate": 0.5,
+        "clustering": "dec",
+        "labelled": None,
+        "shared": True,
+    }
     expected = "feddep,prototypes=3,bernoulli_rate=0.5,clustering=dec,labelled=null,shared=true"
     assert variants.format_name("feddep", changes) == expected
     assert variants.format_name("fedavg", {}) == "fedavg"
@@ -37,7 +51,8 @@ def test_lists_take_each_of_their_values():
 
 
 @pytest.mark.parametrize(
-    "spelled", ["feddep,prototypes", "feddep,", "feddep,depth=1,depth=2", "feddep,depth=[1]", "feddep,depth="]
+    "spelled",
+    ["feddep,prototypes", "feddep,", "feddep,depth=1,depth=2", "feddep,depth=[1]", "feddep,depth="],
 )
 def test_what_cannot_be_read_is_refused(spelled: str):
     with pytest.raises(ConfigError):
@@ -50,7 +65,21 @@ SPELLED = st.one_of(
         lambda name, key, value: f"{name},{key}={value}",
         st.sampled_from(["feddep", "quick", "tiny"]),
         st.sampled_from(["prototypes", "rounds", "labelled", "embedding", "synthetic"]),
-        st.sampled_from(["1", "1.0", "1e999", "NaN", "true", "null", "[1]", '{"tiny": 2}', "9" * 5000, '"2"', ""]),
+        st.sampled_from(
+            [
+                "1",
+                "1.0",
+                "1e999",
+                "NaN",
+                "true",
+                "null",
+                "[1]",
+                '{"tiny": 2}',
+                "9" * 5000,
+                '"2"',
+                "",
+            ]
+        ),
     ),
 )
 

@@ -18,9 +18,11 @@ from graphs import npz_arrays
 
 @pytest.fixture
 def server() -> Iterator[SimpleNamespace]:
-    """Serves ``files`` by path from ``url``; HEAD requests are kept in ``asked``, GET requests in ``sent``.
+    """Serves ``files`` by path from ``url``; HEAD requests are kept in ``asked``, GET requests in
+    ``sent``.
 
-    ``faults`` are spent one a download: the number of bytes after which to hang up, or a status to answer.
+    ``faults`` are spent one a download: the number of bytes after which to hang up, or a status to
+    answer.
     """
     state = SimpleNamespace(files={}, faults=[], asked=[], sent=[])
 
@@ -54,8 +56,12 @@ def server() -> Iterator[SimpleNamespace]:
 
 
 @pytest.fixture
-def toy(tmp_path: Path, server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """The registry's dataset ``toy``: a mirror has its one file, and its public URL is the server, which does not have it yet."""
+def toy(
+    tmp_path: Path, server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> SimpleNamespace:
+    """The registry's dataset ``toy``: a mirror has its one file, and its public URL is the server,
+    which does not have it yet.
+    """
     graph = planted_partition(60, 3, 6, 30, 4.0, 0.5, 5, 0.6, seed=1)
     file = tmp_path / "mirror" / "npz" / "toy.npz"
     file.parent.mkdir(parents=True)
@@ -63,6 +69,8 @@ def toy(tmp_path: Path, server: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
     content = file.read_bytes()
     blob = sha1(b"blob %d\0" % len(content) + content).hexdigest()
     release = Release("npz", {"toy.npz": ["sha256:" + "0" * 64, f"git-blob:{blob}"]})
-    dataset = Dataset("toy", "Toy", 60, graph.num_edges, 30, 3, server.url, release, canonical(graph).fingerprint)
+    dataset = Dataset(
+        "toy", "Toy", 60, graph.num_edges, 30, 3, server.url, release, canonical(graph).fingerprint
+    )
     monkeypatch.setitem(REGISTRY, "toy", dataset)
     return SimpleNamespace(graph=graph, mirror=file.parent.parent, content=content, dataset=dataset)

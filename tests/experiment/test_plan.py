@@ -21,15 +21,20 @@ RAW = {**PLANNED_CONFIG, "tables": TABLES[:1]}
 
 
 def test_the_partition_of_a_run():
-    assert Run("quick", "cora,labelled=0.1", 5, "fedavg", 2).partition == PartitionSpec("cora", 5, 2)
+    assert Run("quick", "cora,labelled=0.1", 5, "fedavg", 2).partition == PartitionSpec(
+        "cora", 5, 2
+    )
     assert Run("quick", "cora", None, "global", 0).partition is None
-    skewed = Run("quick", "cora,labelled=0.1,partition=dirichlet,partition_beta=0.5", 5, "fedavg", 2).partition
+    skewed = Run(
+        "quick", "cora,labelled=0.1,partition=dirichlet,partition_beta=0.5", 5, "fedavg", 2
+    ).partition
     assert skewed == PartitionSpec("cora,partition=dirichlet,partition_beta=0.5", 5, 2)
 
 
 def test_the_main_tables():
     config = validate({**RAW, "tables": [TABLES[1], TABLES[0]]})
-    # slow: 1 dataset, 2 numbers of clients, 2 seeds; quick: 2 datasets, 2 seeds, Global once and FedAvg for each M
+    # slow: 1 dataset, 2 numbers of clients, 2 seeds; quick: 2 datasets, 2 seeds, Global once and
+    # FedAvg for each M
     assert len(plan.runs(config)) == len(set(plan.runs(config))) == 1 * 2 * 2 + 2 * 2 * (1 + 2)
     assert list(dict.fromkeys((run.setting, run.method) for run in plan.runs(config))) == [
         ("slow", "local"),
@@ -37,36 +42,63 @@ def test_the_main_tables():
         ("quick", "fedavg"),
     ]
     assert plan.datasets(config) == ["tiny", "cora"]
-    every = {PartitionSpec(name, clients, seed) for name in ("cora", "tiny") for clients in (3, 5) for seed in (0, 1)}
+    every = {
+        PartitionSpec(name, clients, seed)
+        for name in ("cora", "tiny")
+        for clients in (3, 5)
+        for seed in (0, 1)
+    }
     assert set(plan.partitions(config)) == every
     assert len(plan.partitions(config)) == 8
 
 
 def test_a_dataset_that_is_several_graphs_is_its_partition():
     def planned(clients: list[int], **options: str) -> list[PartitionSpec]:
-        return plan.partitions(validate({**RAW, "datasets": {"webkb": options}, "clients": clients, "seeds": [0]}))
+        return plan.partitions(
+            validate({**RAW, "datasets": {"webkb": options}, "clients": clients, "seeds": [0]})
+        )
 
     assert planned([3]) == [PartitionSpec("webkb", 3, 0)]
-    config = validate({**RAW, "datasets": {"webkb": {}, "cora": {}}, "partition": {"method": "random"}})
-    assert [entry(config, "datasets", name)["partition"] for name in ("webkb", "cora")] == ["given", "random"]
+    config = validate(
+        {**RAW, "datasets": {"webkb": {}, "cora": {}}, "partition": {"method": "random"}}
+    )
+    assert [entry(config, "datasets", name)["partition"] for name in ("webkb", "cora")] == [
+        "given",
+        "random",
+    ]
     assert entry(config, "datasets", "webkb,partition=metis")["partition"] == "metis"
     assert len(planned([3, 5], partition="metis")) == 2
     with pytest.raises(ConfigError, match=r"clients is 5\b.*3 graphs"):
         planned([3, 5])
     tables = [{"setting": "quick", "methods": ["fedgcn"]}]
     with pytest.raises(ConfigError, match=r"fedgcn needs .* webkb"):
-        plan.all_runs(validate({**RAW, "datasets": {"webkb": {}}, "clients": [3], "tables": tables}))
+        plan.all_runs(
+            validate({**RAW, "datasets": {"webkb": {}}, "clients": [3], "tables": tables})
+        )
 
 
 @pytest.mark.parametrize(("evaluation", "counts"), [("method", [None]), ("owners", [3, 5])])
-def test_a_model_of_the_whole_graph_has_clients_where_they_judge_it(evaluation: str, counts: list[int | None]) -> None:
-    config = validate({**RAW, "datasets": {"cora": {}}, "seeds": [0], "settings": {"quick": {"evaluation": evaluation}}})
+def test_a_model_of_the_whole_graph_has_clients_where_they_judge_it(
+    evaluation: str, counts: list[int | None]
+) -> None:
+    config = validate(
+        {
+            **RAW,
+            "datasets": {"cora": {}},
+            "seeds": [0],
+            "settings": {"quick": {"evaluation": evaluation}},
+        }
+    )
     assert [run.clients for run in plan.runs(config) if run.method == "global"] == counts
 
 
 def test_the_area_under_the_roc_curve_is_for_two_classes() -> None:
     def planned(dataset: str) -> list[Run]:
-        return plan.all_runs(validate({**RAW, "datasets": {dataset: {}}, "settings": {"quick": {"metric": "roc_auc"}}}))
+        return plan.all_runs(
+            validate(
+                {**RAW, "datasets": {dataset: {}}, "settings": {"quick": {"metric": "roc_auc"}}}
+            )
+        )
 
     assert planned("tolokers")
     with pytest.raises(ConfigError, match=r"metric is roc_auc .* cora has 7"):
@@ -75,8 +107,15 @@ def test_the_area_under_the_roc_curve_is_for_two_classes() -> None:
 
 def test_clients_that_overlap_are_five_a_part_and_have_no_edges_between_them() -> None:
     def planned(clients: list[int], method: str) -> list[Run]:
-        raw = {**RAW, "datasets": {"cora": {"partition": "overlap"}}, "seeds": [0], "clients": clients}
-        return plan.all_runs(validate({**raw, "tables": [{"setting": "quick", "methods": ["global", method]}]}))
+        raw = {
+            **RAW,
+            "datasets": {"cora": {"partition": "overlap"}},
+            "seeds": [0],
+            "clients": clients,
+        }
+        return plan.all_runs(
+            validate({**raw, "tables": [{"setting": "quick", "methods": ["global", method]}]})
+        )
 
     assert [run.clients for run in planned([5, 10], "fedavg")] == [None, 5, 10]
     with pytest.raises(PartitionError, match=r"clients is 3\b.* 5 "):
@@ -99,7 +138,9 @@ OPTIONS: dict[str, dict[str, list[Any]]] = {
 
 
 def entries(section: str) -> st.SearchStrategy[dict[str, Any]]:
-    options = st.fixed_dictionaries({}, optional={key: st.sampled_from(values) for key, values in OPTIONS[section].items()})
+    options = st.fixed_dictionaries(
+        {}, optional={key: st.sampled_from(values) for key, values in OPTIONS[section].items()}
+    )
     return st.dictionaries(st.sampled_from(NAMES[section]), options, min_size=1, max_size=3)
 
 
@@ -124,9 +165,21 @@ def slow_runs(block: dict[str, Any]) -> set[tuple[Any, ...]]:
             for method in block.get("methods", tables[setting]["methods"]):
                 counts = [None] if method == "global" else block.get("clients", RAW["clients"])
                 for clients, seed in itertools.product(counts, block.get("seeds", RAW["seeds"])):
-                    for one in expanded({"rounds": 50 if setting == "quick" else 99, "dropout": 0.5, **changes}):
+                    for one in expanded(
+                        {"rounds": 50 if setting == "quick" else 99, "dropout": 0.5, **changes}
+                    ):
                         for other in expanded({"labelled": None, "features": "raw", **data}):
-                            found.add((setting, *one.values(), dataset, *other.values(), clients, method, seed))
+                            found.add(
+                                (
+                                    setting,
+                                    *one.values(),
+                                    dataset,
+                                    *other.values(),
+                                    clients,
+                                    method,
+                                    seed,
+                                )
+                            )
     return found
 
 
@@ -134,7 +187,11 @@ def expanded(options: dict[str, Any]) -> list[dict[str, Any]]:
     """Each choice of one value where there are several."""
     choices = [{}]
     for key, value in options.items():
-        choices = [{**each, key: one} for each in choices for one in (value if isinstance(value, list) else [value])]
+        choices = [
+            {**each, key: one}
+            for each in choices
+            for one in (value if isinstance(value, list) else [value])
+        ]
     return choices
 
 

@@ -11,13 +11,24 @@ from feddep.experiment.provenance import environment, git_state
 
 def test_environment():
     record = environment("cpu", 2)
-    assert (record["packages"]["numpy"], record["device"], record["threads"]) == (np.__version__, "cpu", 2)
+    assert (record["packages"]["numpy"], record["device"], record["threads"]) == (
+        np.__version__,
+        "cpu",
+        2,
+    )
     assert record["time"].endswith("+00:00")
     assert os.uname().nodename not in str(record)
 
 
 def git(directory: Path, *arguments: str) -> str:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "core.hooksPath=/dev/null"]
+    identity = [
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        "-c",
+        "core.hooksPath=/dev/null",
+    ]
     command = ["git", "-C", str(directory), *identity, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

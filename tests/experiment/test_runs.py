@@ -23,16 +23,36 @@ RAW: dict[str, Any] = {
     "clients": [2, 3],
     "seeds": [0],
     "settings": {"quick": {"rounds": 2}, "slow": {"rounds": 9}, "same": {"rounds": 2}},
-    "tables": [{"setting": "quick", "methods": ["global", "fedavg"]}, {"setting": "slow", "methods": ["feddep"]}],
-    "studies": [{"name": "few", "kind": "sweep", "runs": [{"datasets": {"tiny": {"labelled": [0.1]}}, "seeds": [7]}]}],
+    "tables": [
+        {"setting": "quick", "methods": ["global", "fedavg"]},
+        {"setting": "slow", "methods": ["feddep"]},
+    ],
+    "studies": [
+        {
+            "name": "few",
+            "kind": "sweep",
+            "runs": [{"datasets": {"tiny": {"labelled": [0.1]}}, "seeds": [7]}],
+        }
+    ],
 }
-PROVENANCE = {**environment("cpu", 1), "data_fingerprint": "f" * 64, "seconds": 1.25, "seconds_before": {"pretrain": 0.5}}
+PROVENANCE = {
+    **environment("cpu", 1),
+    "data_fingerprint": "f" * 64,
+    "seconds": 1.25,
+    "seconds_before": {"pretrain": 0.5},
+}
 PLANNED = plan.all_runs(validate(RAW))
 QUICK = PLANNED[:3]  # Global, and FedAvg for two numbers of clients
 
 
 def config_in(folder: Path, **records: Any) -> Config:
-    return validate({**RAW, "output": str(folder / "out"), "records": {"directory": str(folder / "runs"), **records}})
+    return validate(
+        {
+            **RAW,
+            "output": str(folder / "out"),
+            "records": {"directory": str(folder / "runs"), **records},
+        }
+    )
 
 
 def write(config: Config, run: plan.Run, result: dict[str, Any]) -> Path:
@@ -47,15 +67,35 @@ def results(draw: st.DrawFn, rounds: int | None = None) -> dict[str, Any]:
     """What a run may measure."""
     share, count = st.floats(0, 1), rounds or draw(st.integers(1, 4))
     both = st.fixed_dictionaries({"best": share, "last": share})
-    some = draw(st.fixed_dictionaries({}, optional=dict.fromkeys(("global_validation", "local_before", "local_after"), both)))
-    series = ("loss", "validation", "test", *(name for name in ("local_before", "local_after") if name in some))
-    kind = st.sampled_from(["model", "prototypes for client 1", "prototypes for client 12", "training"])
+    some = draw(
+        st.fixed_dictionaries(
+            {}, optional=dict.fromkeys(("global_validation", "local_before", "local_after"), both)
+        )
+    )
+    series = (
+        "loss",
+        "validation",
+        "test",
+        *(name for name in ("local_before", "local_after") if name in some),
+    )
+    kind = st.sampled_from(
+        ["model", "prototypes for client 1", "prototypes for client 12", "training"]
+    )
     sent = st.fixed_dictionaries(
-        {"client": st.integers(0, 2), "direction": st.just("up"), "kind": kind, "bytes": st.integers(0, 2**40)}
+        {
+            "client": st.integers(0, 2),
+            "direction": st.just("up"),
+            "kind": kind,
+            "bytes": st.integers(0, 2**40),
+        }
     )
     return {
         **{"accuracy": draw(both), "validation": draw(both), **some},
-        "best_round": draw(st.one_of(st.integers(1, count), st.lists(st.integers(1, count), min_size=2, max_size=2))),
+        "best_round": draw(
+            st.one_of(
+                st.integers(1, count), st.lists(st.integers(1, count), min_size=2, max_size=2)
+            )
+        ),
         "stalled": draw(st.booleans()),
         "clients": [{"nodes": 3, "accuracy": each} for each in draw(st.lists(both, max_size=2))],
         "curve": {
@@ -67,26 +107,55 @@ def results(draw: st.DrawFn, rounds: int | None = None) -> dict[str, Any]:
 
 
 RESULT: dict[str, Any] = {
-    **{name: {"best": 0.1 + 0.2, "last": 1 / 3} for name in ("accuracy", "validation", "local_before")},
+    **{
+        name: {"best": 0.1 + 0.2, "last": 1 / 3}
+        for name in ("accuracy", "validation", "local_before")
+    },
     "best_round": 2,
     "stalled": True,
     "clients": [],
-    "curve": {"round": [1, 2], "loss": [1.5, 0.1], "validation": [0.5, 0.75], "test": [0.25, 0.5], "local_before": [0.0, 0.1]},
+    "curve": {
+        "round": [1, 2],
+        "loss": [1.5, 0.1],
+        "validation": [0.5, 0.75],
+        "test": [0.25, 0.5],
+        "local_before": [0.0, 0.1],
+    },
     "communication": [
         {"client": 0, "direction": "up", "kind": "model", "messages": 1, "bytes": 8},
-        {"client": 1, "direction": "down", "kind": "prototypes of client 0", "messages": 1, "bytes": 3},
-        {"client": 0, "direction": "up", "kind": "prototypes of client 11", "messages": 1, "bytes": 4},
+        {
+            "client": 1,
+            "direction": "down",
+            "kind": "prototypes of client 0",
+            "messages": 1,
+            "bytes": 3,
+        },
+        {
+            "client": 0,
+            "direction": "up",
+            "kind": "prototypes of client 11",
+            "messages": 1,
+            "bytes": 4,
+        },
     ],
 }
 
 
 def test_a_row_says_which_run_it_is_and_what_it_measured():
     config = validate(RAW)
-    run = plan.Run("quick,dropout=0.25", "tiny,labelled=0.1,partition=dirichlet", 3, "feddep,prototypes=7", 4)
+    run = plan.Run(
+        "quick,dropout=0.25", "tiny,labelled=0.1,partition=dirichlet", 3, "feddep,prototypes=7", 4
+    )
     row = runs.row("k", "quick", keys.specification(config, run), RESULT, PROVENANCE)
     assert list(row) == list(runs.COLUMNS)
     expected = {
-        **{"key": "k", "setting": "quick", "dataset": "tiny", "data_options": "labelled=0.1", "partition": "dirichlet"},
+        **{
+            "key": "k",
+            "setting": "quick",
+            "dataset": "tiny",
+            "data_options": "labelled=0.1",
+            "partition": "dirichlet",
+        },
         **{
             "clients": 3,
             "method": "feddep",
@@ -96,19 +165,34 @@ def test_a_row_says_which_run_it_is_and_what_it_measured():
             "best_round": "2",
             "stalled": True,
         },
-        **{"test": 0.1 + 0.2, "test_last": 1 / 3, "local_before": 0.1 + 0.2, "local_after": None, "client_accuracies": None},
-        **{"bytes": 15, "bytes_by_kind": '{"model": 8, "prototypes": 7}', "seconds": 1.25, "seconds_before": '{"pretrain": 0.5}'},
+        **{
+            "test": 0.1 + 0.2,
+            "test_last": 1 / 3,
+            "local_before": 0.1 + 0.2,
+            "local_after": None,
+            "client_accuracies": None,
+        },
+        **{
+            "bytes": 15,
+            "bytes_by_kind": '{"model": 8, "prototypes": 7}',
+            "seconds": 1.25,
+            "seconds_before": '{"pretrain": 0.5}',
+        },
         "data": "f" * 16,
     }
     assert {name: row[name] for name in expected} == expected
     assert set(row["training"].split()) >= {"dropout=0.25", "rounds=2"}
-    alone = runs.described("quick", keys.specification(config, plan.Run("quick", "tiny", None, "global", 4)))
+    alone = runs.described(
+        "quick", keys.specification(config, plan.Run("quick", "tiny", None, "global", 4))
+    )
     assert (alone["partition"], alone["clients"], alone["parameters"]) == (None, None, None)
 
 
 @settings(max_examples=10)
 @given(st.lists(results(), min_size=len(PLANNED), max_size=len(PLANNED)), st.data())
-def test_what_is_written_is_read_from_the_cache_and_from_the_tables(measured: list[dict[str, Any]], data: st.DataObject):
+def test_what_is_written_is_read_from_the_cache_and_from_the_tables(
+    measured: list[dict[str, Any]], data: st.DataObject
+):
     with tempfile.TemporaryDirectory() as folder:
         config = config_in(Path(folder))
         files = [write(config, run, result) for run, result in zip(PLANNED, measured, strict=True)]
@@ -117,7 +201,9 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(measured: li
         by_run = dict(zip(PLANNED, measured, strict=True))
         assert rows["test"].tolist() == [by_run[run]["accuracy"]["best"] for run in asked]
         assert rows["method"].tolist() == [run.method for run in asked]
-        assert curves["loss"].tolist() == [value for run in asked for value in by_run[run]["curve"]["loss"]]
+        assert curves["loss"].tolist() == [
+            value for run in asked for value in by_run[run]["curve"]["loss"]
+        ]
 
         # Published in two parts, in any order, the tables have the same.
         first = data.draw(st.lists(st.sampled_from(PLANNED), unique=True))
@@ -133,7 +219,9 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(measured: li
         assert runs.load(config, asked).equals(rows)
         assert runs.load_curves(config, asked).equals(curves)
         assert {file.name for file in (Path(folder) / "runs").iterdir()} == {
-            f"{protocol}{end}" for protocol in ("quick", "slow") for end in (".csv", ".curves.parquet")
+            f"{protocol}{end}"
+            for protocol in ("quick", "slow")
+            for end in (".csv", ".curves.parquet")
         }
 
 
@@ -178,16 +266,23 @@ def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
         file = runs.cached(config, keys.run_key(config, run))
         runs.write_cached(config, run, RESULT, provenance, [0.1, 0.1], file)
     runs.publish(config, QUICK)
-    asked = [plan.Run("slow", "tiny,labelled=0.1", 9, name, 0) for name in ("fedavg,x=1", "fedavg", "global", "feddep")]
+    asked = [
+        plan.Run("slow", "tiny,labelled=0.1", 9, name, 0)
+        for name in ("fedavg,x=1", "fedavg", "global", "feddep")
+    ]
     assert runs.estimate(config, asked) == (3 + 3 + 1, 1)
 
 
 @pytest.mark.parametrize("how", ["cut", "other", "empty"])
 @pytest.mark.parametrize("name", ["quick.csv", "quick.curves.parquet"])
-def test_a_damaged_table_is_an_error_that_names_it(name: str, how: str, config: Config, tmp_path: Path):
+def test_a_damaged_table_is_an_error_that_names_it(
+    name: str, how: str, config: Config, tmp_path: Path
+):
     file = tmp_path / "runs" / name
     content = file.read_bytes()
-    file.write_bytes({"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how])
+    file.write_bytes(
+        {"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how]
+    )
     with pytest.raises(DataError) as caught:
         runs.load(config, QUICK), runs.load_curves(config, QUICK)
     assert name in str(caught.value) or "has not been trained" in str(caught.value)
@@ -222,4 +317,9 @@ def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyP
 
 def test_what_was_not_measured_is_null_in_the_cache():
     result = {"curve": {"loss": [0.5], "test": [math.nan], "round": [1]}}
-    assert runs.curve(result, [1.0]) == {"round": [1], "loss": [0.5], "test": [None], "seconds": [1.0]}
+    assert runs.curve(result, [1.0]) == {
+        "round": [1],
+        "loss": [0.5],
+        "test": [None],
+        "seconds": [1.0],
+    }

@@ -1,4 +1,6 @@
-"""The stages of the workflow: each writes what it says, and reads nothing that the configuration does not ask for."""
+"""The stages of the workflow: each writes what it says, and reads nothing that the configuration
+does not ask for.
+"""
 
 import json
 import re
@@ -32,7 +34,9 @@ class Made:
     """A folder in which every stage of one run has been done."""
 
     def __init__(self, folder: Path) -> None:
-        self.config = config = validate({**RAW, "output": str(folder), "records": {"directory": str(folder / "runs")}})
+        self.config = config = validate(
+            {**RAW, "output": str(folder), "records": {"directory": str(folder / "runs")}}
+        )
         self.files = {
             name: folder / f"{name}.safetensors"
             for name in ("graph", "split", "partition", "pretrain", "prototypes", "generator")
@@ -42,10 +46,15 @@ class Made:
         assert FEDDEP.partition is not None
         stages.prepare(config, "mini", None, graph, Path(self.facts["graph"]))
         stages.split(config, "mini", 0, graph, self.files["split"])
-        stages.partition(config, FEDDEP.partition, graph, self.files["partition"], Path(self.facts["partition"]))
+        stages.partition(
+            config, FEDDEP.partition, graph, self.files["partition"], Path(self.facts["partition"])
+        )
         for stage in ("pretrain", "prototypes", "generator"):
             stages.step(config, FEDDEP, stage, self.files, self.files[stage])
-        self.trained, self.model = runs.cached(config, keys.run_key(config, FEDDEP)), folder / "model.safetensors"
+        self.trained, self.model = (
+            runs.cached(config, keys.run_key(config, FEDDEP)),
+            folder / "model.safetensors",
+        )
         stages.train(config, FEDDEP, self.files, self.trained, self.model)
 
 
@@ -57,17 +66,28 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 def test_each_stage_writes_what_it_says(made: Made):
     graph = Graph.load(made.files["graph"], keys.graph_key(made.config, "mini"))
     facts = json.loads(Path(made.facts["graph"]).read_text())
-    assert (graph.num_nodes, facts["name"], facts["source"], facts["nodes"]) == (60, "mini", "synthetic", 60)
+    assert (graph.num_nodes, facts["name"], facts["source"], facts["nodes"]) == (
+        60,
+        "mini",
+        "synthetic",
+        60,
+    )
     assert facts["fingerprint"] == graph.fingerprint
     split = Split.load(made.files["split"], keys.split_key(made.config, "mini", 0))
     assert [len(split.train), len(split.val), len(split.test)] == [36, 12, 12]
-    partition = Partition.load(made.files["partition"], keys.partition_key(made.config, FEDDEP.partition))
+    partition = Partition.load(
+        made.files["partition"], keys.partition_key(made.config, FEDDEP.partition)
+    )
     assert partition.num_clients == 2
     assert json.loads(Path(made.facts["partition"]).read_text())["clients"] == 2
     content = json.loads(made.trained.read_text())
     assert content["row"]["key"] == keys.run_key(made.config, FEDDEP)
     assert content["row"]["data"] == graph.fingerprint[:16]
-    assert set(json.loads(content["row"]["seconds_before"])) == {"pretrain", "prototypes", "generator"}
+    assert set(json.loads(content["row"]["seconds_before"])) == {
+        "pretrain",
+        "prototypes",
+        "generator",
+    }
     assert {sent["kind"] for sent in content["communication"]} >= {"prototypes", "model"}
     assert sum(sent["bytes"] for sent in content["communication"]) == content["row"]["bytes"]
     assert len(content["curve"]["round"]) == len(content["curve"]["seconds"]) == 2
@@ -86,7 +106,9 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("how", ["missing", "cut", "garbage"])
-def test_a_file_that_is_missing_damaged_or_another_is_an_error_that_names_it(name: str, how: str, made: Made, tmp_path: Path):
+def test_a_file_that_is_missing_damaged_or_another_is_an_error_that_names_it(
+    name: str, how: str, made: Made, tmp_path: Path
+):
     file = tmp_path / f"{name}.safetensors"
     content = made.files[name].read_bytes()
     if how != "missing":
@@ -95,16 +117,26 @@ def test_a_file_that_is_missing_damaged_or_another_is_an_error_that_names_it(nam
             file.with_suffix(".json").write_bytes(beside.read_bytes())
     with pytest.raises(DataError, match=re.escape(file.name)):
         stages.read_task(made.config, FEDDEP, {**made.files, name: file})
-    with pytest.raises(DataError, match=re.escape(file.name)):  # the whole file, of another configuration
+    with pytest.raises(
+        DataError, match=re.escape(file.name)
+    ):  # the whole file, of another configuration
         stages.read_task(validate(merged(RAW, OTHERS[name])), FEDDEP, made.files)
 
 
 def test_a_stage_that_fails_writes_nothing(made: Made, tmp_path: Path):
-    few = validate(merged(RAW, {"datasets": {"mini": {"synthetic": {"nodes": 8}}}}))  # too few for six communities
+    few = validate(
+        merged(RAW, {"datasets": {"mini": {"synthetic": {"nodes": 8}}}})
+    )  # too few for six communities
     with pytest.raises(FeddepError):
         stages.prepare(few, "mini", None, tmp_path / "graph.safetensors", tmp_path / "graph.json")
     with pytest.raises(DataError):
-        stages.train(made.config, FEDDEP, {**made.files, "split": tmp_path / "none"}, tmp_path / "run.json", tmp_path / "model")
+        stages.train(
+            made.config,
+            FEDDEP,
+            {**made.files, "split": tmp_path / "none"},
+            tmp_path / "run.json",
+            tmp_path / "model",
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -113,7 +145,9 @@ def test_a_public_graph_must_be_the_one_of_the_registry(made: Made, tmp_path: Pa
     random_graph(20, 30).save(file, keys.graph_key(made.config, "cora"))
     with pytest.raises(DataError, match=re.escape(file.name)):
         stages.load_graph(made.config, "cora", file)
-    config = validate({**RAW, "datasets": {"roman_empire": {}} | RAW["datasets"]})  # whose fingerprint nobody knows yet
+    config = validate(
+        {**RAW, "datasets": {"roman_empire": {}} | RAW["datasets"]}
+    )  # whose fingerprint nobody knows yet
     random_graph(20, 30).save(file, keys.graph_key(config, "roman_empire"))
     assert stages.load_graph(config, "roman_empire", file).num_nodes == 20
 
@@ -121,10 +155,22 @@ def test_a_public_graph_must_be_the_one_of_the_registry(made: Made, tmp_path: Pa
 def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
     graph = random_graph(20, 30)
     np.savez(tmp_path / "mine.npz", **npz_arrays(graph))
-    config = validate({**RAW, "datasets": {"mini": {}, "mine": {"path": str(tmp_path / "mine.npz")}} | RAW["datasets"]})
+    config = validate(
+        {
+            **RAW,
+            "datasets": {"mini": {}, "mine": {"path": str(tmp_path / "mine.npz")}}
+            | RAW["datasets"],
+        }
+    )
     stages.prepare(config, "mine", None, tmp_path / "graph.safetensors", tmp_path / "graph.json")
-    assert stages.load_graph(config, "mine", tmp_path / "graph.safetensors").fingerprint == graph.fingerprint
-    assert verification.fetch_graph(config, "mine,labelled=0.5", tmp_path).fingerprint == graph.fingerprint
+    assert (
+        stages.load_graph(config, "mine", tmp_path / "graph.safetensors").fingerprint
+        == graph.fingerprint
+    )
+    assert (
+        verification.fetch_graph(config, "mine,labelled=0.5", tmp_path).fingerprint
+        == graph.fingerprint
+    )
 
 
 @pytest.mark.parametrize("kind", ["graphs", "partitions"])
@@ -141,7 +187,8 @@ def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_
     (after,) = data_tables.load(config, kind, gone)
     assert {name: after[name] for name in before} == before
     assert {
-        name: json.loads(value) if isinstance(written[name], list | dict) else value for name, value in before.items()
+        name: json.loads(value) if isinstance(written[name], list | dict) else value
+        for name, value in before.items()
     } == written
 
     assert data_tables.publish(config, kind, {"a" * 16: files["0123456789012345"]}) == 1
@@ -158,15 +205,25 @@ def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_
 
 def test_recorded_runs_that_fit_are_drawn(made: Made):
     """Three are planned, of which two are recorded, one of them quick."""
-    config = validate({**RAW, "seeds": [0, 1, 2], "records": {"directory": str(made.config["output"]) + "/some"}})
+    config = validate(
+        {**RAW, "seeds": [0, 1, 2], "records": {"directory": str(made.config["output"]) + "/some"}}
+    )
     planned = plan.runs(config)
     content = json.loads(made.trained.read_text())
-    recorded = [{**content["row"], "key": keys.run_key(config, run), "seconds": 10.0 * run.seed} for run in planned[:2]]
+    recorded = [
+        {**content["row"], "key": keys.run_key(config, run), "seconds": 10.0 * run.seed}
+        for run in planned[:2]
+    ]
     rows = runs.typed(pd.DataFrame(recorded, columns=list(runs.COLUMNS)))
-    runs.merge(Path(config["records"]["directory"]), "quick", rows, runs.load_curves(made.config, [FEDDEP]))
+    runs.merge(
+        Path(config["records"]["directory"]), "quick", rows, runs.load_curves(made.config, [FEDDEP])
+    )
 
     def drawn(asked: dict[str, Any], most: float | None = None, number: int = 1) -> list[set[int]]:
-        return [{run.seed for run in verification.draw(config, None, asked, most, number, seed)} for seed in range(20)]
+        return [
+            {run.seed for run in verification.draw(config, None, asked, most, number, seed)}
+            for seed in range(20)
+        ]
 
     assert drawn({}) == drawn({})
     assert set.union(*drawn({})) == {0, 1}
@@ -187,15 +244,26 @@ def test_a_run_comes_back_or_not(made: Made, tmp_path: Path):
 
     row = runs.load(made.config, [FEDDEP]).iloc[0]
     assert len(verify(0)) == len(verify(0.01, test=row["test"] + 0.001)) == 1
-    for tolerance, changes in ((0.0001, {"test": row["test"] + 0.001}), (0.01, {"bytes": row["bytes"] - 4})):
+    for tolerance, changes in (
+        (0.0001, {"test": row["test"] + 0.001}),
+        (0.01, {"bytes": row["bytes"] - 4}),
+    ):
         with pytest.raises(DataError):
             verify(tolerance, **changes)
 
 
 @pytest.mark.parametrize("method", ["local", "fedavg", "global"])
 def test_a_run_that_owners_judge_comes_back(method: str, made: Made, tmp_path: Path):
-    """Its split is the partition's, its shares are its dataset's; a model that stays with its owner has no global accuracy."""
-    run = Run("quick,encoder=gcn,full_batch=true,evaluation=owners", "mini,split=within_clients,split_train=0.3", 2, method, 0)
+    """Its split is the partition's, its shares are its dataset's; a model that stays with its owner
+    has no global accuracy.
+    """
+    run = Run(
+        "quick,encoder=gcn,full_batch=true,evaluation=owners",
+        "mini,split=within_clients,split_train=0.3",
+        2,
+        method,
+        0,
+    )
     files = {name: made.files[name] for name in ("graph", "partition")}
     output = runs.cached(made.config, keys.run_key(made.config, run))
     stages.train(made.config, run, files, output, tmp_path / "model.safetensors")
@@ -216,5 +284,7 @@ def test_a_falsified_row_or_curve_is_found(made: Made, tmp_path: Path):
     for name in ("loss", "validation", "test"):
         off = curves.copy()
         off.loc[1, name] += 1e-9
-        assert verification.differences(row, off, result) == {f"curve of {name}": pytest.approx(1e-9, rel=1e-6)}
+        assert verification.differences(row, off, result) == {
+            f"curve of {name}": pytest.approx(1e-9, rel=1e-6)
+        }
     assert set(verification.differences(row, curves.head(1), result).values()) == {np.inf}

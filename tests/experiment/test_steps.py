@@ -16,12 +16,23 @@ from other_values import another, others
 
 RAW: dict[str, Any] = {**MINIMAL_CONFIG, "datasets": {"cora": {}, "tiny": {"synthetic": {}}}}
 CONFIG = validate(RAW)
-WITH_STEPS = [name for name, method in registry.methods().items() if method.steps(method.parameters())]
+WITH_STEPS = [
+    name for name, method in registry.methods().items() if method.steps(method.parameters())
+]
 
 
 def jobs(method: str, config: Config = CONFIG, **changes: Any) -> dict[str, StepJob]:
     """The steps of a run, by stage."""
-    run = Run(**{"setting": "quick", "dataset": "cora", "clients": 3, "method": method, "seed": 0, **changes})
+    run = Run(
+        **{
+            "setting": "quick",
+            "dataset": "cora",
+            "clients": 3,
+            "method": method,
+            "seed": 0,
+            **changes,
+        }
+    )
     return {job.step.stage: job for job in step_jobs(config, run)}
 
 
@@ -55,15 +66,23 @@ def test_stages_in_their_order_read_the_files_of_those_that_they_need():
 
 @pytest.mark.parametrize("method", WITH_STEPS)
 def test_a_step_depends_on_what_it_declares_and_on_nothing_else(method: str):
-    """Fields of the setting and parameters of the method, its own or those of a step that it needs."""
+    """Fields of the setting and parameters of the method, its own or those of a step that it
+    needs.
+    """
     before = jobs(method)
     for field in TrainingConfig.model_fields:
-        other = validate(merged(RAW, {"settings": {"quick": {field: another(TrainingConfig, field)}}}))
-        assert moved(before, jobs(method, other)) == reached(before, lambda step, field=field: field in step.setting)
+        other = validate(
+            merged(RAW, {"settings": {"quick": {field: another(TrainingConfig, field)}}})
+        )
+        assert moved(before, jobs(method, other)) == reached(
+            before, lambda step, field=field: field in step.setting
+        )
     for field, value in others(registry.find(method).parameters).items():
         after = jobs(variants.format_name(method, {field: value}))
         if list(after) == list(before):  # some parameters say which steps there are
-            declared = reached(before, lambda step, field=field: field in step.parameters.model_fields)
+            declared = reached(
+                before, lambda step, field=field: field in step.parameters.model_fields
+            )
             assert moved(before, after) == declared
 
 
@@ -72,7 +91,9 @@ def test_a_step_depends_on_the_data_and_not_on_the_machine(method: str):
     before = jobs(method)
     other_data = [{"dataset": name} for name in ("tiny", "cora,labelled=0.1", "cora,features=row")]
     for changes in ({"seed": 1}, {"clients": 5}, *other_data):
-        assert not {job.file for job in before.values()} & {job.file for job in jobs(method, **changes).values()}
+        assert not {job.file for job in before.values()} & {
+            job.file for job in jobs(method, **changes).values()
+        }
     for given in ({"split": {"train": 0.7, "val": 0.1}}, {"partition": {"delta": 10}}):
         assert moved(before, jobs(method, validate(merged(RAW, given)))) == set(before)
     elsewhere = validate({**RAW, "device": "cpu", "output": "elsewhere", "threads": 2})
@@ -89,12 +110,17 @@ def test_ablations_share_what_they_have_in_common():
 
 
 @pytest.mark.parametrize("raised", ["pretrain", "prototypes", "generator"])
-def test_raising_a_revision_computes_again_from_there_on(raised: str, monkeypatch: pytest.MonkeyPatch):
+def test_raising_a_revision_computes_again_from_there_on(
+    raised: str, monkeypatch: pytest.MonkeyPatch
+):
     before, others_before = jobs("feddep"), jobs("fedsage_plus")
     feddep = registry.find("feddep")
 
     def steps(given: Any) -> list[Any]:
-        return [dataclasses.replace(step, revision=step.revision + (step.stage == raised)) for step in feddep.steps(given)]
+        return [
+            dataclasses.replace(step, revision=step.revision + (step.stage == raised))
+            for step in feddep.steps(given)
+        ]
 
     known = {**registry.methods(), "feddep": dataclasses.replace(feddep, steps=steps)}
     monkeypatch.setattr(registry, "methods", lambda: known)

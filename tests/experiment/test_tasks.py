@@ -45,6 +45,10 @@ def test_the_device(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(ConfigError):
         choose_device("cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert (choose_device("auto"), choose_device("cpu"), choose_device("cuda")) == ("cuda", "cpu", "cuda")
+    assert (choose_device("auto"), choose_device("cpu"), choose_device("cuda")) == (
+        "cuda",
+        "cpu",
+        "cuda",
+    )
     with pytest.raises(ConfigError):
         choose_device("gpu")

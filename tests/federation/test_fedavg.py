@@ -13,7 +13,9 @@ from feddep.utils.errors import PartitionError
 def test_weighted_mean_is_the_formula(sizes, seed):
     rng = np.random.default_rng(seed)
     payloads = [{"w": torch.from_numpy(rng.random((2, 3)))} for _ in sizes]
-    expected = sum(size * payload["w"].numpy() for size, payload in zip(sizes, payloads, strict=True)) / sum(sizes)
+    expected = sum(
+        size * payload["w"].numpy() for size, payload in zip(sizes, payloads, strict=True)
+    ) / sum(sizes)
     np.testing.assert_allclose(weighted_mean(payloads, sizes)["w"], expected)
 
 
@@ -34,5 +36,7 @@ def test_the_server_keeps_the_mean_and_its_own_copy(client_weights):
     weights["w"].add_(1)
     assert server.weights["w"].tolist() == [0, 0]
     server.aggregate([Update({"w": torch.ones(2)}, 1, 0.0), Update({"w": torch.zeros(2)}, 3, 0.0)])
-    assert server.weights["w"].tolist() == ([0.25, 0.25] if client_weights == "nodes" else [0.5, 0.5])
+    assert server.weights["w"].tolist() == (
+        [0.25, 0.25] if client_weights == "nodes" else [0.5, 0.5]
+    )
     assert server.weights_for(0) is server.weights

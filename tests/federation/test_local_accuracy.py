@@ -1,4 +1,6 @@
-"""Test nodes that their owners classify, and validation nodes that are classified as test nodes are."""
+"""Test nodes that their owners classify, and validation nodes that are classified as test nodes
+are.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Small federations to test on, and a Flower grid without processes: what is pushed, the ClientApp answers at once."""
+"""Small federations to test on, and a Flower grid without processes: what is pushed, the ClientApp
+answers at once.
+"""
 
 import copy
 import dataclasses
@@ -56,19 +58,31 @@ class InProcessGrid:
         sent: those that it answers with.
     """
 
-    def __init__(self, directory: Path, named: bool, change: Change | None, silent: Iterable[int], away: Iterable[int]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        named: bool,
+        change: Change | None,
+        silent: Iterable[int],
+        away: Iterable[int],
+    ) -> None:
         self.directory = directory
         self.named = named
         self.change = change
         self.silent = set(silent)
-        self.clients = sorted(set(range(Federation.load(server_folder(directory)).clients)) - set(away))
+        self.clients = sorted(
+            set(range(Federation.load(server_folder(directory)).clients)) - set(away)
+        )
         self.states = {client: RecordDict() for client in self.clients}
         self.received: dict[tuple[int, int], set[str]] = {}
         self.sent: dict[tuple[int, int], set[str]] = {}
         self.replies: dict[str, Message] = {}
 
     def get_nodes(self) -> list[SimpleNamespace]:
-        return [SimpleNamespace(node_id=100 + i, name=f"client{i}" if self.named else "") for i in self.clients]
+        return [
+            SimpleNamespace(node_id=100 + i, name=f"client{i}" if self.named else "")
+            for i in self.clients
+        ]
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         for message in messages:
@@ -85,7 +99,9 @@ class InProcessGrid:
         self.received[client, number] = set(message.content.array_records)
         message.content = copy.deepcopy(message.content)  # as if it had been sent
         folder = str(client_folder(self.directory, client))
-        context = Context(7, 100 + client, {"folder": folder, "client": client}, self.states[client], {})
+        context = Context(
+            7, 100 + client, {"folder": folder, "client": client}, self.states[client], {}
+        )
         try:
             reply = app(message, context)
         except Exception as error:
@@ -104,13 +120,21 @@ def train(
     silent: Iterable[int] = (),
     away: Iterable[int] = (),
 ) -> tuple[RunResult, InProcessGrid]:
-    """Train on the clients whose folders are there, but for those that are ``silent`` or ``away``."""
+    """Train on the clients whose folders are there, but for those that are ``silent`` or
+    ``away``.
+    """
     sent = iter(range(10**6))
 
-    def message_of(content: RecordDict, node: int, kind: str, ttl: float) -> Message:  # outside of Flower's processes
-        return Message(content=content, metadata=Metadata(7, str(next(sent)), 1, node, "", "", 0.0, ttl, kind))
+    def message_of(
+        content: RecordDict, node: int, kind: str, ttl: float
+    ) -> Message:  # outside of Flower's processes
+        return Message(
+            content=content, metadata=Metadata(7, str(next(sent)), 1, node, "", "", 0.0, ttl, kind)
+        )
 
     monkeypatch.setattr(remote_clients, "Message", message_of)
     grid = InProcessGrid(directory, named, change, silent, away)
     server = server_folder(directory)
-    return server_app.train(grid, Federation.load(server), server, patience=0.5 if silent or away else 60), grid  # type: ignore[arg-type]
+    return server_app.train(
+        grid, Federation.load(server), server, patience=0.5 if silent or away else 60
+    ), grid  # type: ignore[arg-type]

@@ -23,7 +23,10 @@ def test_the_server_gets_no_data(tmp_path):
 
 def test_the_folder_of_another_client_or_federation_is_refused(tmp_path):
     federation = cut(small_task(), tmp_path)
-    shutil.copy(client_folder(tmp_path, 0) / "graph.safetensors", client_folder(tmp_path, 1) / "graph.safetensors")
+    shutil.copy(
+        client_folder(tmp_path, 0) / "graph.safetensors",
+        client_folder(tmp_path, 1) / "graph.safetensors",
+    )
     with pytest.raises(DataError):
         read_part(client_folder(tmp_path, 1), federation, 1)
     other = cut(small_task(), tmp_path / "other")

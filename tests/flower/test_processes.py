@@ -1,4 +1,6 @@
-"""The commands, and a SuperLink and SuperNodes as processes: few, as each takes seconds to start."""
+"""The commands, and a SuperLink and SuperNodes as processes: few, as each takes seconds to
+start.
+"""
 
 import shutil
 from pathlib import Path
@@ -15,7 +17,19 @@ from feddep.flower.certificates import make_certificate
 from feddep.flower.processes import APP, LocalFederation
 from feddep.utils.files import read_arrays, read_json, write_arrays
 
-CUT = ["cut", "fedavg", "--graph", "mine", "--clients", "2", "--set", "rounds=1", "--set", "hidden_channels=8", "--simulate"]
+CUT = [
+    "cut",
+    "fedavg",
+    "--graph",
+    "mine",
+    "--clients",
+    "2",
+    "--set",
+    "rounds=1",
+    "--set",
+    "hidden_channels=8",
+    "--simulate",
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +44,30 @@ def participants(tmp_path_factory):
 
 @pytest.mark.slow
 def test_processes_give_the_numbers_of_the_simulation(participants, tmp_path, capsys):
-    assert main(["train", str(participants), "--output", str(tmp_path / "federated.json")]) == 0, capsys.readouterr().err
-    outcome, simulation = read_json(tmp_path / "federated.json"), read_json(participants / "simulation/outcome.json")
+    assert main(["train", str(participants), "--output", str(tmp_path / "federated.json")]) == 0, (
+        capsys.readouterr().err
+    )
+    outcome, simulation = (
+        read_json(tmp_path / "federated.json"),
+        read_json(participants / "simulation/outcome.json"),
+    )
     assert simulation == {name: outcome[name] for name in simulation}
-    ours, theirs = (read_arrays(participants / name / "weights.safetensors") for name in ("server", "simulation"))
+    ours, theirs = (
+        read_arrays(participants / name / "weights.safetensors")
+        for name in ("server", "simulation")
+    )
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
     for row in outcome["wire"]:
         each = ("client", "direction")
-        counted = sum(part["bytes"] for part in outcome["communication"] if all(part[key] == row[key] for key in each))
+        counted = sum(
+            part["bytes"]
+            for part in outcome["communication"]
+            if all(part[key] == row[key] for key in each)
+        )
         assert counted < row["bytes"] < counted + 100_000  # what TLS, HTTP and Flower add
-    assert (participants / "client1/superlink.pem").read_bytes() == (participants / "server/superlink.pem").read_bytes()
+    assert (participants / "client1/superlink.pem").read_bytes() == (
+        participants / "server/superlink.pem"
+    ).read_bytes()
 
 
 @pytest.mark.slow
@@ -47,9 +75,16 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     app = tmp_path / "app" / "pyproject.toml"
     app.parent.mkdir()
-    app.write_text((APP / "pyproject.toml").read_text().replace("feddep.flower.client_app", "faulty_client_app"))
+    app.write_text(
+        (APP / "pyproject.toml")
+        .read_text()
+        .replace("feddep.flower.client_app", "faulty_client_app")
+    )
     cut(small_task(rounds=1), tmp_path)
-    with LocalFederation(tmp_path, tls=False) as local, pytest.raises(FederationError, match="client 1 "):
+    with (
+        LocalFederation(tmp_path, tls=False) as local,
+        pytest.raises(FederationError, match="client 1 "),
+    ):
         local.run(app=app.parent)
     assert not (tmp_path / "server/outcome.json").exists()
     homes = [process.info["environ"] or {} for process in psutil.process_iter(["environ"])]
@@ -58,14 +93,19 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["superlink.pem", "node.key"])
-def test_a_client_with_another_authority_or_the_key_of_another_is_not_let_in(tmp_path, monkeypatch, file):
+def test_a_client_with_another_authority_or_the_key_of_another_is_not_let_in(
+    tmp_path, monkeypatch, file
+):
     cut(small_task(rounds=1), tmp_path)
     make_certificate(tmp_path / "other.key", [tmp_path / "superlink.pem"])
     start = LocalFederation._start_supernode
 
     def start_one_wrong(local, number):
         if number == 1:
-            shutil.copy((tmp_path if file == "superlink.pem" else tmp_path / "client0") / file, tmp_path / "client1" / file)
+            shutil.copy(
+                (tmp_path if file == "superlink.pem" else tmp_path / "client0") / file,
+                tmp_path / "client1" / file,
+            )
         start(local, number)
 
     monkeypatch.setattr(LocalFederation, "_start_supernode", start_one_wrong)
@@ -75,11 +115,16 @@ def test_a_client_with_another_authority_or_the_key_of_another_is_not_let_in(tmp
     assert not (tmp_path / "server/outcome.json").exists()
 
 
-@pytest.mark.parametrize("wrong", [{"loss": [0.5]}, {"validation": [0.5]}, {"best_round": 9}, {"communication": []}, {}])
+@pytest.mark.parametrize(
+    "wrong", [{"loss": [0.5]}, {"validation": [0.5]}, {"best_round": 9}, {"communication": []}, {}]
+)
 def test_what_differs_from_the_simulation_is_an_error(participants, wrong):
     """Other weights, where nothing else is wrong."""
     simulation = participants / "simulation"
-    weights = {name: array + (0 if wrong else 1e-7) for name, array in read_arrays(simulation / "weights.safetensors").items()}
+    weights = {
+        name: array + (0 if wrong else 1e-7)
+        for name, array in read_arrays(simulation / "weights.safetensors").items()
+    }
     write_arrays(participants / "server" / "weights.safetensors", weights)
     outcome = read_json(simulation / "outcome.json") | wrong
     with pytest.raises(FederationError):

@@ -1,4 +1,6 @@
-"""The server's side of a federation: the numbers of the simulation, and SuperNodes that are not there, fail or lie."""
+"""The server's side of a federation: the numbers of the simulation, and SuperNodes that are not
+there, fail or lie.
+"""
 
 import dataclasses
 import math
@@ -37,15 +39,23 @@ def each_tensor(make):
 
 
 @pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("method", ["fedavg", "feddep", pytest.param("fedsage_plus", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method", ["fedavg", "feddep", pytest.param("fedsage_plus", marks=pytest.mark.slow)]
+)
 def test_the_numbers_are_those_of_the_simulation(tmp_path, monkeypatch, method, named):
     task = small_task(method)
     cut(task, tmp_path)
     result, _ = train(tmp_path, monkeypatch, named=named)
     ours, expected = result.histories[0], simulated(task)
     theirs = expected.histories[0]
-    assert (ours.loss, ours.validation, ours.best_round) == (theirs.loss, theirs.validation, theirs.best_round)
-    assert all(ours.best_weights[name].equal(tensor) for name, tensor in theirs.best_weights.items())
+    assert (ours.loss, ours.validation, ours.best_round) == (
+        theirs.loss,
+        theirs.validation,
+        theirs.best_round,
+    )
+    assert all(
+        ours.best_weights[name].equal(tensor) for name, tensor in theirs.best_weights.items()
+    )
     assert result.communication == expected.communication
 
 
@@ -75,7 +85,10 @@ WRONG = {
     "a round as text": ("facts", lambda facts: {**facts, "round": str(facts["round"])}),
     "a client as text": ("facts", lambda facts: {**facts, "client": str(facts["client"])}),
     "absurd weights": ("model", each_tensor(lambda t: t + 1e30)),
-    "more right than there are": ("validation", lambda report: {**report, "correct": report["nodes"] + 1}),
+    "more right than there are": (
+        "validation",
+        lambda report: {**report, "correct": report["nodes"] + 1},
+    ),
     "half a node": ("validation", lambda report: {**report, "correct": report["nodes"] / 2 + 0.25}),
     "more nodes to train": ("training", lambda report: {**report, "nodes": report["nodes"] * 1e6}),
 }
@@ -88,7 +101,9 @@ def test_what_is_wrong_stops_the_run_and_reaches_no_weight(tmp_path, monkeypatch
         train(tmp_path, monkeypatch, changed(1, 1, *WRONG[wrong]))
     kept = read_arrays(tmp_path / "server" / "round.safetensors")
     expected = simulated(small_task(rounds=1)).histories[0].best_weights
-    assert all(np.allclose(kept[name], tensor, rtol=0, atol=1e-6) for name, tensor in expected.items())
+    assert all(
+        np.allclose(kept[name], tensor, rtol=0, atol=1e-6) for name, tensor in expected.items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +114,9 @@ def test_what_is_wrong_stops_the_run_and_reaches_no_weight(tmp_path, monkeypatch
         ("fedsage_plus", -1, gradients_for(0), each_tensor(lambda t: t.double())),
     ],
 )
-def test_what_is_wrong_in_an_exchange_stops_the_run(tmp_path, monkeypatch, method, exchange, kind, make):
+def test_what_is_wrong_in_an_exchange_stops_the_run(
+    tmp_path, monkeypatch, method, exchange, kind, make
+):
     cut(small_task(method), tmp_path)
     with pytest.raises(FederationError, match="client 1 "):
         train(tmp_path, monkeypatch, changed(1, exchange, kind, make))
@@ -126,7 +143,11 @@ def test_what_clients_exchange_reaches_its_receivers_alone(tmp_path, monkeypatch
     for method in ("feddep", "fedsage_plus"):
         cut(small_task(method), tmp_path / method)
     _, grid = train(tmp_path / "feddep", monkeypatch)
-    assert [grid.received[1, number] for number in (-1, 0, 1)] == [set(), {"model", "prototypes/0", "prototypes/2"}, {"model"}]
+    assert [grid.received[1, number] for number in (-1, 0, 1)] == [
+        set(),
+        {"model", "prototypes/0", "prototypes/2"},
+        {"model"},
+    ]
     reports = {"training", "validation"}
     sent = [grid.sent[1, number] for number in (-1, 0, 1, 2)]
     assert sent == [{PROTOTYPES}, {"model", "training"}, {"model", *reports}, {"validation"}]

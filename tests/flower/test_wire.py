@@ -5,7 +5,11 @@ import socket
 import threading
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key, load_ssh_public_key
+from cryptography.hazmat.primitives.serialization import (
+    load_pem_private_key,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
 
 from feddep.flower.certificates import make_certificate, make_node_key
 from feddep.flower.wire import LOOPBACK, CountingPort, listens

@@ -1,8 +1,10 @@
-"""Golden results: what every method and step computes on a tiny graph, with the revisions that it was computed at.
+"""Golden results: what every method and step computes on a tiny graph, with the revisions that it
+was computed at.
 
-``python tests/golden/golden_results.py`` writes the results anew.  It refuses where numbers have moved and no revision has: raise
-the ``revision`` of the step or method in ``feddep/methods/``, or ``REVISION`` of split, partition, scaling or training.  What
-another machine has computed at the same revisions stays, as the last bits of numbers are a machine's own.
+``python tests/golden/golden_results.py`` writes the results anew.  It refuses where numbers have
+moved and no revision has: raise the ``revision`` of the step or method in ``feddep/methods/``, or
+``REVISION`` of split, partition, scaling or training.  What another machine has computed at the
+same revisions stays, as the last bits of numbers are a machine's own.
 """
 
 import dataclasses
@@ -39,15 +41,40 @@ _SGD = {
 SETTINGS: dict[str, dict[str, Any]] = {
     "sgd": _SGD,
     "adam": {
-        **{"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 0.001, "batch_size": 8, "fanout": 2},
+        **{
+            "optimizer": "adam",
+            "learning_rate": 0.01,
+            "weight_decay": 0.001,
+            "batch_size": 8,
+            "fanout": 2,
+        },
         **{"rounds": 2, "local_epochs": 2, "layers": 3, "hidden_channels": 8, "dropout": 0.5},
     },
     "full": {
-        **{"optimizer": "adam", "optimizer_state": "kept", "learning_rate": 0.01, "weight_decay": 0.0005, "full_batch": True},
-        **{"rounds": 3, "local_epochs": 3, "evaluation": "owners", "encoder": "gcn", "hidden_channels": 16},
+        **{
+            "optimizer": "adam",
+            "optimizer_state": "kept",
+            "learning_rate": 0.01,
+            "weight_decay": 0.0005,
+            "full_batch": True,
+        },
+        **{
+            "rounds": 3,
+            "local_epochs": 3,
+            "evaluation": "owners",
+            "encoder": "gcn",
+            "hidden_channels": 16,
+        },
     },
 }
-MENDED = ["fedsage_plus", "fedsage_plus_shared", "feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_oracle"]
+MENDED = [
+    "fedsage_plus",
+    "fedsage_plus_shared",
+    "feddep",
+    "feddep_wo_dgen",
+    "feddep_wo_proto",
+    "feddep_oracle",
+]
 """Methods that read other inputs in full batches, in the setting ``full``."""
 _SMALL = {
     **{"prototypes": 3, "embedding": 8, "pretraining_epochs": 3},
@@ -67,7 +94,15 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("feddep_joint", _AUTHORS),
     ("feddep_wo_proto", _AUTHORS),
     ("feddep_oracle", {"encoder": "federated", "inference": "generated"}),
-    ("fedsage_plus", {"hidden_from": "validation", "generator_batch": 4096, "scale": "authors", "cross_weight": 3.0}),
+    (
+        "fedsage_plus",
+        {
+            "hidden_from": "validation",
+            "generator_batch": 4096,
+            "scale": "authors",
+            "cross_weight": 3.0,
+        },
+    ),
     ("fedgsl", {"edges": 3, "share": 0.5, "refresh": 1}),
     ("fedgraph", {"episodes": 0}),
     ("fedgta", {"moments": "origin", "threshold": 0.0}),
@@ -124,10 +159,17 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
     steps = method.steps(given)
     results = run_steps(task, given, steps)
     found = summary(method.run(dataclasses.replace(task, step_results=results), given))
-    communication, _ = found.pop("communication"), found.pop("stalled")  # the latter follows from the rest
+    communication, _ = (
+        found.pop("communication"),
+        found.pop("stalled"),
+    )  # the latter follows from the rest
     return {
         "revisions": {
-            **{"split": split.REVISION, "partition": partition.REVISION, "scaling": scaling.REVISION},
+            **{
+                "split": split.REVISION,
+                "partition": partition.REVISION,
+                "scaling": scaling.REVISION,
+            },
             **{"training": training.REVISION, "method": method.revision},
             **{step.name: step.revision for step in steps},
         },
@@ -139,7 +181,8 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
 def _sent(communication: list[dict[str, Any]]) -> dict[str, str]:
     """What each client sent and received, by direction and kind."""
     return {
-        f"client {row['client']} {row['direction']} {row['kind']}": f"{row['messages']} messages, {row['bytes']} bytes"
+        f"client {row['client']} {row['direction']} "
+        f"{row['kind']}": f"{row['messages']} messages, {row['bytes']} bytes"
         for row in communication
     }
 
@@ -149,7 +192,9 @@ def _tensors(result: StepResult) -> dict[str, dict[str, Any]]:
         name: {
             "shape": list(tensor.shape),
             "sum": float(tensor.double().sum()),
-            "sha256": hashlib.sha256(tensor.detach().cpu().contiguous().numpy().tobytes()).hexdigest()[:16],
+            "sha256": hashlib.sha256(
+                tensor.detach().cpu().contiguous().numpy().tobytes()
+            ).hexdigest()[:16],
         }
         for name, tensor in sorted(result.tensors.items())
     }
@@ -159,8 +204,15 @@ def machine() -> str:
     """Where numbers are the same to the last bit: processor and PyTorch."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
-    models = {line.partition(":")[2].strip() for line in lines if line.startswith(("model name", "cpu family", "model\t"))}
-    return f"{platform.machine()} {' '.join(sorted(models))} {torch.backends.cpu.get_cpu_capability()} torch {torch.__version__}"
+    models = {
+        line.partition(":")[2].strip()
+        for line in lines
+        if line.startswith(("model name", "cpu family", "model\t"))
+    }
+    return (
+        f"{platform.machine()} {' '.join(sorted(models))} "
+        f"{torch.backends.cpu.get_cpu_capability()} torch {torch.__version__}"
+    )
 
 
 def write() -> None:
@@ -177,7 +229,10 @@ def write() -> None:
         if old is None or old["revisions"] != found["revisions"]:
             now[label] = found if before["machine"] == here else {**found, "machine": here}
         elif made_at(before, label) == here and numbers(old) != found:
-            sys.exit(f"the numbers of {label} have moved, and no revision has: raise the one of what you changed")
+            sys.exit(
+                f"the numbers of {label} have moved, and no revision has: raise the one of what "
+                "you changed"
+            )
         else:
             now[label] = old
     FILE.write_text(json.dumps({**before, "cases": now}, indent=1, sort_keys=True) + "\n")

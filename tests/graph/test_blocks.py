@@ -29,7 +29,12 @@ def test_d_distinct_neighbours_or_all_and_every_node_once(graph, degree, hops, s
     roots = roots_of(graph, seed)
     blocks = BlockSampler(graph.adjacency, degree).draw(roots, hops, np.random.default_rng(seed))
     assert blocks.nodes[: len(roots)].tolist() == roots.tolist()
-    assert len(set(blocks.nodes.tolist())) == len(blocks.nodes) == blocks.sizes[-1] == len(blocks.degrees)
+    assert (
+        len(set(blocks.nodes.tolist()))
+        == len(blocks.nodes)
+        == blocks.sizes[-1]
+        == len(blocks.degrees)
+    )
     lists = sampled(blocks)
     for node, each in lists.items():
         true = neighbours(graph, node)
@@ -45,7 +50,9 @@ def test_d_distinct_neighbours_or_all_and_every_node_once(graph, degree, hops, s
 
 @given(graphs(), st.integers(1, 3), st.integers(0, 2**16))
 def test_layers_read_what_the_layer_before_has_computed(graph, hops, seed):
-    blocks = BlockSampler(graph.adjacency, 2).draw(roots_of(graph, seed), hops, np.random.default_rng(seed))
+    blocks = BlockSampler(graph.adjacency, 2).draw(
+        roots_of(graph, seed), hops, np.random.default_rng(seed)
+    )
     for layer in range(1, hops + 1):
         indptr, indices, (rows, columns) = blocks.neighbours(layer)
         assert rows == blocks.sizes[hops - layer] == len(indptr) - 1
@@ -58,14 +65,18 @@ def test_a_draw_leaves_nothing_behind():
     graph = random_graph(30, 80)
     used, fresh = (BlockSampler(graph.adjacency, 3) for _ in range(2))
     used.draw(np.arange(12), 2, np.random.default_rng(0))
-    first, second = (each.draw(np.array([5, 20]), 2, np.random.default_rng(1)) for each in (used, fresh))
+    first, second = (
+        each.draw(np.array([5, 20]), 2, np.random.default_rng(1)) for each in (used, fresh)
+    )
     assert sampled(first) == sampled(second)
     assert first.nodes.tolist() == second.nodes.tolist()
 
 
 def test_every_subset_of_neighbours_is_equally_likely():
     sampler, rng = BlockSampler(star(5).adjacency, 2), np.random.default_rng(0)
-    drawn = Counter(tuple(sorted(sampled(sampler.draw(np.array([0]), 1, rng))[0])) for _ in range(5000))
+    drawn = Counter(
+        tuple(sorted(sampled(sampler.draw(np.array([0]), 1, rng))[0])) for _ in range(5000)
+    )
     assert len(drawn) == 10
     assert scipy.stats.chisquare(list(drawn.values())).pvalue > 0.001
 
@@ -81,4 +92,8 @@ def test_no_hops_and_no_edges():
     blocks = sampler.draw(np.array([2, 1]), 0, np.random.default_rng(0))
     assert (blocks.nodes.tolist(), blocks.sizes, blocks.indices.tolist()) == ([2, 1], (2,), [])
     lonely = BlockSampler(star(0).adjacency, 2).draw(np.array([0]), 2, np.random.default_rng(0))
-    assert (lonely.sizes, lonely.indptr.tolist(), lonely.degrees.tolist()) == ((1, 1, 1), [0, 0], [0])
+    assert (lonely.sizes, lonely.indptr.tolist(), lonely.degrees.tolist()) == (
+        (1, 1, 1),
+        [0, 0],
+        [0],
+    )

@@ -33,15 +33,21 @@ def test_each_node_keeps_its_first_edges(graph: Graph, degree: int, seed: int, k
 
 @given(graphs(), st.integers(1, 3), st.integers(0, 99), st.data())
 def test_one_edge_moves_at_most_three(graph: Graph, degree: int, seed: int, data: st.DataObject):
-    """It is lost itself, and each of its ends takes up one edge at most; no chain of changes follows."""
+    """It is lost itself, and each of its ends takes up one edge at most; no chain of changes
+    follows.
+    """
     edges = graph.edges()
     if not len(edges):
         return
     gone = data.draw(st.integers(0, len(edges) - 1))
     u, v = edges[gone]
-    without = Graph.from_edges(np.delete(edges, gone, axis=0), graph.features, graph.labels, graph.num_classes)
+    without = Graph.from_edges(
+        np.delete(edges, gone, axis=0), graph.features, graph.labels, graph.num_classes
+    )
     for keep in ("both", "receiver"):
-        change = bounded_adjacency(graph, degree, seed, keep) - bounded_adjacency(without, degree, seed, keep)
+        change = bounded_adjacency(graph, degree, seed, keep) - bounded_adjacency(
+            without, degree, seed, keep
+        )
         change = change.toarray().astype(int)
         lost, taken = np.argwhere(change > 0), np.argwhere(change < 0)
         assert {tuple(sorted(pair)) for pair in lost} <= {(u, v)}

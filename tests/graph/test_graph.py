@@ -1,4 +1,6 @@
-"""The graph: simple whatever it is made from, its subgraphs induced, its fingerprint a matter of content."""
+"""The graph: simple whatever it is made from, its subgraphs induced, its fingerprint a matter of
+content.
+"""
 
 import dataclasses
 
@@ -8,7 +10,13 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.graph.graph import Graph, closed_mean_adjacency, disjoint_union, mean_adjacency, normalised_adjacency
+from feddep.graph.graph import (
+    Graph,
+    closed_mean_adjacency,
+    disjoint_union,
+    mean_adjacency,
+    normalised_adjacency,
+)
 from feddep.utils.errors import DataError
 from feddep.utils.files import read_arrays, write_arrays
 from graphs import graphs, neighbours
@@ -20,7 +28,9 @@ def build(edges, n: int, seed: int = 0) -> Graph:
     """A graph with random sparse features and labels."""
     rng = np.random.default_rng(seed)
     features = sp.random(n, 5, density=0.4, rng=rng, format="csr", dtype=np.float32)
-    return Graph.from_edges(np.array(edges).reshape(-1, 2), features, rng.integers(0, NUM_CLASSES, n), NUM_CLASSES)
+    return Graph.from_edges(
+        np.array(edges).reshape(-1, 2), features, rng.integers(0, NUM_CLASSES, n), NUM_CLASSES
+    )
 
 
 @st.composite
@@ -56,27 +66,45 @@ def test_an_edge_named_often_is_one_edge(repeats):
 @given(graphs(max_nodes=12), st.data())
 def test_subgraph_is_the_induced_one(graph, data):
     n = graph.num_nodes
-    nodes = np.array(data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, n))], dtype=np.int64)
+    nodes = np.array(
+        data.draw(st.permutations(range(n)))[: data.draw(st.integers(0, n))], dtype=np.int64
+    )
     part = graph.subgraph(nodes)
-    np.testing.assert_array_equal(part.adjacency.toarray(), graph.adjacency.toarray()[nodes][:, nodes])
+    np.testing.assert_array_equal(
+        part.adjacency.toarray(), graph.adjacency.toarray()[nodes][:, nodes]
+    )
     np.testing.assert_array_equal(part.features.toarray(), graph.features.toarray()[nodes])
     np.testing.assert_array_equal(part.labels, graph.labels[nodes])
     assert part.num_classes == NUM_CLASSES
     assert part.features.has_sorted_indices
     for each in (graph, part):
-        assert all(neighbours(each, node) == sorted(neighbours(each, node)) for node in range(each.num_nodes))
-        assert (each.indptr.dtype, each.indices.dtype, each.labels.dtype) == (np.int64, np.int32, np.int64)
+        assert all(
+            neighbours(each, node) == sorted(neighbours(each, node))
+            for node in range(each.num_nodes)
+        )
+        assert (each.indptr.dtype, each.indices.dtype, each.labels.dtype) == (
+            np.int64,
+            np.int32,
+            np.int64,
+        )
         assert each.features.dtype == np.float32
 
 
 @given(graphs(max_nodes=12), st.integers(0, 3), st.integers(0, 2**16))
 def test_new_nodes_follow_the_old_ones_without_features(graph, new, seed):
     n = graph.num_nodes
-    links = sp.random(n, new, 0.5, rng=np.random.default_rng(seed), data_rvs=np.ones, dtype=np.float32)
-    adjacency = sp.bmat([[graph.adjacency, links], [sp.csr_matrix((new, n)), sp.csr_matrix((new, new))]], format="csr")
+    links = sp.random(
+        n, new, 0.5, rng=np.random.default_rng(seed), data_rvs=np.ones, dtype=np.float32
+    )
+    adjacency = sp.bmat(
+        [[graph.adjacency, links], [sp.csr_matrix((new, n)), sp.csr_matrix((new, new))]],
+        format="csr",
+    )
     extended = graph.extended(adjacency)
     np.testing.assert_array_equal(extended.adjacency.toarray(), adjacency.toarray())
-    np.testing.assert_array_equal(extended.features.toarray(), np.vstack([graph.features.toarray(), np.zeros((new, 4))]))
+    np.testing.assert_array_equal(
+        extended.features.toarray(), np.vstack([graph.features.toarray(), np.zeros((new, 4))])
+    )
     np.testing.assert_array_equal(extended.labels, [*graph.labels, *[0] * new])
     assert (extended.num_nodes, extended.num_classes) == (n + new, NUM_CLASSES)
 
@@ -99,7 +127,10 @@ def test_matrices_of_message_passing(graph):
 def test_features_have_one_form_and_those_that_were_given_keep_theirs():
     """Repeated, stored zero and unsorted entries: the same graph as from the dense matrix."""
     dense, edges = np.array([[0, 3, 1], [0, 0, 2]]), np.array([[0, 1]])
-    values, columns = np.array([1, 1, 2, 0, 2], dtype=np.float32), np.array([2, 1, 1, 0, 2], dtype=np.int32)
+    values, columns = (
+        np.array([1, 1, 2, 0, 2], dtype=np.float32),
+        np.array([2, 1, 1, 0, 2], dtype=np.int32),
+    )
     messy = sp.csr_matrix((values, columns, np.array([0, 3, 5], dtype=np.int32)), shape=(2, 3))
     graph = Graph.from_edges(edges, messy, [0, 1], 2)
     assert graph.fingerprint == Graph.from_edges(edges, dense, [0, 1], 2).fingerprint
@@ -109,7 +140,13 @@ def test_features_have_one_form_and_those_that_were_given_keep_theirs():
 
 @pytest.mark.parametrize(
     ("edges", "labels"),
-    [([[0, 2]], [0, 1]), ([[-1, 0]], [0, 1]), ([[0, 1]], [0, 2]), ([[0, 1]], [-2, 0]), ([[0, 1]], [0, 1, 1])],
+    [
+        ([[0, 2]], [0, 1]),
+        ([[-1, 0]], [0, 1]),
+        ([[0, 1]], [0, 2]),
+        ([[0, 1]], [-2, 0]),
+        ([[0, 1]], [0, 1, 1]),
+    ],
 )
 def test_what_is_no_graph(edges, labels):
     with pytest.raises(DataError):
@@ -119,7 +156,9 @@ def test_what_is_no_graph(edges, labels):
 def test_fingerprint_sees_every_change():
     graph = build([[0, 1], [1, 2]], 4)
     scaled = graph.features * np.float32(2)
-    wider = sp.csr_matrix((graph.features.data, graph.features.indices, graph.features.indptr), shape=(4, 6))
+    wider = sp.csr_matrix(
+        (graph.features.data, graph.features.indices, graph.features.indptr), shape=(4, 6)
+    )
     others = [
         build([[0, 1], [1, 3]], 4),
         build([[0, 1]], 4),
@@ -127,15 +166,22 @@ def test_fingerprint_sees_every_change():
         dataclasses.replace(graph, features=wider),
         dataclasses.replace(graph, labels=(graph.labels + 1) % NUM_CLASSES),
         dataclasses.replace(graph, num_classes=NUM_CLASSES + 1),
-        *(dataclasses.replace(graph, client=np.array(owners)) for owners in ([0, 0, 1, 1], [0, 1, 1, 1])),
+        *(
+            dataclasses.replace(graph, client=np.array(owners))
+            for owners in ([0, 0, 1, 1], [0, 1, 1, 1])
+        ),
         graph.subgraph(np.array([0, 1, 2])),
     ]
     assert len({graph.fingerprint, *(other.fingerprint for other in others)}) == 1 + len(others)
 
 
 def test_the_fingerprint_is_fixed():
-    """The registry knows the public graphs by their fingerprints: whoever changes how it is computed changes them all."""
-    graph = Graph.from_edges(np.array([[0, 1], [1, 2]]), np.array([[1, 0], [0, 0.5], [0, 0]]), [0, 1, 1], 2)
+    """The registry knows the public graphs by their fingerprints: whoever changes how it is
+    computed changes them all.
+    """
+    graph = Graph.from_edges(
+        np.array([[0, 1], [1, 2]]), np.array([[1, 0], [0, 0.5], [0, 0]]), [0, 1, 1], 2
+    )
     assert graph.fingerprint == "108ee2a4ae17c7b9ed646b03c7b11df013b0c662974ddfa7c86d6abcec55784a"
 
 
@@ -151,7 +197,9 @@ def test_a_disjoint_union_keeps_each_graph(parts):
         assert found.client.tolist() == [client] * part.num_nodes
         assert found.edges().tolist() == part.edges().tolist()
         assert found.labels.tolist() == part.labels.tolist()
-        np.testing.assert_array_equal(found.features[:, : part.num_features].toarray(), part.features.toarray())
+        np.testing.assert_array_equal(
+            found.features[:, : part.num_features].toarray(), part.features.toarray()
+        )
         assert found.features.nnz == part.features.nnz
     assert union.num_edges == narrow.num_edges + sum(part.num_edges for part in parts)
 
@@ -165,7 +213,11 @@ def test_save_and_load(tmp_path_factory, graph, owned):
     loaded = Graph.load(path)
     assert loaded.fingerprint == graph.fingerprint
     assert (loaded.client is not None) == owned
-    assert (loaded.indptr.dtype, loaded.indices.dtype, loaded.labels.dtype) == (np.int64, np.int32, np.int64)
+    assert (loaded.indptr.dtype, loaded.indices.dtype, loaded.labels.dtype) == (
+        np.int64,
+        np.int32,
+        np.int64,
+    )
 
 
 def test_file_that_holds_no_graph(tmp_path):

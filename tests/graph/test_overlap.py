@@ -1,4 +1,6 @@
-"""Clients that share nodes: what FED-PUB promises, and what else holds where a node may be at several clients or at none."""
+"""Clients that share nodes: what FED-PUB promises, and what else holds where a node may be at
+several clients or at none.
+"""
 
 import hashlib
 from dataclasses import replace
@@ -36,7 +38,10 @@ def graph() -> Graph:
 @settings(max_examples=20)
 @given(clients=MANY_CLIENTS, seed=SEEDS)
 def test_five_clients_draw_half_of_each_part(graph: Graph, clients: int, seed: int):
-    found, part = partition(graph, clients, seed, "overlap"), metis_partition(graph, clients // 5, seed)
+    found, part = (
+        partition(graph, clients, seed, "overlap"),
+        metis_partition(graph, clients // 5, seed),
+    )
     assert found.num_clients == clients
     assert not found.divided
     assert (found.node.dtype, found.node.shape) == (np.int64, found.client.shape)
@@ -50,9 +55,13 @@ def test_five_clients_draw_half_of_each_part(graph: Graph, clients: int, seed: i
 
 
 def test_clients_draw_apart_from_each_other(graph: Graph):
-    """Two clients of a part share half of what each has in the mean, and a node is at none of five with probability 2⁻⁵."""
+    """Two clients of a part share half of what each has in the mean, and a node is at none of five
+    with probability 2⁻⁵.
+    """
     drawn = [partition(graph, 10, seed, "overlap") for seed in range(40)]
-    shared = [len(np.intersect1d(each.nodes(0), each.nodes(4))) / len(each.nodes(0)) for each in drawn]
+    shared = [
+        len(np.intersect1d(each.nodes(0), each.nodes(4))) / len(each.nodes(0)) for each in drawn
+    ]
     assert np.mean(shared) == pytest.approx(0.5, abs=0.04)
     at_none = [1 - len(np.unique(each.node)) / graph.num_nodes for each in drawn]
     assert np.mean(at_none) == pytest.approx(1 / 32, abs=0.01)
@@ -63,7 +72,10 @@ def test_the_partition_of_this_revision():
     """Whoever changes it raises the revision, here and in the module."""
     made = partition(planted_partition(240, 4, 12, 64, 2.0, 3.0, 8, 0.5, seed=0), 10, 3, "overlap")
     known = {1: "77a571c27a35"}
-    assert hashlib.sha256(np.stack([made.client, made.node]).astype("<i8").tobytes()).hexdigest()[:12] == known[REVISION]
+    assert (
+        hashlib.sha256(np.stack([made.client, made.node]).astype("<i8").tobytes()).hexdigest()[:12]
+        == known[REVISION]
+    )
 
 
 @pytest.mark.parametrize("clients", [-5, 0, 3, 12, 305])
@@ -80,15 +92,27 @@ def test_a_part_of_one_node_has_no_half(graph: Graph, monkeypatch: pytest.Monkey
 
 def test_statistics_are_those_of_the_subgraphs(graph: Graph):
     found = partition(graph, 10, 0, "overlap")
-    parts, numbers = [graph.subgraph(found.nodes(client)) for client in range(10)], statistics(graph, found)
+    parts, numbers = (
+        [graph.subgraph(found.nodes(client)) for client in range(10)],
+        statistics(graph, found),
+    )
     expected = [
-        {"client": i, "nodes": p.num_nodes, "edges": p.num_edges, "classes": np.bincount(p.labels, minlength=4).tolist()}
+        {
+            "client": i,
+            "nodes": p.num_nodes,
+            "edges": p.num_edges,
+            "classes": np.bincount(p.labels, minlength=4).tolist(),
+        }
         for i, p in enumerate(parts)
     ]
     assert numbers["per_client"] == expected
     assert numbers["mean_client_edges"] == np.mean([part.num_edges for part in parts])
     held = [set(found.nodes(client).tolist()) for client in range(10)]
-    assert numbers["missing_edges"] == sum(not any({u, v} <= nodes for nodes in held) for u, v in graph.edges().tolist()) > 0
+    assert (
+        numbers["missing_edges"]
+        == sum(not any({u, v} <= nodes for nodes in held) for u, v in graph.edges().tolist())
+        > 0
+    )
 
 
 def test_save_and_load(graph: Graph, tmp_path):
@@ -123,12 +147,19 @@ def test_copies_that_somebody_wrote_by_hand():
 
 def overlapping_task(graph: Graph, clients: int, seed: int) -> Task:
     found = partition(graph, clients, seed, "overlap")
-    return replace(random_task(), graph=graph, partition=found, split=within_clients_split(graph, found, SHARES, seed))
+    return replace(
+        random_task(),
+        graph=graph,
+        partition=found,
+        split=within_clients_split(graph, found, SHARES, seed),
+    )
 
 
 @settings(max_examples=20)
 @given(clients=MANY_CLIENTS, seed=SEEDS)
-def test_no_training_node_of_a_client_is_validation_or_test_node_of_another(graph: Graph, clients: int, seed: int):
+def test_no_training_node_of_a_client_is_validation_or_test_node_of_another(
+    graph: Graph, clients: int, seed: int
+):
     task = overlapping_task(graph, clients, seed)
     assert task.partition is not None
     trained, judged = set[int](), set[int]()
@@ -149,7 +180,10 @@ def test_a_constant_answer_a_client(graph: Graph):
     right, tested = 0, 0
     for part, split in task.subgraphs():
         most = np.bincount(part.labels[split.train]).argmax()
-        right, tested = right + int(np.sum(part.labels[split.test] == most)), tested + len(split.test)
+        right, tested = (
+            right + int(np.sum(part.labels[split.test] == most)),
+            tested + len(split.test),
+        )
     assert task.constant.accuracy == pytest.approx(right / tested)
 
 
@@ -171,7 +205,11 @@ def test_methods_train_on_overlapping_clients(graph: Graph, method: str):
     setting = {**FIELD, "rounds": 5, "hidden_channels": 8, "weight_decay": 0.0}
     result = api.run(method, graph, split, found, setting=setting, device="cpu")
     assert result.local_after["best"] > 0.5
-    assert result.clients["nodes"].tolist() == [len(found.nodes(client)) for client in range(10)] if len(result.clients) else True
+    assert (
+        result.clients["nodes"].tolist() == [len(found.nodes(client)) for client in range(10)]
+        if len(result.clients)
+        else True
+    )
     again = api.run(method, graph, split, found, setting=setting, device="cpu")
     assert again.history.equals(result.history)
 

@@ -1,4 +1,6 @@
-"""Partitions: the published procedure where it ends, our extension where it does not, and what is counted."""
+"""Partitions: the published procedure where it ends, our extension where it does not, and what is
+counted.
+"""
 
 import networkx as nx
 import numpy as np
@@ -8,7 +10,14 @@ from hypothesis import strategies as st
 
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition, assign_communities, find_communities, louvain, modularity, statistics
+from feddep.graph.partition import (
+    Partition,
+    assign_communities,
+    find_communities,
+    louvain,
+    modularity,
+    statistics,
+)
 from feddep.utils.errors import DataError, PartitionError
 from feddep.utils.files import write_arrays
 
@@ -53,7 +62,8 @@ def assignments(draw):
     return communities, clients, delta
 
 
-# Of the kinds that random draws seldom make: the published procedure ends, or does not, late; a turn passes on to another client.
+# Of the kinds that random draws seldom make: the published procedure ends, or does not, late; a
+# turn passes on to another client.
 @given(assignments())
 @example((np.repeat([0, 1, 2], 4), 2, 1))
 @example((np.repeat(np.arange(13), 7), 4, 2))
@@ -74,16 +84,19 @@ def test_assigns_as_published_where_that_ends_and_never_too_many(assignment):
 @pytest.mark.parametrize(
     ("sizes", "clients", "expected", "cut"),
     [
-        # Room for 12 / 2 + 1 = 7: when each client has a community of 4, the third fits none. Client 0, in turn, takes 3 of it.
+        # Room for 12 / 2 + 1 = 7: when each client has a community of 4, the third fits none.
+        # Client 0, in turn, takes 3 of it.
         ([4, 4, 4], 2, [0] * 4 + [1] * 4 + [0, 0, 0, 1], 4),
-        # Room for 27 / 3 + 1 = 10: of the fourth community of 6, client 0 takes 4. Then comes the community of 3, for client 1,
-        # and only then the rest of 2, for client 2.
+        # Room for 27 / 3 + 1 = 10: of the fourth community of 6, client 0 takes 4. Then comes the
+        # community of 3, for client 1, and only then the rest of 2, for client 2.
         ([6, 6, 6, 6, 3], 3, [0] * 6 + [1] * 6 + [2] * 6 + [0, 0, 0, 0, 2, 2] + [1, 1, 1], 6),
         # The rest of 2, for client 1, comes before communities of 1.
         ([6, 6, 6, 6, 1, 1, 1], 3, [0] * 6 + [1] * 6 + [2] * 6 + [0, 0, 0, 0, 1, 1] + [2, 1, 2], 6),
     ],
 )
-def test_a_piece_that_fits_nowhere_is_cut_and_its_rest_waits_for_larger_ones(sizes, clients, expected, cut):
+def test_a_piece_that_fits_nowhere_is_cut_and_its_rest_waits_for_larger_ones(
+    sizes, clients, expected, cut
+):
     found = assign_communities(np.repeat(np.arange(len(sizes)), sizes), clients, 1)
     assert found.client.tolist() == expected
     assert found.facts == {"cut_nodes": cut}
@@ -104,8 +117,13 @@ def as_networkx(graph: Graph) -> nx.Graph:
 
 def test_modularity_against_networkx(graph):
     communities = find_communities(graph, 0)
-    groups = [set(np.flatnonzero(communities == number).tolist()) for number in range(communities.max() + 1)]
-    assert modularity(graph, communities) == pytest.approx(nx.community.modularity(as_networkx(graph), groups), abs=1e-12)
+    groups = [
+        set(np.flatnonzero(communities == number).tolist())
+        for number in range(communities.max() + 1)
+    ]
+    assert modularity(graph, communities) == pytest.approx(
+        nx.community.modularity(as_networkx(graph), groups), abs=1e-12
+    )
     assert louvain(graph, 3, 0, 20).facts["modularity"] == modularity(graph, communities)
 
 
@@ -141,7 +159,11 @@ def test_save_and_load(tmp_path):
     with pytest.raises(DataError):
         Partition.load(tmp_path / "partition.safetensors", "another key")
     for no_partition in ([], [0, -1], [0, 2], None):
-        content = {"train": np.arange(2)} if no_partition is None else {"client": np.array(no_partition, dtype=np.int64)}
+        content = (
+            {"train": np.arange(2)}
+            if no_partition is None
+            else {"client": np.array(no_partition, dtype=np.int64)}
+        )
         write_arrays(tmp_path / "partition.safetensors", content)
         with pytest.raises(DataError):
             Partition.load(tmp_path / "partition.safetensors")

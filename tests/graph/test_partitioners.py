@@ -1,4 +1,6 @@
-"""Ways to partition a graph: what holds for all of them, what each promises, and what is refused."""
+"""Ways to partition a graph: what holds for all of them, what each promises, and what is
+refused.
+"""
 
 import dataclasses
 import hashlib
@@ -13,10 +15,19 @@ from hypothesis import strategies as st
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, louvain, statistics
-from feddep.graph.partitioners import OPTIONS, REVISION, igraph_communities, metis_partition, partition
+from feddep.graph.partitioners import (
+    OPTIONS,
+    REVISION,
+    igraph_communities,
+    metis_partition,
+    partition,
+)
 from feddep.utils.errors import PartitionError
 
-WAYS = [*({"method": method} for method in OPTIONS if method != "overlap"), {"method": "louvain", "engine": "igraph"}]
+WAYS = [
+    *({"method": method} for method in OPTIONS if method != "overlap"),
+    {"method": "louvain", "engine": "igraph"},
+]
 """Those that divide: tests/graph/test_overlap.py is of the other."""
 
 
@@ -32,14 +43,21 @@ def named(way: dict[str, str]) -> str:
 @pytest.mark.parametrize("way", WAYS[1:], ids=named)
 @settings(max_examples=20)
 @given(clients=st.integers(1, 12), seed=st.integers(0, 2**63 - 1))
-def test_every_node_has_one_owner_and_every_client_a_node(graph: Graph, way: dict[str, str], clients: int, seed: int):
+def test_every_node_has_one_owner_and_every_client_a_node(
+    graph: Graph, way: dict[str, str], clients: int, seed: int
+):
     found = partition(graph, clients, seed, **way)
     assert found.num_clients == clients
     assert (found.client.dtype, found.client.shape) == (np.int64, (600,))
     sizes = np.bincount(found.client, minlength=clients)
     assert len(sizes) == clients
     assert sizes.min() >= 1
-    most = {"louvain": 600 // clients + 20, "random": -(-600 // clients), "dirichlet": 600, "metis": 1.03 * 600 / clients + 1}
+    most = {
+        "louvain": 600 // clients + 20,
+        "random": -(-600 // clients),
+        "dirichlet": 600,
+        "metis": 1.03 * 600 / clients + 1,
+    }
     assert sizes.max() <= most[way["method"]]
     assert sizes.min() >= {"random": 600 // clients, "dirichlet": 10}.get(way["method"], 1)
 
@@ -47,7 +65,9 @@ def test_every_node_has_one_owner_and_every_client_a_node(graph: Graph, way: dic
 @pytest.mark.parametrize("way", WAYS, ids=named)
 def test_the_partition_of_this_revision(way: dict[str, str]):
     """Whoever changes a partition raises its revision, here and in the module."""
-    made = partition(planted_partition(240, 4, 12, 64, 2.0, 3.0, 8, 0.5, seed=0), 5, 3, **way).client.astype("<i8")
+    made = partition(
+        planted_partition(240, 4, 12, 64, 2.0, 3.0, 8, 0.5, seed=0), 5, 3, **way
+    ).client.astype("<i8")
     known = {
         1: {
             "louvain": "83c217b42f55",
@@ -63,9 +83,14 @@ def test_the_partition_of_this_revision(way: dict[str, str]):
 def test_louvain_is_what_it_was(graph: Graph):
     made, before = partition(graph, 5, 3, delta=15), louvain(graph, 5, 3, 15)
     np.testing.assert_array_equal(made.client, before.client)
-    assert made.facts == before.facts  # no method among them, as runs of before there was a choice have none
+    assert (
+        made.facts == before.facts
+    )  # no method among them, as runs of before there was a choice have none
     assert partition(graph, 5, 3, "random").facts == {"method": "random", "cut_nodes": 0}
-    assert partition(graph, 5, 3, engine="igraph").facts.items() >= {"method": "louvain", "engine": "igraph"}.items()
+    assert (
+        partition(graph, 5, 3, engine="igraph").facts.items()
+        >= {"method": "louvain", "engine": "igraph"}.items()
+    )
 
 
 def shares(graph: Graph, partition: Partition) -> np.ndarray:
@@ -76,8 +101,12 @@ def shares(graph: Graph, partition: Partition) -> np.ndarray:
 
 @pytest.mark.parametrize("beta", [0.3, 1.0, 5.0])
 def test_shares_are_those_of_the_dirichlet_distribution(graph: Graph, beta: float):
-    """Mean 1/M and variance (M − 1) / (M² (βM + 1)); drawing again, where a client has few nodes, is too rare to change them."""
-    drawn = np.concatenate([shares(graph, partition(graph, 2, seed, "dirichlet", beta=beta)).T for seed in range(250)])
+    """Mean 1/M and variance (M − 1) / (M² (βM + 1)); drawing again, where a client has few nodes,
+    is too rare to change them.
+    """
+    drawn = np.concatenate(
+        [shares(graph, partition(graph, 2, seed, "dirichlet", beta=beta)).T for seed in range(250)]
+    )
     variance = 1 / (4 * (2 * beta + 1))
     assert drawn[:, 0].mean() == pytest.approx(1 / 2, abs=4 * np.sqrt(variance / 1000))
     assert drawn[:, 0].var() == pytest.approx(variance, rel=0.15)
@@ -130,7 +159,11 @@ def test_owners_that_the_data_say(graph: Graph):
         found = partition(owned, clients, 0, "given")
         assert (found.client.tolist(), found.num_clients) == ((np.arange(600) % 4).tolist(), 4)
     assert statistics(owned, found)["cut_nodes"] == 0
-    for clients, other in ((3, owned), (4, graph), (None, dataclasses.replace(graph, client=np.arange(600) % 4 * 2))):
+    for clients, other in (
+        (3, owned),
+        (4, graph),
+        (None, dataclasses.replace(graph, client=np.arange(600) % 4 * 2)),
+    ):
         with pytest.raises(PartitionError):
             partition(other, clients, 0, "given")
 

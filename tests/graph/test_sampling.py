@@ -18,22 +18,34 @@ SIGNIFICANCE = 1e-4
 
 
 @pytest.mark.parametrize(
-    ("degree", "fanout"), [(6, 3), (7, 1), (6, 5), (5, 4), (4, 2), (9, 4), (40, 2), (3, 3), (2, 5), (1, 4), (4, 5)]
+    ("degree", "fanout"),
+    [(6, 3), (7, 1), (6, 5), (5, 4), (4, 2), (9, 4), (40, 2), (3, 3), (2, 5), (1, 4), (4, 5)],
 )
 def test_the_law_is_that_of_the_enumeration(degree, fanout):
-    """Without replacement every subset is equally likely, in ascending order; with replacement every sequence."""
+    """Without replacement every subset is equally likely, in ascending order; with replacement
+    every sequence.
+    """
     expected = sequences(range(1, degree + 1), fanout)
-    drawn = sample_neighbours(star(degree), np.zeros(DRAWS, dtype=np.int64), fanout, np.random.default_rng(0))
+    drawn = sample_neighbours(
+        star(degree), np.zeros(DRAWS, dtype=np.int64), fanout, np.random.default_rng(0)
+    )
     counts = Counter(map(tuple, drawn.tolist()))
     assert set(counts) <= set(expected)
     if len(expected) > 1:
         frequencies = [float(share) * DRAWS for share in expected.values()]
-        assert chisquare([counts[outcome] for outcome in expected], frequencies).pvalue > SIGNIFICANCE
+        assert (
+            chisquare([counts[outcome] for outcome in expected], frequencies).pvalue > SIGNIFICANCE
+        )
 
 
 def test_hops_are_drawn_independently():
-    trees = sample_trees(star(3), np.zeros(DRAWS, dtype=np.int64), (1,) * 2, np.random.default_rng(5)).nodes
-    first, second = trees[:, 1], trees[:, 2]  # the root's draw for the upper layer, and for the lower one
+    trees = sample_trees(
+        star(3), np.zeros(DRAWS, dtype=np.int64), (1,) * 2, np.random.default_rng(5)
+    ).nodes
+    first, second = (
+        trees[:, 1],
+        trees[:, 2],
+    )  # the root's draw for the upper layer, and for the lower one
     table = np.array([[((first == a) & (second == b)).sum() for b in (1, 2, 3)] for a in (1, 2, 3)])
     assert chi2_contingency(table).pvalue > SIGNIFICANCE
     assert table.min() > 0

@@ -16,7 +16,11 @@ COUNTS = st.one_of(st.just(np.float32(0)), st.floats(0, 1e6, width=32, allow_sub
 
 def matrices(values):
     """Dense matrices, empty ones too; whole columns are dense often enough to matter."""
-    return hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6), elements=values)
+    return hnp.arrays(
+        np.float32,
+        hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6),
+        elements=values,
+    )
 
 
 def dense_minmax(x: np.ndarray) -> np.ndarray:
@@ -44,13 +48,17 @@ def test_against_dense(how, dense, x):
 
 @given(matrices(FINITE))
 def test_minmax_is_exact_or_refuses(x):
-    """With negative values: either the dense result, or an error just where a zero would not stay zero."""
+    """With negative values: either the dense result, or an error just where a zero would not stay
+    zero.
+    """
     fills_in = bool(((x == 0) & (dense_minmax(x) != 0)).any())
     if fills_in:
         with pytest.raises(DataError):
             scale(sp.csr_matrix(x), "minmax")
     else:
-        np.testing.assert_allclose(scale(sp.csr_matrix(x), "minmax").toarray(), dense_minmax(x), rtol=1e-6, atol=1e-30)
+        np.testing.assert_allclose(
+            scale(sp.csr_matrix(x), "minmax").toarray(), dense_minmax(x), rtol=1e-6, atol=1e-30
+        )
 
 
 def test_row_sums_are_wider_than_features():

@@ -1,4 +1,6 @@
-"""Splits: disjoint, uniform, of the right sizes, and the same for a client as for the whole graph."""
+"""Splits: disjoint, uniform, of the right sizes, and the same for a client as for the whole
+graph.
+"""
 
 import numpy as np
 import pytest
@@ -42,14 +44,21 @@ def test_every_node_is_in_exactly_one_part(n, fractions, seed):
 @pytest.mark.parametrize(
     ("n", "fractions", "expected"),
     [
-        *((10, (0.6, 0.2, 0.2), [6, 2, 2]), (2708, (0.6, 0.2, 0.2), [1624, 542, 542]), (3, (0.6, 0.2, 0.2), [1, 1, 1])),
+        *(
+            (10, (0.6, 0.2, 0.2), [6, 2, 2]),
+            (2708, (0.6, 0.2, 0.2), [1624, 542, 542]),
+            (3, (0.6, 0.2, 0.2), [1, 1, 1]),
+        ),
         *((100, (0.2, 0.1, 0.3), [20, 10, 30]), (18333, (0.6, 0.2, 0.2), [10999, 3667, 3667])),
         # 0.29 · 100 is 28.999999999999996 in floating point, and three times 1/3 need not be 1.
         *((100, (0.29, 0.7, 0.01), [29, 70, 1]), (99999, (0.333333333333,) * 3, [33333] * 3)),
     ],
 )
 def test_sizes(n, fractions, expected):
-    assert [len(part) for part in parts(random_split(n, dict(zip(FRACTIONS, fractions, strict=True)), 0))] == expected
+    assert [
+        len(part)
+        for part in parts(random_split(n, dict(zip(FRACTIONS, fractions, strict=True)), 0))
+    ] == expected
 
 
 def test_each_node_is_as_likely_as_any_other():
@@ -64,7 +73,16 @@ def test_each_node_is_as_likely_as_any_other():
 @pytest.mark.parametrize(
     "fractions",
     [
-        *(FRACTIONS | wrong for wrong in ({"train": 0.0}, {"test": -0.2}, {"val": float("nan")}, {"val": 0.3}, {"val": 0.001})),
+        *(
+            FRACTIONS | wrong
+            for wrong in (
+                {"train": 0.0},
+                {"test": -0.2},
+                {"val": float("nan")},
+                {"val": 0.3},
+                {"val": 0.001},
+            )
+        ),
         *(FRACTIONS | {"vall": 0.2}, {"train": 0.8, "val": 0.2}),
     ],
 )
@@ -98,7 +116,11 @@ NODES = np.zeros(3, dtype=np.int64)
 
 @pytest.mark.parametrize(
     "arrays",
-    [{"client": NODES}, {"train": NODES}, *(dict.fromkeys(FRACTIONS, part) for part in (NODES.astype(np.int32), NODES[:, None]))],
+    [
+        {"client": NODES},
+        {"train": NODES},
+        *(dict.fromkeys(FRACTIONS, part) for part in (NODES.astype(np.int32), NODES[:, None])),
+    ],
 )
 def test_another_file_is_no_split(tmp_path, arrays):
     write_arrays(tmp_path / "split.safetensors", arrays)
@@ -138,7 +160,9 @@ def test_a_class_balanced_split_is_what_it_says(labels, seed):
 
 
 def test_sizes_of_the_published_code():
-    """232 of each class and 542 validation nodes on Cora; a class of 180 nodes is in neither validation nor test."""
+    """232 of each class and 542 validation nodes on Cora; a class of 180 nodes is in neither
+    validation nor test.
+    """
     labels = np.repeat(np.arange(7), [351, 217, 418, 818, 426, 298, 180])
     split = class_balanced_split(labels, 7, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
     assert np.bincount(labels[split.train]).tolist() == [232, 217, 232, 232, 232, 232, 180]

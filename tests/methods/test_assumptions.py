@@ -8,7 +8,10 @@ import pytest
 from feddep.methods import registry
 
 PAGE = (Path(__file__).parents[2] / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
-ROWS = {name: re.findall("`([^`]+)`", words) for name, words in re.findall(r"^\| \[`(\w+)`\].* \| (.*) \|$", PAGE, re.MULTILINE)}
+ROWS = {
+    name: re.findall("`([^`]+)`", words)
+    for name, words in re.findall(r"^\| \[`(\w+)`\].* \| (.*) \|$", PAGE, re.MULTILINE)
+}
 
 
 @pytest.mark.parametrize("name", registry.methods())

@@ -28,7 +28,13 @@ CHOICES: dict[str, list[Any]] = {
     "depth": [0, 2],
 }
 """Options that choose between pieces of code."""
-SMALL = {"embedding": 4, "prototypes": 2, "pretraining_epochs": 1, "generator_epochs": 1, "generator_width": 4}
+SMALL = {
+    "embedding": 4,
+    "prototypes": 2,
+    "pretraining_epochs": 1,
+    "generator_epochs": 1,
+    "generator_width": 4,
+}
 SMALL |= {"generator_local_epochs": 1, "generator_federated_epochs": 1}
 
 
@@ -36,8 +42,14 @@ SMALL |= {"generator_local_epochs": 1, "generator_federated_epochs": 1}
 def task() -> Task:
     graph = api.synthetic_graph(nodes=80, classes=2, communities=4, features=16, words=3)
     setting = TrainingConfig(rounds=1, hidden_channels=4, fanout=2)
-    specification = {"dataset": {"features": "raw", "labelled": None}, "setting": setting.model_dump(), "seed": 0}
-    return build_task(specification, graph, api.split(graph), api.partition(graph, 2, delta=5), "toy")
+    specification = {
+        "dataset": {"features": "raw", "labelled": None},
+        "setting": setting.model_dump(),
+        "seed": 0,
+    }
+    return build_task(
+        specification, graph, api.split(graph), api.partition(graph, 2, delta=5), "toy"
+    )
 
 
 def declared() -> list[tuple[str, dict[str, Any]]]:
@@ -49,7 +61,9 @@ def declared() -> list[tuple[str, dict[str, Any]]]:
             found.append((name, {}))
             for key, values in CHOICES.items():
                 if key in fields and not (name == "feddep_wo_dgen" and key == "depth"):
-                    found += [(name, {key: value}) for value in values if value != fields[key].default]
+                    found += [
+                        (name, {key: value}) for value in values if value != fields[key].default
+                    ]
     return found
 
 
@@ -77,12 +91,23 @@ class Wider(Wide):
 
 
 def greedy(task: Task, parameters: Wider, results: Mapping[str, StepResult]) -> StepResult:
-    shape = task.setting.fanout, task.setting.rounds, parameters.width, parameters.depth, len(results["other"].tensors)
+    shape = (
+        task.setting.fanout,
+        task.setting.rounds,
+        parameters.width,
+        parameters.depth,
+        len(results["other"].tensors),
+    )
     return StepResult(by_client(x=[torch.zeros(shape)] * 2))
 
 
 def step(**options: Any) -> Step:
-    declared = {"parameters": Wider, "setting": ("fanout", "rounds"), "needs": ("other",), **options}
+    declared = {
+        "parameters": Wider,
+        "setting": ("fanout", "rounds"),
+        "needs": ("other",),
+        **options,
+    }
     return Step(name="toy.step", stage="toy", function=f"{__name__}:greedy", **declared)
 
 
@@ -94,11 +119,15 @@ def step(**options: Any) -> Step:
         ({"needs": ()}, KeyError, "other"),
     ],
 )
-def test_what_is_not_declared_cannot_be_read(task: Task, options: dict[str, Any], error: type[Exception], named: str):
+def test_what_is_not_declared_cannot_be_read(
+    task: Task, options: dict[str, Any], error: type[Exception], named: str
+):
     results = {"other": StepResult({})}
     with pytest.raises(error, match=named):
         step(**options).run(task, Wider(), results)
-    assert [tensor.shape for tensor in step().run(task, Wider(), results).of_clients("x")] == [(2, 1, 3, 2, 0)] * 2
+    assert [tensor.shape for tensor in step().run(task, Wider(), results).of_clients("x")] == [
+        (2, 1, 3, 2, 0)
+    ] * 2
 
 
 def test_a_result_that_is_at_hand_is_not_computed_again(task: Task):
@@ -107,13 +136,28 @@ def test_a_result_that_is_at_hand_is_not_computed_again(task: Task):
 
 
 def test_a_step_is_the_same_for_two_settings_that_differ_elsewhere(task: Task):
-    """What the key of a step leaves out cannot matter: here the fields that neither of its users declares."""
+    """What the key of a step leaves out cannot matter: here the fields that neither of its users
+    declares.
+    """
     method: Method = registry.find("feddep")
-    parameters = method.parameters(**{key: value for key, value in SMALL.items() if key in method.parameters.model_fields})
+    parameters = method.parameters(
+        **{key: value for key, value in SMALL.items() if key in method.parameters.model_fields}
+    )
     shown = set(itertools.chain(*(each.setting for each in method.steps(parameters))))
-    hidden = {"rounds": 9, "optimizer": "adam", "learning_rate": 0.3, "weight_decay": 0.2, "local_epochs": 4}
+    hidden = {
+        "rounds": 9,
+        "optimizer": "adam",
+        "learning_rate": 0.3,
+        "weight_decay": 0.2,
+        "local_epochs": 4,
+    }
     assert not shown & set(hidden)
     other = dataclasses.replace(task, setting=task.setting.replace(**hidden))
-    first, second = (run_steps(each, parameters, method.steps(parameters)) for each in (task, other))
+    first, second = (
+        run_steps(each, parameters, method.steps(parameters)) for each in (task, other)
+    )
     for stage, result in first.items():
-        assert all(torch.equal(result.tensors[name], second[stage].tensors[name]) for name in result.tensors)
+        assert all(
+            torch.equal(result.tensors[name], second[stage].tensors[name])
+            for name in result.tensors
+        )

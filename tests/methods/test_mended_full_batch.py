@@ -1,4 +1,6 @@
-"""A GCN on mended graphs, all nodes at once: against loops over nodes and the chain rule in NumPy; whole runs; who refuses."""
+"""A GCN on mended graphs, all nodes at once: against loops over nodes and the chain rule in NumPy;
+whole runs; who refuses.
+"""
 
 import dataclasses
 from collections.abc import Mapping
@@ -23,7 +25,15 @@ RATE = 0.3
 WIDTH = 6
 FULL = {"full_batch": True, "encoder": "gcn", "learning_rate": RATE, "evaluation": "owners"}
 SMALL = {**FEW_EPOCHS, "embedding": WIDTH, "generator_width": 16, "prototypes": 4}
-MENDING = ["fedsage_plus", "fedsage_plus_shared", "locsage_plus", "feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_oracle"]
+MENDING = [
+    "fedsage_plus",
+    "fedsage_plus_shared",
+    "locsage_plus",
+    "feddep",
+    "feddep_wo_dgen",
+    "feddep_wo_proto",
+    "feddep_oracle",
+]
 
 
 def some(rng: np.random.Generator, *shape: int) -> torch.Tensor:
@@ -31,11 +41,17 @@ def some(rng: np.random.Generator, *shape: int) -> torch.Tensor:
 
 
 def small(name: str) -> dict[str, Any]:
-    return {key: value for key, value in SMALL.items() if key in registry.find(name).parameters.model_fields}
+    return {
+        key: value
+        for key, value in SMALL.items()
+        if key in registry.find(name).parameters.model_fields
+    }
 
 
 def normalised(graph: Graph, owner: np.ndarray) -> np.ndarray:
-    """1/√((D_u + 1)(D_v + 1)) where u and v are joined or the same, with a node behind each one of ``owner``."""
+    """1/√((D_u + 1)(D_v + 1)) where u and v are joined or the same, with a node behind each one of
+    ``owner``.
+    """
     n, size = graph.num_nodes, graph.num_nodes + len(owner)
     joined = np.zeros((size, size))
     joined[:n, :n] = graph.adjacency.toarray()
@@ -48,17 +64,32 @@ def normalised(graph: Graph, owner: np.ndarray) -> np.ndarray:
     return found
 
 
-def forward(model: Mapping[str, np.ndarray], a: np.ndarray, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What the first layer of a fused GCN gives before its ReLU, what the second reads, and the logits."""
+def forward(
+    model: Mapping[str, np.ndarray], a: np.ndarray, x: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """What the first layer of a fused GCN gives before its ReLU, what the second reads, and the
+    logits.
+    """
     before = a @ x @ model["layer0.weight"] + model["layer0.bias"] + z @ model["fusions.0"]
     hidden = np.maximum(before, 0)
-    return before, hidden, a @ hidden @ model["layer1.weight"] + model["layer1.bias"] + z @ model["fusions.1"]
+    return (
+        before,
+        hidden,
+        a @ hidden @ model["layer1.weight"] + model["layer1.bias"] + z @ model["fusions.1"],
+    )
 
 
 def step(
-    model: Mapping[str, np.ndarray], a: np.ndarray, x: np.ndarray, z: np.ndarray, labels: np.ndarray, nodes: np.ndarray
+    model: Mapping[str, np.ndarray],
+    a: np.ndarray,
+    x: np.ndarray,
+    z: np.ndarray,
+    labels: np.ndarray,
+    nodes: np.ndarray,
 ) -> tuple[float, dict[str, np.ndarray]]:
-    """Mean cross-entropy of ``nodes`` before a step of gradient descent, and the weights after it."""
+    """Mean cross-entropy of ``nodes`` before a step of gradient descent, and the weights after
+    it.
+    """
     before, hidden, logits = forward(model, a, x, z)
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     of_logits = np.zeros_like(logits)
@@ -66,8 +97,16 @@ def step(
         of_logits[v] = (shares[v] - np.eye(logits.shape[1])[labels[v]]) / len(nodes)
     of_before = (a.T @ of_logits @ model["layer1.weight"].T) * (before > 0)
     gradients = {
-        **{"layer0.weight": (a @ x).T @ of_before, "layer0.bias": of_before.sum(axis=0), "fusions.0": z.T @ of_before},
-        **{"layer1.weight": (a @ hidden).T @ of_logits, "layer1.bias": of_logits.sum(axis=0), "fusions.1": z.T @ of_logits},
+        **{
+            "layer0.weight": (a @ x).T @ of_before,
+            "layer0.bias": of_before.sum(axis=0),
+            "fusions.0": z.T @ of_before,
+        },
+        **{
+            "layer1.weight": (a @ hidden).T @ of_logits,
+            "layer1.bias": of_logits.sum(axis=0),
+            "fusions.1": z.T @ of_logits,
+        },
     }
     loss = -np.log([shares[v, labels[v]] for v in nodes]).mean()
     return loss, {name: weight - RATE * gradients[name] for name, weight in model.items()}
@@ -81,7 +120,9 @@ def boundary_of(model: Any) -> Boundary:
     return Boundary({"model": schema_of(model), **REPORTS})
 
 
-def check(client: Client, graph: Graph, a: np.ndarray, x: np.ndarray, z: np.ndarray | None = None) -> None:
+def check(
+    client: Client, graph: Graph, a: np.ndarray, x: np.ndarray, z: np.ndarray | None = None
+) -> None:
     """A client's step of training and its tests are those of NumPy."""
     own, split = arrays(client.model), client.split
     none = {f"fusions.{k}": np.zeros((1, len(own[f"layer{k}.bias"]))) for k in (0, 1)}
@@ -109,32 +150,57 @@ def test_a_generated_neighbour_is_a_node_of_the_normalised_adjacency(seed: int):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_mended_embeddings_are_added_behind_the_normalised_sum(seed: int):
-    task, parameters = task_of("feddep", **FULL, dropout=0.0), parameters_of("feddep", embedding=WIDTH)
+    task, parameters = (
+        task_of("feddep", **FULL, dropout=0.0),
+        parameters_of("feddep", embedding=WIDTH),
+    )
     graph, split = task.subgraphs()[0]
     z = some(np.random.default_rng(seed), graph.num_nodes, WIDTH)
     boundary = boundary_of(mending.new_classifier(task, parameters))
     client = classifier.new_client(task, parameters, 0, (graph, split), z, boundary)
-    check(client, graph, normalised(graph, np.zeros(0, int)), graph.features.toarray(), z.double().numpy())
+    check(
+        client,
+        graph,
+        normalised(graph, np.zeros(0, int)),
+        graph.features.toarray(),
+        z.double().numpy(),
+    )
 
 
 @pytest.mark.parametrize("encoder", ["gcn", "gat", "mlp", "sage"])
 def test_where_nothing_is_generated_both_are_fedavg(encoder: str):
-    """To the last bit, dropout included; but FedSage+ tests a GraphSAGE by sums in another order."""
+    """To the last bit, dropout included; but FedSage+ tests a GraphSAGE by sums in another
+    order.
+    """
     task = task_of("fedavg", **{**FULL, "encoder": encoder, "dropout": 0.5})
     plain, judged = run_on(task, "fedavg"), dataclasses.replace(task, owners_judge=True)
-    none = by_client(owner=[torch.zeros(0, dtype=torch.int64)] * CLIENTS, features=[torch.zeros(0, 64).half()] * CLIENTS)
-    mended = fedsage_plus.run(judged, parameters_of("fedsage_plus"), {"generator": StepResult(none)})
+    none = by_client(
+        owner=[torch.zeros(0, dtype=torch.int64)] * CLIENTS,
+        features=[torch.zeros(0, 64).half()] * CLIENTS,
+    )
+    mended = fedsage_plus.run(
+        judged, parameters_of("fedsage_plus"), {"generator": StepResult(none)}
+    )
     zeros = [torch.zeros(graph.num_nodes, WIDTH) for graph, _ in task.subgraphs()]
     fused = classifier.train_classifier(judged, parameters_of("feddep", embedding=WIDTH), zeros)
     for found in (mended, fused):
         assert found.histories[0].loss == plain.histories[0].loss
-        same = [found.owners.before, found.owners.after] == [plain.owners.before, plain.owners.after]
+        same = [found.owners.before, found.owners.after] == [
+            plain.owners.before,
+            plain.owners.after,
+        ]
         assert same or (found is mended and encoder == "sage")
 
 
 @pytest.mark.parametrize("name", MENDING)
 def test_a_run_learns(name: str):
-    changes = {"optimizer": "adam", "optimizer_state": "kept", "learning_rate": 0.02, "local_epochs": 3, "rounds": 8}
+    changes = {
+        "optimizer": "adam",
+        "optimizer_state": "kept",
+        "learning_rate": 0.02,
+        "local_epochs": 3,
+        "rounds": 8,
+    }
     result = run_on(task_of(name, **{**FULL, **changes}), name, **small(name))
     loss = result.histories[0].loss
     assert loss[-1] < 0.8 * loss[0]
@@ -144,10 +210,16 @@ def test_a_run_learns(name: str):
 @pytest.mark.parametrize("name", ["fedsage_plus", "feddep", "feddep_oracle"])
 def test_generators_do_not_depend_on_full_batches(name: str):
     parameters = parameters_of(name, **small(name))
-    found = [steps_of(name, task_of(name, encoder="gcn", full_batch=full), parameters) for full in (False, True)]
+    found = [
+        steps_of(name, task_of(name, encoder="gcn", full_batch=full), parameters)
+        for full in (False, True)
+    ]
     for stage, step in found[0].items():
         assert step.tensors.keys() == found[1][stage].tensors.keys()
-        assert all(torch.equal(tensor, found[1][stage].tensors[key]) for key, tensor in step.tensors.items())
+        assert all(
+            torch.equal(tensor, found[1][stage].tensors[key])
+            for key, tensor in step.tensors.items()
+        )
 
 
 @pytest.mark.parametrize("name", ["feddep_joint", "feddep_wo_nfdp"])

@@ -34,7 +34,12 @@ def observed(name: str) -> tuple[RunResult, CommunicationLog, list[tuple[str, to
 
     def observe(client: int, direction: Any, kind: str, payload: dict[str, torch.Tensor]) -> None:
         crossed.extend((f"{kind}.{key}", tensor.clone()) for key, tensor in payload.items())
-        seen.count(client, direction, kind, sum(tensor.numel() * tensor.element_size() for tensor in payload.values()))
+        seen.count(
+            client,
+            direction,
+            kind,
+            sum(tensor.numel() * tensor.element_size() for tensor in payload.values()),
+        )
 
     return train(name, observers=(observe,)), seen, crossed
 
@@ -62,7 +67,9 @@ def test_it_is_a_function_of_its_seed(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_raw_crosses_the_boundary(name):
-    """Everything that is counted is observed, and searched for rows of features, edges and labels of the client's own."""
+    """Everything that is counted is observed, and searched for rows of features, edges and labels
+    of the client's own.
+    """
     outcome, seen, crossed = observed(name)
     assert outcome.communication == seen.rows()
     graph = task_of(name).graph
@@ -71,10 +78,19 @@ def test_nothing_raw_crosses_the_boundary(name):
         assert tensor.is_floating_point(), label
         if tensor.ndim:
             for axis in range(tensor.ndim):
-                lines = tensor.movedim(axis, -1).reshape(-1, tensor.shape[axis]).numpy().astype(np.float32)
-                assert not any(line.tobytes() in rows for line in lines), f"{label} holds a row of features"
+                lines = (
+                    tensor.movedim(axis, -1)
+                    .reshape(-1, tensor.shape[axis])
+                    .numpy()
+                    .astype(np.float32)
+                )
+                assert not any(line.tobytes() in rows for line in lines), (
+                    f"{label} holds a row of features"
+                )
             whole = tensor == tensor.round()
-            assert not (whole.all() and tensor.abs().max() > 1), f"{label} looks like node ids, labels or counts"
+            assert not (whole.all() and tensor.abs().max() > 1), (
+                f"{label} looks like node ids, labels or counts"
+            )
 
 
 def test_the_server_holds_no_way_to_the_clients_data():
@@ -90,19 +106,32 @@ def test_the_server_holds_no_way_to_the_clients_data():
 
     kinds = {type(item) for item in reachable([server, updates, boundary])}
     assert kinds.isdisjoint({Client, Split, type(task.graph), np.ndarray})
-    assert type(task.graph) in {type(item) for item in reachable(clients)}  # the search does find what is there
+    assert type(task.graph) in {
+        type(item) for item in reachable(clients)
+    }  # the search does find what is there
 
 
 def test_fedavg_counts_exactly_what_it_sends():
     outcome = observed("fedavg")[0]
     size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
     for client in range(CLIENTS):
-        rows = {(row["direction"], row["kind"]): row for row in outcome.communication if row["client"] == client}
+        rows = {
+            (row["direction"], row["kind"]): row
+            for row in outcome.communication
+            if row["client"] == client
+        }
         assert rows["down", "model"]["messages"] == ROUNDS + 1
         assert rows["down", "model"]["bytes"] == (ROUNDS + 1) * size
         assert rows["up", "model"]["bytes"] == ROUNDS * size
-        assert rows["up", "training"]["bytes"] == rows["up", "validation"]["bytes"] == ROUNDS * 2 * 8
-        assert set(rows) == {("down", "model"), ("up", "model"), ("up", "training"), ("up", "validation")}
+        assert (
+            rows["up", "training"]["bytes"] == rows["up", "validation"]["bytes"] == ROUNDS * 2 * 8
+        )
+        assert set(rows) == {
+            ("down", "model"),
+            ("up", "model"),
+            ("up", "training"),
+            ("up", "validation"),
+        }
 
 
 def test_fedavg_of_one_client_is_that_client_alone():
@@ -124,11 +153,25 @@ def test_local_reports_every_client():
 def test_the_area_under_the_roc_curve_judges_the_same_training(name):
     """It is no share of the test nodes, as accuracy is; of more classes than two there is none."""
     task, few = task_of(name, rounds=2), {"pretraining_epochs": 2, "generator_local_epochs": 2}
-    labels = (task.graph.labels + (np.random.default_rng(0).random(task.graph.num_nodes) < 0.3)) % 2  # noise: no area is 1
-    binary = dataclasses.replace(task, graph=dataclasses.replace(task.graph, labels=labels, num_classes=2))
-    given = {key: value for key, value in few.items() if key in registry.find(name).parameters.model_fields}
+    labels = (
+        task.graph.labels + (np.random.default_rng(0).random(task.graph.num_nodes) < 0.3)
+    ) % 2  # noise: no area is 1
+    binary = dataclasses.replace(
+        task, graph=dataclasses.replace(task.graph, labels=labels, num_classes=2)
+    )
+    given = {
+        key: value
+        for key, value in few.items()
+        if key in registry.find(name).parameters.model_fields
+    }
     found = {
-        metric: summary(run_on(dataclasses.replace(binary, setting=task.setting.replace(metric=metric)), name, **given))["curve"]
+        metric: summary(
+            run_on(
+                dataclasses.replace(binary, setting=task.setting.replace(metric=metric)),
+                name,
+                **given,
+            )
+        )["curve"]
         for metric in ("accuracy", "roc_auc")
     }
     if name != "answers_counts":  # whose training follows the round that validation chooses
@@ -142,20 +185,38 @@ def test_the_area_under_the_roc_curve_judges_the_same_training(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["answers_bayes", "fedavg", "feddep", "fedsage_plus", "local", "locsage_plus", "scaffold"])
+@pytest.mark.parametrize(
+    "name",
+    ["answers_bayes", "fedavg", "feddep", "fedsage_plus", "local", "locsage_plus", "scaffold"],
+)
 def test_a_client_in_no_set_is_left_out(name: str):
     """Of validation it is said, as without validation nodes nobody could choose a round."""
     task, few = task_of(name, rounds=2), {"pretraining_epochs": 2, "generator_local_epochs": 2}
     assert task.partition is not None
-    kept = [part[task.partition.client[part] != 0] for part in (task.split.train, task.split.val, task.split.test)]
-    given = {key: value for key, value in few.items() if key in registry.find(name).parameters.model_fields}
+    kept = [
+        part[task.partition.client[part] != 0]
+        for part in (task.split.train, task.split.val, task.split.test)
+    ]
+    given = {
+        key: value
+        for key, value in few.items()
+        if key in registry.find(name).parameters.model_fields
+    }
     with pytest.warns(Notice, match=r"\(0\)"):
         result = run_on(dataclasses.replace(task, split=Split(*kept)), name, **given)
     found = summary(result)
-    assert np.isfinite([found[key][when] for key in ("accuracy", "validation", "local_after") for when in ("best", "last")]).all()
+    assert np.isfinite(
+        [
+            found[key][when]
+            for key in ("accuracy", "validation", "local_after")
+            for when in ("best", "last")
+        ]
+    ).all()
     if name == "local":
         assert found["best_round"][0] == 2  # its last
-    nobody = dataclasses.replace(task, split=Split(task.split.train, np.array([], dtype=np.int64), task.split.test))
+    nobody = dataclasses.replace(
+        task, split=Split(task.split.train, np.array([], dtype=np.int64), task.split.test)
+    )
     with pytest.raises(PartitionError):
         run_on(nobody, name, **given)
 
@@ -183,21 +244,31 @@ WRONG: dict[str, dict[str, Any]] = {
     "gap": {"epsilon": 8.0},  # a budget takes a delta
     "gap_authors": {"bounding": "both", "encodings": False, "decoder_layers": 3},
     "vesper_gcn": {"min_degree": 11},
-    "vesper_gin": {"theta": -0.5, "release": "one_shot"},  # the latter takes frozen or detached weights
+    "vesper_gin": {
+        "theta": -0.5,
+        "release": "one_shot",
+    },  # the latter takes frozen or detached weights
     "vfgnn": {"weights": "detached"},
     "vertical_gin": {"theta": 1.0},
 }
 
 
-@pytest.mark.parametrize(("name", "key"), [(name, key) for name, keys in WRONG.items() for key in keys])
+@pytest.mark.parametrize(
+    ("name", "key"), [(name, key) for name, keys in WRONG.items() for key in keys]
+)
 def test_parameters_that_cannot_be_meant_are_refused(name: str, key: str):
     with pytest.raises(ValidationError):
         registry.find(name).parameters(**{key: WRONG[name][key]})
 
 
 def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):
-    code = "from feddep.methods.basic import NoParameters\nfrom feddep.methods.method import Method\n\n"
-    (tmp_path / "toy_method.py").write_text(f'{code}METHODS = (Method("toy", "Toy", NoParameters, f"{{__name__}}:run"),)\n')
+    code = (
+        "from feddep.methods.basic import NoParameters\nfrom feddep.methods.method import "
+        "Method\n\n"
+    )
+    (tmp_path / "toy_method.py").write_text(
+        f'{code}METHODS = (Method("toy", "Toy", NoParameters, f"{{__name__}}:run"),)\n'
+    )
     monkeypatch.setattr(feddep.methods, "__path__", [*feddep.methods.__path__, str(tmp_path)])
     assert registry.built_in.__wrapped__()["toy"].function == "feddep.methods.toy_method:run"
     monkeypatch.delitem(sys.modules, "feddep.methods.toy_method")

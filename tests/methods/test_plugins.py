@@ -1,4 +1,6 @@
-"""Methods and encoders of one's own: known by name, their content in keys, and every mistake a configuration error."""
+"""Methods and encoders of one's own: known by name, their content in keys, and every mistake a
+configuration error.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +16,9 @@ from feddep.methods import plugins, registry
 from feddep.utils.errors import ConfigError
 
 RAW: dict[str, Any] = {
-    "datasets": {"mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}},
+    "datasets": {
+        "mini": {"synthetic": {"nodes": 60, "classes": 3, "communities": 6, "features": 30}}
+    },
     "tables": [{"setting": "quick", "methods": ["fedavg", "mine"]}],
     **{"clients": [2], "seeds": [0], "settings": {"quick": {"rounds": 1, "hidden_channels": 8}}},
     "partition": {"delta": 5},
@@ -38,7 +42,8 @@ from feddep.methods.method import Method, Step, StepResult
 from feddep.utils.parameters import Parameters
 
 OWN = Step("mine.prototypes", "prototypes", f"{__name__}:compute", Parameters, needs=("pretrain",))
-METHODS = (Method("mine", "Mine", FedDEPParameters, f"{__name__}:run", steps=lambda parameters: (PRETRAINING, OWN)),)
+METHODS = (Method("mine", "Mine", FedDEPParameters, f"{__name__}:run", steps=lambda parameters:
+(PRETRAINING, OWN)),)
 """
 ENCODER = """
 from torch_geometric.nn.models import GIN
@@ -93,7 +98,9 @@ def test_the_content_of_the_file_is_in_the_key_and_its_place_is_not() -> None:
     assert changed != first
     assert keys.run_key(using(MINE), RUN) == first
     fedavg = plan.Run("quick", "mini", 2, "fedavg", 0)
-    assert keys.run_key(config, fedavg) == keys.run_key(validate({**RAW, "methods": {}, "tables": ALONE}), fedavg)
+    assert keys.run_key(config, fedavg) == keys.run_key(
+        validate({**RAW, "methods": {}, "tables": ALONE}), fedavg
+    )
 
 
 def test_a_step_of_the_benchmark_is_shared_and_one_of_the_plugin_is_not() -> None:
@@ -107,7 +114,11 @@ def test_a_step_of_the_benchmark_is_shared_and_one_of_the_plugin_is_not() -> Non
 
 def test_an_encoder_of_a_file() -> None:
     name = {"encoder": "plugins.wide.Wide"}
-    settings = {"settings": {"quick": {"rounds": 1, "hidden_channels": 8, **name}}, "methods": {}, "tables": ALONE}
+    settings = {
+        "settings": {"quick": {"rounds": 1, "hidden_channels": 8, **name}},
+        "methods": {},
+        "tables": ALONE,
+    }
     fedavg = plan.Run("quick", "mini", 2, "fedavg", 0)
     first = keys.run_key(using(ENCODER, "wide.py", **settings), fedavg)
     result = run("fedavg", **name)
@@ -149,7 +160,11 @@ def test_what_is_wrong_with_a_file_is_a_configuration_error(wrong: str) -> None:
 
 def test_a_changed_file_takes_the_place_of_what_it_was() -> None:
     using(MINE)
-    using(MINE.replace('"mine"', '"other"'), methods={}, tables=[{"setting": "quick", "methods": ["other"]}])
+    using(
+        MINE.replace('"mine"', '"other"'),
+        methods={},
+        tables=[{"setting": "quick", "methods": ["other"]}],
+    )
     assert set(registry.methods()) - set(registry.built_in()) == {"other"}
 
 
@@ -176,7 +191,9 @@ def distribution(folder: Path, version: str, module: str) -> None:
     (folder / "my_package" / "mine.py").write_text(module)
     information = folder / "my_package-1.dist-info"
     information.mkdir()
-    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: my-package\nVersion: {version}\n")
+    (information / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: my-package\nVersion: {version}\n"
+    )
     (information / "entry_points.txt").write_text("[feddep.methods]\nmine = my_package.mine\n")
 
 
@@ -185,8 +202,12 @@ def test_an_installed_distribution_is_known_by_its_version(version: str, site: P
     distribution(site, version, MINE)
     config = validate(RAW)
     assert RUN in plan.runs(config)
-    assert plugins.identity_of("mine") == {"plugin": {"distribution": "my-package", "version": version}}
-    assert keys.run_key(config, RUN) != keys.run_key(config, plan.Run("quick", "mini", 2, "fedavg", 0))
+    assert plugins.identity_of("mine") == {
+        "plugin": {"distribution": "my-package", "version": version}
+    }
+    assert keys.run_key(config, RUN) != keys.run_key(
+        config, plan.Run("quick", "mini", 2, "fedavg", 0)
+    )
     assert api.methods()["mine"] == "Mine"
 
 
@@ -200,10 +221,18 @@ def test_a_wrong_distribution_is_a_configuration_error(module: str, site: Path) 
 
 @pytest.mark.parametrize(
     "returned",
-    ["None", "{}", "RunResult([])", "RunResult([History()])", "RunResult([fedavg.run(task).histories[0], History()])"],
+    [
+        "None",
+        "{}",
+        "RunResult([])",
+        "RunResult([History()])",
+        "RunResult([fedavg.run(task).histories[0], History()])",
+    ],
 )
 def test_what_is_wrong_with_a_result_is_an_error_of_its_method(returned: str) -> None:
-    imports = "from feddep.training.history import History\nfrom feddep.training.task import RunResult\n"
+    imports = (
+        "from feddep.training.history import History\nfrom feddep.training.task import RunResult\n"
+    )
     using(imports + MINE.replace("fedavg.run(task)", returned))
     with pytest.raises(ConfigError, match="mine"):
         run("mine")

@@ -11,7 +11,10 @@ def test_a_mask_keeps_the_mean_and_drops_the_share_asked_for(probability):
     mask = dropout_mask(torch.empty(1000, 401), probability, torch.Generator().manual_seed(0))
     assert set(mask.unique().tolist()) <= {0.0, float(torch.tensor(1.0) / (1 - probability))}
     share = (mask == 0).float().mean().item()
-    assert abs(share - probability) < 4.5 * (probability * (1 - probability) / mask.numel()) ** 0.5 + 2**-17
+    assert (
+        abs(share - probability)
+        < 4.5 * (probability * (1 - probability) / mask.numel()) ** 0.5 + 2**-17
+    )
 
 
 def test_columns_and_rows_are_independent():
@@ -22,7 +25,9 @@ def test_columns_and_rows_are_independent():
 
 @pytest.mark.parametrize("probability", [0.0, 0.3, 0.5])
 @pytest.mark.parametrize("block", [4, 16, 2**18])
-def test_rectifying_in_place_draws_and_differentiates_as_two_steps_do(probability, block, monkeypatch):
+def test_rectifying_in_place_draws_and_differentiates_as_two_steps_do(
+    probability, block, monkeypatch
+):
     """To the last bit, in blocks whose ends are not those of rows."""
     monkeypatch.setattr("feddep.nn.dropout._BLOCK", block)
     inputs = torch.randn(7, 5, generator=torch.Generator().manual_seed(1)).requires_grad_()
@@ -32,6 +37,8 @@ def test_rectifying_in_place_draws_and_differentiates_as_two_steps_do(probabilit
         hidden = how(inputs * 1.5, probability, torch.Generator().manual_seed(3))
         return hidden, torch.autograd.grad((hidden * weights).sum(), inputs)[0]
 
-    for ours, theirs in zip(of(rectify_and_drop_), of(lambda x, *how: drop(x.relu(), *how)), strict=True):
+    for ours, theirs in zip(
+        of(rectify_and_drop_), of(lambda x, *how: drop(x.relu(), *how)), strict=True
+    ):
         assert torch.equal(ours, theirs)
     assert torch.equal(rectify_and_drop_(inputs * 1.5, probability, None), (inputs * 1.5).relu())

@@ -40,7 +40,12 @@ def gcn_layer(layer) -> nn.Module:
 def gat_layer(layer) -> nn.Module:
     inputs, outputs = layer.weight.shape
     theirs = GATConv(inputs, outputs // layer.heads, layer.heads)
-    state = {"lin.weight": layer.weight.T, "bias": layer.bias, "att_src": layer.source[None], "att_dst": layer.target[None]}
+    state = {
+        "lin.weight": layer.weight.T,
+        "bias": layer.bias,
+        "att_src": layer.source[None],
+        "att_dst": layer.target[None],
+    }
     theirs.load_state_dict(state)
     return theirs
 
@@ -48,7 +53,10 @@ def gat_layer(layer) -> nn.Module:
 @given(graphs(), st.integers(1, 3), st.sampled_from([(GCN, gcn_layer), (GAT, gat_layer)]))
 def test_a_gcn_and_a_gat_are_pygs(graph: Graph, layers: int, kinds: tuple):
     ours, theirs = kinds
-    model, hidden = with_biases(drawn(ours(*sizes(graph, layers)), 1)), torch.from_numpy(graph.features.toarray())
+    model, hidden = (
+        with_biases(drawn(ours(*sizes(graph, layers)), 1)),
+        torch.from_numpy(graph.features.toarray()),
+    )
     for k, layer in enumerate(model.layers):
         hidden = theirs(layer)(hidden.relu() if k else hidden, edge_index(graph))
     torch.testing.assert_close(full(model, graph), hidden, rtol=1e-4, atol=1e-5)
@@ -67,7 +75,9 @@ def every_neighbour_once(graph: Graph, degree: int, layers: int) -> SampledTrees
     nodes = np.arange(graph.num_nodes, dtype=np.int32)[:, None]
     neighbours = graph.indices.reshape(graph.num_nodes, degree)
     for _ in range(layers):
-        nodes = np.concatenate([nodes, neighbours[nodes].reshape(len(nodes), -1)], axis=1, dtype=np.int32)
+        nodes = np.concatenate(
+            [nodes, neighbours[nodes].reshape(len(nodes), -1)], axis=1, dtype=np.int32
+        )
     return SampledTrees(nodes, (degree,) * layers)
 
 
@@ -78,7 +88,9 @@ def test_a_mini_batch_with_every_neighbour_is_the_full_neighbourhood(name: str, 
     edges = [(v, (v + step) % 9) for v in range(9) for step in (1, 2)]
     ring = Graph.from_edges(np.array(edges), ring.features, ring.labels, ring.num_classes)
     model = drawn(new_encoder(name, *sizes(ring, layers)), 1)
-    logits = model(every_neighbour_once(ring, 4, layers), FeatureTable(ring.features, "cpu", ring.degrees))
+    logits = model(
+        every_neighbour_once(ring, 4, layers), FeatureTable(ring.features, "cpu", ring.degrees)
+    )
     torch.testing.assert_close(logits, full(model, ring), rtol=1e-4, atol=1e-5)
 
 
@@ -87,7 +99,11 @@ def test_a_sampled_gcn_layer_is_right_in_the_mean():
     model = drawn(GCN(*sizes(graph, 1)), 1)
     table = FeatureTable(graph.features, "cpu", graph.degrees)
     roots = np.repeat(np.arange(12), 4000)
-    logits = model(sample_trees(graph, roots, (2,), np.random.default_rng(0)), table).detach().view(12, 4000, -1)
+    logits = (
+        model(sample_trees(graph, roots, (2,), np.random.default_rng(0)), table)
+        .detach()
+        .view(12, 4000, -1)
+    )
     error = logits.std(dim=1) / 4000**0.5
     assert ((logits.mean(dim=1) - full(model, graph).detach()).abs() <= 5 * error + 1e-5).all()
 

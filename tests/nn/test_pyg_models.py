@@ -1,4 +1,6 @@
-"""Models of PyTorch Geometric as classifiers: the sampled subgraph, full neighbourhoods, learning, and what is no model."""
+"""Models of PyTorch Geometric as classifiers: the sampled subgraph, full neighbourhoods, learning,
+and what is no model.
+"""
 
 import sys
 
@@ -25,12 +27,15 @@ SIZES = (7, 6, 3, 2, 0.0)
 
 def graph_and_model(name: str, dropout: float = 0.0) -> tuple:
     graph = random_graph(40, 60, seed=2)
-    model = drawn(new_encoder(f"{PYG}.{name}", graph.num_features, 6, graph.num_classes, 2, dropout))
+    model = drawn(
+        new_encoder(f"{PYG}.{name}", graph.num_features, 6, graph.num_classes, 2, dropout)
+    )
     return graph, model
 
 
 def test_the_edges_of_trees_are_those_that_were_drawn():
-    # A root 0 with neighbours 1 and 2, drawn for the first layer 1 twice; 1 has drawn 0 and 3, 2 has none.
+    # A root 0 with neighbours 1 and 2, drawn for the first layer 1 twice; 1 has drawn 0 and 3, 2
+    # has none.
     trees = SampledTrees(np.array([[0, 1, 2, 1, 1, 0, 3, 4, 4]]), (2, 2))
     edges = sampled_edges(trees, np.array([False, False, False, False, True]))
     assert set(map(tuple, edges.T)) == {(1, 0), (2, 0), (0, 1), (3, 1)}
@@ -46,25 +51,36 @@ def test_with_every_neighbour_drawn_a_batch_is_the_whole_graph(name: str):
     batch = model(trees, FeatureTable(graph.features))
     expected = model.model(torch.from_numpy(graph.features.toarray()), edge_index(graph))
     torch.testing.assert_close(batch, expected[roots], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(Evaluator(graph, aggregation=model.aggregation).logits(model), expected)
+    torch.testing.assert_close(
+        Evaluator(graph, aggregation=model.aggregation).logits(model), expected
+    )
 
 
 def test_it_is_a_function_of_its_streams():
     graph, model = graph_and_model("GAT", dropout=0.5)
-    trees, table = sample_trees(graph, np.arange(9), (3, 3), np.random.default_rng(0)), FeatureTable(graph.features)
+    trees, table = (
+        sample_trees(graph, np.arange(9), (3, 3), np.random.default_rng(0)),
+        FeatureTable(graph.features),
+    )
     before = torch.random.get_rng_state()
-    first, same, other = (model(trees, table, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    first, same, other = (
+        model(trees, table, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+    )
     assert torch.equal(first, same)
     assert not torch.equal(first, other)
     assert torch.equal(model(trees, table), model(trees, table))
     again = graph_and_model("GAT", dropout=0.5)[1]
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True)
+    )
     assert torch.equal(before, torch.random.get_rng_state())
 
 
 @pytest.mark.parametrize("name", ["GAT", "GIN", "GraphSAGE"])
 def test_it_learns_by_federated_averaging(name: str):
-    task = task_of("fedavg", encoder=f"{PYG}.{name}", optimizer="adam", learning_rate=0.02, rounds=6)
+    task = task_of(
+        "fedavg", encoder=f"{PYG}.{name}", optimizer="adam", learning_rate=0.02, rounds=6
+    )
     result = run_on(task, "fedavg")
     history = result.histories[0]
     chance = np.bincount(task.graph.labels).max() / task.graph.num_nodes
@@ -76,17 +92,22 @@ def test_it_learns_by_federated_averaging(name: str):
 def test_the_model_is_that_of_pytorch_geometric():
     model = new_encoder(f"{PYG}.GIN", *SIZES)
     assert isinstance(model.model, models.GIN)
-    assert schema_of(model) == {f"model.{name}": shape for name, shape in schema_of(models.GIN(7, 6, 2, 3)).items()}
+    assert schema_of(model) == {
+        f"model.{name}": shape for name, shape in schema_of(models.GIN(7, 6, 2, 3)).items()
+    }
 
 
-@pytest.mark.parametrize("method", ["global", "local", "fedprox", "scaffold", "fedadam", "fedavg_oracle"])
+@pytest.mark.parametrize(
+    "method", ["global", "local", "fedprox", "scaffold", "fedadam", "fedavg_oracle"]
+)
 def test_methods_that_train_any_classifier(method: str):
     result = run_on(task_of(method, encoder=f"{PYG}.GraphSAGE", rounds=1), method)
     assert all(np.isfinite(history.loss).all() for history in result.histories)
 
 
 @pytest.mark.parametrize(
-    ("method", "encoder"), [("fedgnn", "gcn"), *((name, f"{PYG}.GAT") for name in ("fedgnn", "feddep", "fedsage_plus"))]
+    ("method", "encoder"),
+    [("fedgnn", "gcn"), *((name, f"{PYG}.GAT") for name in ("fedgnn", "feddep", "fedsage_plus"))],
 )
 def test_methods_that_train_their_own(method: str, encoder: str):
     with pytest.raises(ConfigError):
@@ -95,7 +116,14 @@ def test_methods_that_train_their_own(method: str, encoder: str):
 
 @pytest.mark.parametrize(
     "name",
-    ["nosuchpackage.GAT", f"{PYG}.NoSuchModel", f"{PYG}.MetaPath2Vec", "torch_geometric.nn.GCNConv", "math.pi", "json.dumps"],
+    [
+        "nosuchpackage.GAT",
+        f"{PYG}.NoSuchModel",
+        f"{PYG}.MetaPath2Vec",
+        "torch_geometric.nn.GCNConv",
+        "math.pi",
+        "json.dumps",
+    ],
 )
 def test_what_is_no_model_is_a_configuration_error(name: str):
     with pytest.raises(ConfigError) as caught:
@@ -116,5 +144,7 @@ def test_a_class_that_reads_sampled_trees_itself(monkeypatch):
     monkeypatch.setitem(sys.modules, "own", sage)
     assert type(new_encoder("own.GraphSAGE", *SIZES)) is sage.GraphSAGE
     assert isinstance(new_encoder(f"{PYG}.GraphSAGE", *SIZES), PyGClassifier)
-    ours, same = (run_on(task_of("fedavg", encoder=name), "fedavg") for name in ("sage", "own.GraphSAGE"))
+    ours, same = (
+        run_on(task_of("fedavg", encoder=name), "fedavg") for name in ("sage", "own.GraphSAGE")
+    )
     assert ours.histories[0].loss == same.histories[0].loss

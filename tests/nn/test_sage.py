@@ -22,7 +22,9 @@ def new_model(graph: Graph, layers: int = 2, hidden: int = 5, dropout: float = 0
     return drawn(GraphSAGE(graph.num_features, hidden, graph.num_classes, layers, dropout), 1)
 
 
-def by_hand(model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanouts: tuple[int, ...]) -> np.ndarray:
+def by_hand(
+    model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanouts: tuple[int, ...]
+) -> np.ndarray:
     """Logits of the root of one tree, one node and one neighbour at a time."""
     sizes = np.cumprod([1, *(1 + fanout for fanout in fanouts)])  # nodes of the tree after each hop
 
@@ -31,11 +33,16 @@ def by_hand(model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanouts: tuple[in
             return x[tree[at]]
         hop = len(fanouts) - 1 - layer
         children = [sizes[hop] + at * fanouts[hop] + j for j in range(fanouts[hop])]
-        own, *drawn = [output(layer - 1, each) for each in [at, *(c for c in children if tree[c] != PAD)]]
+        own, *drawn = [
+            output(layer - 1, each) for each in [at, *(c for c in children if tree[c] != PAD)]
+        ]
         rows = [np.maximum(each, 0) if layer else each for each in (own, *drawn)]
         mean = np.mean(rows[1:], axis=0) if drawn else np.zeros_like(own)
         convolution = model.convolutions[layer]
-        return np.concatenate([rows[0], mean]) @ convolution.weight.detach().numpy() + convolution.bias.detach().numpy()
+        return (
+            np.concatenate([rows[0], mean]) @ convolution.weight.detach().numpy()
+            + convolution.bias.detach().numpy()
+        )
 
     return output(len(fanouts) - 1, 0)
 
@@ -44,9 +51,13 @@ def by_hand(model: GraphSAGE, x: np.ndarray, tree: np.ndarray, fanouts: tuple[in
 def test_mini_batch_forward_is_the_definition(graph, fanouts, seed):
     """Each layer averages over its own number of draws."""
     model = new_model(graph, len(fanouts))
-    trees = sample_trees(graph, np.arange(graph.num_nodes), tuple(fanouts), np.random.default_rng(seed))
+    trees = sample_trees(
+        graph, np.arange(graph.num_nodes), tuple(fanouts), np.random.default_rng(seed)
+    )
     logits = model(trees, FeatureTable(graph.features))
-    expected = [by_hand(model, graph.features.toarray(), tree, tuple(fanouts)) for tree in trees.nodes]
+    expected = [
+        by_hand(model, graph.features.toarray(), tree, tuple(fanouts)) for tree in trees.nodes
+    ]
     np.testing.assert_allclose(logits.detach().numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -89,8 +100,13 @@ def test_the_training_step_is_that_of_the_plain_implementation():
 def test_dropout_is_for_training_and_follows_its_generator():
     graph = random_graph(20, 40, seed=3)
     model = new_model(graph, dropout=0.5)
-    table, trees = FeatureTable(graph.features), sample_trees(graph, np.arange(20), (3,) * 2, np.random.default_rng(0))
-    first, again, other = (model(trees, table, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    table, trees = (
+        FeatureTable(graph.features),
+        sample_trees(graph, np.arange(20), (3,) * 2, np.random.default_rng(0)),
+    )
+    first, again, other = (
+        model(trees, table, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)
+    )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert torch.equal(model(trees, table), model(trees, table))

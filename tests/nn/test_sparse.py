@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from feddep.nn.sparse import SparseMatrix
 
 
-@given(st.integers(0, 8), st.integers(0, 8), st.integers(1, 5), st.floats(0, 1), st.integers(0, 2**16))
+@given(
+    st.integers(0, 8), st.integers(0, 8), st.integers(1, 5), st.floats(0, 1), st.integers(0, 2**16)
+)
 def test_product_and_gradient_are_those_of_the_dense_matrix(rows, columns, width, density, seed):
     rng = np.random.default_rng(seed)
     matrix = sp.random(rows, columns, density, "csr", dtype=np.float32, random_state=rng)
@@ -44,6 +46,8 @@ def test_a_symmetric_matrix_is_its_own_transpose():
     half = sp.random(9, 9, 0.3, "csr", dtype=np.float32, random_state=np.random.default_rng(0))
     matrix = sp.csr_matrix(half + half.T)
     plain = SparseMatrix.from_scipy(matrix)
-    symmetric = SparseMatrix(matrix.indptr, matrix.indices, matrix.data, matrix.shape, symmetric=True)
+    symmetric = SparseMatrix(
+        matrix.indptr, matrix.indices, matrix.data, matrix.shape, symmetric=True
+    )
     w = torch.randn(9, 4)
     assert torch.equal(symmetric.multiply_transposed(w), plain.multiply_transposed(w))

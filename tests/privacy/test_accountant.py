@@ -24,12 +24,18 @@ mpmath.mp.dps = 60
 
 counts = st.one_of(st.integers(1, 30), st.integers(1, LARGEST))
 shares = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0, 5e-324, 1e-300, 1e-5, 1 - 2**-53]))
-all_parameters = st.builds(SamplingParameters, fanout=counts, layers=counts, epochs=counts, rate=shares, slack=shares)
+all_parameters = st.builds(
+    SamplingParameters, fanout=counts, layers=counts, epochs=counts, rate=shares, slack=shares
+)
 
 
 def precise(degree: int, parameters: SamplingParameters) -> dict[str, mpmath.mpf]:
     """Theorem 3.1 and its lemmas, written down as they are printed, in 60 digits of any size."""
-    D, d, k = mpmath.mpf(degree), mpmath.mpf(parameters.fanout), mpmath.mpf(parameters.layers) * parameters.epochs
+    D, d, k = (
+        mpmath.mpf(degree),
+        mpmath.mpf(parameters.fanout),
+        mpmath.mpf(parameters.layers) * parameters.epochs,
+    )
     r, slack = mpmath.mpf(parameters.rate), mpmath.mpf(parameters.slack)
     if d < D:
         epsilon, rest = mpmath.log((D + 1) / (D + 1 - d)), 1 - d / D
@@ -38,7 +44,10 @@ def precise(degree: int, parameters: SamplingParameters) -> dict[str, mpmath.mpf
     basic = k * epsilon
     advanced = mpmath.inf
     if slack > 0:
-        u = min(mpmath.sqrt(mpmath.log(mpmath.e + epsilon * mpmath.sqrt(k) / slack)), mpmath.sqrt(mpmath.log(1 / slack)))
+        u = min(
+            mpmath.sqrt(mpmath.log(mpmath.e + epsilon * mpmath.sqrt(k) / slack)),
+            mpmath.sqrt(mpmath.log(1 / slack)),
+        )
         advanced = basic * mpmath.tanh(epsilon / 2) + epsilon * u * mpmath.sqrt(2 * k)
     composed = min(basic, advanced)
     never = rest**k * (1 - slack)
@@ -75,7 +84,10 @@ def test_every_number_agrees_with_sixty_digits(degree, parameters):
         assert 0 <= guarantee.delta <= 1
 
 
-@pytest.mark.parametrize(("epsilon", "rate"), [(699.9, 0.25), (700.1, 0.25), (1e6, 0.25), (700.0, 1e-300), (710.0, 5e-324)])
+@pytest.mark.parametrize(
+    ("epsilon", "rate"),
+    [(699.9, 0.25), (700.1, 0.25), (1e6, 0.25), (700.0, 1e-300), (710.0, 5e-324)],
+)
 def test_a_large_epsilon_loses_the_logarithm_of_the_rate(epsilon, rate):
     exact = mpmath.log1p(mpmath.mpf(rate) * mpmath.expm1(mpmath.mpf(epsilon)))
     assert amplify(Guarantee(epsilon, -1.0), rate).epsilon == pytest.approx(float(exact))
@@ -102,13 +114,23 @@ def test_the_least_noise_for_a_budget(budget, scale, ratio):
         with pytest.raises(PrivacyError):
             least_noise(lambda noise: scale / noise, budget, low, high, ratio)
         return
-    found, exact = least_noise(lambda noise: scale / noise, budget, low, high, ratio), scale / budget
+    found, exact = (
+        least_noise(lambda noise: scale / noise, budget, low, high, ratio),
+        scale / budget,
+    )
     assert exact <= found * (1 + 1e-12)
     assert found <= exact * ratio * (1 + 1e-12)
 
 
 def test_what_is_out_of_range_is_refused():
-    wrong = [{"fanout": 0}, {"layers": 0}, {"epochs": LARGEST + 1}, {"rate": -0.1}, {"rate": math.nan}, {"slack": 1.5}]
+    wrong = [
+        {"fanout": 0},
+        {"layers": 0},
+        {"epochs": LARGEST + 1},
+        {"rate": -0.1},
+        {"rate": math.nan},
+        {"slack": 1.5},
+    ]
     for each in wrong:
         with pytest.raises(PrivacyError):
             SamplingParameters(**{"fanout": 5, **each})
@@ -118,8 +140,12 @@ def test_what_is_out_of_range_is_refused():
     for budget in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(PrivacyError):
             least_noise(lambda noise: 0.0, budget, 1.0, 10.0, 1.1)
-    assert least_noise(lambda noise: 1 / noise, 0.1, 1.0, 10.0, 1.1) == 10  # the most is just enough
-    assert least_noise(lambda noise: 0.0, 0.1, 1.0, 10.0, 1.1) == pytest.approx(1, rel=0.1)  # nothing to hide
+    assert (
+        least_noise(lambda noise: 1 / noise, 0.1, 1.0, 10.0, 1.1) == 10
+    )  # the most is just enough
+    assert least_noise(lambda noise: 0.0, 0.1, 1.0, 10.0, 1.1) == pytest.approx(
+        1, rel=0.1
+    )  # nothing to hide
     for delta, edges in ((0.0, None), (1.0, None), (math.nan, None), (1e-3, 1000)):
         with pytest.raises(PrivacyError):
             require_delta(delta, edges)
@@ -130,7 +156,12 @@ def test_what_is_out_of_range_is_refused():
 @pytest.mark.parametrize(
     ("log_rest", "shown"),
     [
-        *((0.0, "0"), (math.log(0.5), "0.5"), (-math.inf, "1"), (-2302.585092994046, "1 − 1.0e-1000")),
+        *(
+            (0.0, "0"),
+            (math.log(0.5), "0.5"),
+            (-math.inf, "1"),
+            (-2302.585092994046, "1 − 1.0e-1000"),
+        ),
         *((math.log(2.46e-18), "1 − 2.5e-18"), (math.log(9.99e-6), "1 − 1.0e-5")),
     ],
 )

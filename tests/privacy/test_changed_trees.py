@@ -1,4 +1,6 @@
-"""How likely an edge changes a tree, and how many trees of a batch, against exact laws on small graphs."""
+"""How likely an edge changes a tree, and how many trees of a batch, against exact laws on small
+graphs.
+"""
 
 import itertools
 import math
@@ -22,13 +24,21 @@ from feddep.privacy.changed_trees import (
     tree_changes,
 )
 from graphs import graphs, random_graph, star
-from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, roots_of_nodes, without_edge
+from sampling_laws import (
+    SMALL,
+    distance,
+    law_of_trees,
+    roots_of_edges,
+    roots_of_nodes,
+    without_edge,
+)
 
 HOPS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
 
 
 def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray) -> None:
-    """The bound is no less than the distance of the exact laws, and equal to it where it is said to be.
+    """The bound is no less than the distance of the exact laws, and equal to it where it is said to
+    be.
 
     Args:
         graph: a small graph.
@@ -40,7 +50,9 @@ def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray) -
     bounds = tree_changes(graph, everybody, hops, fanout, lengths - graph.degrees)
     assert np.diff(bounds.indptr).tolist() == roots_of_edges(graph, everybody, hops).tolist()
     for edge, (u, v) in enumerate(graph.edges()):
-        worlds = [expand(world, sp.csr_matrix(links)) for world in (graph, without_edge(graph, edge))]
+        worlds = [
+            expand(world, sp.csr_matrix(links)) for world in (graph, without_edge(graph, edge))
+        ]
         border = fanout > 1 and (lengths[u] == fanout + 1) != (lengths[v] == fanout + 1)
         for root in everybody:
             exact = distance(*(law_of_trees(world, root, hops, fanout) for world in worlds))
@@ -51,7 +63,9 @@ def held_against_laws(graph: Graph, hops: int, fanout: int, links: np.ndarray) -
 
 
 @settings(max_examples=50, deadline=None)
-@given(graphs(max_nodes=5), st.sampled_from(HOPS), st.sampled_from([0, 0, 1, 2]), st.integers(0, 2**16))
+@given(
+    graphs(max_nodes=5), st.sampled_from(HOPS), st.sampled_from([0, 0, 1, 2]), st.integers(0, 2**16)
+)
 def test_it_bounds_the_distance_of_the_exact_laws(graph, size, stand_ins, seed):
     links = np.random.default_rng(seed).integers(0, 2, (graph.num_nodes, stand_ins))
     held_against_laws(graph, *size, links.astype(np.float32))
@@ -61,11 +75,15 @@ DOUBLE_STAR = [[0, 1], [0, 2], [0, 3], [1, 4], [1, 5]]
 """Both ends of the first edge have three neighbours."""
 
 
-@pytest.mark.parametrize("edges", [*SMALL.values(), DOUBLE_STAR], ids=[*SMALL.keys(), "double star"])
+@pytest.mark.parametrize(
+    "edges", [*SMALL.values(), DOUBLE_STAR], ids=[*SMALL.keys(), "double star"]
+)
 @pytest.mark.parametrize(("hops", "fanout"), [*HOPS, (3, 1)])
 def test_it_is_the_distance_of_the_exact_laws(edges, hops, fanout):
     n = 1 + max(max(edge) for edge in edges)
-    held_against_laws(Graph.from_edges(np.array(edges), np.eye(n), np.zeros(n), 1), hops, fanout, np.zeros((n, 0)))
+    held_against_laws(
+        Graph.from_edges(np.array(edges), np.eye(n), np.zeros(n), 1), hops, fanout, np.zeros((n, 0))
+    )
 
 
 def test_many_edges_are_worked_out_in_parts(monkeypatch):
@@ -78,14 +96,26 @@ def test_many_edges_are_worked_out_in_parts(monkeypatch):
         monkeypatch.undo()
         assert (at_once != in_parts).nnz == 0
         assert laws == pytest.approx(most_changed(at_once, 0.2), abs=1e-15)
-        assert np.diff(at_once.indptr).tolist() == roots_of_edges(graph, np.arange(0, 60, 2), hops).tolist()
+        assert (
+            np.diff(at_once.indptr).tolist()
+            == roots_of_edges(graph, np.arange(0, 60, 2), hops).tolist()
+        )
 
 
 def test_graphs_and_clients_with_nothing_to_hide():
-    for changes in (tree_changes(random_graph(5, 0), np.arange(3), 2, 5), tree_changes(star(3), np.arange(0), 2, 5)):
+    for changes in (
+        tree_changes(random_graph(5, 0), np.arange(3), 2, 5),
+        tree_changes(star(3), np.arange(0), 2, 5),
+    ):
         assert changes.shape in ((0, 3), (3, 0))
         assert most_changed(changes, 0.5).tolist() == [1.0]
-    assert most_changed(tree_changes(star(3), np.arange(4), 2, 5), 0.0).tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert most_changed(tree_changes(star(3), np.arange(4), 2, 5), 0.0).tolist() == [
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+    ]
     for hops, fanout in ((0, 5), (2, 0)):
         with pytest.raises(PrivacyError):
             tree_changes(star(3), np.arange(2), hops, fanout)
@@ -100,11 +130,15 @@ def enumerated(rates: np.ndarray) -> np.ndarray:
     """The law of the sum of independent Bernoulli variables, outcome by outcome."""
     law = np.zeros(len(rates) + 1)
     for outcome in itertools.product((0, 1), repeat=len(rates)):
-        law[sum(outcome)] += math.prod(rate if one else 1 - rate for rate, one in zip(rates, outcome, strict=True))
+        law[sum(outcome)] += math.prod(
+            rate if one else 1 - rate for rate, one in zip(rates, outcome, strict=True)
+        )
     return law
 
 
-CHANCES = st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=1, max_size=3).map(np.array)
+CHANCES = st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=1, max_size=3).map(
+    np.array
+)
 
 
 @settings(max_examples=60)
@@ -124,7 +158,10 @@ def test_what_every_tree_shows_is_the_simple_bound():
 
 
 def test_sums_from_an_end_on_are_merged():
-    law, rates = np.append(enumerated(np.array([0.1, 0.5, 0.7])), 0), sp.csr_array([[0.1, 0.5, 0.7]])
+    law, rates = (
+        np.append(enumerated(np.array([0.1, 0.5, 0.7])), 0),
+        sp.csr_array([[0.1, 0.5, 0.7]]),
+    )
     for end in (1, 2, 3, 4):
         assert _poisson_binomial(rates, end)[0] == pytest.approx([*law[:end], law[end:].sum()])
 
@@ -140,8 +177,12 @@ def test_what_is_as_good_as_impossible_counts_as_all():
     assert not law[end:-1].any()
 
 
-def grown(tops: list[tuple[int, int]], edges: list[tuple[int, int]], degree: int, depth: int) -> Graph:
-    """Trees of that depth from tops with so many branches each, in which all but the last nodes have ``degree`` neighbours."""
+def grown(
+    tops: list[tuple[int, int]], edges: list[tuple[int, int]], degree: int, depth: int
+) -> Graph:
+    """Trees of that depth from tops with so many branches each, in which all but the last nodes
+    have ``degree`` neighbours.
+    """
     edges, nodes = list(edges), len(tops)
     for _ in range(depth):
         fresh = []
@@ -157,7 +198,9 @@ def grown(tops: list[tuple[int, int]], edges: list[tuple[int, int]], degree: int
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 @pytest.mark.parametrize("hops", [1, 2, 3])
 def test_the_bounds_on_roots_are_attained(degree, hops):
-    """By an edge between the tops of two trees; by a node that is replaced, which leaves one top and becomes another."""
+    """By an edge between the tops of two trees; by a node that is replaced, which leaves one top
+    and becomes another.
+    """
     joined = grown([(0, degree - 1), (1, degree - 1)], [(0, 1)], degree, hops - 1)
     assert roots_of_edges(joined, np.arange(joined.num_nodes), hops)[0] == most_roots(degree, hops)
     apart = grown([(0, degree), (1, degree)], [], degree, hops)

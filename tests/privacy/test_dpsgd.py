@@ -1,4 +1,6 @@
-"""DP-SGD against a loop that computes the gradient of one example after the other, and its noise against its law."""
+"""DP-SGD against a loop that computes the gradient of one example after the other, and its noise
+against its law.
+"""
 
 import math
 
@@ -30,12 +32,16 @@ WIDTH = 3
 """Width d_z of the embeddings here."""
 
 
-def new_model(kind: str, graph: Graph, layers: int = 2, dropout: float = 0.0, hidden: int = 5) -> nn.Module:
+def new_model(
+    kind: str, graph: Graph, layers: int = 2, dropout: float = 0.0, hidden: int = 5
+) -> nn.Module:
     model: nn.Module
     if kind == "sage":
         model = GraphSAGE(graph.num_features, hidden, graph.num_classes, layers, dropout)
     else:
-        model = fused_classifier(kind, graph.num_features, WIDTH, hidden, graph.num_classes, layers, dropout)
+        model = fused_classifier(
+            kind, graph.num_features, WIDTH, hidden, graph.num_classes, layers, dropout
+        )
     model.reset_parameters(torch.Generator().manual_seed(3))
     return model
 
@@ -45,11 +51,15 @@ def new_table(kind: str, graph: Graph) -> FeatureTable | MendedTable:
     return FeatureTable(graph.features) if kind == "sage" else MendedTable(graph.features, z)
 
 
-def some_trees(graph: Graph, layers: int = 2, fanout: int = 3, batch: int = 5) -> tuple[SampledTrees, Tensor]:
+def some_trees(
+    graph: Graph, layers: int = 2, fanout: int = 3, batch: int = 5
+) -> tuple[SampledTrees, Tensor]:
     """Trees with some roots that stand there twice, and the labels of the roots."""
     rng = np.random.default_rng(5)
     roots = rng.integers(0, graph.num_nodes, batch)
-    return sample_trees(graph, roots, (fanout,) * layers, rng), torch.from_numpy(graph.labels[roots])
+    return sample_trees(graph, roots, (fanout,) * layers, rng), torch.from_numpy(
+        graph.labels[roots]
+    )
 
 
 def flat(tensors: list[Tensor]) -> Tensor:
@@ -60,7 +70,9 @@ def gradient_of(model: nn.Module) -> Tensor:
     return flat([parameter.grad for parameter in model.parameters()])
 
 
-def one_by_one(model: nn.Module, table: object, trees: SampledTrees, labels: Tensor) -> list[Tensor]:
+def one_by_one(
+    model: nn.Module, table: object, trees: SampledTrees, labels: Tensor
+) -> list[Tensor]:
     """The gradient of every example, each from a batch of its own."""
     gradients = []
     for i in range(len(trees)):
@@ -71,7 +83,9 @@ def one_by_one(model: nn.Module, table: object, trees: SampledTrees, labels: Ten
 
 def clipped(gradients: list[Tensor], clip: float) -> Tensor:
     """The sum of the gradients, each clipped."""
-    return sum(gradient * min(1.0, clip / max(float(gradient.norm()), 1e-30)) for gradient in gradients)
+    return sum(
+        gradient * min(1.0, clip / max(float(gradient.norm()), 1e-30)) for gradient in gradients
+    )
 
 
 def ours(
@@ -85,14 +99,23 @@ def ours(
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@given(graph=graphs(), layers=st.integers(1, 3), fanout=st.integers(1, 3), clip=st.sampled_from([0.01, 1.0, 1e6]))
+@given(
+    graph=graphs(),
+    layers=st.integers(1, 3),
+    fanout=st.integers(1, 3),
+    clip=st.sampled_from([0.01, 1.0, 1e6]),
+)
 def test_the_clipped_sum_is_that_of_a_loop_over_examples(kind, graph, layers, fanout, clip):
     model, table = new_model(kind, graph, layers), new_table(kind, graph)
     trees, labels = some_trees(graph, layers, fanout)
     expected = one_by_one(model, table, trees, labels)
     total, norms = ours(model, table, graph, trees, labels, clip)
-    np.testing.assert_allclose(norms, [float(gradient.norm()) for gradient in expected], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(total, clipped(expected, clip), rtol=1e-3, atol=1e-5 * min(clip, 1.0) * len(trees))
+    np.testing.assert_allclose(
+        norms, [float(gradient.norm()) for gradient in expected], rtol=1e-4, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        total, clipped(expected, clip), rtol=1e-3, atol=1e-5 * min(clip, 1.0) * len(trees)
+    )
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -101,13 +124,22 @@ def test_with_dropout_the_sum_is_that_of_the_same_masks(kind):
     model, table = new_model(kind, graph, dropout=0.5, hidden=16), new_table(kind, graph)
     trees, labels = some_trees(graph, batch=6)
     start_gradients(model, 0.0, torch.Generator())
-    logits, outputs = recorded(model, trees, table, graph.num_nodes, torch.Generator().manual_seed(1))
+    logits, outputs = recorded(
+        model, trees, table, graph.num_nodes, torch.Generator().manual_seed(1)
+    )
     losses = cross_entropy(logits, labels, reduction="none")
     parameters = list(model.parameters())
-    expected = [flat(list(torch.autograd.grad(loss, parameters, retain_graph=True))) for loss in losses]
-    assert any(not torch.allclose(a, b) for a, b in zip(expected, one_by_one(model, table, trees, labels), strict=True))
+    expected = [
+        flat(list(torch.autograd.grad(loss, parameters, retain_graph=True))) for loss in losses
+    ]
+    assert any(
+        not torch.allclose(a, b)
+        for a, b in zip(expected, one_by_one(model, table, trees, labels), strict=True)
+    )
     norms = add_clipped(model, outputs, losses, 0.3)
-    np.testing.assert_allclose(norms, [float(gradient.norm()) for gradient in expected], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        norms, [float(gradient.norm()) for gradient in expected], rtol=1e-4, atol=1e-6
+    )
     np.testing.assert_allclose(gradient_of(model), clipped(expected, 0.3), rtol=1e-3, atol=1e-5)
 
 
@@ -128,14 +160,23 @@ def test_a_parameter_without_a_rule_stops_the_training():
         ours(model, new_table("sage", graph), graph, trees, labels, 1.0)
 
 
-SETTING = TrainingConfig(optimizer="sgd", learning_rate=0.5, batch_size=8, fanout=3, rounds=5, hidden_channels=16)
+SETTING = TrainingConfig(
+    optimizer="sgd", learning_rate=0.5, batch_size=8, fanout=3, rounds=5, hidden_channels=16
+)
 
 
 def new_learner(
-    kind: str, graph: Graph, nodes: int, privacy: Privacy, setting: TrainingConfig = SETTING, seed: int = 0
+    kind: str,
+    graph: Graph,
+    nodes: int,
+    privacy: Privacy,
+    setting: TrainingConfig = SETTING,
+    seed: int = 0,
 ) -> PrivateLearner:
     table = new_table(kind, graph)
-    return PrivateLearner(graph, np.arange(nodes), setting, seed, "client0", table=table, privacy=privacy)
+    return PrivateLearner(
+        graph, np.arange(nodes), setting, seed, "client0", table=table, privacy=privacy
+    )
 
 
 class Seen:
@@ -170,7 +211,9 @@ def test_noise_is_gaussian_on_every_parameter_and_new_in_each_step(kind):
     graph = random_graph(60, 100, features=300)
     model = new_model(kind, graph, hidden=16)
     optimizer = Seen(model)
-    new_learner(kind, graph, 60, Privacy(sigma=1e3, clip=1e-3)).epoch(model, optimizer)  # the gradients do not show
+    new_learner(kind, graph, 60, Privacy(sigma=1e3, clip=1e-3)).epoch(
+        model, optimizer
+    )  # the gradients do not show
     first, second = (gradient * SETTING.batch_size for gradient in optimizer.gradients[:2])
     assert kstest(first.numpy(), "norm").pvalue > 1e-4
     size = len(first)
@@ -191,11 +234,14 @@ def test_every_node_is_sampled_with_the_rate_that_is_accounted_for():
     assert (abs(counts[:27] - 4000 * learner.rate) < 4.5 * deviation).all()
     assert not counts[27:].any()
     sizes = np.array([len(batch) for batch in batches])
-    assert sizes.var() == pytest.approx(27 * learner.rate * (1 - learner.rate), rel=0.15)  # independent nodes, no fixed size
+    assert sizes.var() == pytest.approx(
+        27 * learner.rate * (1 - learner.rate), rel=0.15
+    )  # independent nodes, no fixed size
 
 
 @pytest.mark.parametrize(
-    ("nodes", "rate", "steps"), [(8, 1.0, 1), (3, 1.0, 1), (1, 1.0, 1), (9, 8 / 9, 2), (17, 8 / 17, 3), (0, 0.0, 0)]
+    ("nodes", "rate", "steps"),
+    [(8, 1.0, 1), (3, 1.0, 1), (1, 1.0, 1), (9, 8 / 9, 2), (17, 8 / 17, 3), (0, 0.0, 0)],
 )
 def test_rate_and_steps_are_those_that_are_accounted_for(nodes, rate, steps):
     graph = random_graph(20, 20)
@@ -211,7 +257,9 @@ def test_rate_and_steps_are_those_that_are_accounted_for(nodes, rate, steps):
             poisson_sampling(*wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"sigma": -1.0}, {"sigma": math.nan}, {"clip": 0.0}, {"clip": math.inf}])
+@pytest.mark.parametrize(
+    "wrong", [{"sigma": -1.0}, {"sigma": math.nan}, {"clip": 0.0}, {"clip": math.inf}]
+)
 def test_values_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="it must be a number"):
         Privacy(**wrong)

@@ -1,4 +1,6 @@
-"""The accounting of DP-SGD against closed forms, exact laws in one dimension, and the trees that the sampler really draws."""
+"""The accounting of DP-SGD against closed forms, exact laws in one dimension, and the trees that
+the sampler really draws.
+"""
 
 import itertools
 import math
@@ -6,7 +8,12 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, NeighboringRelation, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting import (
+    GaussianDpEvent,
+    NeighboringRelation,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+)
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
@@ -40,7 +47,10 @@ def mixture(sigma: float, rate: float, examples: int, shift: float) -> np.ndarra
     """Density of a sum to which each example that is sampled adds ``shift``, with its noise."""
     counts = np.arange(examples + 1)
     shares = binom.pmf(counts, examples, rate)
-    return sum(share * norm.pdf(POINTS, shift * count, sigma) for count, share in zip(counts, shares, strict=True))
+    return sum(
+        share * norm.pdf(POINTS, shift * count, sigma)
+        for count, share in zip(counts, shares, strict=True)
+    )
 
 
 def exact_delta(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
@@ -54,7 +64,9 @@ def replaced(sigma: float, rate: float, examples: int, tail: float) -> _LossDist
 
 
 def simple_bound(sigma: float, rate: float, steps: int, delta: float, roots: int) -> Epsilons:
-    """ε for one edge in the trees of so many training nodes, each changed whenever it is sampled."""
+    """ε for one edge in the trees of so many training nodes, each changed whenever it is
+    sampled.
+    """
     return edge_level(sigma, binomial_changes(roots, rate), steps, delta)
 
 
@@ -72,11 +84,21 @@ def test_without_subsampling_it_is_one_gaussian_of_less_noise(sigma, steps):
 def test_one_subsampled_step_is_the_exact_law(sigma, rate):
     p, q = mixture(sigma, rate, 1, 1.0), norm.pdf(POINTS, 0, sigma)
     epsilon = example_level(sigma, rate, 1, 1e-4).pld
-    deltas = [max(exact_delta(p, q, value), exact_delta(q, p, value)) for value in (epsilon, 0.99 * epsilon)]
+    deltas = [
+        max(exact_delta(p, q, value), exact_delta(q, p, value))
+        for value in (epsilon, 0.99 * epsilon)
+    ]
     assert deltas[0] <= 1e-4 * (1 + 1e-6) < deltas[1]
 
 
-STEPS = [(1.0, 0.1, 1), (2.0, 0.06, 3), (1.5, 0.3, 5), (0.8, 1.0, 2), (3.0, 0.02, 20), (0.5, 0.01, 1)]
+STEPS = [
+    (1.0, 0.1, 1),
+    (2.0, 0.06, 3),
+    (1.5, 0.3, 5),
+    (0.8, 1.0, 2),
+    (3.0, 0.02, 20),
+    (0.5, 0.01, 1),
+]
 
 
 def delta_of(losses: _LossDistribution, epsilon: float) -> float:
@@ -92,26 +114,34 @@ def test_one_step_is_the_law_of_gradients_that_turn_round(sigma, rate, examples)
     assert losses.masses.sum() + losses.infinite == pytest.approx(1, abs=1e-8)
     first, second = (mixture(sigma, rate, examples, shift) for shift in (1.0, -1.0))
     for epsilon in (-1.0, -0.1, 0.0, 0.2, 1.0, 3.0):
-        assert delta_of(losses, epsilon) == pytest.approx(exact_delta(first, second, epsilon), rel=1e-4, abs=1e-9)
+        assert delta_of(losses, epsilon) == pytest.approx(
+            exact_delta(first, second, epsilon), rel=1e-4, abs=1e-9
+        )
 
 
 def test_a_coarse_grid_has_the_profile_where_it_is_given():
     losses = 0.5 * np.arange(-3, 4)
-    deltas = norm.cdf(0.5 - losses) - np.exp(losses) * norm.cdf(-0.5 - losses)  # of unit Gaussians one apart
+    deltas = norm.cdf(0.5 - losses) - np.exp(losses) * norm.cdf(
+        -0.5 - losses
+    )  # of unit Gaussians one apart
     found = _LossDistribution.from_profile(0.5, deltas)
     assert found.masses.sum() + found.infinite == pytest.approx(1)
     assert [delta_of(found, loss) for loss in losses] == pytest.approx(deltas)
 
 
 def test_a_negative_mass_is_left_out():
-    deltas = np.array([0.9, 0.6, 0.59, 0.1, 0.05])  # falls by little, then by much: no δ of any pair does
+    deltas = np.array(
+        [0.9, 0.6, 0.59, 0.1, 0.05]
+    )  # falls by little, then by much: no δ of any pair does
     losses = _LossDistribution.from_profile(0.5, deltas)
     assert losses.masses.min() == 0
     for place, delta in enumerate(deltas, start=-2):
         assert delta_of(losses, 0.5 * place) >= delta - 1e-12
 
 
-@pytest.mark.parametrize(("sigma", "rate", "steps"), [(2.0, 0.06, 200), (1.0, 0.01, 500), (4.0, 0.3, 50), (2.0, 1.0, 20)])
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps"), [(2.0, 0.06, 200), (1.0, 0.01, 500), (4.0, 0.3, 50), (2.0, 1.0, 20)]
+)
 def test_one_replaced_example_is_what_the_library_has_for_it(sigma, rate, steps):
     event = SelfComposedDpEvent(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)), steps)
     theirs = PLDAccountant(NeighboringRelation.REPLACE_ONE, 1e-3).compose(event).get_epsilon(1e-5)
@@ -122,7 +152,9 @@ def test_one_replaced_example_is_what_the_library_has_for_it(sigma, rate, steps)
 
 @pytest.mark.parametrize(("sigma", "rate", "examples"), STEPS)
 def test_renyi_divergences_are_those_of_the_law(sigma, rate, examples):
-    """Above only by what the grid makes of them; of larger orders the tail counts as infinite, and δ pays for it."""
+    """Above only by what the grid makes of them; of larger orders the tail counts as infinite, and
+    δ pays for it.
+    """
     losses = replaced(sigma, rate, examples, 1e-40)
     first, second = (mixture(sigma, rate, examples, shift) for shift in (1.0, -1.0))
     seen = (first > 0) & (second > 0)
@@ -139,7 +171,9 @@ def test_the_ends_of_the_ranges(level):
     assert level(0.0, 0.0, 100, 1e-5) == NOTHING_SPENT  # nobody is ever sampled
     assert simple_bound(2.0, 0.5, 10, 1e-5, 0) == NOTHING_SPENT
     assert [len(binomial_changes(roots, 0.1)) for roots in (0, 1, 7)] == [1, 2, 8]
-    assert level(2.0, 0.5, 3.0, 1e-5) == level(2.0, 0.5, np.int64(3), 1e-5) == level(2.0, 0.5, 3, 1e-5)
+    assert (
+        level(2.0, 0.5, 3.0, 1e-5) == level(2.0, 0.5, np.int64(3), 1e-5) == level(2.0, 0.5, 3, 1e-5)
+    )
     tiny = level(2.0, 0.1, 10, 1e-300)
     assert tiny.pld == math.inf
     assert not math.isnan(tiny.rdp)
@@ -178,13 +212,19 @@ def test_values_out_of_range_are_refused(wrong):
 
 def test_one_step_and_all_steps():
     law = np.array([0.8, 0.15, 0.04, 0.01])
-    assert one_and_all_steps(2.0, 0.1, 30, 1e-5) == tuple(example_level(2.0, 0.1, steps, 1e-5) for steps in (1, 30))
-    assert one_and_all_steps(2.0, 0.1, 30, 1e-5, law) == tuple(edge_level(2.0, law, steps, 1e-5) for steps in (1, 30))
+    assert one_and_all_steps(2.0, 0.1, 30, 1e-5) == tuple(
+        example_level(2.0, 0.1, steps, 1e-5) for steps in (1, 30)
+    )
+    assert one_and_all_steps(2.0, 0.1, 30, 1e-5, law) == tuple(
+        edge_level(2.0, law, steps, 1e-5) for steps in (1, 30)
+    )
     assert one_and_all_steps(2.0, 0.0, 0, 1e-5) == (NOTHING_SPENT, NOTHING_SPENT)
 
 
 def signed(one: dict, other: dict, rate: float, positive: bool) -> dict[int, float]:
-    """The law of ±1 that tells best which of two laws of trees a tree is from, 0 if it is not sampled or tells nothing."""
+    """The law of ±1 that tells best which of two laws of trees a tree is from, 0 if it is not
+    sampled or tells nothing.
+    """
     law = {-1: 0.0, 0: 1 - rate, 1: 0.0}
     for tree, share in (one if positive else other).items():
         first, second = one.get(tree, 0), other.get(tree, 0)
@@ -203,16 +243,22 @@ def summed(laws: list[dict[int, float]], sigma: float) -> np.ndarray:
     return sum(share * norm.pdf(POINTS, shift, sigma) for shift, share in total.items())
 
 
-def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout: int, sigma: float, rate: float):
-    """One step, whose gradients are ±1 by the tree: number of roots whose trees change in law, and δ for some ε.
+def deltas_of_step(
+    graph: Graph, edge: int, roots: list[int], hops: int, fanout: int, sigma: float, rate: float
+):
+    """One step, whose gradients are ±1 by the tree: number of roots whose trees change in law, and
+    δ for some ε.
 
     Returns:
-        That number; then for each ε, δ in both directions, and the bound on it for roots that may miss the edge.
+        That number; then for each ε, δ in both directions, and the bound on it for roots that may
+        miss the edge.
     """
     worlds = graph, without_edge(graph, edge)
     pairs = [tuple(law_of_trees(world, root, hops, fanout) for world in worlds) for root in roots]
     changed = [(one, other) for one, other in pairs if one != other]
-    present, absent = (summed([signed(*pair, rate, world) for pair in changed], sigma) for world in (True, False))
+    present, absent = (
+        summed([signed(*pair, rate, world) for pair in changed], sigma) for world in (True, False)
+    )
     rates = []
     for one, other in changed:
         differ = rate * distance(one, other)
@@ -227,9 +273,13 @@ def deltas_of_step(graph: Graph, edge: int, roots: list[int], hops: int, fanout:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("edges", SMALL.values(), ids=SMALL.keys())
-@pytest.mark.parametrize(("hops", "fanout", "sigma", "rate"), [(1, 1, 0.7, 0.3), (2, 1, 1.5, 0.8), (2, 2, 2.0, 0.1)])
+@pytest.mark.parametrize(
+    ("hops", "fanout", "sigma", "rate"), [(1, 1, 0.7, 0.3), (2, 1, 1.5, 0.8), (2, 2, 2.0, 0.1)]
+)
 def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma, rate):
-    """From the exact law of every root's tree, with an edge and without: those that change are counted, and no others."""
+    """From the exact law of every root's tree, with an edge and without: those that change are
+    counted, and no others.
+    """
     roots = [1, 3, 4]
     graph = Graph.from_edges(np.array(edges), np.eye(5), np.zeros(5), 1)
     counts = roots_of_edges(graph, np.array(roots), hops)
@@ -239,7 +289,11 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma,
     for edge, count in enumerate(counts.tolist()):
         changed, deltas = deltas_of_step(graph, edge, roots, hops, fanout, sigma, rate)
         assert changed == count
-        own = _DominatingPair(sigma, most_changed(changes[[edge]], rate), 1e-12).on_grid() if count else None
+        own = (
+            _DominatingPair(sigma, most_changed(changes[[edge]], rate), 1e-12).on_grid()
+            if count
+            else None
+        )
         for epsilon, one, other, missed in deltas if count else []:
             assert max(one, other) <= missed * (1 + 1e-6) + 1e-9
             by_trees = delta_of(own, epsilon)
@@ -257,8 +311,12 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma,
     st.sampled_from([1e-300, 1e-12, 1e-5, 0.999999]),
 )
 def test_at_the_ends_of_all_ranges_there_is_a_bound(power, rate, steps, delta):
-    """PLD may have none, and is ∞ then; from σ = 0.01 on RDP has one where δ is not next to nothing."""
-    found = example_level(min(max(10**power, RANGE[0]), RANGE[1]), max(rate, LEAST_RATE), steps, delta)
+    """PLD may have none, and is ∞ then; from σ = 0.01 on RDP has one where δ is not next to
+    nothing.
+    """
+    found = example_level(
+        min(max(10**power, RANGE[0]), RANGE[1]), max(rate, LEAST_RATE), steps, delta
+    )
     assert found.rdp >= 0
     assert found.pld >= 0
     assert math.isfinite(found.rdp) or power < -2 or delta < 1e-200

@@ -37,11 +37,14 @@ LARGE = VerticalTraining(nodes=3672, batch=32, steps=5750, layers=2, degree=5)
 
 
 @pytest.mark.parametrize(
-    ("training", "expected"), [(SMALL, (15.34, 20.56, 20.56, 9.428)), (LARGE, (11.27, 12.42, 7.746, 12.594))]
+    ("training", "expected"),
+    [(SMALL, (15.34, 20.56, 20.56, 9.428)), (LARGE, (11.27, 12.42, 7.746, 12.594))],
 )
 def test_values_worked_by_hand(training: VerticalTraining, expected: tuple[float, ...]):
     """θ = 20, Σ S² = 4, δ = 1e-5.  The library's bound is the sharper one where steps are rare."""
-    for name, epsilon in zip(("paper", "paper_fixed", "rdp", "no_amplification"), expected, strict=True):
+    for name, epsilon in zip(
+        ("paper", "paper_fixed", "rdp", "no_amplification"), expected, strict=True
+    ):
         assert ACCOUNTANTS[name](training).epsilon(20, 1e-5) == pytest.approx(epsilon, rel=1e-3)
 
 
@@ -56,7 +59,9 @@ def test_touches_where_binomials_have_millions_of_digits_or_nearly_agree():
     assert [published_roots(5, layers) for layers in (1, 2, 3)] == [2, 12, 62]
     assert published_roots(1, 3) == 6  # where the quotient is 0/0
     assert touch_probability(10**9, 2, 1) == pytest.approx(2e-9, rel=1e-12)
-    assert touch_probability(10**6, 4000, 256) == pytest.approx(hypergeom(10**6, 4000, 256).sf(0), rel=1e-9)
+    assert touch_probability(10**6, 4000, 256) == pytest.approx(
+        hypergeom(10**6, 4000, 256).sf(0), rel=1e-9
+    )
 
 
 def slow_divergence(gamma: float, rho: float, order: int, printed: bool) -> mpmath.mpf:
@@ -65,14 +70,19 @@ def slow_divergence(gamma: float, rho: float, order: int, printed: bool) -> mpma
         g, e = mpmath.mpf(gamma), lambda j: j * mpmath.mpf(rho)
         inner = e(2) * 2 if printed else mpmath.exp(e(2)) * 2
         second = g**2 * mpmath.binomial(order, 2) * min(4 * (mpmath.exp(e(2)) - 1), inner)
-        terms = (g**j * mpmath.binomial(order, j) * mpmath.exp((j - 1) * e(j)) * 2 for j in range(3, order + 1))
+        terms = (
+            g**j * mpmath.binomial(order, j) * mpmath.exp((j - 1) * e(j)) * 2
+            for j in range(3, order + 1)
+        )
         higher = mpmath.fsum(terms)
         if printed:
             return mpmath.log(1 + second) / (order - 1) + higher
         return mpmath.log(1 + second + higher) / (order - 1)
 
 
-@pytest.mark.parametrize(("gamma", "rho"), [(0.1, 0.005), (0.72, 0.005), (1e-6, 2.0), (1.0, 1e-4), (0.01, 1e-9)])
+@pytest.mark.parametrize(
+    ("gamma", "rho"), [(0.1, 0.005), (0.72, 0.005), (1e-6, 2.0), (1.0, 1e-4), (0.01, 1e-9)]
+)
 @pytest.mark.parametrize("order", [2, 3, 17, 256])
 def test_the_divergences_are_those_of_a_slow_reference(gamma: float, rho: float, order: int):
     assert subsampled_divergences(gamma, rho)[order - 2] == pytest.approx(
@@ -83,27 +93,45 @@ def test_the_divergences_are_those_of_a_slow_reference(gamma: float, rho: float,
         assert printed_divergences(gamma, rho)[order - 2] == pytest.approx(float(slow), rel=1e-9)
 
 
-@pytest.mark.parametrize(("squared", "epsilon"), [(0.01, 0.1), (2.0, 1.0), (30.0, 12.0), (1e-4, 0.0), (400.0, 1.0)])
+@pytest.mark.parametrize(
+    ("squared", "epsilon"), [(0.01, 0.1), (2.0, 1.0), (30.0, 12.0), (1e-4, 0.0), (400.0, 1.0)]
+)
 def test_the_loss_of_a_gaussian_is_an_integral(squared: float, epsilon: float):
     mu = math.sqrt(squared)
     start = epsilon / mu + mu / 2  # where the densities are equal but for e^ε
-    above, _ = quad(lambda z: norm.pdf(z - mu) - math.exp(epsilon) * norm.pdf(z), start, start + mu + 40, epsabs=1e-14)
-    assert gaussian_delta(np.array([squared]), epsilon)[0] == pytest.approx(above, rel=1e-6, abs=1e-13)
+    above, _ = quad(
+        lambda z: norm.pdf(z - mu) - math.exp(epsilon) * norm.pdf(z),
+        start,
+        start + mu + 40,
+        epsabs=1e-14,
+    )
+    assert gaussian_delta(np.array([squared]), epsilon)[0] == pytest.approx(
+        above, rel=1e-6, abs=1e-13
+    )
 
 
 def test_known_batches_are_a_mixture():
     training = VerticalTraining(nodes=100, batch=10, steps=30, layers=2, degree=2)
     touched = binom(30, touch_probability(100, 6, 10))
-    exact = sum(touched.pmf(k) * gaussian_delta(np.array([4 * k / 36]), 1.0)[0] for k in range(1, 31))
-    assert ACCOUNTANTS["no_amplification"](training).delta(6.0, 1.0) == pytest.approx(exact, rel=1e-9)
+    exact = sum(
+        touched.pmf(k) * gaussian_delta(np.array([4 * k / 36]), 1.0)[0] for k in range(1, 31)
+    )
+    assert ACCOUNTANTS["no_amplification"](training).delta(6.0, 1.0) == pytest.approx(
+        exact, rel=1e-9
+    )
 
 
 def test_shuffled_epochs_touch_an_edge_a_fixed_number_of_times():
     shuffled = VerticalTraining(nodes=3672, batch=32, steps=5750, layers=2, degree=5, shuffled=True)
     assert (shuffled.batches, shuffled.epochs) == (115, 50)
-    for training, touches in ((shuffled, 50 * 12), (VerticalTraining(320, 32, 495, 2, 5, shuffled=True), 495)):
+    for training, touches in (
+        (shuffled, 50 * 12),
+        (VerticalTraining(320, 32, 495, 2, 5, shuffled=True), 495),
+    ):
         exact = get_epsilon_gaussian(20 / math.sqrt(4 * touches), 1e-5)
-        assert ACCOUNTANTS["no_amplification"](training).epsilon(20, 1e-5) == pytest.approx(exact, rel=1e-9)
+        assert ACCOUNTANTS["no_amplification"](training).epsilon(20, 1e-5) == pytest.approx(
+            exact, rel=1e-9
+        )
 
 
 @given(st.floats(0.05, 20), st.floats(0.001, 100))
@@ -131,21 +159,32 @@ def test_numbers_of_touches_are_composed_exactly():
 
 
 def bounded_pair(nodes: int, degree: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bounded graphs of a random graph and of the same without an edge, which differ in at least three rows."""
+    """Bounded graphs of a random graph and of the same without an edge, which differ in at least
+    three rows.
+    """
     rng = np.random.default_rng(seed)
     while True:
-        edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 1.5 * degree / nodes]
+        edges = [
+            pair
+            for pair in itertools.combinations(range(nodes), 2)
+            if rng.random() < 1.5 * degree / nodes
+        ]
         for gone in range(len(edges)):
             less = edges[:gone] + edges[gone + 1 :]
-            one, other = (bounded_adjacency(featureless(nodes, each), degree, seed).toarray() for each in (edges, less))
+            one, other = (
+                bounded_adjacency(featureless(nodes, each), degree, seed).toarray()
+                for each in (edges, less)
+            )
             if (np.abs(one - other).sum(1) > 0).sum() >= 3:
                 return one.astype(float), other.astype(float)
 
 
 def test_simulated_transcripts_keep_the_guarantee():
-    """Two layers with noise before the weights, weights that learn from what was released, public batches, two bounded graphs.
+    """Two layers with noise before the weights, weights that learn from what was released, public
+    batches, two bounded graphs.
 
-    The loss of a transcript is the log of the ratio of its densities in both graphs; its mean positive part gives the exact δ.
+    The loss of a transcript is the log of the ratio of its densities in both graphs; its mean
+    positive part gives the exact δ.
     """
     nodes, degree, batch, steps, noise, runs = 12, 2, 2, 6, 3.0, 20_000
     graphs = [a + np.eye(nodes) for a in bounded_pair(nodes, degree, 0)]
@@ -176,7 +215,13 @@ def test_simulated_transcripts_keep_the_guarantee():
         values = np.where(losses > epsilon, -np.expm1(np.minimum(epsilon - losses, 0)), 0)
         slack = 4 * values.std() / math.sqrt(runs)
         assert values.mean() <= guarantee.delta(noise, epsilon) + slack
-    assert values.mean() > TouchMixture(guarantee.squares / 4, guarantee.weights, convex_order=True).delta(noise, 2.0) + slack
+    assert (
+        values.mean()
+        > TouchMixture(guarantee.squares / 4, guarantee.weights, convex_order=True).delta(
+            noise, 2.0
+        )
+        + slack
+    )
 
 
 def test_what_the_corrected_mechanism_costs():
@@ -193,12 +238,22 @@ def test_what_the_corrected_mechanism_costs():
 
     once = Correction(one_shot=True, bounding="none")
     assert epsilon(changed(once)) == pytest.approx(gaussian(4))
-    assert epsilon(changed(Correction(one_shot=True, bounding="none", evaluations=3))) == pytest.approx(gaussian(16))
-    assert epsilon(changed(Correction(bounding="none"), layers=1, shuffled=True)) == pytest.approx(gaussian(50 * 2))
-    assert epsilon(changed(Correction(bounding="none"), shuffled=True)) == pytest.approx(gaussian(50 * (2 + 2 * 10)))
-    assert epsilon(changed(Correction(nonnegative=True), shuffled=True)) == pytest.approx(gaussian(50 * 8 * (1 + 7)))
+    assert epsilon(
+        changed(Correction(one_shot=True, bounding="none", evaluations=3))
+    ) == pytest.approx(gaussian(16))
+    assert epsilon(changed(Correction(bounding="none"), layers=1, shuffled=True)) == pytest.approx(
+        gaussian(50 * 2)
+    )
+    assert epsilon(changed(Correction(bounding="none"), shuffled=True)) == pytest.approx(
+        gaussian(50 * (2 + 2 * 10))
+    )
+    assert epsilon(changed(Correction(nonnegative=True), shuffled=True)) == pytest.approx(
+        gaussian(50 * 8 * (1 + 7))
+    )
     noised = Correction(weights="dpsgd", gradient_ratio=2.0, bounding="none")
-    assert epsilon(changed(noised, shuffled=True)) == pytest.approx(gaussian(50 * (2 + 2 * 10 + 10)))
+    assert epsilon(changed(noised, shuffled=True)) == pytest.approx(
+        gaussian(50 * (2 + 2 * 10 + 10))
+    )
     gcn = changed(once, aggregation="gcn", least_degree=4)
     assert epsilon(gcn) == pytest.approx(gaussian(2 * 2 / 25 + 2))
     frozen = Correction(weights="frozen")
@@ -212,7 +267,11 @@ def test_what_the_corrected_mechanism_costs():
     assert epsilon(afresh) == pytest.approx(exact.epsilon(20, 1e-5))
     assert epsilon(changed(Correction(weights="dpsgd"), aggregation="vfgnn")) > epsilon(afresh)
     with pytest.raises(PrivacyError):
-        epsilon(changed(Correction(weights="frozen", one_shot=True, bounding="none"), aggregation="vfgnn"))
+        epsilon(
+            changed(
+                Correction(weights="frozen", one_shot=True, bounding="none"), aggregation="vfgnn"
+            )
+        )
 
 
 def test_weights_that_learn_through_edges_have_no_guarantee():
@@ -228,9 +287,12 @@ def test_weights_that_learn_through_edges_have_no_guarantee():
 @pytest.mark.parametrize("name", ACCOUNTANTS)
 @pytest.mark.parametrize(("epsilon", "shuffled"), [(0.5, True), (25.0, False)])
 def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuffled: bool):
-    accountant = ACCOUNTANTS[name](VerticalTraining(nodes=500, batch=50, steps=40, layers=2, degree=3, shuffled=shuffled))
+    accountant = ACCOUNTANTS[name](
+        VerticalTraining(nodes=500, batch=50, steps=40, layers=2, degree=3, shuffled=shuffled)
+    )
     if epsilon < 1 and name in ("paper", "paper_fixed"):
-        # Two is in the theorem's place of a divergence that vanishes: its orders above 2 do not vanish with noise.
+        # Two is in the theorem's place of a divergence that vanishes: its orders above 2 do not
+        # vanish with noise.
         assert accountant.epsilon(NOISES[1], 1e-5) > epsilon
         with pytest.raises(PrivacyError):
             noise_for(accountant, epsilon, 1e-5)
@@ -251,7 +313,9 @@ def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuff
 )
 def test_at_the_ends_of_all_ranges_there_is_a_bound(nodes, degree, steps, ratio, noise, shuffled):
     correction = Correction(weights="dpsgd", gradient_ratio=ratio)
-    training = VerticalTraining(nodes, min(32, nodes), steps, 2, degree, shuffled=shuffled, correction=correction)
+    training = VerticalTraining(
+        nodes, min(32, nodes), steps, 2, degree, shuffled=shuffled, correction=correction
+    )
     for account in ACCOUNTANTS.values():
         for delta in (1e-300, 1e-5, 0.999999):
             assert account(training).epsilon(noise, delta) >= 0

@@ -1,12 +1,14 @@
 """What releases show of an edge, by the code that makes them, against what the account charges.
 
-The methods run on a graph and on the same graph without an edge.  Wherever noise is added, the value before it is recorded, and
-the noised value is replaced by one that is the same in both, so that all that follows reads the same.  Then
+The methods run on a graph and on the same graph without an edge.  Wherever noise is added, the
+value before it is recorded, and the noised value is replaced by one that is the same in both, so
+that all that follows reads the same.  Then
 
-* what crosses to B is the same in both graphs, as are weights that are said not to learn through edges;
-* the squared differences of the recorded values, over the variance of their noise, are what Gaussian mechanisms compose by.  They
-  must not exceed what the account charges: for a single release and for a shuffled epoch their sum, for batches drawn afresh the
-  law over all batches.
+* what crosses to B is the same in both graphs, as are weights that are said not to learn through
+    edges;
+* the squared differences of the recorded values, over the variance of their noise, are what
+  Gaussian mechanisms compose by.  They must not exceed what the account charges: for a single
+  release and for a shuffled epoch their sum, for batches drawn afresh the law over all batches.
 """
 
 import dataclasses
@@ -31,7 +33,12 @@ from feddep.methods.vesper.perturbed import PerturbedMessagePassing
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.vesper_accounting import NO_BOUND, TouchMixture, certified_guarantee, noise_for
-from feddep.privacy.vesper_sensitivity import NOISE_LAST, VerticalTraining, changed_outputs, layer_squares
+from feddep.privacy.vesper_sensitivity import (
+    NOISE_LAST,
+    VerticalTraining,
+    changed_outputs,
+    layer_squares,
+)
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
@@ -43,43 +50,64 @@ Edges = list[tuple[int, int]]
 
 
 class Twin:
-    """A training on one of the two graphs, with weights, encodings and noised values that are the same for both.
+    """A training on one of the two graphs, with weights, encodings and noised values that are the
+    same for both.
 
-    What is released before noise is in ``rows``, by layer and node, and in ``degrees``, None if these are not released; ``sent``
-    is all that crossed to B, and A's weights after each step.
+    What is released before noise is in ``rows``, by layer and node, and in ``degrees``, None if
+    these are not released; ``sent`` is all that crossed to B, and A's weights after each step.
     """
 
     active: ClassVar["Twin"]
 
     def __init__(
-        self, task: Task, protocol: Protocol, targets: np.ndarray, degrees: np.ndarray, weights: list[np.ndarray]
+        self,
+        task: Task,
+        protocol: Protocol,
+        targets: np.ndarray,
+        degrees: np.ndarray,
+        weights: list[np.ndarray],
     ) -> None:
-        """Make all that is released for all nodes, whose features are the encodings; ``targets`` and ``degrees`` are noised."""
+        """Make all that is released for all nodes, whose features are the encodings; ``targets``
+        and ``degrees`` are noised.
+        """
         Twin.active = self
         self.targets, self.noised_degrees = targets, degrees
         self.rows: dict[tuple[int, int], np.ndarray] = {}
         self.degrees: np.ndarray | None = None
         self.sent: list[torch.Tensor] = []
         self.where: tuple[int, np.ndarray]
-        task = dataclasses.replace(task, observers=(lambda client, way, kind, payload: self.sent.append(payload["values"]),))
+        task = dataclasses.replace(
+            task,
+            observers=(lambda client, way, kind, payload: self.sent.append(payload["values"]),),
+        )
         encoder = new_encoder(task, protocol.parameters)
         with torch.no_grad():
             encoder.maps[0].weight.copy_(torch.eye(WIDTH))
             encoder.maps[0].bias.zero_()
         without_noise = protocol.clipping and Clipping(protocol.clipping.norm, 0.0)
-        self.training = SplitTraining(task, dataclasses.replace(protocol, clipping=without_noise), encoder)
+        self.training = SplitTraining(
+            task, dataclasses.replace(protocol, clipping=without_noise), encoder
+        )
         with torch.no_grad():
             for raw, given in zip(self.training.model["extractor"].raw, weights, strict=True):
                 raw.copy_(torch.from_numpy(given))
-        self.first = {name: value.clone() for name, value in self.training.model.state_dict().items()}
+        self.first = {
+            name: value.clone() for name, value in self.training.model.state_dict().items()
+        }
         self.training.begin()
         if not protocol.one_shot:
             self.training.evaluate()
 
-    def step(self, roots: np.ndarray, answer: torch.Tensor) -> tuple[set[tuple[int, int]], torch.Tensor]:
-        """A's step on a batch: which rows it released, and its clipped gradient before noise, empty if that has none."""
+    def step(
+        self, roots: np.ndarray, answer: torch.Tensor
+    ) -> tuple[set[tuple[int, int]], torch.Tensor]:
+        """A's step on a batch: which rows it released, and its clipped gradient before noise, empty
+        if that has none.
+        """
         Twin.active = self
-        self.training.model.load_state_dict(self.first)  # the weights that a noised gradient has led to
+        self.training.model.load_state_dict(
+            self.first
+        )  # the weights that a noised gradient has led to
         all_rows, self.rows = self.rows, {}
         party = self.training.party_a
         party._batches.draw = lambda: roots  # type: ignore[method-assign]
@@ -90,24 +118,38 @@ class Twin:
         if party._weights:
             party.update({"values": answer[: len(roots)]})
         if party._clipping is not None:
-            return set(read), torch.cat([weight.grad.flatten() for weight in party._weights if weight.grad is not None])
-        self.sent.append(torch.nn.utils.parameters_to_vector(party._weights).detach() if party._weights else torch.zeros(0))
+            return set(read), torch.cat(
+                [weight.grad.flatten() for weight in party._weights if weight.grad is not None]
+            )
+        self.sent.append(
+            torch.nn.utils.parameters_to_vector(party._weights).detach()
+            if party._weights
+            else torch.zeros(0)
+        )
         return set(read), torch.zeros(0)
 
 
 @pytest.fixture(autouse=True)
 def replaced_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noised values are those of the active twin, which records what they would have been before noise."""
+    """Noised values are those of the active twin, which records what they would have been before
+    noise.
+    """
     aggregated = PerturbedMessagePassing._aggregated
 
-    def remembering(self: Any, hidden: Any, blocks: Any, degrees: Any, layer: int, rows: slice) -> torch.Tensor:
+    def remembering(
+        self: Any, hidden: Any, blocks: Any, degrees: Any, layer: int, rows: slice
+    ) -> torch.Tensor:
         Twin.active.where = layer, blocks.nodes[rows]
         return aggregated(self, hidden, blocks, degrees, layer, rows)
 
     def replaced(self: Any, x: torch.Tensor, generator: Any) -> torch.Tensor:
         layer, nodes = Twin.active.where
-        Twin.active.rows.update({(layer, int(v)): row for v, row in zip(nodes, x.detach().numpy().copy(), strict=True)})
-        return x - x.detach() + torch.from_numpy(Twin.active.targets[layer - 1][nodes])  # the gradient passes
+        Twin.active.rows.update(
+            {(layer, int(v)): row for v, row in zip(nodes, x.detach().numpy().copy(), strict=True)}
+        )
+        return (
+            x - x.detach() + torch.from_numpy(Twin.active.targets[layer - 1][nodes])
+        )  # the gradient passes
 
     def degrees_before(graph: Graph, degree: int, deviation: float, seed: int) -> np.ndarray:
         Twin.active.degrees = noised_degrees(graph, degree, 0.0, seed)
@@ -121,25 +163,49 @@ def replaced_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 def task_of(nodes: int, edges: Edges, encodings: np.ndarray, layers: int) -> Task:
     """All nodes are training nodes, and all are evaluated: this shows the most."""
     graph = Graph.from_edges(np.array(edges).reshape(-1, 2), encodings, np.zeros(nodes), 2)
-    options = {"optimizer": "sgd", "learning_rate": 0.1, "batch_size": BATCH, "hidden_channels": WIDTH, "dropout": 0.0}
+    options = {
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "batch_size": BATCH,
+        "hidden_channels": WIDTH,
+        "dropout": 0.0,
+    }
     every = np.arange(nodes)
-    return Task("control", graph, Split(every, every[:2], every[2:]), None, TrainingConfig(layers=layers, **options), 0)
+    return Task(
+        "control",
+        graph,
+        Split(every, every[:2], every[2:]),
+        None,
+        TrainingConfig(layers=layers, **options),
+        0,
+    )
 
 
 def twins_of(
-    name: str, options: dict[str, Any], given: Sequence[Edges], encodings: np.ndarray, targets: np.ndarray, *first: Any
+    name: str,
+    options: dict[str, Any],
+    given: Sequence[Edges],
+    encodings: np.ndarray,
+    targets: np.ndarray,
+    *first: Any,
 ) -> tuple[list[Twin], Protocol, VerticalTraining]:
-    """Twins on graphs with the same nodes, what a run asks to be trained, and what the accountant is told.
+    """Twins on graphs with the same nodes, what a run asks to be trained, and what the accountant
+    is told.
 
-    The latter is of one step and, unless there is a single release, one evaluation.  Raises what a run raises.
+    The latter is of one step and, unless there is a single release, one evaluation.  Raises what a
+    run raises.
     """
     parameters: Any = registry.find(name).parameters(**{"theta": 0.7, "degree": DEGREE, **options})
     tasks = [task_of(len(encodings), edges, encodings, len(targets)) for edges in given]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(split_training, "train", lambda task, protocol: protocol)
         protocol = getattr(split_training, f"run_{name}")(tasks[0], parameters)
-    facts = public_facts(len(encodings), tasks[0].setting, parameters, aggregation_of(name, parameters))
-    correction = dataclasses.replace(facts.correction, evaluations=0 if facts.correction.one_shot else 1)
+    facts = public_facts(
+        len(encodings), tasks[0].setting, parameters, aggregation_of(name, parameters)
+    )
+    correction = dataclasses.replace(
+        facts.correction, evaluations=0 if facts.correction.one_shot else 1
+    )
     twins = [Twin(task, protocol, targets, *first) for task in tasks]
     return twins, protocol, dataclasses.replace(facts, correction=correction, steps=1)
 
@@ -150,37 +216,85 @@ def signs(nodes: int) -> np.ndarray:
 
 
 def worst_rows(change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows for which sums change most: from two orthogonal unit vectors with no entry below 0, and from two opposite ones."""
+    """The rows for which sums change most: from two orthogonal unit vectors with no entry below 0,
+    and from two opposite ones.
+    """
     first = (signs(len(change)) + 1) / 2
     nonnegative = ((change @ first) ** 2).sum(0) + ((change @ (1 - first)) ** 2).sum(0)
     signed = ((change @ signs(len(change))) ** 2).sum(0)
     e, place, other = np.eye(WIDTH, dtype=np.float32), nonnegative.argmax(), signed.argmax()
-    rows = np.where(first[:, place, None] > 0, e[0], e[1]), signs(len(change))[:, other, None].astype(np.float32) * e[0]
+    rows = (
+        np.where(first[:, place, None] > 0, e[0], e[1]),
+        signs(len(change))[:, other, None].astype(np.float32) * e[0],
+    )
     return rows
 
 
 def heard(nodes: int, edges: Edges, bounding: str) -> np.ndarray:
     graph = featureless(nodes, edges)
-    found = bounded_adjacency(graph, DEGREE, 0, bounding) if bounding in KEEPING else graph.adjacency
+    found = (
+        bounded_adjacency(graph, DEGREE, 0, bounding) if bounding in KEEPING else graph.adjacency
+    )
     return found.toarray().astype(float)
 
 
 WORST: dict[str, list[tuple[int, Edges, tuple[int, int]]]] = {
     "none": [
-        (7, [(0, 1), (0, 2), (1, 3), (1, 4), (1, 5), (2, 5), (3, 5), (4, 5), (4, 6), (5, 6)], (4, 6)),
+        (
+            7,
+            [(0, 1), (0, 2), (1, 3), (1, 4), (1, 5), (2, 5), (3, 5), (4, 5), (4, 6), (5, 6)],
+            (4, 6),
+        ),
         (5, [(0, 3), (0, 4), (1, 2), (1, 3), (2, 3), (3, 4)], (1, 2)),
     ],
     "receiver": [
-        (7, [(0, 2), (0, 4), (1, 2), (1, 3), (1, 4), (1, 5), (2, 4), (2, 5), (3, 5), (3, 6), (4, 6), (5, 6)], (2, 5)),
+        (
+            7,
+            [
+                (0, 2),
+                (0, 4),
+                (1, 2),
+                (1, 3),
+                (1, 4),
+                (1, 5),
+                (2, 4),
+                (2, 5),
+                (3, 5),
+                (3, 6),
+                (4, 6),
+                (5, 6),
+            ],
+            (2, 5),
+        ),
         (5, [(0, 3), (0, 4), (1, 2), (1, 3), (2, 3), (3, 4)], (1, 2)),
     ],
     "both": [
-        (7, [(0, 2), (0, 4), (0, 5), (0, 6), (1, 2), (2, 3), (2, 4), (2, 5), (2, 6), (3, 5), (3, 6), (4, 5), (4, 6)], (2, 5)),
+        (
+            7,
+            [
+                (0, 2),
+                (0, 4),
+                (0, 5),
+                (0, 6),
+                (1, 2),
+                (2, 3),
+                (2, 4),
+                (2, 5),
+                (2, 6),
+                (3, 5),
+                (3, 6),
+                (4, 5),
+                (4, 6),
+            ],
+            (2, 5),
+        ),
         (5, [(0, 3), (0, 4), (1, 2), (1, 3), (2, 3), (3, 4)], (1, 2)),
         (6, [(0, 1), (0, 4), (1, 2), (1, 4), (2, 3), (2, 5), (3, 5)], (1, 2)),
     ],
 }
-"""Where an edge changes the most, of 2,000 random graphs: sums, degrees, and with ``both`` the rows of GCN's weights."""
+"""Where an edge changes the most, of 2,000 random graphs: sums, degrees, and with ``both`` the rows
+of GCN's weights.
+"""
 
 
 def graphs(bounding: str) -> Iterator[tuple[int, Edges, Edges]]:
@@ -188,7 +302,9 @@ def graphs(bounding: str) -> Iterator[tuple[int, Edges, Edges]]:
     rng, chosen = np.random.default_rng(0), list(WORST[bounding])
     for _ in range(2):
         nodes = int(rng.integers(4, 8))
-        edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.5] or [(0, 1)]
+        edges = [
+            pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.5
+        ] or [(0, 1)]
         chosen.append((nodes, edges, edges[int(rng.integers(len(edges)))]))
     for nodes, edges, gone in chosen:
         yield nodes, edges, [edge for edge in edges if edge != gone]
@@ -199,9 +315,11 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def excess(costs: np.ndarray, account: TouchMixture) -> float:
-    """How costs that are equally likely compare with the law that is charged: the largest quotient of means above a threshold.
+    """How costs that are equally likely compare with the law that is charged: the largest quotient
+    of means above a threshold.
 
-    If the law is not charged in convex order, the probability of no cost or more may be above that of the law, either.
+    If the law is not charged in convex order, the probability of no cost or more may be above that
+    of the law, either.
     """
     if len(account.squares) == 1:
         return float(costs.max() / account.squares[0])
@@ -212,54 +330,91 @@ def excess(costs: np.ndarray, account: TouchMixture) -> float:
         if allowed > 1e-6:
             quotients.append(np.maximum(costs - threshold, 0).mean() / allowed)
         if not account.convex_order:
-            assert (costs > threshold + 1e-4).mean() <= float(weights @ (charged >= threshold)) + 1e-9
+            assert (costs > threshold + 1e-4).mean() <= float(
+                weights @ (charged >= threshold)
+            ) + 1e-9
     assert costs.max() <= charged.max() + 1e-4
     return float(max(quotients))
 
 
 def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> dict[str, float]:
-    """The largest quotients of what is seen over what is charged, of the whole and of its parts, over some graphs and rows."""
+    """The largest quotients of what is seen over what is charged, of the whole and of its parts,
+    over some graphs and rows.
+    """
     most: dict[str, float] = defaultdict(float)
     rng = np.random.default_rng(1)
     chosen = list(graphs(bounding))
-    for (nodes, edges, without), adverse in [*((each, False) for each in chosen), *((each, True) for each in chosen[:-2])]:
-        nonnegative, signed = worst_rows(heard(nodes, edges, bounding) - heard(nodes, without, bounding))
+    for (nodes, edges, without), adverse in [
+        *((each, False) for each in chosen),
+        *((each, True) for each in chosen[:-2]),
+    ]:
+        nonnegative, signed = worst_rows(
+            heard(nodes, edges, bounding) - heard(nodes, without, bounding)
+        )
         sums, authors = name.startswith("gap"), name == "gap_authors"
-        further: dict[str, Any] = {"min_degree": 2, "degree_ratio": 1.5} if name == "vesper_gcn" else {}
+        further: dict[str, Any] = (
+            {"min_degree": 2, "degree_ratio": 1.5} if name == "vesper_gcn" else {}
+        )
         further |= {"clip": CLIP, "gradient_ratio": 2.0} if not sums else {}
         further |= {"encoder_layers": 1} if authors else {}
-        given = {"bounding": bounding, "encodings": bool(rng.random() < 0.5) or authors, **further, **options}
+        given = {
+            "bounding": bounding,
+            "encodings": bool(rng.random() < 0.5) or authors,
+            **further,
+            **options,
+        }
         # What noise may have made of rows, of weights and of degrees is all that there is.
         encodings = nonnegative if adverse else unit(rng.random((nodes, WIDTH)))
         targets = unit(rng.normal(size=(layers, nodes, WIDTH)))
         if adverse:
             targets[0] = signed if sums else nonnegative
         degrees = np.full(nodes, 2.0) if adverse else rng.normal(2, 1, nodes)
-        drawn = rng.random if name == "vfgnn" else rng.standard_normal  # of the former, ReLU lets every change pass
-        weights = [np.eye(WIDTH) if adverse else drawn((WIDTH, WIDTH)) for _ in range(0 if sums else layers)]
-        pair, protocol, facts = twins_of(name, given, (edges, without), encodings, targets, degrees, weights)
+        drawn = (
+            rng.random if name == "vfgnn" else rng.standard_normal
+        )  # of the former, ReLU lets every change pass
+        weights = [
+            np.eye(WIDTH) if adverse else drawn((WIDTH, WIDTH))
+            for _ in range(0 if sums else layers)
+        ]
+        pair, protocol, facts = twins_of(
+            name, given, (edges, without), encodings, targets, degrees, weights
+        )
         account = certified_guarantee(facts)
         assert account is not NO_BOUND
         assert protocol.design is not None
         assert pair[0].rows.keys() == pair[1].rows.keys()
-        squares = {key: float(((row - pair[1].rows[key]) ** 2).sum()) for key, row in pair[0].rows.items()}
+        squares = {
+            key: float(((row - pair[1].rows[key]) ** 2).sum()) for key, row in pair[0].rows.items()
+        }
 
         always = sum(squares.values())  # the single release, or the evaluation
         if facts.aggregation in NOISE_LAST:
             assert {layer for layer, _ in squares} == {layers}
             reached = changed_outputs(facts)
             assert reached is not None
-            most["rows"] = max(most["rows"], sum(square > 1e-9 for square in squares.values()) / reached)
+            most["rows"] = max(
+                most["rows"], sum(square > 1e-9 for square in squares.values()) / reached
+            )
         else:
             for layer, charged in enumerate(layer_squares(facts), 1):
                 seen = sum(square for (of, _), square in squares.items() if of == layer)
                 most[f"layer {layer}"] = max(most[f"layer {layer}"], seen / charged)
         if pair[0].degrees is not None and pair[1].degrees is not None:
-            seen = ((pair[0].degrees - pair[1].degrees) ** 2).sum() / (protocol.degree_noise / protocol.design.theta) ** 2
+            seen = ((pair[0].degrees - pair[1].degrees) ** 2).sum() / (
+                protocol.degree_noise / protocol.design.theta
+            ) ** 2
             most["degrees"] = max(most["degrees"], seen * facts.correction.degree_ratio**2 / 2)
             always += seen
 
-        answer = torch.randn(BATCH, protocol.embeddings(layers), WIDTH, generator=torch.Generator().manual_seed(nodes)) * 100
+        answer = (
+            torch.randn(
+                BATCH,
+                protocol.embeddings(layers),
+                WIDTH,
+                generator=torch.Generator().manual_seed(nodes),
+            )
+            * 100
+        )
 
         def cost(batch: tuple[int, ...]) -> float:
             (read, gradient), (too, other) = (twin.step(np.array(batch), answer) for twin in pair)  # noqa: B023
@@ -277,11 +432,17 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
             for batch in itertools.combinations(range(nodes), BATCH):
                 assert protocol.sent_once or cost(batch) == 0
         else:
-            costs = always + np.array([cost(batch) for batch in itertools.combinations(range(nodes), BATCH)])
+            costs = always + np.array(
+                [cost(batch) for batch in itertools.combinations(range(nodes), BATCH)]
+            )
             order = rng.permutation(nodes).tolist()
-            epoch = always + sum(cost(tuple(order[start : start + BATCH])) for start in range(0, nodes - 1, BATCH))
+            epoch = always + sum(
+                cost(tuple(order[start : start + BATCH])) for start in range(0, nodes - 1, BATCH)
+            )
             whole = dataclasses.replace(facts, shuffled=True, steps=facts.batches)
-            most["shuffled"] = max(most["shuffled"], excess(np.array([epoch]), certified_guarantee(whole)))
+            most["shuffled"] = max(
+                most["shuffled"], excess(np.array([epoch]), certified_guarantee(whole))
+            )
         most["all"] = max(most["all"], excess(costs, account))
         assert len(pair[0].sent) == len(pair[1].sent)
         for one, other in zip(pair[0].sent, pair[1].sent, strict=True):
@@ -289,10 +450,14 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
     return dict(most)
 
 
-def refusal(name: str, options: dict[str, Any], bounding: str, layers: int) -> type[Exception] | None:
+def refusal(
+    name: str, options: dict[str, Any], bounding: str, layers: int
+) -> type[Exception] | None:
     """What is refused, by a parameter, at the start of a run or by the account."""
     weights, once = options.get("weights", "frozen"), options["release"] == "one_shot"
-    if (once and weights in ("dpsgd", "trained")) or (name == "gap_authors" and not (once and bounding == "none")):
+    if (once and weights in ("dpsgd", "trained")) or (
+        name == "gap_authors" and not (once and bounding == "none")
+    ):
         return ValidationError
     if once and weights == "detached" and layers > 1:
         return ConfigError
@@ -302,9 +467,22 @@ def refusal(name: str, options: dict[str, Any], bounding: str, layers: int) -> t
 
 
 VESPER = ("frozen", "detached", "dpsgd")
-WEIGHTS = {"gap": (None,), "gap_authors": (None,), "vesper_gin": VESPER, "vesper_gcn": VESPER, "vfgnn": ("frozen", "dpsgd")}
+WEIGHTS = {
+    "gap": (None,),
+    "gap_authors": (None,),
+    "vesper_gin": VESPER,
+    "vesper_gcn": VESPER,
+    "vfgnn": ("frozen", "dpsgd"),
+}
 CASES = [
-    (name, {"release": release, **({"weights": weights} if weights else {}), **({"aggregation": sums} if sums else {})})
+    (
+        name,
+        {
+            "release": release,
+            **({"weights": weights} if weights else {}),
+            **({"aggregation": sums} if sums else {}),
+        },
+    )
     for name, every in WEIGHTS.items()
     for weights in every
     for release in ("one_shot", "per_step")
@@ -314,10 +492,16 @@ CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "options"), CASES, ids=lambda value: "-".join(value.values()) if isinstance(value, dict) else value
+    ("name", "options"),
+    CASES,
+    ids=lambda value: "-".join(value.values()) if isinstance(value, dict) else value,
 )
-def test_no_release_shows_more_of_an_edge_than_is_charged(name: str, options: dict[str, Any]) -> None:
-    """And what the account says to be attained is: the sensitivities of sums and degrees, and of a single release as a whole."""
+def test_no_release_shows_more_of_an_edge_than_is_charged(
+    name: str, options: dict[str, Any]
+) -> None:
+    """And what the account says to be attained is: the sensitivities of sums and degrees, and of a
+    single release as a whole.
+    """
     for bounding, layers in itertools.product(WORST, (1, 2)):
         if error := refusal(name, options, bounding, layers):
             with pytest.raises(error):
@@ -325,7 +509,11 @@ def test_no_release_shows_more_of_an_edge_than_is_charged(name: str, options: di
             continue
         found = compared(name, options, bounding, layers)
         assert all(each <= 1 + 1e-4 for each in found.values()), found
-        assert all(each == EXACT for part, each in found.items() if part.startswith("layer") or part == "degrees"), found
+        assert all(
+            each == EXACT
+            for part, each in found.items()
+            if part.startswith("layer") or part == "degrees"
+        ), found
         if name in ("gap", "gap_authors", "vesper_gin") and options["release"] == "one_shot":
             assert found["all"] == EXACT
         if name == "vfgnn" and layers == 1:
@@ -346,12 +534,19 @@ PATH: Edges = [(0, 1), (1, 2), (2, 3)]
 def test_every_row_that_an_edge_reaches_may_become_an_orthogonal_one(
     bounding: str, edges: Edges, gone: tuple[int, int], first: list[int], square: float
 ) -> None:
-    """What VFGNN is charged in one layer is attained: W maps rows to two opposite vectors, of which ReLU keeps one entry each."""
+    """What VFGNN is charged in one layer is attained: W maps rows to two opposite vectors, of which
+    ReLU keeps one entry each.
+    """
     encodings = np.eye(WIDTH, dtype=np.float32)[[1 - each for each in first]]
-    weights, targets = [np.array([[1, -0.95, 0], [-1, 0.95, 0], [0, 0, 0]])], np.zeros((1, len(first), WIDTH), dtype=np.float32)
+    weights, targets = (
+        [np.array([[1, -0.95, 0], [-1, 0.95, 0], [0, 0, 0]])],
+        np.zeros((1, len(first), WIDTH), dtype=np.float32),
+    )
     options = {"bounding": bounding, "release": "one_shot", "weights": "frozen"}
     given = (edges, [edge for edge in edges if edge != gone])
-    twins, _, facts = twins_of("vfgnn", options, given, encodings, targets, np.zeros(len(first)), weights)
+    twins, _, facts = twins_of(
+        "vfgnn", options, given, encodings, targets, np.zeros(len(first)), weights
+    )
     seen = sum(float(((row - twins[1].rows[key]) ** 2).sum()) for key, row in twins[0].rows.items())
     assert seen == pytest.approx(square, abs=1e-4)
     assert certified_guarantee(facts).squares.tolist() == [square]
@@ -359,17 +554,33 @@ def test_every_row_that_an_edge_reaches_may_become_an_orthogonal_one(
 
 @pytest.mark.parametrize(("degree", "square"), [(10, 18), (20, 38), (50, 98)])
 def test_weights_by_degrees_change_the_rows_of_all_neighbours(degree: int, square: float) -> None:
-    """A star that loses a leaf: what VFGNN is charged for sums does not cover GCN's weights; a promise of ε = 8 would be broken.
+    """A star that loses a leaf: what VFGNN is charged for sums does not cover GCN's weights; a
+    promise of ε = 8 would be broken.
 
-    W turns each leaf's row between two directions as the weight of its neighbour passes a ratio, which an edge of the hub moves.
+    W turns each leaf's row between two directions as the weight of its neighbour passes a ratio,
+    which an edge of the hub moves.
     """
     turn = (np.sqrt(2 / (degree + 1)) + np.sqrt(2 / degree)) / 2
     weights = [np.array([[1, -1 / turn, 0], [-turn, 1, 0], [0, 0, 0]])]
     edges = [(0, leaf) for leaf in range(1, degree + 1)]
-    encodings, targets = np.eye(WIDTH, dtype=np.float32)[[1, *[0] * degree]], np.zeros((1, degree + 1, WIDTH), dtype=np.float32)
-    options = {"bounding": "both", "release": "one_shot", "weights": "frozen", "degree": degree, "aggregation": "gcn"}
-    (one, other), _, facts = twins_of("vfgnn", options, (edges, edges[1:]), encodings, targets, np.zeros(degree + 1), weights)
-    charged, of_sums = (certified_guarantee(each) for each in (facts, dataclasses.replace(facts, aggregation="vfgnn")))
+    encodings, targets = (
+        np.eye(WIDTH, dtype=np.float32)[[1, *[0] * degree]],
+        np.zeros((1, degree + 1, WIDTH), dtype=np.float32),
+    )
+    options = {
+        "bounding": "both",
+        "release": "one_shot",
+        "weights": "frozen",
+        "degree": degree,
+        "aggregation": "gcn",
+    }
+    (one, other), _, facts = twins_of(
+        "vfgnn", options, (edges, edges[1:]), encodings, targets, np.zeros(degree + 1), weights
+    )
+    charged, of_sums = (
+        certified_guarantee(each)
+        for each in (facts, dataclasses.replace(facts, aggregation="vfgnn"))
+    )
     seen = sum(float(((row - other.rows[key]) ** 2).sum()) for key, row in one.rows.items())
     assert seen == pytest.approx(square, abs=1e-4)
     assert float(of_sums.squares[0]) == 8 < seen <= float(charged.squares[0]) == 4 * (degree + 1)
@@ -380,13 +591,20 @@ def test_weights_by_degrees_change_the_rows_of_all_neighbours(degree: int, squar
 
 
 def test_learning_from_one_release_tells_nothing_more() -> None:
-    """Noised sums are drawn once: A then needs neither graph nor features, and B sees what its own gradients make of them."""
+    """Noised sums are drawn once: A then needs neither graph nor features, and B sees what its own
+    gradients make of them.
+    """
     nodes, *pair = next(graphs("none"))
     rng = np.random.default_rng(0)
     encodings, targets = unit(rng.random((nodes, WIDTH))), unit(rng.normal(size=(1, nodes, WIDTH)))
-    for name, further in (("vesper_gin", {}), ("vesper_gcn", {"min_degree": 2, "degree_ratio": 1.5})):
+    for name, further in (
+        ("vesper_gin", {}),
+        ("vesper_gcn", {"min_degree": 2, "degree_ratio": 1.5}),
+    ):
         options = {"bounding": "none", "release": "one_shot", "weights": "detached", **further}
-        twins, *_ = twins_of(name, options, pair, encodings, targets, np.full(nodes, 2.0), [np.eye(WIDTH)])
+        twins, *_ = twins_of(
+            name, options, pair, encodings, targets, np.full(nodes, 2.0), [np.eye(WIDTH)]
+        )
         for twin in twins:
             Twin.active, party = twin, twin.training.party_a
             released = {key: row.copy() for key, row in twin.rows.items()}

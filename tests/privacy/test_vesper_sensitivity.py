@@ -26,7 +26,9 @@ from message_changes import adjacency, featureless, gcn, gin, small_graphs, wors
 
 
 def training(**changes: object) -> VerticalTraining:
-    return VerticalTraining(**{"nodes": 1000, "batch": 10, "steps": 20, "layers": 2, "degree": 5, **changes})
+    return VerticalTraining(
+        **{"nodes": 1000, "batch": 10, "steps": 20, "layers": 2, "degree": 5, **changes}
+    )
 
 
 def edges_removed(nodes):
@@ -39,17 +41,25 @@ def edges_removed(nodes):
 def test_the_sum_changes_by_root_two():
     """Proposition 1, for weights of norm 1: over all graphs of up to 4 nodes, and attained."""
     found = {
-        worst_square(gin(adjacency(n, a)) - gin(adjacency(n, b)), tries=1) for n in (2, 3, 4) for a, b, _ in edges_removed(n)
+        worst_square(gin(adjacency(n, a)) - gin(adjacency(n, b)), tries=1)
+        for n in (2, 3, 4)
+        for a, b, _ in edges_removed(n)
     }
     assert max(found) == pytest.approx(2)
-    assert published_sensitivities(training()) == (math.sqrt(2),) * 2 == published_sensitivities(training(aggregation="gap"))
+    assert (
+        published_sensitivities(training())
+        == (math.sqrt(2),) * 2
+        == published_sensitivities(training(aggregation="gap"))
+    )
 
 
 def gcn_square(m: int, d: np.ndarray) -> np.ndarray:
-    """A bound on the squared change of GCN if both ends have d ≥ m neighbours, and all others at least m.
+    """A bound on the squared change of GCN if both ends have d ≥ m neighbours, and all others at
+    least m.
 
-    The rows of the ends, as in the proof of Proposition 2, and those of their other neighbours, which it leaves out: their weight
-    of the end grows as its degree falls, and one node may be a neighbour of both.
+    The rows of the ends, as in the proof of Proposition 2, and those of their other neighbours,
+    which it leaves out: their weight of the end grows as its degree falls, and one node may be a
+    neighbour of both.
     """
     grown = 1 / np.sqrt(d) - 1 / np.sqrt(d + 1)
     end = 1 / (d * (d + 1)) + 1 / np.sqrt((d + 1) * (m + 1)) + (d - 1) / math.sqrt(m + 1) * grown
@@ -58,11 +68,16 @@ def gcn_square(m: int, d: np.ndarray) -> np.ndarray:
 
 
 def test_gcn_changes_by_no_more_than_eta():
-    """Proposition 2 holds, though its proof forgets the rows of the neighbours: its slack makes up for them."""
+    """Proposition 2 holds, though its proof forgets the rows of the neighbours: its slack makes up
+    for them.
+    """
     for m in range(2, 400):
         assert gcn_square(m, np.arange(m, 40 * m + 100)).max() <= eta(m) ** 2
     dense = [(a, b) for a, b, _ in edges_removed(5) if adjacency(5, a).sum(1).min() >= 2]
-    found = [worst_square(gcn(adjacency(5, a)) - gcn(adjacency(5, b)), tries=1) for a, b in dense[:: len(dense) // 400]]
+    found = [
+        worst_square(gcn(adjacency(5, a)) - gcn(adjacency(5, b)), tries=1)
+        for a, b in dense[:: len(dense) // 400]
+    ]
     assert 0.5 * eta(2) ** 2 < max(found) <= eta(2) ** 2
     changed = np.abs(gcn(adjacency(5, dense[0][0])) - gcn(adjacency(5, dense[0][1]))).sum(1) > 0
     assert changed.sum() > 2
@@ -79,13 +94,22 @@ def aggregated(a: np.ndarray, layers: int, rows: np.ndarray) -> np.ndarray:
 def test_vfgnn_changes_no_more_rows_than_counted(layers: int, degree: int):
     """Proposition 3, by random graphs."""
     rng = np.random.default_rng(layers)
-    most, (bound,) = 0, published_sensitivities(training(aggregation="vfgnn", layers=layers, degree=degree, correction=FROZEN))
+    most, (bound,) = (
+        0,
+        published_sensitivities(
+            training(aggregation="vfgnn", layers=layers, degree=degree, correction=FROZEN)
+        ),
+    )
     for _ in range(60):
         nodes, edges = 14, []
         for u, v in rng.permutation(list(itertools.combinations(range(nodes), 2))):
             if all(sum(end in edge for edge in edges) < degree for end in (u, v)):
                 edges.append((int(u), int(v)))
-        rows = rng.choice([-1.0, 1.0], size=(nodes, 1)) if rng.random() < 0.5 else rng.normal(size=(nodes, 3))
+        rows = (
+            rng.choice([-1.0, 1.0], size=(nodes, 1))
+            if rng.random() < 0.5
+            else rng.normal(size=(nodes, 3))
+        )
         lost = int(rng.integers(len(edges)))
         pair = (edges, edges[:lost] + edges[lost + 1 :])
         with_edge, without = (aggregated(adjacency(nodes, each), layers, rows) for each in pair)
@@ -101,14 +125,21 @@ def test_no_more_rows_change_by_weights_of_gcn_than_counted(degree: int, layers:
     """A row of VFGNN changes where one of the L-th power of the weights does."""
     rng, nodes, most = np.random.default_rng(degree), 18, 0
     for seed in range(400):
-        edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.1 * degree] or [(0, 1)]
-        pair = [bounded_adjacency(featureless(nodes, each), degree, seed).toarray().astype(float) for each in (edges, edges[1:])]
+        edges = [
+            pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.1 * degree
+        ] or [(0, 1)]
+        pair = [
+            bounded_adjacency(featureless(nodes, each), degree, seed).toarray().astype(float)
+            for each in (edges, edges[1:])
+        ]
         one, other = (np.linalg.matrix_power(gcn(each), layers) for each in pair)
         most = max(most, int((np.abs(one - other) > 1e-12).any(1).sum()))
     of_gcn = training(aggregation="vfgnn_gcn", layers=layers, degree=degree, correction=FROZEN)
     assert 0.6 * changed_outputs(of_gcn) <= most <= changed_outputs(of_gcn)
     assert changed_outputs(of_gcn) == 2 * (degree + 1) or layers > 1
-    assert published_sensitivities(of_gcn) == published_sensitivities(dataclasses.replace(of_gcn, aggregation="vfgnn"))
+    assert published_sensitivities(of_gcn) == published_sensitivities(
+        dataclasses.replace(of_gcn, aggregation="vfgnn")
+    )
 
 
 FROZEN = Correction(weights="frozen")
@@ -121,9 +152,13 @@ def bounded(keep: str, degree: int, edges: tuple[tuple[int, int], ...]) -> np.nd
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("keep", "degree"), [("receiver", 1), ("receiver", 2), ("both", 1), ("both", 2)])
+@pytest.mark.parametrize(
+    ("keep", "degree"), [("receiver", 1), ("receiver", 2), ("both", 1), ("both", 2)]
+)
 def test_the_corrected_sensitivities_are_those_of_all_small_graphs(keep: str, degree: int):
-    """An end that loses a neighbour may take up another: all graphs of 5 nodes, with rows of any sign and of none below 0."""
+    """An end that loses a neighbour may take up another: all graphs of 5 nodes, with rows of any
+    sign and of none below 0.
+    """
     change = BOUNDINGS[keep]
     seen, rows = set(), set()
     for with_edge, without, _ in edges_removed(5):
@@ -137,12 +172,16 @@ def test_the_corrected_sensitivities_are_those_of_all_small_graphs(keep: str, de
     for each in seen:
         matrix = np.frombuffer(each[:-1], dtype=int).reshape(-1, 5).astype(float)
         if len(matrix):
-            squares.append((worst_square(matrix, tries=2), worst_square(matrix, nonnegative=True, tries=2)))
+            squares.append(
+                (worst_square(matrix, tries=2), worst_square(matrix, nonnegative=True, tries=2))
+            )
     signed, nonnegative = np.max(squares, axis=0)
     assert signed <= change.squared + 1e-9
     assert nonnegative <= change.nonnegative + 1e-9
     assert max(rows) == change.rows
-    if degree == 2 or keep == "receiver":  # with one edge a node, both ends cannot take up the same node
+    if (
+        degree == 2 or keep == "receiver"
+    ):  # with one edge a node, both ends cannot take up the same node
         assert (signed, nonnegative) == pytest.approx((change.squared, change.nonnegative))
 
 
@@ -161,13 +200,20 @@ def test_no_more_roots_read_a_changed_row_than_counted(degree: int):
     terms = training(layers=3, degree=degree)
     for seed in range(120):
         nodes = 14
-        edges = [pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.2 * degree] or [(0, 1)]
-        one, other = (bounded_adjacency(featureless(nodes, each), degree, seed).toarray() for each in (edges, edges[1:]))
+        edges = [
+            pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.2 * degree
+        ] or [(0, 1)]
+        one, other = (
+            bounded_adjacency(featureless(nodes, each), degree, seed).toarray()
+            for each in (edges, edges[1:])
+        )
         changed = [int(v) for v in np.flatnonzero(np.abs(one - other).sum(1))]
         assert len(changed) <= 4
         for hops in range(3):
             together = within(np.maximum(one, other), changed, hops) if changed else set()
-            single = max((len(within(np.maximum(one, other), [v], hops)) for v in changed), default=0)
+            single = max(
+                (len(within(np.maximum(one, other), [v], hops)) for v in changed), default=0
+            )
             most[hops] = np.maximum(most[hops], [single, len(together)])
     bounds = [(reading_roots(terms, 3 - hops), changed_outputs(terms, hops)) for hops in range(3)]
     assert (most <= np.array(bounds)).all()
@@ -177,28 +223,63 @@ def test_no_more_roots_read_a_changed_row_than_counted(degree: int):
 
 def test_what_a_layer_costs():
     assert layer_squares(training()) == (12, 8)
-    assert layer_squares(training(correction=Correction(nonnegative=True, weights="frozen"))) == (8, 8)
+    assert layer_squares(training(correction=Correction(nonnegative=True, weights="frozen"))) == (
+        8,
+        8,
+    )
     assert layer_squares(training(correction=Correction(bounding="none"))) == (2, 2)
-    assert layer_squares(training(aggregation="gap", correction=FROZEN)) == (12, 12)  # its rows keep their signs
-    assert layer_squares(training(aggregation="gcn", least_degree=3, degree=5)) == pytest.approx((12 / 16, 8 / 16))
-    assert [reading_roots(training(correction=Correction(bounding="receiver")), layer) for layer in (1, 2)] == [1000, 1]
+    assert layer_squares(training(aggregation="gap", correction=FROZEN)) == (
+        12,
+        12,
+    )  # its rows keep their signs
+    assert layer_squares(training(aggregation="gcn", least_degree=3, degree=5)) == pytest.approx(
+        (12 / 16, 8 / 16)
+    )
+    assert [
+        reading_roots(training(correction=Correction(bounding="receiver")), layer)
+        for layer in (1, 2)
+    ] == [1000, 1]
     assert [reading_roots(training(), layer) for layer in (0, 1, 2)] == [4 * 5, 1 + 6, 1]
 
 
 def test_what_is_out_of_range_is_refused():
-    wrong: list[dict[str, object]] = [{name: 0} for name in ("nodes", "batch", "steps", "layers", "degree")]
-    wrong += [{"batch": 1001}, {"aggregation": "sage"}, {"aggregation": "gcn"}, {"least_degree": 3}, {"aggregation": "vfgnn"}]
+    wrong: list[dict[str, object]] = [
+        {name: 0} for name in ("nodes", "batch", "steps", "layers", "degree")
+    ]
+    wrong += [
+        {"batch": 1001},
+        {"aggregation": "sage"},
+        {"aggregation": "gcn"},
+        {"least_degree": 3},
+        {"aggregation": "vfgnn"},
+    ]
     wrong += [{"aggregation": "gcn", "least_degree": degree} for degree in (1, 6)]
     for changes in wrong:
         with pytest.raises(PrivacyError):
             training(**changes)
-    wrong = [{"bounding": "all"}, {"weights": "free"}, {"one_shot": True, "weights": "dpsgd"}, {"evaluations": -1}]
+    wrong = [
+        {"bounding": "all"},
+        {"weights": "free"},
+        {"one_shot": True, "weights": "dpsgd"},
+        {"evaluations": -1},
+    ]
     for changes in (*wrong, {"gradient_ratio": 0.0}, {"degree_ratio": math.nan}):
         with pytest.raises(PrivacyError):
             Correction(**changes)
 
 
 def test_whole_batches_and_the_ends_of_ranges():
-    assert training(batch=1000, aggregation="gcn", least_degree=5, correction=Correction(evaluations=1)).batches == 1
+    assert (
+        training(
+            batch=1000, aggregation="gcn", least_degree=5, correction=Correction(evaluations=1)
+        ).batches
+        == 1
+    )
     assert (training(batch=300).batches, training(batch=300, steps=9).epochs) == (4, 3)
-    assert [training(batch=300, steps=9).most_touched(roots) for roots in (1, 2, 3, 4, 9)] == [3, 6, 9, 9, 9]
+    assert [training(batch=300, steps=9).most_touched(roots) for roots in (1, 2, 3, 4, 9)] == [
+        3,
+        6,
+        9,
+        9,
+        9,
+    ]

@@ -1,4 +1,6 @@
-"""Whatever a configuration says, it is accepted and can be planned, or it is refused with a ConfigError."""
+"""Whatever a configuration says, it is accepted and can be planned, or it is refused with a
+ConfigError.
+"""
 
 import math
 from collections.abc import Iterator
@@ -19,11 +21,66 @@ from feddep.utils.parameters import Parameters
 from graphs import MINIMAL_CONFIG, changed
 
 SCHEMA = json_schema()
-NAMES = ["tiny", "quick", "cora", "feddep", "fedavg", "fedgcn", "global", "default", "feddep,prototypes=3", "few"]
+NAMES = [
+    "tiny",
+    "quick",
+    "cora",
+    "feddep",
+    "fedavg",
+    "fedgcn",
+    "global",
+    "default",
+    "feddep,prototypes=3",
+    "few",
+]
 HOSTILE: list[Any] = [
-    *(None, True, [], {}, "", " ", "3", "1e-3", "null", "a\nb", "über", "\u202e", "\ud800", "\x00", "é" * 10_000, "a,b=", "."),
-    *(-1, 0, 2.5, 10**30, 1e-320, -1e308, math.nan, math.inf, 2**63, [None], [[]], [1, 1], ["3"], [{}], [10**30], b"bytes"),
-    *({"a": 1}, {"a": {}}, {3: 4}, {None: None}, {"": 0}, {"tiny": None}, {"tiny": {}}, {"quick": {"rounds": [1, 2]}}),
+    *(
+        None,
+        True,
+        [],
+        {},
+        "",
+        " ",
+        "3",
+        "1e-3",
+        "null",
+        "a\nb",
+        "über",
+        "\u202e",
+        "\ud800",
+        "\x00",
+        "é" * 10_000,
+        "a,b=",
+        ".",
+    ),
+    *(
+        -1,
+        0,
+        2.5,
+        10**30,
+        1e-320,
+        -1e308,
+        math.nan,
+        math.inf,
+        2**63,
+        [None],
+        [[]],
+        [1, 1],
+        ["3"],
+        [{}],
+        [10**30],
+        b"bytes",
+    ),
+    *(
+        {"a": 1},
+        {"a": {}},
+        {3: 4},
+        {None: None},
+        {"": 0},
+        {"tiny": None},
+        {"tiny": {}},
+        {"quick": {"rounds": [1, 2]}},
+    ),
     *((1, 2), {1, 2}),
 ]
 """What no key takes, or few."""
@@ -38,38 +95,78 @@ def values(rule: dict[str, Any]) -> st.SearchStrategy[Any]:
     if "enum" in rule:
         return st.sampled_from(rule["enum"])
     if rule.get("type") == "integer":
-        low, high = rule.get("minimum", 0), rule.get("maximum", rule.get("exclusiveMaximum", 10**9) - 1)
+        low, high = (
+            rule.get("minimum", 0),
+            rule.get("maximum", rule.get("exclusiveMaximum", 10**9) - 1),
+        )
         return st.sampled_from([low, high]) | st.integers(low, min(high, 9))
     if rule.get("type") == "number":
-        low, high = (rule.get(name, rule.get(f"exclusive{name.capitalize()}")) for name in ("minimum", "maximum"))
-        return st.floats(low, high, exclude_min="exclusiveMinimum" in rule, exclude_max="exclusiveMaximum" in rule)
+        low, high = (
+            rule.get(name, rule.get(f"exclusive{name.capitalize()}"))
+            for name in ("minimum", "maximum")
+        )
+        return st.floats(
+            low,
+            high,
+            exclude_min="exclusiveMinimum" in rule,
+            exclude_max="exclusiveMaximum" in rule,
+        )
     if rule.get("type") == "array":
-        return st.lists(values(rule["items"]), min_size=rule.get("minItems", 0), max_size=2, unique_by=repr)
+        return st.lists(
+            values(rule["items"]), min_size=rule.get("minItems", 0), max_size=2, unique_by=repr
+        )
     if "properties" in rule:
-        required = {name: values(each) for name, each in rule["properties"].items() if name in rule.get("required", ())}
-        rest = {name: values(each) for name, each in rule["properties"].items() if name not in required}
+        required = {
+            name: values(each)
+            for name, each in rule["properties"].items()
+            if name in rule.get("required", ())
+        }
+        rest = {
+            name: values(each) for name, each in rule["properties"].items() if name not in required
+        }
         return st.fixed_dictionaries(required, optional=rest)
-    inner = next(iter(rule.get("patternProperties", {}).values()), rule.get("additionalProperties", {}))
+    inner = next(
+        iter(rule.get("patternProperties", {}).values()), rule.get("additionalProperties", {})
+    )
     if rule.get("type") == "object":
-        return st.dictionaries(st.sampled_from(NAMES), values(inner) if isinstance(inner, dict) else st.none(), max_size=2)
-    return {"boolean": st.booleans(), "null": st.none()}.get(rule.get("type", ""), st.sampled_from(NAMES))
+        return st.dictionaries(
+            st.sampled_from(NAMES),
+            values(inner) if isinstance(inner, dict) else st.none(),
+            max_size=2,
+        )
+    return {"boolean": st.booleans(), "null": st.none()}.get(
+        rule.get("type", ""), st.sampled_from(NAMES)
+    )
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where in a configuration there are values."""
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, item in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         yield (*path, key)
         yield from places(item, (*path, key))
 
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
-    """A configuration that the schema allows, on top of one that is valid, with a hostile value somewhere in one of two."""
+    """A configuration that the schema allows, on top of one that is valid, with a hostile value
+    somewhere in one of two.
+    """
     top = SCHEMA["properties"]
-    drawn = {name: draw(values(top[name])) for name in draw(st.lists(st.sampled_from(sorted(top)), max_size=2, unique=True))}
+    drawn = {
+        name: draw(values(top[name]))
+        for name in draw(st.lists(st.sampled_from(sorted(top)), max_size=2, unique=True))
+    }
     raw = {**MINIMAL_CONFIG, **drawn}
     if draw(st.booleans()):
-        return changed(draw(st.sampled_from(list(places(raw)))), draw(st.sampled_from(HOSTILE)), raw)
+        return changed(
+            draw(st.sampled_from(list(places(raw)))), draw(st.sampled_from(HOSTILE)), raw
+        )
     return raw
 
 
@@ -82,7 +179,9 @@ def planned(raw: Any) -> bool:
         return False
     assert len(set(runs)) == len(runs)
     for run in runs[:3]:
-        with suppress(FeddepError):  # a graph of one's own is not there, or a parameter has no value for a dataset
+        with suppress(
+            FeddepError
+        ):  # a graph of one's own is not there, or a parameter has no value for a dataset
             assert keys.run_key(config, run) not in {job.key for job in step_jobs(config, run)}
     return True
 
@@ -94,14 +193,17 @@ def test_any_configuration_near_the_models_is_accepted_or_refused(raw: dict[str,
     planned(raw)
 
 
-@pytest.mark.parametrize("path", sorted(places(MINIMAL_CONFIG), key=repr) + [(name,) for name in SCHEMA["properties"]])
+@pytest.mark.parametrize(
+    "path", sorted(places(MINIMAL_CONFIG), key=repr) + [(name,) for name in SCHEMA["properties"]]
+)
 def test_any_value_anywhere_is_accepted_or_refused(path: tuple[Any, ...]):
     assert sum(planned(changed(path, value)) for value in HOSTILE) < len(HOSTILE) * 2 / 3
 
 
 @given(
     st.recursive(
-        st.sampled_from(HOSTILE), lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(NAMES), inner)
+        st.sampled_from(HOSTILE),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(NAMES), inner),
     )
 )
 def test_any_value_is_refused(raw: Any):

@@ -1,4 +1,6 @@
-"""A workflow that is stopped in whatever way goes on when the same command is given again, and ends with the same numbers."""
+"""A workflow that is stopped in whatever way goes on when the same command is given again, and ends
+with the same numbers.
+"""
 
 import os
 import signal
@@ -22,19 +24,27 @@ ROUNDS = 600
 
 def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> None:
     """Until the progress bar is there."""
-    while not any(f"0/{ROUNDS}" in log.read_text() for log in workspace.cache.glob("logs/batches/*.log")):
+    while not any(
+        f"0/{ROUNDS}" in log.read_text() for log in workspace.cache.glob("logs/batches/*.log")
+    ):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.02)
 
 
 def test_the_same_command_goes_on(tmp_path: Path):
-    """After Ctrl-C, after SIGKILL to Snakemake alone, whose job lives on for a while, and after a power loss."""
+    """After Ctrl-C, after SIGKILL to Snakemake alone, whose job lives on for a while, and after a
+    power loss.
+    """
     workspace = Workspace(tmp_path / "killed", MAKE)
     table = {**CONFIG["tables"][0], "methods": ["fedavg", "local"]}
     changes: dict[str, Any] = {"settings": {"quick": {"rounds": ROUNDS}}, "tables": [table]}
     workspace.configure(**changes)
     prepared = None
-    for stop, number in ((os.killpg, signal.SIGINT), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL)):
+    for stop, number in (
+        (os.killpg, signal.SIGINT),
+        (os.kill, signal.SIGKILL),
+        (os.killpg, signal.SIGKILL),
+    ):
         for log in workspace.cache.glob("logs/batches/*.log"):
             log.unlink()
         with workspace.started() as process:
@@ -51,9 +61,18 @@ def test_the_same_command_goes_on(tmp_path: Path):
         prepared = graph.stat().st_mtime_ns
     workspace.run()
     assert graph.stat().st_mtime_ns == prepared  # what was done is not done again
-    assert len(list(workspace.cache.glob("runs/*"))) == len(list(workspace.cache.glob("models/*"))) == 2
+    assert (
+        len(list(workspace.cache.glob("runs/*")))
+        == len(list(workspace.cache.glob("models/*")))
+        == 2
+    )
     for method in ("fedavg", "local"):
         run = workspace.runs[method]
         found = summary(verification.retrain(workspace.config, run, tmp_path))
-        assert verification.differences(workspace.row(method), runs.load_curves(workspace.config, [run]), found) == {}
+        assert (
+            verification.differences(
+                workspace.row(method), runs.load_curves(workspace.config, [run]), found
+            )
+            == {}
+        )
     assert workspace.jobs(**changes) == {}

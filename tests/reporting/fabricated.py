@@ -19,13 +19,21 @@ RAW: dict[str, Any] = {
     "seeds": [0, 1, 2],
     "settings": {"feddep": {"rounds": 4}},
     "methods": {"feddep": {"prototypes": None}},
-    "tables": [{"setting": "feddep", "datasets": ["cora", "citeseer"], "methods": ["global", "fedavg", "feddep"]}],
+    "tables": [
+        {
+            "setting": "feddep",
+            "datasets": ["cora", "citeseer"],
+            "methods": ["global", "fedavg", "feddep"],
+        }
+    ],
     "studies": [{"name": "made_up", "kind": "sweep", "title": "A study", "runs": [{}]}],
 }
 T_95_TWO_DEGREES = 4.302652729911275
 """97.5 % quantile of Student's t with two degrees of freedom, as printed in every table."""
 RESPLITS = math.sqrt(1 / 3 + 0.2 / 0.6)
-"""Standard error of the mean of three differences over their standard deviation, by Nadeau and Bengio's correction."""
+"""Standard error of the mean of three differences over their standard deviation, by Nadeau and
+Bengio's correction.
+"""
 Finished = tuple[Run, dict[str, Any]]
 
 
@@ -48,15 +56,42 @@ def finished(
     before: Mapping[str, float] | None = None,
     **measured: Any,
 ) -> Finished:
-    """A run and its row; without a best round it is best at its last but one, and 0.02 worse at the last."""
+    """A run and its row; without a best round it is best at its last but one, and 0.02 worse at the
+    last.
+    """
     run = Run(setting, dataset, clients, method, seed)
     sent = {"model": 1000 * (clients or 0)}
     row = {
-        **{"key": run.path, "setting": setting, "dataset": dataset, "clients": clients, "method": method, "seed": seed},
-        **{"test": best, "test_last": best - 0.02, "validation": 0.5, "rounds": rounds, "bytes": sum(sent.values())},
-        **{"best_round": json.dumps(best_round or rounds - 1), "client_accuracies": accuracies and json.dumps(accuracies)},
-        **{"bytes_by_kind": json.dumps(sent), "seconds": 2.0, "seconds_before": json.dumps(before or {})},
-        **{"data": "f1f1", "commit": "c0ffee", "machine": "a computer", "time": f"2026-01-0{1 + seed % 9}T12:00:00+00:00"},
+        **{
+            "key": run.path,
+            "setting": setting,
+            "dataset": dataset,
+            "clients": clients,
+            "method": method,
+            "seed": seed,
+        },
+        **{
+            "test": best,
+            "test_last": best - 0.02,
+            "validation": 0.5,
+            "rounds": rounds,
+            "bytes": sum(sent.values()),
+        },
+        **{
+            "best_round": json.dumps(best_round or rounds - 1),
+            "client_accuracies": accuracies and json.dumps(accuracies),
+        },
+        **{
+            "bytes_by_kind": json.dumps(sent),
+            "seconds": 2.0,
+            "seconds_before": json.dumps(before or {}),
+        },
+        **{
+            "data": "f1f1",
+            "commit": "c0ffee",
+            "machine": "a computer",
+            "time": f"2026-01-0{1 + seed % 9}T12:00:00+00:00",
+        },
         **measured,
     }
     return run, row
@@ -68,7 +103,9 @@ def table(found: Iterable[Finished]) -> pd.DataFrame:
 
 
 def study(*found: Finished, raw: dict[str, Any] = RAW, **options: Any) -> Study:
-    """The study of these runs, in this order; ``options`` are those of its entry in the configuration."""
+    """The study of these runs, in this order; ``options`` are those of its entry in the
+    configuration.
+    """
     config = validate({**raw, "studies": [{**RAW["studies"][0], **options}]})
     return assemble(config, "made_up", [run for run, _ in found], table(found))
 
@@ -82,23 +119,55 @@ def row(of: pd.DataFrame, /, **where: Any) -> dict[str, Any]:
 
 
 def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
-    """A configuration whose runs are all in tables of runs: seed k and place n have accuracy 0.7 + 0.01 k + 0.001 n."""
-    config = validate({**raw, "output": str(root / "results"), "records": {"directory": str(root / "runs")}})
+    """A configuration whose runs are all in tables of runs: seed k and place n have accuracy 0.7 +
+    0.01 k + 0.001 n.
+    """
+    config = validate(
+        {**raw, "output": str(root / "results"), "records": {"directory": str(root / "runs")}}
+    )
     rows, curves = [], []
     for number, run in enumerate(plan.all_runs(config)):
         rounds = keys.specification(config, run)["setting"]["rounds"]
         best = 0.7 + 0.01 * run.seed + 0.001 * (7 * number % 13)
-        given = {"dataset": run.dataset, "clients": run.clients, "setting": run.setting, "rounds": rounds, "validation": best}
+        given = {
+            "dataset": run.dataset,
+            "clients": run.clients,
+            "setting": run.setting,
+            "rounds": rounds,
+            "validation": best,
+        }
         _, made = finished(run.method, run.seed, best, **given, **measured)
         rows.append({**made, "key": keys.run_key(config, run)})
-        climb = {"round": range(1, rounds + 1), "loss": 1.0, "validation": best, "test": best, "seconds": range(1, rounds + 1)}
-        curves.append(pd.DataFrame({"key": rows[-1]["key"], **climb}).reindex(columns=["key", *runs.CURVES]))
+        climb = {
+            "round": range(1, rounds + 1),
+            "loss": 1.0,
+            "validation": best,
+            "test": best,
+            "seconds": range(1, rounds + 1),
+        }
+        curves.append(
+            pd.DataFrame({"key": rows[-1]["key"], **climb}).reindex(columns=["key", *runs.CURVES])
+        )
     fabricated = runs.typed(pd.DataFrame(rows, columns=list(runs.COLUMNS)).drop_duplicates("key"))
-    runs.merge(root / "runs", "feddep", fabricated, pd.concat(curves).drop_duplicates(["key", "round"]).astype({"key": "string"}))
-    graphs = {name: {"nodes": 100, "edges": 400, "features": 10, "classes": 2} for name in plan.datasets(config)}
-    rows = [{"key": keys.graph_key(config, name), "name": name, **facts} for name, facts in graphs.items()]
+    runs.merge(
+        root / "runs",
+        "feddep",
+        fabricated,
+        pd.concat(curves).drop_duplicates(["key", "round"]).astype({"key": "string"}),
+    )
+    graphs = {
+        name: {"nodes": 100, "edges": 400, "features": 10, "classes": 2}
+        for name in plan.datasets(config)
+    }
+    rows = [
+        {"key": keys.graph_key(config, name), "name": name, **facts}
+        for name, facts in graphs.items()
+    ]
     pd.DataFrame(rows).to_csv(root / "runs" / "graphs.csv", index=False)
-    rows = [{"key": keys.partition_key(config, spec), **_partition(spec)} for spec in plan.partitions(config)]
+    rows = [
+        {"key": keys.partition_key(config, spec), **_partition(spec)}
+        for spec in plan.partitions(config)
+    ]
     pd.DataFrame(rows).to_csv(root / "runs" / "partitions.csv", index=False)
     return config
 
@@ -106,7 +175,10 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
 def _partition(spec: plan.PartitionSpec) -> dict[str, Any]:
     """Ten missing edges a client, and one more with each seed."""
     missing = 10 * spec.clients + spec.seed
-    means = {"mean_client_nodes": 100 / spec.clients, "mean_client_edges": (400 - missing) / spec.clients}
+    means = {
+        "mean_client_nodes": 100 / spec.clients,
+        "mean_client_edges": (400 - missing) / spec.clients,
+    }
     return {
         "dataset": spec.dataset,
         "clients": spec.clients,

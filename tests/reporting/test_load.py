@@ -17,7 +17,9 @@ def test_options_that_differ_are_columns() -> None:
     made = study(
         finished("fedavg", 0, 0.8),
         finished("feddep,prototypes=3,clustering=dec", 0, 0.8, dataset="cora,labelled=0.1"),
-        finished("feddep,prototypes=15,clustering=dec", 0, 0.8, setting="feddep,rounds=9", rounds=9),
+        finished(
+            "feddep,prototypes=15,clustering=dec", 0, 0.8, setting="feddep,rounds=9", rounds=9
+        ),
         finished("feddep,clustering=dec", 0, 0.8),
     )
     assert made.options == {"rounds": "setting", "labelled": "dataset", "prototypes": "method"}
@@ -33,7 +35,11 @@ def test_options_that_differ_are_columns() -> None:
 
 def test_a_parameter_may_have_a_value_for_each_dataset() -> None:
     raw = {**RAW, "methods": {"feddep": {"embedding": {"cora": 128, "citeseer": 64}}}}
-    runs = [finished(name, 0, 0.8, dataset=data) for name in ("feddep", "feddep,embedding=16") for data in ("cora", "citeseer")]
+    runs = [
+        finished(name, 0, 0.8, dataset=data)
+        for name in ("feddep", "feddep,embedding=16")
+        for data in ("cora", "citeseer")
+    ]
     assert study(*runs, raw=raw).runs["embedding"].tolist() == [128, 64, 16, 16]
 
 
@@ -51,7 +57,9 @@ def test_rows_of_a_summary_stand_in_the_papers_order() -> None:
 
 @given(
     st.integers(1, 500).flatmap(
-        lambda rounds: st.tuples(st.just(rounds), st.lists(st.integers(1, rounds), min_size=1, max_size=9))
+        lambda rounds: st.tuples(
+            st.just(rounds), st.lists(st.integers(1, rounds), min_size=1, max_size=9)
+        )
     )
 )
 def test_undertrained_runs_are_best_late(case: tuple[int, list[int]]) -> None:
@@ -64,12 +72,17 @@ def test_undertrained_runs_are_best_late(case: tuple[int, list[int]]) -> None:
 
 
 def test_runs_of_tables_in_the_order_of_the_plan(tmp_path: Path) -> None:
-    """Runs that are spelled differently may be one and the same: Global does not depend on the partition."""
+    """Runs that are spelled differently may be one and the same: Global does not depend on the
+    partition.
+    """
     datasets = {"cora": {"partition": ["louvain", "random"]}}
     blocks = [{"datasets": datasets, "clients": [5], "methods": {"feddep": {}, "global": {}}}]
     config = publish(tmp_path, {**RAW, "studies": [{**RAW["studies"][0], "runs": blocks}]})
     made = load.load(config, "made_up")
-    assert made.runs["method"].tolist() == ["feddep"] * 3 + ["global"] * 3 + ["feddep"] * 3 + ["global"] * 3
+    assert (
+        made.runs["method"].tolist()
+        == ["feddep"] * 3 + ["global"] * 3 + ["feddep"] * 3 + ["global"] * 3
+    )
     assert made.runs["key"].nunique() == 9
     curves = load.curves(config, made.plan, made.runs)
     assert len(curves) == 12 * 4
@@ -81,4 +94,9 @@ def test_runs_of_tables_in_the_order_of_the_plan(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError):
-        load.load(validate({**RAW, "output": str(tmp_path), "records": {"directory": str(tmp_path / "none")}}), "made_up")
+        load.load(
+            validate(
+                {**RAW, "output": str(tmp_path), "records": {"directory": str(tmp_path / "none")}}
+            ),
+            "made_up",
+        )

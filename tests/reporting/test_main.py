@@ -1,4 +1,6 @@
-"""The main tables: accuracy, comparisons, costs, partitions, ranks and agreement with the papers, by hand; and their files."""
+"""The main tables: accuracy, comparisons, costs, partitions, ranks and agreement with the papers,
+by hand; and their files.
+"""
 
 import json
 import math
@@ -35,7 +37,9 @@ def test_accuracy_stands_beside_the_papers() -> None:
     assert places == [("global", 0), ("local", 5), ("local", 10), ("fedavg", 5), ("fedavg", 10)]
     papers = ["paper_feddep_mean", "paper_feddep_std", "paper_fedsage_mean", "paper_fedsage_std"]
     assert summary[papers].iloc[3].tolist() == [0.8555, 0.014, 0.8645, 0.005]
-    assert summary[["mean", "std", "local_before_mean"]].iloc[3].tolist() == pytest.approx([0.86, 0.01, 0.4])
+    assert summary[["mean", "std", "local_before_mean"]].iloc[3].tolist() == pytest.approx(
+        [0.86, 0.01, 0.4]
+    )
     assert summary["assumes"].tolist() == ["whole graph in one place", "", "", "", ""]
     assert summary["local_after_mean"].isna().all()
 
@@ -44,10 +48,15 @@ def test_comparisons_are_paired_and_corrected_by_setting() -> None:
     both = pd.concat([runs(), runs("adam")], ignore_index=True)
     found = main.comparisons(load.tidy(both), 1 / 3)
     assert found[["setting", "method", "clients"]].values.tolist() == [
-        [setting, method, m] for setting in ("feddep", "adam") for method in ("global", "local") for m in (5, 10)
+        [setting, method, m]
+        for setting in ("feddep", "adam")
+        for method in ("global", "local")
+        for m in (5, 10)
     ]
     whole, local = found[found["method"] == "global"], found[found["method"] == "local"]
-    assert whole["mean_difference"].tolist() == pytest.approx([0.03] * 4)  # one Global, compared at each M
+    assert whole["mean_difference"].tolist() == pytest.approx(
+        [0.03] * 4
+    )  # one Global, compared at each M
     assert whole["p"].isna().all()
     assert local["mean_difference"].tolist() == pytest.approx([-0.35] * 4)
     assert local["p_holm"].tolist() == pytest.approx((2 * local["p"]).tolist())
@@ -60,22 +69,32 @@ def test_costs_are_means_over_seeds() -> None:
     found = main.costs(runs(bytes=4_001_000, bytes_by_kind=sent, seconds_before=before))
     fedavg = row(found, method="fedavg", clients=5)
     assert (fedavg["bytes"], fedavg["bytes_beside"], fedavg["seeds"]) == (4_001_000, 1000, 3)
-    assert [fedavg[f"seconds{stage}"] for stage in ("", "_pretrain", "_generator")] == [2.0, 1.5, 2.0]
+    assert [fedavg[f"seconds{stage}"] for stage in ("", "_pretrain", "_generator")] == [
+        2.0,
+        1.5,
+        2.0,
+    ]
     assert math.isnan(fedavg["seconds_prototypes"])
 
 
 # Demšar 2006, Table 6: AUC of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on 14 datasets.
-AUC = """
-0.763 0.768 0.771 0.798 | 0.599 0.591 0.590 0.569 | 0.954 0.971 0.968 0.967 | 0.628 0.661 0.654 0.657 | 0.882 0.888 0.886 0.898
-0.936 0.931 0.916 0.931 | 0.661 0.668 0.609 0.685 | 0.583 0.583 0.563 0.625 | 0.775 0.838 0.866 0.875 | 1.000 1.000 1.000 1.000
-0.940 0.962 0.965 0.962 | 0.619 0.666 0.614 0.669 | 0.972 0.981 0.9751 0.975 | 0.957 0.978 0.946 0.970
+AUC = """ 0.763 0.768 0.771 0.798 | 0.599 0.591 0.590 0.569 | 0.954 0.971 0.968 0.967 | 0.628 0.661
+0.654 0.657 | 0.882 0.888 0.886 0.898 0.936 0.931 0.916 0.931 | 0.661 0.668 0.609 0.685 | 0.583
+0.583 0.563 0.625 | 0.775 0.838 0.866 0.875 | 1.000 1.000 1.000 1.000 0.940 0.962 0.965 0.962 |
+0.619 0.666 0.614 0.669 | 0.972 0.981 0.9751 0.975 | 0.957 0.978 0.946 0.970
 """
 
 
 def summary(values: Any, names: list[str], clients: int | None = 3) -> pd.DataFrame:
     """A summary with one number of clients: shape of values (datasets, methods)."""
     rows = [
-        {"setting": "feddep", "dataset": f"graph{k:02}", "clients": clients, "method": name, "mean": value}
+        {
+            "setting": "feddep",
+            "dataset": f"graph{k:02}",
+            "clients": clients,
+            "method": name,
+            "mean": value,
+        }
         for k, line in enumerate(values)
         for name, value in zip(names, line, strict=True)
     ]
@@ -83,24 +102,40 @@ def summary(values: Any, names: list[str], clients: int | None = 3) -> pd.DataFr
 
 
 def test_ranks_of_demsars_example() -> None:
-    values = [[float(number) for number in line.split()] for line in AUC.replace("\n", "|").split("|") if line.strip()]
+    values = [
+        [float(number) for number in line.split()]
+        for line in AUC.replace("\n", "|").split("|")
+        if line.strip()
+    ]
     found = ranks.table(summary(values, ["local", "fedavg", "fedsage_plus", "feddep"]))
-    # His Table 6 prints 3.143, 2.000, 2.893, 1.964, χ² = 9.28, F = 3.69 with 3 and 39 degrees of freedom, CD = 1.25.
+    # His Table 6 prints 3.143, 2.000, 2.893, 1.964, χ² = 9.28, F = 3.69 with 3 and 39 degrees of
+    # freedom, CD = 1.25.
     assert found["method"].tolist() == ["feddep", "fedavg", "fedsage_plus", "local"]
     assert found["average_rank"].round(3).tolist() == [1.964, 2.0, 2.893, 3.143]
     first = found.iloc[0]
     assert first["critical_difference"] == pytest.approx(1.25, abs=0.005)
     n, k = 14, 4
-    plain = 12 * n / (k * (k + 1)) * ((found["average_rank"] ** 2).sum() - k * (k + 1) ** 2 / 4)  # without a correction for ties
-    ties = 3 * (2**3 - 2) + (4**3 - 4)  # on iris, lung cancer and primary tumor two are equal, on mushroom all four
+    plain = (
+        12 * n / (k * (k + 1)) * ((found["average_rank"] ** 2).sum() - k * (k + 1) ** 2 / 4)
+    )  # without a correction for ties
+    ties = 3 * (2**3 - 2) + (
+        4**3 - 4
+    )  # on iris, lung cancer and primary tumor two are equal, on mushroom all four
     assert first["friedman_chi2"] == pytest.approx(plain / (1 - ties / (n * k * (k * k - 1))))
     assert 0 < first["iman_davenport_p"] < first["friedman_p"] < 0.05
 
 
 def test_ranks_have_one_value_a_dataset() -> None:
     names = ["fedavg", "feddep"]
-    parts = [summary([[0.8, 0.9]], names), summary([[0.8, 0.5]], names, 10), summary([[0.99]], ["global"], None)]
-    parts += [summary([[0.99]], [statistics.BOUND]), summary([[0.1]], ["fedavg"], 5)]  # an oracle; a cell that not all have
+    parts = [
+        summary([[0.8, 0.9]], names),
+        summary([[0.8, 0.5]], names, 10),
+        summary([[0.99]], ["global"], None),
+    ]
+    parts += [
+        summary([[0.99]], [statistics.BOUND]),
+        summary([[0.1]], ["fedavg"], 5),
+    ]  # an oracle; a cell that not all have
     found = ranks.table(pd.concat(parts, ignore_index=True))
     assert found[["method", "average_rank", "cells_rank", "cells"]].values.tolist() == [
         ["fedavg", 1, 1.5, 2],
@@ -108,23 +143,40 @@ def test_ranks_have_one_value_a_dataset() -> None:
     ]
     assert found["friedman_p"].isna().all()
     equal = ranks.table(summary([[0.1 + 0.2, 0.3, 0.2]], ["fedavg", "feddep", "local"]))
-    assert equal["average_rank"].tolist() == [1.5, 1.5, 3.0]  # what differs by rounding alone shares a rank
+    assert equal["average_rank"].tolist() == [
+        1.5,
+        1.5,
+        3.0,
+    ]  # what differs by rounding alone shares a rank
 
 
 @pytest.mark.parametrize(
     ("mean", "std", "agrees"),
-    [(0.85, 0.03, True), (0.9, 0.03, True), (0.901, 0.03, False), (0.749, 0.03, True), (0.71, 0.0, False), (0.8, math.nan, None)],
+    [
+        (0.85, 0.03, True),
+        (0.9, 0.03, True),
+        (0.901, 0.03, False),
+        (0.749, 0.03, True),
+        (0.71, 0.0, False),
+        (0.8, math.nan, None),
+    ],
 )
 def test_two_combined_deviations(mean: float, std: float, agrees: bool | None) -> None:
     # Theirs is 0.8 ± 0.04, so that with 0.03 the combined deviation is 0.05.
-    found = reproduction.judge(pd.DataFrame([{"mean": mean, "std": std, "published_mean": 0.8, "published_std": 0.04}]))
+    found = reproduction.judge(
+        pd.DataFrame([{"mean": mean, "std": std, "published_mean": 0.8, "published_std": 0.04}])
+    )
     verdict = found["agrees"].iloc[0]
     assert (None if pd.isna(verdict) else bool(verdict)) is agrees
 
 
 def test_variants_of_published_numbers_are_spelled_as_the_plan_spells_them() -> None:
     sweep = {"datasets": {"cora": {}}, "methods": {"feddep": {"prototypes": [3, 15]}}}
-    batches = {"settings": {"fedsage": {"batch_size": [16, 64]}}, "datasets": {"pubmed": {}}, "methods": {"fedavg": {}}}
+    batches = {
+        "settings": {"fedsage": {"batch_size": [16, 64]}},
+        "datasets": {"pubmed": {}},
+        "methods": {"fedavg": {}},
+    }
     config = validate(
         {
             "datasets": {"cora": {}, "pubmed": {}},
@@ -133,7 +185,10 @@ def test_variants_of_published_numbers_are_spelled_as_the_plan_spells_them() -> 
             "settings": {"feddep": {}, "fedsage": {"batch_size": 64}},
             "methods": {"feddep": {"prototypes": 15}, "fedavg": {}},
             "tables": [{"setting": "feddep", "datasets": ["cora"], "methods": ["fedavg"]}],
-            "studies": [{"name": name, "kind": "sweep", "runs": [block]} for name, block in (("c", sweep), ("b", batches))],
+            "studies": [
+                {"name": name, "kind": "sweep", "runs": [block]}
+                for name, block in (("c", sweep), ("b", batches))
+            ],
         }
     )
     found = published.planned_runs(config)
@@ -153,11 +208,29 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 @pytest.mark.slow
 def test_the_folder_of_the_main_tables(config: Config, tmp_path: Path) -> None:
     output.write(tmp_path, main.contents(config))
-    tables = [f"{name}.csv" for name in ("accuracy", "comparisons", "costs", "effects", "partitions", "ranks", "reproduction")]
-    drawn = [
-        f"{name}.{form}" for name in ("partitions", "accuracy_feddep", "curves_feddep", "ranks_feddep") for form in ("png", "svg")
+    tables = [
+        f"{name}.csv"
+        for name in (
+            "accuracy",
+            "comparisons",
+            "costs",
+            "effects",
+            "partitions",
+            "ranks",
+            "reproduction",
+        )
     ]
-    assert {path.name for path in tmp_path.iterdir()} == {*tables, *drawn, "page.md", "accuracy.tex"}
+    drawn = [
+        f"{name}.{form}"
+        for name in ("partitions", "accuracy_feddep", "curves_feddep", "ranks_feddep")
+        for form in ("png", "svg")
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *tables,
+        *drawn,
+        "page.md",
+        "accuracy.tex",
+    }
     assert len(pd.read_csv(tmp_path / "reproduction.csv")) == len(published.every_accuracy())
     assert list(pd.read_csv(tmp_path / "comparisons.csv").columns) == main.COMPARISONS
     assert list(pd.read_csv(tmp_path / "effects.csv").columns) == main.EFFECTS
@@ -168,8 +241,17 @@ def test_the_folder_of_the_main_tables(config: Config, tmp_path: Path) -> None:
 def test_partitions_stand_beside_the_papers(config: Config) -> None:
     found = main.partitions(main.statistics_of_partitions(config, {}))
     cora = row(found, dataset="cora", clients=5)
-    assert [cora["missing_edges"], cora["missing_edges_std"], cora["mean_client_nodes"]] == pytest.approx([51, 1, 20])
-    assert (cora["seeds"], cora["nodes"], cora["feddep_missing_edges"], cora["fedsage_edges"]) == (3, 100, 552, 5429)
+    assert [
+        cora["missing_edges"],
+        cora["missing_edges_std"],
+        cora["mean_client_nodes"],
+    ] == pytest.approx([51, 1, 20])
+    assert (cora["seeds"], cora["nodes"], cora["feddep_missing_edges"], cora["fedsage_edges"]) == (
+        3,
+        100,
+        552,
+        5429,
+    )
 
 
 def test_ours_is_of_the_papers_setting(config: Config) -> None:

@@ -16,9 +16,16 @@ from feddep.utils.errors import DataError
 
 
 def test_what_all_methods_share_is_said_once() -> None:
-    made = study(*(finished(f"feddep,scale=authors,prototypes={count}", 0, 0.8) for count in (3, 15)))
+    made = study(
+        *(finished(f"feddep,scale=authors,prototypes={count}", 0, 0.8) for count in (3, 15))
+    )
     page = sweep.markdown(made, sweep.tables(made))
-    assert page.count("scale=authors") == page.count("| FedDEP | 3 ") == page.count("| FedDEP | 15 ") == 1
+    assert (
+        page.count("scale=authors")
+        == page.count("| FedDEP | 3 ")
+        == page.count("| FedDEP | 15 ")
+        == 1
+    )
 
 
 def test_cells_show_deviations_intervals_and_marks() -> None:
@@ -26,9 +33,18 @@ def test_cells_show_deviations_intervals_and_marks() -> None:
     assert md.cell(row, "mean") == "**0.8000 ± 0.0100** † ‡"
     gap = {"gap_mean": 0.1, "gap_low": -0.1, "gap_high": 0.3, "gap_undertrained": 0.5}
     assert md.cell(gap, "gap_mean") == "+0.1000 [-0.1000, +0.3000]"
-    difference = {"mean_difference": -0.1, "low": None, "high": None, "p_holm": 0.01, "undertrained": None, "stalled": 0.9}
+    difference = {
+        "mean_difference": -0.1,
+        "low": None,
+        "high": None,
+        "p_holm": 0.01,
+        "undertrained": None,
+        "stalled": 0.9,
+    }
     assert md.cell(difference, "mean_difference") == "-0.1000 \\* §"
-    assert [md.cell({"x": value}, "x") for value in (None, 1234567, 0.000123456, float("inf"), "a")] == [
+    assert [
+        md.cell({"x": value}, "x") for value in (None, 1234567, 0.000123456, float("inf"), "a")
+    ] == [
         "",
         "1234567",
         "0.0001235",
@@ -43,8 +59,12 @@ def test_latex_prints_the_same_cells() -> None:
     text = md.latex(["", "a_b"], [["100 %", "**0.8000 ± 0.0100** \\* ‡"]])
     assert r"100 \% & \textbf{0.8000 $\pm$ 0.0100} $^*$ $^\ddagger$ \\" in text
     assert r" & a\_b \\" in text
-    accuracy = main.accuracy(study(finished("fedavg", 0, 0.8), finished("global", 0, 0.9, clients=None)).runs)
-    found = main_page.latex(accuracy, pd.DataFrame(columns=["setting", "p_holm", "method", "dataset", "clients"]))
+    accuracy = main.accuracy(
+        study(finished("fedavg", 0, 0.8), finished("global", 0, 0.9, clients=None)).runs
+    )
+    found = main_page.latex(
+        accuracy, pd.DataFrame(columns=["setting", "p_holm", "method", "dataset", "clients"])
+    )
     assert found.count(r"\begin{tabular}") == found.count(r"\end{tabular}") == 2
     assert "FedAvg & ours & 0.8000" in found
 
@@ -55,8 +75,13 @@ ODD = "A | B <b>x</b>, [y](z), *w* `v` a_b \\ \n & c"
 
 def test_titles_and_cells_are_text_whatever_is_in_them(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"# {md.text(ODD)}\n\n" + md.table(["a", "b"], [[md.text(ODD), "1"], ["x|y\nz", "2"]]))
-    text, shown = html.render(page), " ".join(ODD.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    page.write_text(
+        f"# {md.text(ODD)}\n\n" + md.table(["a", "b"], [[md.text(ODD), "1"], ["x|y\nz", "2"]])
+    )
+    text, shown = (
+        html.render(page),
+        " ".join(ODD.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"),
+    )
     assert f"<title>{shown}</title>" in text
     assert f"<h1>{shown}</h1>" in text.replace("<b>", "&lt;b&gt;")
     assert text.count("<td>") == 4
@@ -69,7 +94,10 @@ def test_a_page_is_one_html_file(tmp_path: Path) -> None:
     (tmp_path / "figure.svg").write_text(drawing.svg(figure))
     (tmp_path / "figure.png").write_bytes(drawing.png(figure))
     page = tmp_path / "page.md"
-    page.write_text("# A title\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n![one](figure.svg)\n![two](figure.png)\n")
+    page.write_text(
+        "# A title\n\n| a | b |\n| --- | --- |\n| 1 | 2 "
+        "|\n\n![one](figure.svg)\n![two](figure.png)\n"
+    )
     text = html.render(page)
     assert text.count("src=") == text.count('src="data:image/') == 2
     assert "<td>1</td>" in text
@@ -82,7 +110,10 @@ def test_a_page_is_one_html_file(tmp_path: Path) -> None:
 
 def test_intervals_are_drawn_from_end_to_end_and_what_stalled_sets_no_axis():
     points = {"a": (0.1, -0.4, 0.3, 0), "b": (0.2, 0.1, 0.9, 0), "c": (-7.0, -9.0, 8.0, 1)}
-    row = {name: dict(zip(("mean", "low", "high", "stalled"), point, strict=True)) for name, point in points.items()}
+    row = {
+        name: dict(zip(("mean", "low", "high", "stalled"), point, strict=True))
+        for name, point in points.items()
+    }
     (ax,) = figures.forests("Title", {"": {"place": row}}, "label").axes
     ends = [segment[:, 0].tolist() for lines in ax.collections for segment in lines.get_segments()]
     assert sorted(ends) == [[-0.4, 0.3], [0.1, 0.9]]
@@ -92,12 +123,25 @@ def test_intervals_are_drawn_from_end_to_end_and_what_stalled_sets_no_axis():
 def test_a_method_is_drawn_alike_in_every_figure_and_unlike_all_others():
     names = list(registry.methods())
     together = drawing.looks({name: name for name in ["a_plugin", *names]})
-    assert all(drawing.looks({"shown": f"{name},rate=2"}) == {"shown": together[name]} for name in ["a_plugin", *names])
-    assert len({(together[name]["color"], together[name]["marker"]) for name in names}) == len(names)
+    assert all(
+        drawing.looks({"shown": f"{name},rate=2"}) == {"shown": together[name]}
+        for name in ["a_plugin", *names]
+    )
+    assert len({(together[name]["color"], together[name]["marker"]) for name in names}) == len(
+        names
+    )
 
 
 def test_variants_of_a_method_and_what_is_of_none_are_told_apart():
-    looks = drawing.looks({"a": "feddep,depth=1", "b": "feddep,depth=2", "c": "feddep", "local epochs": None, "rate": None})
+    looks = drawing.looks(
+        {
+            "a": "feddep,depth=1",
+            "b": "feddep,depth=2",
+            "c": "feddep",
+            "local epochs": None,
+            "rate": None,
+        }
+    )
     assert looks["a"] == drawing.looks({"FedDEP": "feddep"})["FedDEP"]
     assert len({look["color"] for look in looks.values()}) == 5
 
@@ -114,5 +158,12 @@ def test_an_outlier_sets_no_axis_and_half_of_the_numbers_do():
 
 
 def test_significant_differences_are_counted_by_their_sign():
-    table = pd.DataFrame({"mean_difference": [0.1, 0.2, -0.1, np.nan], "p_holm": [0.01, 0.2, 0.01, np.nan]})
-    assert [int(number) for number in re.findall(r"\d+", figures.significant(table))] == [3, 1, 0, 1]
+    table = pd.DataFrame(
+        {"mean_difference": [0.1, 0.2, -0.1, np.nan], "p_holm": [0.01, 0.2, 0.01, np.nan]}
+    )
+    assert [int(number) for number in re.findall(r"\d+", figures.significant(table))] == [
+        3,
+        1,
+        0,
+        1,
+    ]

@@ -20,6 +20,12 @@ def test_otherwise_the_first_is_the_baseline_of_all() -> None:
 
 
 def test_a_default_that_is_not_spelled_out_is_a_value() -> None:
-    names = [f"{method}{encodings},epsilon=2" for method in ("gap", "vesper_gin") for encodings in ("", ",encodings=true")]
+    names = [
+        f"{method}{encodings},epsilon=2"
+        for method in ("gap", "vesper_gin")
+        for encodings in ("", ",encodings=true")
+    ]
     assert _references(names) == {names[2]: names[0], names[3]: names[1]}
-    assert _references(["feddep,depth=1", "fedavg", "feddep"]) == dict.fromkeys(["fedavg", "feddep"], "feddep,depth=1")
+    assert _references(["feddep,depth=1", "fedavg", "feddep"]) == dict.fromkeys(
+        ["fedavg", "feddep"], "feddep,depth=1"
+    )

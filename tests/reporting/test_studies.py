@@ -7,18 +7,41 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from fabricated import RAW, RESPLITS, T_95_TWO_DEGREES, Finished, finished, publish, row, study, two_sided_p
+from fabricated import (
+    RAW,
+    RESPLITS,
+    T_95_TWO_DEGREES,
+    Finished,
+    finished,
+    publish,
+    row,
+    study,
+    two_sided_p,
+)
 from PIL import Image
 
 from feddep.privacy.accountant import one_sampling
 from feddep.reporting import output, published, studies
 from feddep.reporting.load import Study
-from feddep.reporting.studies import conventions, curves, grid, headroom, paired, privacy, recovery, sweep, tradeoff, tuned
+from feddep.reporting.studies import (
+    conventions,
+    curves,
+    grid,
+    headroom,
+    paired,
+    privacy,
+    recovery,
+    sweep,
+    tradeoff,
+    tuned,
+)
 from feddep.utils.errors import ConfigError, DataError
 
 
 def over_c() -> Study:
-    """C = 3 and 15 at M = 5: validation favours 3, test accuracy 15; and FedAvg, which has no prototypes."""
+    """C = 3 and 15 at M = 5: validation favours 3, test accuracy 15; and FedAvg, which has no
+    prototypes.
+    """
     runs = [finished("fedavg", seed, 0.80, validation=0.99) for seed in range(2)]
     for seed in range(2):
         runs.append(finished("feddep,prototypes=3", seed, 0.81 + 0.02 * seed, validation=0.90))
@@ -29,17 +52,30 @@ def over_c() -> Study:
 def test_a_sweep_chooses_on_validation_and_stands_beside_the_papers() -> None:
     table = sweep.tables(over_c())["table"]
     three = row(table, prototypes=3)
-    assert [three["mean"], three["std"], three["last_mean"]] == pytest.approx([0.82, 0.02 / 2**0.5, 0.80])
+    assert [three["mean"], three["std"], three["last_mean"]] == pytest.approx(
+        [0.82, 0.02 / 2**0.5, 0.80]
+    )
     assert table.loc[table["chosen"], "prototypes"].tolist() == [3]
-    assert table["paper_feddep_mean"].tolist() == [0.8555, 0.8670, 0.8883]  # FedDEP, Table 3: FedAvg, C = 3, C = 15
+    assert table["paper_feddep_mean"].tolist() == [
+        0.8555,
+        0.8670,
+        0.8883,
+    ]  # FedDEP, Table 3: FedAvg, C = 3, C = 15
 
 
 def test_a_sweep_chooses_for_each_dataset_and_number_of_clients() -> None:
     """A share of labels is given, a setting's option is chosen, the first of equals."""
-    places = [("cora", 5, "feddep", 0.7), ("cora", 5, "feddep,fanout=1", 0.7), ("cora", 10, "feddep", 0.7)]
+    places = [
+        ("cora", 5, "feddep", 0.7),
+        ("cora", 5, "feddep,fanout=1", 0.7),
+        ("cora", 10, "feddep", 0.7),
+    ]
     places += [("cora", 10, "feddep,fanout=1", 0.8), ("cora,labelled=0.1", 5, "feddep", 0.5)]
     places += [("cora,labelled=0.1", 5, "feddep,fanout=1", 0.6)]
-    runs = [finished("fedavg", 0, 0.8, dataset=data, clients=m, setting=setting, validation=v) for data, m, setting, v in places]
+    runs = [
+        finished("fedavg", 0, 0.8, dataset=data, clients=m, setting=setting, validation=v)
+        for data, m, setting, v in places
+    ]
     table = sweep.tables(study(*runs))["table"]
     chosen = table.loc[table["chosen"], ["labelled", "clients", "fanout"]]
     assert chosen.values.tolist() == [["null", 5, 1], ["null", 10, 1], [0.1, 5, 1]]
@@ -49,18 +85,34 @@ def test_only_a_papers_own_sweep_stands_beside_it() -> None:
     settings = ["feddep,batch_size=1", "feddep,batch_size=16", "feddep,batch_size=8"]
     raw = {**RAW, "datasets": {**RAW["datasets"], "pubmed": {}}}
     runs = [finished("fedavg", 0, 0.8, dataset="pubmed", setting=setting) for setting in settings]
-    found = sweep.tables(study(*runs, finished("fedavg", 0, 0.8, setting=settings[1]), raw=raw))["table"]
-    theirs = found.set_index(["dataset", "batch_size"])["paper_fedsage_mean"]  # FedSage, Appendix D.3, Table 3
+    found = sweep.tables(study(*runs, finished("fedavg", 0, 0.8, setting=settings[1]), raw=raw))[
+        "table"
+    ]
+    theirs = found.set_index(["dataset", "batch_size"])[
+        "paper_fedsage_mean"
+    ]  # FedSage, Appendix D.3, Table 3
     assert (theirs["pubmed", 1], theirs["pubmed", 16], theirs.isna().sum()) == (0.8682, 0.8733, 2)
-    shared = [finished(name, 0, 0.8, clients=3) for name in ("fedavg", "fedsage_plus_shared", "fedsage_plus")]
-    found = sweep.tables(study(*shared))["table"].set_index("method")["paper_fedsage_mean"]  # Appendix D.2, Table 2
-    assert found.to_dict() == {"fedavg": 0.8656, "fedsage_plus_shared": 0.8619, "fedsage_plus": 0.8686}
-    other = sweep.tables(study(*(finished(f"feddep,depth={depth}", 0, 0.8) for depth in (1, 3))))["table"]
+    shared = [
+        finished(name, 0, 0.8, clients=3)
+        for name in ("fedavg", "fedsage_plus_shared", "fedsage_plus")
+    ]
+    found = sweep.tables(study(*shared))["table"].set_index("method")[
+        "paper_fedsage_mean"
+    ]  # Appendix D.2, Table 2
+    assert found.to_dict() == {
+        "fedavg": 0.8656,
+        "fedsage_plus_shared": 0.8619,
+        "fedsage_plus": 0.8686,
+    }
+    other = sweep.tables(study(*(finished(f"feddep,depth={depth}", 0, 0.8) for depth in (1, 3))))[
+        "table"
+    ]
     assert not [column for column in other if column.startswith("paper_")]
 
 
 PLACES = [("cora", 5), ("cora", 10), ("citeseer", None)]
-# Validation accuracy at each place: CiteSeer is easy. The means over interpretations are 0.50, 0.60, 0.90.
+# Validation accuracy at each place: CiteSeer is easy. The means over interpretations are 0.50,
+# 0.60, 0.90.
 SCORES = {
     "feddep": (0.49, 0.58, 0.90),
     "feddep,depth=1": (0.52, 0.61, 0.91),
@@ -69,7 +121,9 @@ SCORES = {
 }
 
 
-def interpretations(best: float = 0.5, scores: dict[str, tuple[float, ...]] = SCORES, **options: Any) -> Study:
+def interpretations(
+    best: float = 0.5, scores: dict[str, tuple[float, ...]] = SCORES, **options: Any
+) -> Study:
     runs = [
         finished(name, 0, best * score, dataset=dataset, clients=clients, validation=score)
         for name, of in scores.items()
@@ -83,21 +137,38 @@ def test_a_grid_ranks_by_validation_alone(best: float) -> None:
     tables = grid.tables(interpretations(best))
     table, effects = tables["table"], tables["main_effects"]
     # Differences from the cells' means: (-1, -2, 0), (2, 1, 1), (-2, 0, -2), (1, 1, 1) hundredths.
-    assert table["method"].tolist() == ["feddep,depth=1", "feddep,prototypes=3,depth=1", "feddep", "feddep,prototypes=3"]
+    assert table["method"].tolist() == [
+        "feddep,depth=1",
+        "feddep,prototypes=3,depth=1",
+        "feddep",
+        "feddep,prototypes=3",
+    ]
     assert table["difference"].tolist() == pytest.approx([0.04 / 3, 0.01, -0.01, -0.04 / 3])
     assert table["se"].tolist() == pytest.approx([0.01 / 3, 0.0, 0.01 / math.sqrt(3), 0.02 / 3])
     assert table["rank"].tolist() == [1, 2, 3, 4]
-    assert table.iloc[0][["cora_m5", "cora_m10", "citeseer_centralised"]].tolist() == pytest.approx([0.52, 0.61, 0.91])
+    assert table.iloc[0][["cora_m5", "cora_m10", "citeseer_centralised"]].tolist() == pytest.approx(
+        [0.52, 0.61, 0.91]
+    )
     assert effects[["option", "value", "interpretations", "cells"]].values.tolist() == [
-        *(["depth", 1, 2, 3], ["depth", 2, 2, 3], ["prototypes", "null", 2, 3], ["prototypes", 3, 2, 3])
+        *(
+            ["depth", 1, 2, 3],
+            ["depth", 2, 2, 3],
+            ["prototypes", "null", 2, 3],
+            ["prototypes", 3, 2, 3],
+        )
     ]
-    # Depth 1 in each cell: (2 + 1) / 2, (1 + 1) / 2, (1 + 1) / 2 hundredths; C = null: 1/2, -1/2, 1/2.
-    assert effects["difference"].tolist() == pytest.approx([0.07 / 6, -0.07 / 6, 0.01 / 6, -0.01 / 6])
+    # Depth 1 in each cell: (2 + 1) / 2, (1 + 1) / 2, (1 + 1) / 2 hundredths; C = null: 1/2, -1/2,
+    # 1/2.
+    assert effects["difference"].tolist() == pytest.approx(
+        [0.07 / 6, -0.07 / 6, 0.01 / 6, -0.01 / 6]
+    )
     assert effects["se"].tolist() == pytest.approx([0.01 / 6, 0.01 / 6, 0.01 / 3, 0.01 / 3])
 
 
 def test_only_cells_that_all_interpretations_have_count() -> None:
-    table = grid.tables(interpretations(scores={"feddep": (0.5, 0.5, 0.99), "feddep,depth=1": (0.6, 0.7)}))["table"]
+    table = grid.tables(
+        interpretations(scores={"feddep": (0.5, 0.5, 0.99), "feddep,depth=1": (0.6, 0.7)})
+    )["table"]
     assert table["method"].tolist() == ["feddep,depth=1", "feddep"]
     assert table["cells"].tolist() == [2, 2]
     assert table["difference"].tolist() == pytest.approx([0.075, -0.075])
@@ -113,14 +184,22 @@ def test_paired_places_and_pooled_cells() -> None:
     for k, (dataset, m) in enumerate([("cora", 5), ("cora", 10), ("citeseer", 5)]):
         for seed, noise in enumerate((-0.01, 0.0, 0.01)):
             runs.append(finished("fedavg", seed, 0.5, dataset=dataset, clients=m))
-            runs.append(finished("feddep", seed, 0.51 + 0.01 * k + noise, dataset=dataset, clients=m))
+            runs.append(
+                finished("feddep", seed, 0.51 + 0.01 * k + noise, dataset=dataset, clients=m)
+            )
     table = paired.tables(study(*runs))["table"]
     assert list(table.columns) == paired.COLUMNS
-    assert table[["method", "reference", "cells"]].values.tolist() == [["feddep", "fedavg", n] for n in (1, 1, 1, 3)]
+    assert table[["method", "reference", "cells"]].values.tolist() == [
+        ["feddep", "fedavg", n] for n in (1, 1, 1, 3)
+    ]
     assert table["mean_difference"].tolist() == pytest.approx([0.01, 0.02, 0.03, 0.02])
     half, p = T_95_TWO_DEGREES * 0.01 / math.sqrt(3), [two_sided_p(k / RESPLITS) for k in (1, 2, 3)]
-    assert table["p"].tolist() == pytest.approx([*p, two_sided_p(2 * math.sqrt(3))])  # cells are taken as independent
-    assert [table["low"].iloc[-1], table["high"].iloc[-1]] == pytest.approx([0.02 - half, 0.02 + half])
+    assert table["p"].tolist() == pytest.approx(
+        [*p, two_sided_p(2 * math.sqrt(3))]
+    )  # cells are taken as independent
+    assert [table["low"].iloc[-1], table["high"].iloc[-1]] == pytest.approx(
+        [0.02 - half, 0.02 + half]
+    )
     assert table["p_holm"].iloc[2] == pytest.approx(4 * p[2])  # the smallest of all four
     assert table["seeds"].fillna(0).tolist() == [3, 3, 3, 0]
     assert not table["significant"].any()
@@ -129,10 +208,16 @@ def test_paired_places_and_pooled_cells() -> None:
 @pytest.mark.parametrize("alike", [True, False])
 def test_paired_cells_are_pooled_over_settings_unless_a_place_has_several(alike: bool) -> None:
     runs, other = [], "citeseer" if alike else "cora"
-    for setting, dataset, m, gain in (("feddep", "cora", 5, 0.01), ("vesper", other, 5, 0.03), ("vesper", "citeseer", 10, 0.05)):
+    for setting, dataset, m, gain in (
+        ("feddep", "cora", 5, 0.01),
+        ("vesper", other, 5, 0.03),
+        ("vesper", "citeseer", 10, 0.05),
+    ):
         for seed in range(3):
             runs.append(finished("fedavg", seed, 0.5, dataset=dataset, clients=m, setting=setting))
-            runs.append(finished("feddep", seed, 0.5 + gain, dataset=dataset, clients=m, setting=setting))
+            runs.append(
+                finished("feddep", seed, 0.5 + gain, dataset=dataset, clients=m, setting=setting)
+            )
     table = paired.tables(study(*runs))["table"]
     pooled = table[table["dataset"].isna()]
     assert pooled["setting"].fillna("").tolist() == ([""] if alike else ["vesper"])
@@ -140,7 +225,9 @@ def test_paired_cells_are_pooled_over_settings_unless_a_place_has_several(alike:
 
 
 def test_the_baseline_is_what_comes_first_and_something_must_pair() -> None:
-    table = paired.tables(study(*(finished(name, 0, 0.5) for name in ("feddep,depth=1", "fedavg", "feddep"))))["table"]
+    table = paired.tables(
+        study(*(finished(name, 0, 0.5) for name in ("feddep,depth=1", "fedavg", "feddep")))
+    )["table"]
     assert set(table["reference"]) == {"feddep,depth=1"}
     assert table["method"].tolist() == ["fedavg", "feddep"]
     assert table[["p", "significant"]].isna().all(axis=None)
@@ -152,9 +239,13 @@ R = 10
 
 
 def ingredients(clients: int = 5, own_rounds: int = R) -> dict[str, list[Finished]]:
-    """Three seeds of each; all but Global's accuracies are the same for each seed. Global: 0.89, 0.90, 0.91."""
+    """Three seeds of each; all but Global's accuracies are the same for each seed. Global: 0.89,
+    0.90, 0.91.
+    """
 
-    def of(name: str, accuracy: float, rounds: int, m: int | None = clients, spread: float = 0.0) -> list[Finished]:
+    def of(
+        name: str, accuracy: float, rounds: int, m: int | None = clients, spread: float = 0.0
+    ) -> list[Finished]:
         setting = "feddep" if rounds == own_rounds else f"feddep,rounds={rounds}"
         given: dict[str, Any] = {"clients": m, "setting": setting, "rounds": rounds}
         return [finished(name, seed, accuracy + spread * (seed - 1), **given) for seed in range(3)]
@@ -173,14 +264,29 @@ def flat(parts: dict[str, list[Finished]]) -> list[Finished]:
     return [run for runs in parts.values() for run in runs]
 
 
-@pytest.mark.parametrize("own_rounds", [R, R + 1])  # without runs of the setting's rounds those of most methods count
+@pytest.mark.parametrize(
+    "own_rounds", [R, R + 1]
+)  # without runs of the setting's rounds those of most methods count
 def test_every_difference_of_a_headroom(own_rounds: int) -> None:
-    (found,) = headroom.tables(study(*flat(ingredients(own_rounds=own_rounds))))["table"].to_dict("records")
-    assert (found["setting"], found["dataset"], found["clients"], found["rounds"]) == ("feddep", "cora", 5, R)
-    assert [found[f"{name}_mean"] for name in headroom.INGREDIENTS] == pytest.approx([0.90, 0.87, 0.86, 0.80, 0.85, 0.82])
-    assert [found[f"{name}_mean"] for name in headroom.DIFFERENCES] == pytest.approx([0.10, 0.06, 0.04, 0.05, 0.03, 0.02])
+    (found,) = headroom.tables(study(*flat(ingredients(own_rounds=own_rounds))))["table"].to_dict(
+        "records"
+    )
+    assert (found["setting"], found["dataset"], found["clients"], found["rounds"]) == (
+        "feddep",
+        "cora",
+        5,
+        R,
+    )
+    assert [found[f"{name}_mean"] for name in headroom.INGREDIENTS] == pytest.approx(
+        [0.90, 0.87, 0.86, 0.80, 0.85, 0.82]
+    )
+    assert [found[f"{name}_mean"] for name in headroom.DIFFERENCES] == pytest.approx(
+        [0.10, 0.06, 0.04, 0.05, 0.03, 0.02]
+    )
     half = T_95_TWO_DEGREES * 0.01 * RESPLITS
-    assert [found["gap_low"], found["gap_high"], found["gap_seeds"]] == pytest.approx([0.10 - half, 0.10 + half, 3])
+    assert [found["gap_low"], found["gap_high"], found["gap_seeds"]] == pytest.approx(
+        [0.10 - half, 0.10 + half, 3]
+    )
     assert math.isnan(found["neighbours_low"])  # all its differences are equal
 
 
@@ -195,9 +301,13 @@ def test_what_a_headroom_lacks_leaves_its_columns_empty(missing: str) -> None:
 
 
 def test_cells_of_a_headroom_have_ingredients_of_their_own() -> None:
-    """With M = 3, R / M is no whole number: 3 rounds are the nearest.  Of several variants of FedDEP the first counts."""
+    """With M = 3, R / M is no whole number: 3 rounds are the nearest.  Of several variants of
+    FedDEP the first counts.
+    """
     three = ingredients(3)
-    three["global_fewer"].append(finished("global", 0, 0.1, clients=None, setting="feddep,rounds=4", rounds=4))
+    three["global_fewer"].append(
+        finished("global", 0, 0.1, clients=None, setting="feddep,rounds=4", rounds=4)
+    )
     del three["global"]  # the same as with five clients
     variant = [finished("feddep,depth=1", seed, 0.1, rounds=R) for seed in range(3)]
     table = headroom.tables(study(*flat(ingredients()), *flat(three), *variant))["table"]
@@ -212,18 +322,36 @@ OTHER = "feddep,encoder=gcn"
 
 
 def seeds(
-    method: str, best: float, *, spread: float = 0.0, score: float = 0.5, local: float = 0.5, **where: Any
+    method: str,
+    best: float,
+    *,
+    spread: float = 0.0,
+    score: float = 0.5,
+    local: float = 0.5,
+    **where: Any,
 ) -> list[Finished]:
-    """Three seeds, whose accuracies are ``spread`` apart; local ones are 0.1 less than global ones."""
+    """Three seeds, whose accuracies are ``spread`` apart; local ones are 0.1 less than global
+    ones.
+    """
     values = [best + spread * (seed - 1) for seed in range(3)]
-    measured = [{"local_before": value - 0.1, "global_validation": score, "validation": local} for value in values]
-    return [finished(method, seed, value, **where, **measured[seed]) for seed, value in enumerate(values)]
+    measured = [
+        {"local_before": value - 0.1, "global_validation": score, "validation": local}
+        for value in values
+    ]
+    return [
+        finished(method, seed, value, **where, **measured[seed])
+        for seed, value in enumerate(values)
+    ]
 
 
 def cell(**where: Any) -> list[Finished]:
     """Headroom 0.06, of which FedDEP wins a half back and FedGCN loses 0.03."""
     runs = [*seeds("fedavg", 0.80, **where), *seeds(recovery.BOUND, 0.86, spread=0.01, **where)]
-    return [*runs, *seeds("feddep", 0.83, spread=0.001, **where), *seeds("fedgcn", 0.77, spread=0.001, **where)]
+    return [
+        *runs,
+        *seeds("feddep", 0.83, spread=0.001, **where),
+        *seeds("fedgcn", 0.77, spread=0.001, **where),
+    ]
 
 
 def test_headroom_gain_and_share_of_a_recovery() -> None:
@@ -231,34 +359,62 @@ def test_headroom_gain_and_share_of_a_recovery() -> None:
     half = T_95_TWO_DEGREES * 0.01 * RESPLITS
     for evaluation, less in (("global", 0.0), ("local", 0.1)):
         found = row(tables["cells"], evaluation=evaluation)
-        assert [found[f"headroom_{part}"] for part in ("mean", "low", "high")] == pytest.approx([0.06, 0.06 - half, 0.06 + half])
-        assert [found["fedavg_mean"], found["oracle_mean"], found["oracle_std"]] == pytest.approx([0.8 - less, 0.86 - less, 0.01])
+        assert [found[f"headroom_{part}"] for part in ("mean", "low", "high")] == pytest.approx(
+            [0.06, 0.06 - half, 0.06 + half]
+        )
+        assert [found["fedavg_mean"], found["oracle_mean"], found["oracle_std"]] == pytest.approx(
+            [0.8 - less, 0.86 - less, 0.01]
+        )
         feddep = row(tables["table"], evaluation=evaluation, method="feddep")
-        assert [feddep["mean"], feddep["gain"], feddep["share"]] == pytest.approx([0.83 - less, 0.03, 0.5])
-        assert feddep["p_holm"] == pytest.approx(4 * feddep["p"])  # four equal tests, two methods and two evaluations
-        assert row(tables["table"], evaluation=evaluation, method="fedgcn")["share"] == pytest.approx(-0.5)
+        assert [feddep["mean"], feddep["gain"], feddep["share"]] == pytest.approx(
+            [0.83 - less, 0.03, 0.5]
+        )
+        assert feddep["p_holm"] == pytest.approx(
+            4 * feddep["p"]
+        )  # four equal tests, two methods and two evaluations
+        assert row(tables["table"], evaluation=evaluation, method="fedgcn")[
+            "share"
+        ] == pytest.approx(-0.5)
 
 
 def test_the_summary_of_a_recovery_is_over_cells_with_headroom() -> None:
     little = [*seeds("fedavg", 0.80, clients=10), *seeds(recovery.BOUND, 0.819, clients=10)]
     more = [*seeds("fedavg", 0.80, clients=3), *seeds(recovery.BOUND, 0.90, clients=3)]
     more += seeds("feddep", 0.81, spread=0.001, clients=3)
-    tables = recovery.tables(study(*cell(), *little, *seeds("feddep", 0.7, spread=0.001, clients=10), *more))
-    assert math.isnan(row(tables["table"], evaluation="local", method="feddep", clients=10)["share"])
-    feddep, fedgcn = (row(tables["summary"], evaluation="local", method=name) for name in ("feddep", "fedgcn"))
-    assert (feddep["cells"], feddep["significant"], fedgcn["cells"], fedgcn["significant"]) == (2, 2, 1, 0)
-    assert [feddep[f"{which}_share"] for which in ("mean", "least", "largest")] == pytest.approx([0.3, 0.1, 0.5])
+    tables = recovery.tables(
+        study(*cell(), *little, *seeds("feddep", 0.7, spread=0.001, clients=10), *more)
+    )
+    assert math.isnan(
+        row(tables["table"], evaluation="local", method="feddep", clients=10)["share"]
+    )
+    feddep, fedgcn = (
+        row(tables["summary"], evaluation="local", method=name) for name in ("feddep", "fedgcn")
+    )
+    assert (feddep["cells"], feddep["significant"], fedgcn["cells"], fedgcn["significant"]) == (
+        2,
+        2,
+        1,
+        0,
+    )
+    assert [feddep[f"{which}_share"] for which in ("mean", "least", "largest")] == pytest.approx(
+        [0.3, 0.1, 0.5]
+    )
     assert [feddep["largest_loss"], fedgcn["largest_loss"]] == pytest.approx([-0.1, -0.03])
 
 
 def test_validation_nodes_choose_the_setting_of_each_evaluation() -> None:
     runs = [*seeds("fedavg", 0.80, score=0.7, local=0.6), *seeds(recovery.BOUND, 0.86)]
-    runs += [*seeds("fedavg", 0.75, setting=OTHER, score=0.6, local=0.7), *seeds("feddep", 0.81, setting=OTHER)]
+    runs += [
+        *seeds("fedavg", 0.75, setting=OTHER, score=0.6, local=0.7),
+        *seeds("feddep", 0.81, setting=OTHER),
+    ]
     tables = recovery.tables(study(*runs))
     found = tables["cells"].set_index("evaluation")
     assert found["fedavg_setting"].to_dict() == {"global": "feddep", "local": OTHER}
     assert found["headroom_mean"].tolist() == pytest.approx([0.06, 0.11])
-    assert row(tables["table"], evaluation="global")["gain"] == pytest.approx(0.01)  # paired with the other encoder
+    assert row(tables["table"], evaluation="global")["gain"] == pytest.approx(
+        0.01
+    )  # paired with the other encoder
 
 
 SLOW, FAST = "feddep,learning_rate=0.03", "feddep,learning_rate=0.3"
@@ -292,7 +448,9 @@ def test_tuned_methods_have_what_validation_nodes_choose() -> None:
     assert [feddep["validation"], feddep["median_validation"]] == pytest.approx([0.8, 0.65])
     assert tables["table"]["method"].tolist() == ["global", "fedavg", "feddep"]
     found = row(tables["table"], method="feddep")
-    assert [found["seeds"], found["mean"], found["mean_difference"]] == pytest.approx([3, 0.53, 0.03])
+    assert [found["seeds"], found["mean"], found["mean_difference"]] == pytest.approx(
+        [3, 0.53, 0.03]
+    )
     assert row(tables["table"], method="global")["mean_difference"] == pytest.approx(0.1)
     assert tables["table"]["undertrained_runs"].tolist() == [0, 1, 0]
     assert tables["table"]["undertrained"].tolist() == [1, 1, 1]  # the greater of both rows'
@@ -323,18 +481,28 @@ def test_the_published_pairs_are_those_of_figure_5() -> None:
     ]
     table = privacy.tables(study(*runs))["table"]
     assert table["seeds"].tolist() == [2] * 8
-    for clients, degree, epsilon, sigma in ((3, 15, 0.4, 4.2), (5, 10, 0.6, 2.1), (10, 3, 1.4, 0.4)):
+    for clients, degree, epsilon, sigma in (
+        (3, 15, 0.4, 4.2),
+        (5, 10, 0.6, 2.1),
+        (10, 3, 1.4, 0.4),
+    ):
         here = table[table["clients"] == clients]
         assert here["epsilon"].round(1).tolist() == [epsilon] * 2
         assert here["delta"].tolist() == pytest.approx([one_sampling(degree, 5).delta] * 2)
-        assert here[["degree_D", "paper_sigma", "samplings"]].drop_duplicates().values.tolist() == [[degree, sigma, 8]]
+        assert here[["degree_D", "paper_sigma", "samplings"]].drop_duplicates().values.tolist() == [
+            [degree, sigma, 8]
+        ]
         assert here["noise_sigma"].dropna().tolist() == [sigma]
     assert table.loc[table["clients"] == 3, "exact_delta"].tolist() == pytest.approx([1 / 3] * 2)
     # Two hops in each of four rounds.
-    assert table.loc[table["clients"] == 3, "exact_log10_rest"].tolist() == pytest.approx([8 * math.log10(2 / 3)] * 2)
+    assert table.loc[table["clients"] == 3, "exact_log10_rest"].tolist() == pytest.approx(
+        [8 * math.log10(2 / 3)] * 2
+    )
     assert table.loc[table["clients"] == 20, "epsilon"].isna().all()
     with pytest.raises(DataError):
-        privacy.tables(study(finished("global", 0, 0.9, clients=None), finished("fedavg", 0, 0.8, clients=20)))
+        privacy.tables(
+            study(finished("global", 0, 0.9, clients=None), finished("fedavg", 0, 0.8, clients=20))
+        )
 
 
 def vertical(method: str, best: float, seed: int = 0, **more: Any) -> Finished:
@@ -353,9 +521,18 @@ def test_a_tradeoff_is_over_the_budget() -> None:
             vertical("gap,epsilon=16.0", 0.79, validation=0.6, **at),
             vertical("gap,epsilon=4.0", 0.74, validation=0.7, **at),
         ]
-        runs += [vertical("vertical_gin", 0.9, **at), vertical("vertical_mlp", 0.70 + 0.05 * seed, **at)]
+        runs += [
+            vertical("vertical_gin", 0.9, **at),
+            vertical("vertical_mlp", 0.70 + 0.05 * seed, **at),
+        ]
     table = tradeoff.tables(study(*runs))["table"]
-    assert [name.partition(",")[0] for name in table["method"]] == ["vertical_mlp", "vertical_gin", "gap", "gap", "vesper_gcn"]
+    assert [name.partition(",")[0] for name in table["method"]] == [
+        "vertical_mlp",
+        "vertical_gin",
+        "gap",
+        "gap",
+        "vesper_gcn",
+    ]
     assert table["epsilon"].fillna(0).tolist() == [0, 0, 4, 16, 4]
     assert table["mean"].tolist() == pytest.approx([0.725, 0.9, 0.74, 0.79, 0.73])
     # Alone in its column there is nothing to choose; else validation decides.
@@ -368,48 +545,87 @@ def test_a_tradeoff_is_over_the_budget() -> None:
 
 
 def test_a_tradeoff_over_the_noise_scale_and_mistakes() -> None:
-    runs = [vertical(f"{name},theta={theta},delta=1e-06", 0.8) for name in ("gap", "vesper_gin") for theta in (0.0, 0.5, 2.0)]
+    runs = [
+        vertical(f"{name},theta={theta},delta=1e-06", 0.8)
+        for name in ("gap", "vesper_gin")
+        for theta in (0.0, 0.5, 2.0)
+    ]
     table = tradeoff.tables(study(*runs, vertical("vertical_gin", 0.9)))["table"]
     assert table["epsilon"].isna().all()
     assert table["theta"].fillna(-1).tolist() == [-1, 0, 0.5, 2, 0, 0.5, 2]
     assert table["chosen"].tolist() == [False, False, True, True, False, False, False]
-    for mixed in ([vertical("gap,epsilon=4.0", 0.8), vertical("gap,theta=0.5", 0.8)], [vertical("global", 0.8)]):
+    for mixed in (
+        [vertical("gap,epsilon=4.0", 0.8), vertical("gap,theta=0.5", 0.8)],
+        [vertical("global", 0.8)],
+    ):
         with pytest.raises(ConfigError):
             tradeoff.tables(study(*mixed))
 
 
 FEW: dict[str, Any] = {"datasets": {"cora": {}}, "clients": [5]}
 BLOCKS: dict[str, list[dict[str, Any]]] = {
-    "sweep": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"global": {}, "fedavg": {}}}],
+    "sweep": [
+        {**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"global": {}, "fedavg": {}}}
+    ],
     "curves": [FEW],
-    "conventions": [{**FEW, "datasets": {"cora": {"features": ["raw", "row"]}}, "methods": {"fedavg": {}, "local": {}}}],
+    "conventions": [
+        {
+            **FEW,
+            "datasets": {"cora": {"features": ["raw", "row"]}},
+            "methods": {"fedavg": {}, "local": {}},
+        }
+    ],
     "grid": [{**FEW, "methods": {"feddep": {"prototypes": [3, 5]}}}],
     "paired": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
-    "privacy": [{**FEW, "settings": {"feddep": {"fanout": [1, 5]}}, "methods": {"fedavg": {}, "feddep_wo_nfdp": {}}}],
+    "privacy": [
+        {
+            **FEW,
+            "settings": {"feddep": {"fanout": [1, 5]}},
+            "methods": {"fedavg": {}, "feddep_wo_nfdp": {}},
+        }
+    ],
     "recovery": [{**FEW, "methods": {"fedavg": {}, recovery.BOUND: {}, "feddep": {}}}],
     "headroom": [FEW, {**FEW, "settings": {"feddep": {"rounds": 20}}, "methods": {"fedavg": {}}}],
     "tradeoff": [
-        {**FEW, "methods": {"vertical_mlp": {}, "gap": {"epsilon": [4.0, 8.0], "delta": 1e-6, "accountant": "no_amplification"}}}
+        {
+            **FEW,
+            "methods": {
+                "vertical_mlp": {},
+                "gap": {"epsilon": [4.0, 8.0], "delta": 1e-6, "accountant": "no_amplification"},
+            },
+        }
     ],
     "tuned": [{**FEW, "methods": {"fedavg": {}, "feddep": {}}}],
 }
 
 
-FURTHER_TABLES = {"curves": ["rounds"], "grid": ["main_effects"], "recovery": ["cells", "summary"], "tuned": ["choices"]}
+FURTHER_TABLES = {
+    "curves": ["rounds"],
+    "grid": ["main_effects"],
+    "recovery": ["cells", "summary"],
+    "tuned": ["choices"],
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", studies.available())
 def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) -> None:
     options = {"search_seeds": [0]} if kind == "tuned" else {}
-    raw = {**RAW, "studies": [{"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}]}
+    raw = {
+        **RAW,
+        "studies": [{"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}],
+    }
     judged = {
         "validation_after": 0.5,
         "local_after": 0.6,
         "best_round": [1, 2],
         "client_accuracies": "[[0.4, 0.5], [0.6, 0.9]]",
     }
-    measured = {"local_before": 0.5, "global_validation": 0.5, **(judged if kind == "conventions" else {})}
+    measured = {
+        "local_before": 0.5,
+        "global_validation": 0.5,
+        **(judged if kind == "conventions" else {}),
+    }
     config = publish(tmp_path, raw, **measured)
     contents = []
     for folder in ("once", "again"):
@@ -428,29 +644,66 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
 
 
 def test_a_choice_is_told_by_as_few_options_as_tell_it_from_others() -> None:
-    """A rate that goes with its optimiser and an option without a second value on the graph are left out."""
+    """A rate that goes with its optimiser and an option without a second value on the graph are
+    left out.
+    """
     columns = {"dataset": ["cora"] * 4 + ["pubmed"], "method": ["fedavg"] * 3 + ["local", "fedavg"]}
-    columns |= {"optimizer": ["adam", "adam", "sgd", "sgd", "adam"], "learning_rate": [0.01, 0.01, 0.5, 0.5, 0.01]}
-    table = pd.DataFrame({**columns, "weight_decay": [0.1, 0.0, 0.0, 0.0, 0.0], "metric": [*["accuracy"] * 4, "roc_auc"]})
+    columns |= {
+        "optimizer": ["adam", "adam", "sgd", "sgd", "adam"],
+        "learning_rate": [0.01, 0.01, 0.5, 0.5, 0.01],
+    }
+    table = pd.DataFrame(
+        {
+            **columns,
+            "weight_decay": [0.1, 0.0, 0.0, 0.0, 0.0],
+            "metric": [*["accuracy"] * 4, "roc_auc"],
+        }
+    )
     told = conventions.choices(table, ["optimizer", "learning_rate", "weight_decay", "metric"])
-    decays = ["optimizer adam, weight_decay 0.1", "optimizer adam, weight_decay 0", "optimizer sgd, weight_decay 0"]
+    decays = [
+        "optimizer adam, weight_decay 0.1",
+        "optimizer adam, weight_decay 0",
+        "optimizer sgd, weight_decay 0",
+    ]
     assert told == [*decays, "no choice", "optimizer adam, weight_decay 0"]
-    both = table.assign(method=["fedavg", "fedavg", "fedprox", "fedprox", "fedavg"], optimizer=["adam", "sgd"] * 2 + ["adam"])
-    assert conventions.choices(both, ["optimizer"])[-1] == "optimizer adam"  # though it has one value on that graph
-    alone = table.assign(method=["fedavg", "fedavg", "fedprox", "fedprox", "local"], optimizer=["adam", "sgd"] * 2 + ["adam"])
-    assert conventions.choices(alone, ["optimizer"])[-1] == "optimizer adam"  # what several methods have is told of all
+    both = table.assign(
+        method=["fedavg", "fedavg", "fedprox", "fedprox", "fedavg"],
+        optimizer=["adam", "sgd"] * 2 + ["adam"],
+    )
+    assert (
+        conventions.choices(both, ["optimizer"])[-1] == "optimizer adam"
+    )  # though it has one value on that graph
+    alone = table.assign(
+        method=["fedavg", "fedavg", "fedprox", "fedprox", "local"],
+        optimizer=["adam", "sgd"] * 2 + ["adam"],
+    )
+    assert (
+        conventions.choices(alone, ["optimizer"])[-1] == "optimizer adam"
+    )  # what several methods have is told of all
 
 
 def test_conventions_have_both_evaluations_and_the_spread_of_the_literature(tmp_path: Path) -> None:
     runs = [
-        finished("fedavg", seed, 0.5, local_before=0.6, local_after=0.7 + 0.02 * seed, validation_after=0.5, best_round=[1, 2])
+        finished(
+            "fedavg",
+            seed,
+            0.5,
+            local_before=0.6,
+            local_after=0.7 + 0.02 * seed,
+            validation_after=0.5,
+            best_round=[1, 2],
+        )
         for seed in range(2)
     ]
     for _, each in runs:
         each["client_accuracies"] = "[[0.4, 0.5], [0.6, 0.9]]"
     (found,) = conventions.tables(study(*runs))["table"].to_dict("records")
-    assert [found[name] for name in ("local_before", "local_after", "global")] == pytest.approx([0.6, 0.71, 0.5])
-    assert [found[name] for name in ("unweighted_before", "unweighted_after")] == pytest.approx([0.5, 0.7])
+    assert [found[name] for name in ("local_before", "local_after", "global")] == pytest.approx(
+        [0.6, 0.71, 0.5]
+    )
+    assert [found[name] for name in ("unweighted_before", "unweighted_after")] == pytest.approx(
+        [0.5, 0.7]
+    )
     assert found["std_after"] == pytest.approx(0.02 / 2**0.5)
     literature = published.field().query("dataset == 'cora' and method == 'fedavg'")["mean"]
     assert (found["published_low"], found["published_high"], found["published"]) == (
@@ -462,20 +715,35 @@ def test_conventions_have_both_evaluations_and_the_spread_of_the_literature(tmp_
 
 def test_conventions_show_published_numbers_beside_partitions_like_theirs_alone() -> None:
     runs = [
-        finished("fedavg", 0, 0.5, dataset=f"cora{how}", local_before=0.6, local_after=0.7, best_round=[1])
+        finished(
+            "fedavg",
+            0,
+            0.5,
+            dataset=f"cora{how}",
+            local_before=0.6,
+            local_after=0.7,
+            best_round=[1],
+        )
         for how in (",partition=metis", ",partition=overlap")
     ]
     for _, each in runs:
         each["client_accuracies"] = "[[0.4, 0.5]]"
     both, alone = study(*runs), study(runs[0])
-    assert conventions.tables(both)["table"].set_index("partition")["published"].notna().to_dict() == {
+    assert conventions.tables(both)["table"].set_index("partition")[
+        "published"
+    ].notna().to_dict() == {
         "metis": True,
         "overlap": False,
     }
     for each, beside in ((both, False), (alone, True)):
         figure = conventions.figure(each, conventions.tables(each))
-        assert any(line.get_marker() == "|" and len(line.get_xdata()) for line in figure.axes[0].lines) == beside
-        assert ("published" in {text.get_text() for legend in figure.legends for text in legend.texts}) == beside
+        assert (
+            any(line.get_marker() == "|" and len(line.get_xdata()) for line in figure.axes[0].lines)
+            == beside
+        )
+        assert (
+            "published" in {text.get_text() for legend in figure.legends for text in legend.texts}
+        ) == beside
 
 
 def test_curves_have_a_row_a_round(tmp_path: Path) -> None:

@@ -15,20 +15,45 @@ from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from studies.measuring import Case, frame, page_of, tables_of
 
-DGEN = {"prototypes": 4, "embedding": 6, "pretraining_epochs": 1, "generator_epochs": 2, "hidden_from": "all"}
+DGEN = {
+    "prototypes": 4,
+    "embedding": 6,
+    "pretraining_epochs": 1,
+    "generator_epochs": 2,
+    "hidden_from": "all",
+}
 EPOCHS = {"generator_local_epochs": 1, "generator_federated_epochs": 2}
 NEIGHGEN = {"embedding": 6, "generator_width": 8, "generator_batch": 16, **EPOCHS}
 
 
-def small_task(clients: int | None = 3, nodes: int = 240, delta: int = 20, rounds: int = 4, dropout: float = 0.2) -> Task:
+def small_task(
+    clients: int | None = 3,
+    nodes: int = 240,
+    delta: int = 20,
+    rounds: int = 4,
+    dropout: float = 0.2,
+) -> Task:
     """A planted-partition graph among so many clients, or whole."""
     features = 32 if nodes == 120 else 64
     graph = planted_partition(nodes, 4, 12, features, 6.0, 1.0, 8, 0.8, 0)
     setting = TrainingConfig(
-        optimizer="sgd", learning_rate=0.5, batch_size=16, fanout=3, rounds=rounds, hidden_channels=16, dropout=dropout
+        optimizer="sgd",
+        learning_rate=0.5,
+        batch_size=16,
+        fanout=3,
+        rounds=rounds,
+        hidden_channels=16,
+        dropout=dropout,
     )
     partition = None if clients is None else louvain(graph, clients, 0, delta)
-    return Task("small", graph, random_split(nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0), partition, setting, 0)
+    return Task(
+        "small",
+        graph,
+        random_split(nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0),
+        partition,
+        setting,
+        0,
+    )
 
 
 def task_of(clients: int | None = 3, rounds: int = 2, dropout: float = 0.2) -> Task:
@@ -36,12 +61,16 @@ def task_of(clients: int | None = 3, rounds: int = 2, dropout: float = 0.2) -> T
     return small_task(clients, 180, rounds=rounds, dropout=dropout)
 
 
-def case_of(name: str, task: Task, steps: bool = True, dataset: str = "tiny", **changes: Any) -> Case:
+def case_of(
+    name: str, task: Task, steps: bool = True, dataset: str = "tiny", **changes: Any
+) -> Case:
     """A method's run on a task, with the results of its steps."""
     method = registry.find(name)
     parameters = method.parameters(**changes)
     if steps:
-        task = dataclasses.replace(task, step_results=run_steps(task, parameters, method.steps(parameters)))
+        task = dataclasses.replace(
+            task, step_results=run_steps(task, parameters, method.steps(parameters))
+        )
     clients = None if task.partition is None else task.partition.num_clients
     return Case(Run("quick", dataset, clients, name, task.seed), task, method, parameters)
 
@@ -52,7 +81,9 @@ def measured(kind: str, case: Case) -> pd.DataFrame:
     return frame(rows)
 
 
-def of_run(method: str = "feddep", seed: int = 0, clients: int | None = 3, dataset: str = "cora") -> dict[str, Any]:
+def of_run(
+    method: str = "feddep", seed: int = 0, clients: int | None = 3, dataset: str = "cora"
+) -> dict[str, Any]:
     """The columns of a run."""
     return dataclasses.asdict(Run("quick", dataset, clients, method, seed))
 

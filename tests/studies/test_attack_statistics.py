@@ -1,4 +1,6 @@
-"""Statistics of attacks: AUC, TPR, intervals, lower bounds on ε; attack models, and the pairs that they classify."""
+"""Statistics of attacks: AUC, TPR, intervals, lower bounds on ε; attack models, and the pairs that
+they classify.
+"""
 
 import math
 
@@ -29,7 +31,10 @@ def test_intervals_are_those_of_scipy(successes, trials):
 def test_randomised_response_is_bounded_from_below_and_closely(epsilon):
     rng, true = np.random.default_rng(7), expit(epsilon)
     draws = rng.random((40, 2, 20_000))
-    found = [epsilon_lower_bound((one < true).astype(float), (other >= true).astype(float), 0.0) for one, other in draws]
+    found = [
+        epsilon_lower_bound((one < true).astype(float), (other >= true).astype(float), 0.0)
+        for one, other in draws
+    ]
     assert sum(bound["low"] > epsilon for bound in found) <= 4  # 2.5 % of 40, and room for chance
     assert np.mean([bound["low"] for bound in found]) > epsilon - 0.15
     assert all(bound["low"] <= max(bound["value"], 0) <= max(bound["high"], 0) for bound in found)
@@ -46,7 +51,9 @@ def test_gaussian_noise_stays_below_its_epsilon():
 def test_a_certain_tell_is_bounded_by_the_number_of_runs_alone():
     few, many = (epsilon_lower_bound(np.ones(n), np.zeros(n), 1e-5) for n in (50, 5000))
     assert few["value"] == many["value"] == many["high"] == math.inf
-    assert few["low"] == pytest.approx(math.log((0.0125 ** (1 / 25) - 1e-5) / (1 - 0.0125 ** (1 / 25))))
+    assert few["low"] == pytest.approx(
+        math.log((0.0125 ** (1 / 25) - 1e-5) / (1 - 0.0125 ** (1 / 25)))
+    )
     assert many["low"] > few["low"] + 4
     assert 0.99 < many["least_delta"] < 1
 
@@ -54,7 +61,9 @@ def test_a_certain_tell_is_bounded_by_the_number_of_runs_alone():
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=30), st.data())
 def test_auc_is_that_of_scikit_learn(values, data):
     positive = np.arange(len(values)) < data.draw(st.integers(1, len(values) - 1))
-    assert attack_statistics.auc(np.array(values), positive) == pytest.approx(roc_auc_score(positive, values))
+    assert attack_statistics.auc(np.array(values), positive) == pytest.approx(
+        roc_auc_score(positive, values)
+    )
 
 
 def test_tpr_at_fpr_allows_one_false_alarm_in_a_hundred():
@@ -73,7 +82,9 @@ def test_whole_groups_are_drawn():
         times = np.bincount(sample, minlength=6)
         assert (times == times[[0, 0, 2, 2, 2, 5]]).all()
         assert times[[0, 2, 5]].sum() == 3
-    assert len({tuple(sorted(sample)) for sample in samples}) == 10  # multisets of three out of three
+    assert (
+        len({tuple(sorted(sample)) for sample in samples}) == 10
+    )  # multisets of three out of three
 
 
 @given(st.integers(1, 12), st.data())
@@ -82,13 +93,24 @@ def test_the_p_value_is_that_of_the_theorem(m, data):
     v = data.draw(st.integers(0, r))
     epsilon, delta = data.draw(st.floats(0, 4)), data.draw(st.sampled_from([0.0, 1e-5, 0.01, 0.3]))
     p = expit(epsilon)
-    f = [sum(math.comb(r, k) * p**k * (1 - p) ** (r - k) for k in range(max(w, 0), r + 1)) for w in range(-m, r + 1)]
-    expected = min(1.0, f[v + m] + 2 * m * delta * max((f[v - i + m] - f[v + m]) / i for i in range(1, m + 1)))
-    assert attack_statistics.one_run_p_value(m, r, v, epsilon, delta) == pytest.approx(expected, abs=1e-12)
+    f = [
+        sum(math.comb(r, k) * p**k * (1 - p) ** (r - k) for k in range(max(w, 0), r + 1))
+        for w in range(-m, r + 1)
+    ]
+    expected = min(
+        1.0, f[v + m] + 2 * m * delta * max((f[v - i + m] - f[v + m]) / i for i in range(1, m + 1))
+    )
+    assert attack_statistics.one_run_p_value(m, r, v, epsilon, delta) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
-def told(epsilon: float, delta: float, canaries: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Each coin by itself: certain with probability δ, else by randomised response, as a score of ±2 or ±1."""
+def told(
+    epsilon: float, delta: float, canaries: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Each coin by itself: certain with probability δ, else by randomised response, as a score of
+    ±2 or ±1.
+    """
     coins = rng.random(canaries) < 0.5
     certain = rng.random(canaries) < delta
     right = certain | (rng.random(canaries) < expit(epsilon))
@@ -98,7 +120,10 @@ def told(epsilon: float, delta: float, canaries: int, rng: np.random.Generator) 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (1.0, 1e-4)])
 def test_one_run_bounds_randomised_response_from_below_and_closely(epsilon, delta):
     rng = np.random.default_rng(11)
-    found = [attack_statistics.one_run_bound(*told(epsilon, delta, 2000, rng), delta)["low"] for _ in range(30)]
+    found = [
+        attack_statistics.one_run_bound(*told(epsilon, delta, 2000, rng), delta)["low"]
+        for _ in range(30)
+    ]
     assert sum(low > epsilon for low in found) <= 5  # 5 % of 30, and room for chance
     assert np.mean(found) > epsilon - 0.3
 
@@ -112,7 +137,9 @@ def test_what_leaks_fully_is_found_and_what_is_independent_is_not(leak, low, hig
 
 
 def test_an_attack_is_not_trained_on_whom_it_attacks():
-    """The feature tells only within a group: its meaning is turned round in each, so that others mislead."""
+    """The feature tells only within a group: its meaning is turned round in each, so that others
+    mislead.
+    """
     rng = np.random.default_rng(0)
     positive, group = rng.random(600) < 0.5, np.repeat(np.arange(3), 200)
     features = (np.where(group == 0, 1, -1) * positive)[:, None] + 0.1 * rng.normal(size=(600, 1))
@@ -144,8 +171,18 @@ def test_pairs_that_are_no_edges_have_the_classes_and_degrees_of_edges_and_what_
     rarity = np.log((1 + graph.num_nodes) / (1 + (x > 0).sum(axis=0)))
     for (u, v), found in list(zip(pairs.nodes, known, strict=True))[::50]:
         common, either = ((x[u] > 0) & (x[v] > 0)).sum(), ((x[u] > 0) | (x[v] > 0)).sum()
-        cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in ((x[u], x[v]), (x[u] * rarity, x[v] * rarity))]
+        cosines = [
+            a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+            for a, b in ((x[u], x[v]), (x[u] * rarity, x[v] * rarity))
+        ]
         sizes = sorted([(x[u] > 0).sum(), (x[v] > 0).sum()])
         training = (u in split.train) + (v in split.train)
-        expected = [*cosines, common, common / either, graph.labels[u] == graph.labels[v], training, *sizes]
+        expected = [
+            *cosines,
+            common,
+            common / either,
+            graph.labels[u] == graph.labels[v],
+            training,
+            *sizes,
+        ]
         assert found == pytest.approx(np.array(expected, dtype=float), abs=1e-5)

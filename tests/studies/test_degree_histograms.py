@@ -1,4 +1,6 @@
-"""Degree histograms under (ε, 0)-edge-DP: sensitivity, law of the noise, noise that no two graphs share, shares by hand."""
+"""Degree histograms under (ε, 0)-edge-DP: sensitivity, law of the noise, noise that no two graphs
+share, shares by hand.
+"""
 
 import dataclasses
 import math
@@ -10,7 +12,12 @@ from small import case_of, measured, of_run, page, small_task
 
 from feddep.graph.graph import Graph
 from graphs import random_graph
-from studies.degree_histograms.measure import NOISE, SENSITIVITY, degree_histogram, private_degree_histogram
+from studies.degree_histograms.measure import (
+    NOISE,
+    SENSITIVITY,
+    degree_histogram,
+    private_degree_histogram,
+)
 from studies.degree_histograms.page import first_draws, shares
 from studies.measuring import frame
 
@@ -21,13 +28,17 @@ def test_an_edge_changes_the_histogram_by_up_to_four():
     for seed in range(40):
         graph = random_graph(6, 7, seed=seed)
         fewer = Graph.from_edges(graph.edges()[1:], graph.features, graph.labels, graph.num_classes)
-        changes.add(int(np.abs(degree_histogram(graph.degrees) - degree_histogram(fewer.degrees)).sum()))
+        changes.add(
+            int(np.abs(degree_histogram(graph.degrees) - degree_histogram(fewer.degrees)).sum())
+        )
     assert changes == {2, SENSITIVITY}
 
 
 def test_the_noise_is_discrete_laplace():
     rng = np.random.default_rng(0)
-    noise = np.concatenate([private_degree_histogram(np.zeros(0, dtype=int), 2.0, rng) for _ in range(800)])
+    noise = np.concatenate(
+        [private_degree_histogram(np.zeros(0, dtype=int), 2.0, rng) for _ in range(800)]
+    )
     values = np.arange(-8, 9)
     ratio = math.exp(-2.0 / SENSITIVITY)
     expected = (1 - ratio) / (1 + ratio) * ratio ** np.abs(values)
@@ -54,7 +65,12 @@ def test_no_two_graphs_share_noise():
 def test_shares_by_hand_and_the_page():
     """Ten nodes of each degree on Cora; a second seed, and PubMed with a negative count."""
     rows = [
-        {**of_run("vertical_mlp", seed, None, dataset), "degree": degree, "nodes": nodes, "of": 1000}
+        {
+            **of_run("vertical_mlp", seed, None, dataset),
+            "degree": degree,
+            "nodes": nodes,
+            "of": 1000,
+        }
         for dataset, seed, nodes in (("pubmed", 0, -5), ("cora", 1, 99), ("cora", 0, 10))
         for degree in range(51)
     ]
@@ -62,7 +78,9 @@ def test_shares_by_hand_and_the_page():
     assert first["dataset"].unique().tolist() == ["cora", "pubmed"]
     assert set(first.loc[first["dataset"] == "cora", "nodes"]) == {10}
     found = shares(first[first["dataset"] == "cora"])
-    assert [share for share, _ in found] == pytest.approx([0.01, 0.03, 0.05, 0.10, 0.90, 0.80, 0.01])
+    assert [share for share, _ in found] == pytest.approx(
+        [0.01, 0.03, 0.05, 0.10, 0.90, 0.80, 0.01]
+    )
     assert found[3][1] == found[4][1] == pytest.approx(NOISE * 10**0.5 / 1000)
     made = page("degree_histograms", degree_histograms=rows)
     assert "0.010 ± 0.057" in made["page.md"]

@@ -27,7 +27,9 @@ def test_predictions_are_those_of_the_best_round(name, models):
     outcome, task = case.method.run(case.task, case.parameters), case.task
     counts = predicted(task, outcome.weights())
     assert counts.shape == (models, task.graph.num_classes)
-    for history, of_model, row in zip(outcome.histories, _by_model(outcome.weights()), counts, strict=True):
+    for history, of_model, row in zip(
+        outcome.histories, _by_model(outcome.weights()), counts, strict=True
+    ):
         model = task.new_model()
         model.load_state_dict(of_model)
         assert task.test(model).test == history.best_test
@@ -36,37 +38,68 @@ def test_predictions_are_those_of_the_best_round(name, models):
     rows = measured("label_distributions", dataclasses.replace(case, weights=outcome.weights()))
     of_clients = {} if name == "global" else {"held": 240}
     tests = len(task.split.test)
-    assert rows.groupby("what")["nodes"].sum().to_dict() == {"true": tests, "predicted": models * tests, **of_clients}
+    assert rows.groupby("what")["nodes"].sum().to_dict() == {
+        "true": tests,
+        "predicted": models * tests,
+        **of_clients,
+    }
 
 
 def test_distances_by_hand():
-    """Three methods, two seeds: of ten test nodes, how many are predicted to be of the first and of the second class."""
+    """Three methods, two seeds: of ten test nodes, how many are predicted to be of the first and of
+    the second class.
+    """
     rows = []
     for name, models in {"global": [[5, 5]], "local": [[9, 1], [1, 9]], "fedavg": [[6, 4]]}.items():
-        tables = {"true": [[5, 5]], "predicted": models} | ({} if name == "global" else {"held": [[20, 0], [10, 30]]})
+        tables = {"true": [[5, 5]], "predicted": models} | (
+            {} if name == "global" else {"held": [[20, 0], [10, 30]]}
+        )
         rows += [
-            {**of_run(name, seed, None if name == "global" else 2), "what": what, "number": k, "label": label, "nodes": nodes}
+            {
+                **of_run(name, seed, None if name == "global" else 2),
+                "what": what,
+                "number": k,
+                "label": label,
+                "nodes": nodes,
+            }
             for seed in (3, 4)
             for what, counts in tables.items()
             for (k, label), nodes in np.ndenumerate(counts)
         ]
     summary = summarise(frame(rows))
-    assert [None if pd.isna(name) else name for name in summary["method"]] == ["global", None, "local", "fedavg"]
+    assert [None if pd.isna(name) else name for name in summary["method"]] == [
+        "global",
+        None,
+        "local",
+        "fedavg",
+    ]
     assert summary["mean"].tolist() == pytest.approx([0.0, (0.5 + 0.25) / 2, 0.4, 0.1])
-    assert summary["seeds"].tolist() == [2, 2, 2, 2]  # two methods tell what clients hold, and it counts once
+    assert summary["seeds"].tolist() == [
+        2,
+        2,
+        2,
+        2,
+    ]  # two methods tell what clients hold, and it counts once
     assert summary["std"].tolist() == pytest.approx([0, 0, 0, 0])
 
 
 def test_every_node_is_read_once_by_each_and_by_the_classifier_of_the_best_round():
     case = case_of("feddep", small_task(), **{**DGEN, "pretraining_epochs": 2, "count_bias": 1.0})
     outcome = case.method.run(case.task, case.parameters)
-    (measured,) = tables_of("label_shortcut", dataclasses.replace(case, weights=outcome.weights())).values()
+    (measured,) = tables_of(
+        "label_shortcut", dataclasses.replace(case, weights=outcome.weights())
+    ).values()
     rows = {(row["reader"], row["input"], row["nodes"]): row for row in measured}
     sizes = {part: len(getattr(case.task.split, part)) for part in ("train", "val", "test")}
     expected = {("halves", source, "train"): sizes["train"] for source in ("seen", "unseen")}
-    readers = [("prototype", "embedding"), *(("classifier", source) for source in ("generated", "zero", "permuted"))]
+    readers = [
+        ("prototype", "embedding"),
+        *(("classifier", source) for source in ("generated", "zero", "permuted")),
+    ]
     expected |= {(*reader, part): size for reader in readers for part, size in sizes.items()}
-    expected |= {key: row["count"] for key, row in rows.items() if key[:2] == ("prototype", "generated")}
+    expected |= {
+        key: row["count"] for key, row in rows.items() if key[:2] == ("prototype", "generated")
+    }
     assert {key: row["count"] for key, row in rows.items()} == expected
     row = rows["classifier", "generated", "val"]  # by this accuracy the round was chosen
     assert row["correct"] / row["count"] == pytest.approx(max(outcome.histories[0].validation))

@@ -1,4 +1,6 @@
-"""From runs to pages: tables of a run as files, all of them as a page, by the rules of the workflow."""
+"""From runs to pages: tables of a run as files, all of them as a page, by the rules of the
+workflow.
+"""
 
 import re
 from pathlib import Path
@@ -29,7 +31,10 @@ CHANGES: dict[str, Any] = {
     "settings": {"quick": {"rounds": 1, "batch_size": 16}},
     "methods": {"feddep": DGEN, "feddep_wo_proto": DGEN, "fedsage_plus": NEIGHGEN},
     "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["global"]}],
-    "studies": [{"name": name, "kind": name, "runs": [{"methods": methods}]} for name, methods in METHODS.items()],
+    "studies": [
+        {"name": name, "kind": name, "runs": [{"methods": methods}]}
+        for name, methods in METHODS.items()
+    ],
 }
 DATA = {"prepare": 1, "split": 1}
 
@@ -66,17 +71,43 @@ def test_a_study_needs_what_it_reads(study: str, expected: dict[str, int], works
 def test_pages_are_made_of_what_is_measured(workspace: Workspace):
     """The files of each page, without which Snakemake fails; and nothing of it is made unasked."""
     workspace.run("quality", "neighbourhoods", "overhead", "degree_histograms")
-    assert pd.read_csv(workspace.folder / "out" / "quality" / "table.csv")["setting"].tolist() == ["quick"] * 2 * 5
-    assert not {*METHODS, "measure"} & set(re.findall(r"^rule (\w+):", workspace.run("--dry-run"), re.MULTILINE))
+    assert (
+        pd.read_csv(workspace.folder / "out" / "quality" / "table.csv")["setting"].tolist()
+        == ["quick"] * 2 * 5
+    )
+    assert not {*METHODS, "measure"} & set(
+        re.findall(r"^rule (\w+):", workspace.run("--dry-run"), re.MULTILINE)
+    )
 
 
 NUMBERS = (
-    *("generated", "filled", "count_error", "count_correlation", "explained", "explained_filled", "explained_empty", "correct"),
-    *("budget", "theta", "low", "most", "promised_certified", "promised_rdp", "accuracy_inside", "accuracy_outside"),
+    *(
+        "generated",
+        "filled",
+        "count_error",
+        "count_correlation",
+        "explained",
+        "explained_filled",
+        "explained_empty",
+        "correct",
+    ),
+    *(
+        "budget",
+        "theta",
+        "low",
+        "most",
+        "promised_certified",
+        "promised_rdp",
+        "accuracy_inside",
+        "accuracy_outside",
+    ),
     *("membership_auc", "entropy_auc", "edge_auc"),
 )
 KINDS = {
-    "quality": [{"guess": name} for name in ("DGen", "zero", "mean prototype", "own prototype", "least loss")],
+    "quality": [
+        {"guess": name}
+        for name in ("DGen", "zero", "mean prototype", "own prototype", "least loss")
+    ],
     "label_shortcut": [
         {"reader": reader, "input": source, "nodes": nodes}
         for reader, source, nodes in (*_PROTOTYPE.values(), *_CLASSIFIER.values())
@@ -89,7 +120,10 @@ KINDS = {
 def test_a_page_has_means_over_seeds(name: str):
     """Two seeds whose numbers differ by 0.2."""
     kinds, numbers = KINDS[name], [dict.fromkeys(NUMBERS, value) for value in (0.6, 0.8)]
-    both = [{**of_run(seed=seed), "client": 0, "hidden": "anew", "count": 1, **numbers[seed]} for seed in (0, 1)]
+    both = [
+        {**of_run(seed=seed), "client": 0, "hidden": "anew", "count": 1, **numbers[seed]}
+        for seed in (0, 1)
+    ]
     rows = [{**row, **kind} for row in both for kind in kinds]
     made = page(name, **{name: rows})
     assert len(made["table.csv"]) == len(kinds)

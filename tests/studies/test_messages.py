@@ -33,7 +33,10 @@ TRAIN = np.arange(96)
 def wide(seed: int = 0) -> Graph:
     """More features than nodes, and edges that have nothing to do with features."""
     rng = np.random.default_rng(seed)
-    edges, features = rng.integers(0, 120, (150, 2)), rng.random((120, 300)) * (rng.random((120, 300)) < 0.1)
+    edges, features = (
+        rng.integers(0, 120, (150, 2)),
+        rng.random((120, 300)) * (rng.random((120, 300)) < 0.1),
+    )
     return Graph.from_edges(edges, features, rng.integers(0, 3, 120), 3)
 
 
@@ -64,13 +67,17 @@ def test_the_way_back_through_nodes_alone_is_the_gradient():
 @pytest.mark.parametrize("told", [True, False])
 def test_updates_and_embeddings_tell_their_edges_and_no_others(told):
     graph, other = wide(), wide(seed=5)
-    made_of = graph if told else dataclasses.replace(graph, indptr=other.indptr, indices=other.indices)
+    made_of = (
+        graph if told else dataclasses.replace(graph, indptr=other.indptr, indices=other.indices)
+    )
     model = classifier(graph)
     with torch.no_grad():
         hidden = model.convolutions[0].full(*graph_matrices(made_of, "cpu")).relu().numpy()
     pairs, half = matched_pairs(graph, np.random.default_rng(0)), np.arange(0, 120, 2)
     updates = UpdateFeatures(graph, dataclasses.replace(task_of().split, train=TRAIN))
-    embeddings = EmbeddingFeatures(graph, pairs, lambda way, kind, payload: (half, hidden[half]) if kind == "z" else None, True)
+    embeddings = EmbeddingFeatures(
+        graph, pairs, lambda way, kind, payload: (half, hidden[half]) if kind == "z" else None, True
+    )
     for observer in (updates, embeddings):
         observer.receive("down", "model", model.state_dict())
     embeddings.receive("up", "z", {})
@@ -88,21 +95,38 @@ def test_updates_and_embeddings_tell_their_edges_and_no_others(told):
 def test_encoders_are_those_of_the_run():
     task, parameters = task_of(), FedDEPParameters(embedding=8, pretraining_epochs=2)
     encoders, made = train_encoders(task, parameters)
-    torch.testing.assert_close(made.tensors, pretraining.embed(task, parameters).tensors, rtol=0, atol=0)
+    torch.testing.assert_close(
+        made.tensors, pretraining.embed(task, parameters).tensors, rtol=0, atol=0
+    )
     graph, _ = task.subgraphs()[1]
     nodes = np.array([[3, 7], [7, 2], [11, 0]])
     for joined in (True, False):
         for pair, z in zip(nodes, embed_pairs(encoders[1], graph, nodes, joined), strict=True):
-            alone = Graph.from_edges(pair[None][: int(joined)], graph.features, graph.labels, graph.num_classes)
-            assert np.allclose(z, pretraining.embeddings_of(encoders[1], alone, "cpu")[pair], atol=1e-5)
+            alone = Graph.from_edges(
+                pair[None][: int(joined)], graph.features, graph.labels, graph.num_classes
+            )
+            assert np.allclose(
+                z, pretraining.embeddings_of(encoders[1], alone, "cpu")[pair], atol=1e-5
+            )
 
 
 def test_requests_are_of_the_nodes_that_are_shown():
     drawn: list[tuple[int, np.ndarray]] = []
-    task = dataclasses.replace(task_of(dropout=0.0), inspectors=(lambda what, shown: drawn.append(shown),))
-    parameters = NeighGenParameters(embedding=8, generator_width=8, generator_local_epochs=3, generator_batch=9)
+    task = dataclasses.replace(
+        task_of(dropout=0.0), inspectors=(lambda what, shown: drawn.append(shown),)
+    )
+    parameters = NeighGenParameters(
+        embedding=8, generator_width=8, generator_local_epochs=3, generator_batch=9
+    )
     impaired = impair_client(task, parameters, 1, task.subgraphs()[1])
-    trainer = NeighGenTrainer(task, parameters, 1, task.subgraphs()[1], impaired, new_neighgen(task, parameters, "client1"))
+    trainer = NeighGenTrainer(
+        task,
+        parameters,
+        1,
+        task.subgraphs()[1],
+        impaired,
+        new_neighgen(task, parameters, "client1"),
+    )
     trainer.step()
     requests: list[torch.Tensor] = []
     with torch.no_grad():
@@ -117,7 +141,10 @@ def watch(name: str, receive: Any, results: Any = None, **options: Any) -> None:
     """Run a method, and show the messages of client 1."""
     task, method = task_of(), registry.find(name)
     observers = (lambda client, *message: client == 1 and receive(*message),)
-    method.run(dataclasses.replace(task, step_results=results or {}, observers=observers), method.parameters(**options))
+    method.run(
+        dataclasses.replace(task, step_results=results or {}, observers=observers),
+        method.parameters(**options),
+    )
 
 
 def test_answers_of_fedsage_give_features_away():
@@ -128,12 +155,22 @@ def test_answers_of_fedsage_give_features_away():
 
 
 def test_answers_of_feddep_without_prototypes_give_embeddings_away():
-    options: Any = {**DGEN, "scale": "authors", "generator_optimizer": "adam", "generator_epochs": 10}
+    options: Any = {
+        **DGEN,
+        "scale": "authors",
+        "generator_optimizer": "adam",
+        "generator_epochs": 10,
+    }
     _, made = train_encoders(task_of(), registry.find("feddep_wo_proto").parameters(**options))
     real = made.of_clients("embeddings")[1]
     inversion = EmbeddingInversion(3, real)
     found: list[Any] = []
-    watch("feddep_wo_proto", lambda *message: found.append(inversion.extract(*message)), {"pretrain": made}, **options)
+    watch(
+        "feddep_wo_proto",
+        lambda *message: found.append(inversion.extract(*message)),
+        {"pretrain": made},
+        **options,
+    )
     recovered = [each for each in found if each is not None]
     assert inversion.found == {int(node) for nodes, _ in recovered for node in nodes} != set()
     for nodes, rows in recovered:
@@ -147,8 +184,13 @@ def test_a_perfect_reconstruction_and_a_guess():
     means, guess = np.array([x[cluster == c].mean(axis=0) for c in range(5)]), x.mean(axis=0)
     prototypes = Prototypes(torch.zeros(5, 2), torch.from_numpy(cluster))
     perfect = reconstruction.evaluate(graph, prototypes, means, guess)
-    assert (perfect["error"], perfect["chance"]) == (pytest.approx(0, abs=1e-10), pytest.approx(1 / 5))
-    assert reconstruction.evaluate(graph, prototypes, np.tile(guess, (5, 1)), guess)["error"] == pytest.approx(1)
+    assert (perfect["error"], perfect["chance"]) == (
+        pytest.approx(0, abs=1e-10),
+        pytest.approx(1 / 5),
+    )
+    assert reconstruction.evaluate(graph, prototypes, np.tile(guess, (5, 1)), guess)[
+        "error"
+    ] == pytest.approx(1)
     each = Prototypes(torch.zeros(len(x), 2), torch.arange(len(x)))
     assert reconstruction.evaluate(graph, each, x, guess)["match"] > 0.95
 
@@ -173,7 +215,11 @@ def test_more_prototypes_say_more_to_who_has_the_encoder(monkeypatch):
     assert len(rows) == 3 * 3 * 3
     summary = reconstruction.summary(rows)
     assert [row["prototypes"] for row in summary[:3]] == [3, 10, None]
-    (known,) = (row for row in summary if (row["prototypes"], row["knowledge"]) == (None, "the client's encoder"))
+    (known,) = (
+        row
+        for row in summary
+        if (row["prototypes"], row["knowledge"]) == (None, "the client's encoder")
+    )
     assert known["error"] < 1
     assert known["match"] > 1.5 * known["chance"]
     assert all(row["error_low"] <= row["error"] <= row["error_high"] for row in summary)
@@ -183,6 +229,9 @@ def test_a_property_that_shows_is_found_and_one_that_does_not_is_not():
     rng = np.random.default_rng(0)
     positive, attacked = rng.random(120) < 0.5, np.arange(120) % 2 == 1
     noise = rng.normal(size=(120, 3))
-    assert properties.infer(np.column_stack([noise, 9 * positive]), positive, attacked, 0)["auc"] > 0.99
+    assert (
+        properties.infer(np.column_stack([noise, 9 * positive]), positive, attacked, 0)["auc"]
+        > 0.99
+    )
     found = properties.infer(noise, positive, attacked, 0)
     assert found["auc_low"] < 0.5 < found["auc_high"]

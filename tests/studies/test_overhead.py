@@ -1,4 +1,6 @@
-"""Table 1 measured: operations against counts by hand, bytes against communications, formulas by hand."""
+"""Table 1 measured: operations against counts by hand, bytes against communications, formulas by
+hand.
+"""
 
 from functools import cache
 from typing import Any
@@ -31,7 +33,9 @@ def measured(name: str, clients: int = 3) -> tuple[Task, Rows]:
 
 
 def number(rows: Rows, quantity: str, column: str = "measured") -> float:
-    return next(row for row in rows if (row["quantity"], row["client"]) == (quantity, "all"))[column]
+    return next(row for row in rows if (row["quantity"], row["client"]) == (quantity, "all"))[
+        column
+    ]
 
 
 def test_a_search_costs_what_counting_by_hand_gives():
@@ -40,9 +44,12 @@ def test_a_search_costs_what_counting_by_hand_gives():
     chosen = torch.tensor([[True, False], [True, True], [False, False]])
     points = torch.rand(g, d)
     search = Counted(nearest_in(others))
-    for found, expected in zip(search(points, chosen), nearest_in(others)(points, chosen), strict=True):
+    for found, expected in zip(
+        search(points, chosen), nearest_in(others)(points, chosen), strict=True
+    ):
         assert torch.equal(found[:], expected[:])
-    # Of each candidate the squares, and their sum; with each point the inner product, doubled, taken from the squares, the least.
+    # Of each candidate the squares, and their sum; with each point the inner product, doubled,
+    # taken from the squares, the least.
     assert search.operations == [sum(k * d + k * d + 2 * g * d * k + g * k * 3 for k in (5, 7))]
     assert search.calls == [(points, chosen)]
 
@@ -52,19 +59,29 @@ def test_distances_cost_what_counting_by_hand_gives(others):
     n, slots, d = 3, 2, 4
     points, chosen = torch.rand(n * slots, d), torch.ones(n, slots, dtype=torch.bool)
     each, slot = n * slots * d, n * slots
-    # Differences, squares, their sums over coordinates; those that count, their sum; divided by n, weighted, added to the loss.
+    # Differences, squares, their sums over coordinates; those that count, their sum; divided by n,
+    # weighted, added to the loss.
     forward = each + each + each + slot + slot + 3
-    backward = 2 + slot + 3 * each  # weight and n, those that count; of a square the power, twice it, times the gradient
-    total = others * (forward + backward) + (others - 1) * each  # gradients of the same embeddings are added up
+    backward = (
+        2 + slot + 3 * each
+    )  # weight and n, those that count; of a square the power, twice it, times the gradient
+    total = (
+        others * (forward + backward) + (others - 1) * each
+    )  # gradients of the same embeddings are added up
     found = list(torch.rand(others, n * slots, d))
-    assert operations_of_distances(points, chosen, found, GeneratorParameters(scale="paper")) == total
+    assert (
+        operations_of_distances(points, chosen, found, GeneratorParameters(scale="paper")) == total
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "where"), [("feddep", mending), ("feddep_wo_proto", mending), ("fedsage_plus", NeighGenTrainer)]
+    ("name", "where"),
+    [("feddep", mending), ("feddep_wo_proto", mending), ("fedsage_plus", NeighGenTrainer)],
 )
 def test_what_is_counted_is_the_training_that_the_step_does(name, where, monkeypatch):
-    """The generators whose training is counted end with the very weights of the step's: they generate the same."""
+    """The generators whose training is counted end with the very weights of the step's: they
+    generate the same.
+    """
     done: list[list[torch.Tensor]] = []
     mend = where.mend
 
@@ -81,7 +98,9 @@ def test_what_is_counted_is_the_training_that_the_step_does(name, where, monkeyp
 
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize("clients", [1, 3])
-def test_bytes_are_those_of_the_communication_logs_and_our_formulas_give_them_exactly(name, clients):
+def test_bytes_are_those_of_the_communication_logs_and_our_formulas_give_them_exactly(
+    name, clients
+):
     task, lines = measured(name, clients)
     stages = [stage for stage in ("prototypes", "generator") if stage in task.step_results]
     sent = sum(row["bytes"] for stage in stages for row in task.step_results[stage].communication)
@@ -97,23 +116,37 @@ def test_bytes_are_those_of_the_communication_logs_and_our_formulas_give_them_ex
 
 def test_the_papers_formulas_by_hand():
     n, m, d, c, epochs = 120, 3, 6, 4, 2
-    weights = (6 + 1) + (6 * 256 + 256) + (256 * 8 + 8) + 5 * (8 * 32 + 32)  # dGen, two layers of fGen, and one for each slot
-    made, of_dgen = (number(measured(name)[1], "generated") for name in ("fedsage_plus", "feddep_wo_proto"))
+    weights = (
+        (6 + 1) + (6 * 256 + 256) + (256 * 8 + 8) + 5 * (8 * 32 + 32)
+    )  # dGen, two layers of fGen, and one for each slot
+    made, of_dgen = (
+        number(measured(name)[1], "generated") for name in ("fedsage_plus", "feddep_wo_proto")
+    )
     expected = {
-        "feddep_wo_proto": tuple(pytest.approx(of_dgen * each) for each in (n * d, 4 * m * d, 4 * epochs * m * d)),
-        "fedsage_plus": (pytest.approx(n * made * 32), 4 * m * weights * d, 4 * epochs * m * weights * d),
+        "feddep_wo_proto": tuple(
+            pytest.approx(of_dgen * each) for each in (n * d, 4 * m * d, 4 * epochs * m * d)
+        ),
+        "fedsage_plus": (
+            pytest.approx(n * made * 32),
+            4 * m * weights * d,
+            4 * epochs * m * weights * d,
+        ),
         "feddep": (m * c**2 * d, 0, 4 * m * c * d),
     }
     for name, values in expected.items():
         quantities = ("operations", "bytes_epoch", "bytes_total")
-        assert tuple(number(measured(name)[1], each, "paper_value") for each in quantities) == values
+        assert (
+            tuple(number(measured(name)[1], each, "paper_value") for each in quantities) == values
+        )
 
 
 def test_the_page_has_formulas_and_clients():
     made = page("overhead", overhead=[row for name in SCHEMES for row in measured(name)[1]])
     assert r"| \|V\| ñ d_z " in made["page.md"]
     assert made["page.md"].count("| all    |") == len(SCHEMES)
-    assert made["table.csv"].startswith("dataset,clients,setting,seed,method,client,quantity,of,measured,paper,paper_value,ours")
+    assert made["table.csv"].startswith(
+        "dataset,clients,setting,seed,method,client,quantity,of,measured,paper,paper_value,ours"
+    )
 
 
 A, B, V = torch.rand(3, 4), torch.rand(4, 5), torch.rand(3, 4)
@@ -135,10 +168,19 @@ WEIGHT.grad = torch.rand(4, 5)
         (lambda: A[torch.tensor([0, 2])], 0),
         (lambda: (torch.arange(5) * 3 < 3).sum(), 0),
         (lambda: torch.rand(7), 0),
-        (lambda: SparseMatrix.from_scipy(sp.csr_matrix([[1, 0, 2], [0, 0, 0], [0, 3, 0]])) @ A, 2 * 3 * 4),
-        (lambda: torch.autograd.grad((A @ WEIGHT).sum(), WEIGHT), 2 * 3 * 4 * 5 + 3 * 5 + 2 * 4 * 3 * 5),  # product, sum, Aᵀ G
+        (
+            lambda: SparseMatrix.from_scipy(sp.csr_matrix([[1, 0, 2], [0, 0, 0], [0, 3, 0]])) @ A,
+            2 * 3 * 4,
+        ),
+        (
+            lambda: torch.autograd.grad((A @ WEIGHT).sum(), WEIGHT),
+            2 * 3 * 4 * 5 + 3 * 5 + 2 * 4 * 3 * 5,
+        ),  # product, sum, Aᵀ G
         (lambda: torch.optim.SGD([WEIGHT], fused=True).step(), 2 * 20),
-        (lambda: torch.optim.Adam([WEIGHT], fused=True).step(), pytest.approx(12 * 20, abs=1)),  # steps are floating-point
+        (
+            lambda: torch.optim.Adam([WEIGHT], fused=True).step(),
+            pytest.approx(12 * 20, abs=1),
+        ),  # steps are floating-point
     ],
 )
 def test_each_kind_of_operation_costs_what_the_rule_says(operation, expected):

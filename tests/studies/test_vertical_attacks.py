@@ -1,4 +1,6 @@
-"""Attacks on vertical training: what is memorised is found, nothing where there is nothing; bounds on ε and their controls."""
+"""Attacks on vertical training: what is memorised is found, nothing where there is nothing; bounds
+on ε and their controls.
+"""
 
 import dataclasses
 import math
@@ -34,22 +36,33 @@ def trained(name: str, task: Task, **options: Any) -> tuple[Any, Task, Any]:
 
 @pytest.mark.parametrize("name", ["vertical_mlp", "vertical_gin"])
 def test_what_a_model_memorises_tells_members(name):
-    """Labels that have nothing to do with the features of a node, which are its own, and few edges."""
+    """Labels that have nothing to do with the features of a node, which are its own, and few
+    edges.
+    """
     task, rng = vertical_task(dropout=0.0, rounds=30), np.random.default_rng(0)
-    graph = Graph.from_edges(task.graph.edges()[::20], rng.normal(size=(240, 200)), rng.integers(4, size=240), 4)
+    graph = Graph.from_edges(
+        task.graph.edges()[::20], rng.normal(size=(240, 200)), rng.integers(4, size=240), 4
+    )
     found = node_membership.measure(*trained(name, dataclasses.replace(task, graph=graph)))
     assert found["accuracy_inside"] > found["accuracy_outside"] + 0.3
     assert min(found["membership_auc"], found["entropy_auc"]) > 0.7
 
 
-@pytest.mark.parametrize(("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "one_shot"})])
+@pytest.mark.parametrize(
+    ("name", "options"), [("vertical_gin", {}), ("gap", {"theta": 0.0, "release": "one_shot"})]
+)
 def test_a_model_is_asked_as_it_was_trained(name, options):
-    """Without noise, on the graph that it was trained on, posteriors are those behind the accuracies of the last round."""
+    """Without noise, on the graph that it was trained on, posteriors are those behind the
+    accuracies of the last round.
+    """
     method, task, parameters = trained(name, vertical_task(), bounding="none", **options)
     target = node_membership.train_inside(method, task, parameters, task.graph, "whole")
     groups = target.task.split.val, target.task.split.test
     answers = zip(node_membership.query(target, task.graph, *groups), groups, strict=True)
-    right = [((posteriors.argmax(axis=1) == task.graph.labels[nodes]).sum(), len(nodes)) for posteriors, nodes in answers]
+    right = [
+        ((posteriors.argmax(axis=1) == task.graph.labels[nodes]).sum(), len(nodes))
+        for posteriors, nodes in answers
+    ]
     assert right == list(target.evaluate())
     assert len(target.task.split.train) == task.graph.num_nodes
 
@@ -78,7 +91,9 @@ def test_canaries_are_pairs_that_nothing_else_reaches(name, further):
         ("vesper_gcn", {"theta": 0.0, "degree": 5}, 4),
     ],
 )
-def test_without_noise_the_rows_that_are_simulated_are_those_that_were_sent(name, options, messages):
+def test_without_noise_the_rows_that_are_simulated_are_those_that_were_sent(
+    name, options, messages
+):
     method, task, parameters = trained(name, vertical_task(dropout=0.0), **options)
     world, joined = with_canaries(task, parameters, 20)
     further, compared = 3 if name == "vesper_gcn" else 0, []
@@ -91,9 +106,16 @@ def test_without_noise_the_rows_that_are_simulated_are_those_that_were_sent(name
         nodes = task.split.test if "test" in kind else np.arange(task.graph.num_nodes)
         places = np.flatnonzero(np.isin(nodes, task.split.train[-2 * 20 :])).reshape(2, 20)
         simulated = SimulatedPairs(watched.training, further, 2).rows()[joined.astype(int), :, 0]
-        compared.append(torch.allclose(simulated, payload["values"][places.T].flatten(2).double(), atol=1e-6))
+        compared.append(
+            torch.allclose(simulated, payload["values"][places.T].flatten(2).double(), atol=1e-6)
+        )
 
-    method.run(dataclasses.replace(world, observers=(watched.receive, compare), inspectors=(watched.inspect,)), parameters)
+    method.run(
+        dataclasses.replace(
+            world, observers=(watched.receive, compare), inspectors=(watched.inspect,)
+        ),
+        parameters,
+    )
     assert compared == [True] * messages
     assert watched.scores[joined].min() > watched.scores[~joined].max()
 

@@ -12,12 +12,17 @@ from feddep.training.evaluator import score
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=20))
 def test_the_area_under_the_roc_curve_counts_pairs(answers: list[tuple[int, bool]]) -> None:
-    """It is the share of pairs, one node of each class, of which the right one has the larger score, ties counted half."""
+    """It is the share of pairs, one node of each class, of which the right one has the larger
+    score, ties counted half.
+    """
     margins, labels = zip(*answers, strict=True)
     logits = torch.tensor([[1.0, 1.0 + margin] for margin in margins])
     found, nodes = score(logits, torch.tensor(labels).long(), "roc_auc")
     of = {which: [margin for margin, label in answers if label is which] for which in (False, True)}
-    pairs = [float(high > low) + 0.5 * (high == low) for low, high in itertools.product(of[False], of[True])]
+    pairs = [
+        float(high > low) + 0.5 * (high == low)
+        for low, high in itertools.product(of[False], of[True])
+    ]
     if pairs:
         assert found / nodes == pytest.approx(sum(pairs) / len(pairs))
         assert nodes == len(answers)

@@ -22,7 +22,13 @@ from feddep.utils.errors import ConfigError
 from graphs import random_graph
 
 SETTING = TrainingConfig(
-    full_batch=True, encoder="gcn", rounds=4, local_epochs=2, hidden_channels=8, learning_rate=0.05, evaluation="owners"
+    full_batch=True,
+    encoder="gcn",
+    rounds=4,
+    local_epochs=2,
+    hidden_channels=8,
+    learning_rate=0.05,
+    evaluation="owners",
 )
 SHARES = {"train": 0.4, "val": 0.3}
 
@@ -49,7 +55,9 @@ def test_a_step_is_that_of_dense_arithmetic():
     loss.backward()
     expected = [weight - 0.05 * (weight.grad + 0.01 * weight) for weight in weights]
 
-    assert learner.epoch(model, new_optimizer(model, given.setting)) == pytest.approx(float(loss.detach()), rel=1e-5)
+    assert learner.epoch(model, new_optimizer(model, given.setting)) == pytest.approx(
+        float(loss.detach()), rel=1e-5
+    )
     for found, wanted in zip(model.parameters(), expected, strict=True):
         assert torch.allclose(found, wanted, atol=1e-6)
 
@@ -62,7 +70,9 @@ def test_a_penalty_is_added_to_the_gradient_and_not_to_the_loss():
     for model in (plain, penalised):
         learner = FullBatchLearner(evaluator, given.split.train, 0, "test")
         if model is penalised:
-            learner.penalty = lambda model, hidden, logits: 3 * hidden.mean() + logits.square().mean()
+            learner.penalty = lambda model, hidden, logits: (
+                3 * hidden.mean() + logits.square().mean()
+            )
         losses.append(learner.epoch(model, new_optimizer(model, given.setting)))
     assert losses[0] == losses[1]
     assert not torch.equal(plain.layer0.weight, penalised.layer0.weight)
@@ -70,7 +80,9 @@ def test_a_penalty_is_added_to_the_gradient_and_not_to_the_loss():
 
 def test_kept_moments_make_another_training_from_the_second_round_on():
     runs = [
-        registry.find("fedavg").run(task(optimizer_state=state), registry.find("fedavg").parameters())
+        registry.find("fedavg").run(
+            task(optimizer_state=state), registry.find("fedavg").parameters()
+        )
         for state in ("fresh", "kept")
     ]
     first, second = (run.histories[0].loss for run in runs)
@@ -89,7 +101,9 @@ def test_owners_judge_before_and_after_the_local_steps(method: str):
         assert len(rounds) == SETTING.rounds
         right = [sum(right for right, _ in scores.validation) for scores in rounds]
         best = rounds[right.index(max(right))].test
-        assert reported[f"local_{when}"]["best"] == sum(r for r, _ in best) / sum(n for _, n in best)
+        assert reported[f"local_{when}"]["best"] == sum(r for r, _ in best) / sum(
+            n for _, n in best
+        )
         assert [n for _, n in best] == [len(split.test) for _, split in given.subgraphs()]
     assert np.isnan(reported["accuracy"]["best"]) == (method == "local")
     assert (owners.before == owners.after) == (method != "fedavg")
@@ -118,7 +132,7 @@ def test_a_method_of_mini_batches_says_so():
 
 
 def test_the_fields_setting_is_that_of_the_configuration():
-    given = yaml.safe_load((Path(__file__).parents[2] / "config" / "default.yaml").read_text(encoding="utf-8"))["settings"][
-        "field"
-    ]
+    given = yaml.safe_load(
+        (Path(__file__).parents[2] / "config" / "default.yaml").read_text(encoding="utf-8")
+    )["settings"]["field"]
     assert TrainingConfig(**FIELD).in_key() == TrainingConfig(**given).in_key()

@@ -1,4 +1,6 @@
-"""Training with a graph and a fan-out for each hop is ordinary training where nothing is special."""
+"""Training with a graph and a fan-out for each hop is ordinary training where nothing is
+special.
+"""
 
 import numpy as np
 import torch
@@ -16,7 +18,17 @@ def test_without_cross_client_edges_it_trains_as_any_client_does():
     ours, reference = new_expanded_model(task, [1]), trained(task)
     ours.load_state_dict(reference.state_dict())
     for model, learner in (
-        (ours, Learner([subgraph.wide, subgraph.narrow], split.train, task.setting, task.seed, "client0", table=subgraph.table)),
+        (
+            ours,
+            Learner(
+                [subgraph.wide, subgraph.narrow],
+                split.train,
+                task.setting,
+                task.seed,
+                "client0",
+                table=subgraph.table,
+            ),
+        ),
         (reference, Learner(graph, split.train, task.setting, task.seed, "client0")),
     ):
         for _ in range(2):
@@ -28,8 +40,14 @@ def test_without_cross_client_edges_it_trains_as_any_client_does():
 def test_fanouts_may_change_between_epochs():
     task = random_task(edges=90)
     graph, split = task.subgraphs()[0]
-    learner, model, seen = Learner(graph, split.train, task.setting, task.seed, "client0"), trained(task), []
-    model.register_forward_pre_hook(lambda module, inputs: seen.append((inputs[0].fanouts, inputs[0].nodes.shape[1])))
+    learner, model, seen = (
+        Learner(graph, split.train, task.setting, task.seed, "client0"),
+        trained(task),
+        [],
+    )
+    model.register_forward_pre_hook(
+        lambda module, inputs: seen.append((inputs[0].fanouts, inputs[0].nodes.shape[1]))
+    )
     for fanouts in ((1, 2), (3, 1)):
         learner.fanouts = fanouts
         assert np.isfinite(learner.epoch(model, new_optimizer(model, task.setting)))

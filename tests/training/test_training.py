@@ -12,7 +12,15 @@ from feddep.utils import seeding
 from graphs import random_graph
 from small_models import drawn
 
-SETTING = TrainingConfig(learning_rate=0.1, weight_decay=0.01, batch_size=16, fanout=3, rounds=1, hidden_channels=8, dropout=0.0)
+SETTING = TrainingConfig(
+    learning_rate=0.1,
+    weight_decay=0.01,
+    batch_size=16,
+    fanout=3,
+    rounds=1,
+    hidden_channels=8,
+    dropout=0.0,
+)
 GRAPH = random_graph(50, 120, seed=4)
 NODES = np.arange(5, 45)
 
@@ -36,7 +44,11 @@ def test_an_epoch_is_the_loop_that_the_papers_describe(optimizer):
     for start in range(0, 40, 16):
         batch = order[start : start + 16]
         step.zero_grad()
-        each = cross_entropy(reference(trees[start : start + 16], table), torch.from_numpy(GRAPH.labels[batch]), reduction="none")
+        each = cross_entropy(
+            reference(trees[start : start + 16], table),
+            torch.from_numpy(GRAPH.labels[batch]),
+            reduction="none",
+        )
         each.mean().backward()
         step.step()
         losses += each.tolist()
@@ -50,7 +62,10 @@ def test_an_epoch_is_the_loop_that_the_papers_describe(optimizer):
 def test_no_training_nodes_is_no_step():
     model = new_model()
     before = [parameter.clone() for parameter in model.parameters()]
-    assert Learner(GRAPH, NODES[:0], SETTING, 0, "client0").epoch(model, new_optimizer(model, SETTING)) == 0
+    assert (
+        Learner(GRAPH, NODES[:0], SETTING, 0, "client0").epoch(model, new_optimizer(model, SETTING))
+        == 0
+    )
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
 
 
@@ -58,5 +73,7 @@ def test_learners_draw_from_streams_of_their_own():
     losses = []
     for name in ("client0", "client1", "client0"):
         model = new_model()
-        losses.append(Learner(GRAPH, NODES, SETTING, 0, name).epoch(model, new_optimizer(model, SETTING)))
+        losses.append(
+            Learner(GRAPH, NODES, SETTING, 0, name).epoch(model, new_optimizer(model, SETTING))
+        )
     assert losses[0] == losses[2] != losses[1]

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from feddep.utils.errors import DataError
-from feddep.utils.files import atomic_path, canonical_json, read_arrays, read_json, write_arrays, write_json, write_text
+from feddep.utils.files import (
+    atomic_path,
+    canonical_json,
+    read_arrays,
+    read_json,
+    write_arrays,
+    write_json,
+    write_text,
+)
 
 
 def test_the_file_appears_at_the_end(tmp_path):

@@ -1,4 +1,6 @@
-"""The DAG from end to end on a made-up graph of 60 nodes: what runs, what runs again, and what does not."""
+"""The DAG from end to end on a made-up graph of 60 nodes: what runs, what runs again, and what does
+not.
+"""
 
 import json
 import os
@@ -25,7 +27,9 @@ EVERYTHING = {"prepare": 1, "split": 1, "partition": 1, "step": 3, "batch": 1}
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """A workspace in which everything has been made once. Plan in it, and :func:`copy` it to run anything."""
+    """A workspace in which everything has been made once. Plan in it, and :func:`copy` it to run
+    anything.
+    """
     workspace = Workspace(tmp_path_factory.mktemp("finished"))
     assert workspace.jobs() == EVERYTHING
     workspace.run()
@@ -40,14 +44,23 @@ def copy(finished: Workspace, tmp_path: Path) -> Workspace:
 
 
 @pytest.mark.parametrize("method", ["global", "fedavg", "feddep"])
-def test_a_run_of_the_workflow_is_that_of_one_process(finished: Workspace, method: str, tmp_path: Path):
+def test_a_run_of_the_workflow_is_that_of_one_process(
+    finished: Workspace, method: str, tmp_path: Path
+):
     """With its steps as jobs of their own or not, its numbers are the same to the last bit."""
     finished.configure()
     run = finished.runs[method]
     assert (row := finished.row(method))["rounds"] == 2
     curves = runs.load_curves(finished.config, [run])
-    assert verification.differences(row, curves, summary(verification.retrain(finished.config, run, tmp_path))) == {}
-    assert set(json.loads(row["seconds_before"])) == ({"pretrain", "prototypes", "generator"} if method == "feddep" else set())
+    assert (
+        verification.differences(
+            row, curves, summary(verification.retrain(finished.config, run, tmp_path))
+        )
+        == {}
+    )
+    assert set(json.loads(row["seconds_before"])) == (
+        {"pretrain", "prototypes", "generator"} if method == "feddep" else set()
+    )
     assert (finished.cache / "models" / f"{row['key']}.safetensors").stat().st_size > 0
     (log,) = finished.cache.glob("logs/batches/*.log")
     assert log.read_text().count("2/2") >= 3  # the progress bars of two rounds
@@ -56,7 +69,16 @@ def test_a_run_of_the_workflow_is_that_of_one_process(finished: Workspace, metho
 
 def test_benchmarks_read_time_and_memory_of_jobs(finished: Workspace):
     measured = summary_of_jobs(jobs(finished.folder / "out"), wall=1.0)
-    stages = ["prepare", "split", "partition", "pretrain", "prototypes", "generator", "train", "wall"]
+    stages = [
+        "prepare",
+        "split",
+        "partition",
+        "pretrain",
+        "prototypes",
+        "generator",
+        "train",
+        "wall",
+    ]
     assert measured["stage"].to_list() == stages
     assert measured["jobs"].to_list() == [*[1] * 7, 7]
     assert (measured["seconds"] > 0).all()
@@ -66,15 +88,27 @@ def test_benchmarks_read_time_and_memory_of_jobs(finished: Workspace):
 def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs(threads=2, device="auto", records={"directory": "elsewhere"}) == {}
     assert finished.jobs(settings={"quick": {"rounds": 3}}) == {"batch": 1}  # which no step reads
-    assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {"step": 2, "batch": 1}  # the local GNNs are shared
-    assert finished.jobs(partition={"delta": 4}) == {"partition": 1, "step": 3, "batch": 1}  # Global has no partition
+    assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {
+        "step": 2,
+        "batch": 1,
+    }  # the local GNNs are shared
+    assert finished.jobs(partition={"delta": 4}) == {
+        "partition": 1,
+        "step": 3,
+        "batch": 1,
+    }  # Global has no partition
     block = {"methods": {"feddep": {"prototypes": [2, 3]}, "fedavg": {}}}
-    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {"step": 2, "train": 1}
+    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {
+        "step": 2,
+        "train": 1,
+    }
 
 
 def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
     times = np.random.default_rng(0).permutation(10**6)
-    for time, path in zip(times, sorted(each for each in copy.folder.rglob("*") if each.is_file()), strict=False):
+    for time, path in zip(
+        times, sorted(each for each in copy.folder.rglob("*") if each.is_file()), strict=False
+    ):
         os.utime(path, (time, time))
     assert copy.jobs() == {}
     shutil.rmtree(copy.folder / ".snakemake")
@@ -82,7 +116,9 @@ def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
 
 
 def test_forced_rules_run_again_and_on_one_gpu_one_at_a_time(copy: Workspace):
-    """Three trainings ask for the one GPU that there is; what they would compute is there already, and is only touched."""
+    """Three trainings ask for the one GPU that there is; what they would compute is there already,
+    and is only touched.
+    """
     copy.configure(device="cuda")
     printed = copy.run("--touch", "--forcerun", "train", "--cores", "4", "--verbose")
     started = [int(count) for count in re.findall(r"Selected jobs: (\d+)", printed)]
@@ -111,7 +147,9 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
 
     # A run that is in no table is trained, and all that it needs is made.
     table = copy.folder / "runs" / "quick.csv"
-    table.write_text("".join(line for line in table.read_text().splitlines(True) if ",fedavg," not in line))
+    table.write_text(
+        "".join(line for line in table.read_text().splitlines(True) if ",fedavg," not in line)
+    )
     assert copy.jobs() == {"prepare": 1, "split": 1, "partition": 1, "train": 1}
 
 
@@ -121,7 +159,9 @@ def test_a_mistake_is_one_sentence_and_a_failing_job_leaves_nothing(tmp_path: Pa
     printed = workspace.run("--dry-run", fails=True)
     assert "settings.quick.optimiser" in printed.splitlines()[-1]
     assert not (tmp_path / "out").exists()
-    workspace.configure(datasets={"mini": {"synthetic": {"nodes": 8}}})  # too few for six communities
+    workspace.configure(
+        datasets={"mini": {"synthetic": {"nodes": 8}}}
+    )  # too few for six communities
     failed = workspace.run(fails=True)
     assert "\nfeddep: " in failed
     assert "Traceback" not in printed + failed
@@ -129,14 +169,21 @@ def test_a_mistake_is_one_sentence_and_a_failing_job_leaves_nothing(tmp_path: Pa
 
 
 def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
-    """Plain `snakemake` plans config/default.yaml; --config changes one key of it and leaves the others."""
+    """Plain `snakemake` plans config/default.yaml; --config changes one key of it and leaves the
+    others.
+    """
     (tmp_path / "studies").symlink_to(REPOSITORY / "studies")
     table = {"setting": "feddep", "datasets": ["cora", "pubmed"], "methods": ["fedavg", "feddep"]}
     changes = {"seeds": [0], "output": "there", "tables": [table], "studies": []}
-    given = [f"{key}={json.dumps(value) if isinstance(value, list) else value}" for key, value in changes.items()]
+    given = [
+        f"{key}={json.dumps(value) if isinstance(value, list) else value}"
+        for key, value in changes.items()
+    ]
     command = [*SNAKEMAKE, "--dry-run", "--config", *given, "records={use: false}"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
     shipped = yaml.safe_load((REPOSITORY / "config" / "default.yaml").read_text())
     planned = [line.split() for line in (done.stdout + done.stderr).splitlines()]
     config = validate({**shipped, **changes, "records": {"directory": "none"}})

@@ -1,4 +1,6 @@
-"""The pages for users from their first block to their last: what they write is written, and what they run is run."""
+"""The pages for users from their first block to their last: what they write is written, and what
+they run is run.
+"""
 
 import os
 import re
@@ -26,7 +28,9 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 def planned(experiment: str) -> list[plan.Run]:
     """The runs of an experiment, each with a key."""
-    config = validate(merged(read(REPOSITORY / "config" / "default.yaml"), yaml.safe_load(experiment)))
+    config = validate(
+        merged(read(REPOSITORY / "config" / "default.yaml"), yaml.safe_load(experiment))
+    )
     runs = plan.all_runs(config)
     assert len({keys.run_key(config, run) for run in runs}) == len(runs)
     return runs
@@ -34,13 +38,22 @@ def planned(experiment: str) -> list[plan.Run]:
 
 def test_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    kinds, (made, experiment, _, session, divided, changes, _) = zip(*blocks("own-data.md"), strict=True)
+    kinds, (made, experiment, _, session, divided, changes, _) = zip(
+        *blocks("own-data.md"), strict=True
+    )
     assert kinds == ("python", "yaml", "sh", "python", "python", "yaml", "sh")
     names: dict[str, Any] = {}
     exec(made, names)
-    assert [(run.dataset, run.method) for run in planned(experiment)] == [("people", "global"), ("people", "fedavg")]
+    assert [(run.dataset, run.method) for run in planned(experiment)] == [
+        ("people", "global"),
+        ("people", "fedavg"),
+    ]
     exec(session, names)  # ends with an assertion
-    assert (names["graph"].num_nodes, names["graph"].num_features, names["graph"].num_classes) == (150, 8, 3)
+    assert (names["graph"].num_nodes, names["graph"].num_features, names["graph"].num_classes) == (
+        150,
+        8,
+        3,
+    )
     exec(divided, names)
     assert names["partition"].num_clients == 2
     changed = yaml.safe_dump(merged(yaml.safe_load(experiment), yaml.safe_load(changes)))
@@ -66,7 +79,12 @@ def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.slow
 def test_the_tutorial(tmp_path: Path):
     for name in ("feddep", "workflow", "config", "studies"):
-        shutil.copytree(REPOSITORY / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            REPOSITORY / name,
+            tmp_path / name,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
     said = []
@@ -77,7 +95,9 @@ def test_the_tutorial(tmp_path: Path):
             file.write_text("".join([*kept, text]))
             continue
         command = {"sh": ["bash", "-euc"], "python": [sys.executable, "-c"]}[kind]
-        done = subprocess.run([*command, text], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [*command, text], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         said.append(done.stdout)
     rows = pd.read_csv(tmp_path / "results" / "mine" / "runs" / "quick.csv")

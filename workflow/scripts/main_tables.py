@@ -1,4 +1,6 @@
-"""The main tables: every number beside the published one, comparisons, ranks, costs and partitions, with figures and a page."""
+"""The main tables: every number beside the published one, comparisons, ranks, costs and partitions,
+with figures and a page.
+"""
 
 from pathlib import Path
 

@@ -5,4 +5,6 @@ from pathlib import Path
 from feddep.experiment import stages
 
 with stages.job(snakemake) as config:
-    stages.partition(config, snakemake.params.spec, Path(snakemake.input.graph), *map(Path, snakemake.output))
+    stages.partition(
+        config, snakemake.params.spec, Path(snakemake.input.graph), *map(Path, snakemake.output)
+    )

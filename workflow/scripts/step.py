@@ -5,4 +5,10 @@ from pathlib import Path
 from feddep.experiment import stages
 
 with stages.job(snakemake) as config:
-    stages.step(config, snakemake.params.run, snakemake.wildcards.stage, dict(snakemake.input), Path(snakemake.output[0]))
+    stages.step(
+        config,
+        snakemake.params.run,
+        snakemake.wildcards.stage,
+        dict(snakemake.input),
+        Path(snakemake.output[0]),
+    )

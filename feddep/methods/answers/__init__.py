@@ -1,14 +1,19 @@
-"""One FedAvg, one private answer a node from the owners of missing neighbours, and a rule that is not trained.  Ours.
+"""One FedAvg, one private answer a node from the owners of missing neighbours, and a rule that is
+not trained.  Ours.
 
-A classifier, the setting's encoder, is trained by FedAvg (:mod:`feddep.methods.answers.recorded_fedavg`).  With its weights at
-the best round on validation nodes, the owner of each node u that has neighbours at other clients answers once: with the class
-that it predicts for u, or u's label where it trains on u, by randomised response (:mod:`feddep.methods.answers.asking`).  Each
-client combines its predictions with the answers: by Bayes' rule or an opinion pool (:mod:`feddep.methods.answers.bayes`), or by
-label propagation (:mod:`feddep.methods.answers.propagation`).
+A classifier, the setting's encoder, is trained by FedAvg
+(:mod:`feddep.methods.answers.recorded_fedavg`).  With its weights at the best round on validation
+nodes, the owner of each node u that has neighbours at other clients answers once: with the class
+that it predicts for u, or u's label where it trains on u, by randomised response
+(:mod:`feddep.methods.answers.asking`).  Each client combines its predictions with the answers: by
+Bayes' rule or an opinion pool (:mod:`feddep.methods.answers.bayes`), or by label propagation
+(:mod:`feddep.methods.answers.propagation`).
 
-On the global graph nobody lacks a neighbour: there both are FedAvg, and so are all choices of a round, which is FedAvg's best.
+On the global graph nobody lacks a neighbour: there both are FedAvg, and so are all choices of a
+round, which is FedAvg's best.
 
-Beside them: a second FedAvg on answers as features (:mod:`feddep.methods.answers.class_counts`), and one on private labels.
+Beside them: a second FedAvg on answers as features (:mod:`feddep.methods.answers.class_counts`),
+and one on private labels.
 """
 
 import dataclasses
@@ -24,28 +29,38 @@ class AnswersParameters(Parameters):
     """What owners answer.  No paper has these choices; they are ours."""
 
     labels: bool = False
-    """an owner answers with the label of a node that it trains on, otherwise with the class that it predicts; false: always with
-    the class that it predicts"""
+    """an owner answers with the label of a node that it trains on, otherwise with the class that it
+    predicts; false: always with the class that it predicts"""
     epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
-    """ε of the local differential privacy of a node's one answer, which is the same for all who ask; null: the true answer"""
+    """ε of the local differential privacy of a node's one answer, which is the same for all who
+    ask; null: the true answer
+    """
 
 
 class BayesParameters(AnswersParameters):
     """How likely an answer is for each class of the node that asks."""
 
     likelihood: Literal["kernel", "plain"] = "kernel"
-    """``kernel``: Σ_c H(y, c) K(a | c), with the kernel K of randomised response; ``plain``: g(y, a), whatever ε is"""
+    """``kernel``: Σ_c H(y, c) K(a | c), with the kernel K of randomised response; ``plain``: g(y,
+    a), whatever ε is
+    """
     homophily: Annotated[float, Field(ge=0, lt=1)] = 0.6
-    """h of g(y, c) = h [y = c] + (1 − h) / C: the weight of a neighbour's class being the node's own, over a uniform one"""
+    """h of g(y, c) = h [y = c] + (1 − h) / C: the weight of a neighbour's class being the node's
+    own, over a uniform one
+    """
     prior_count: Annotated[float, Field(ge=0.01, le=10**6)] | None = None
-    """weight of g beside a client's own estimate of H, in neighbours for each class of a node; null: H is g, no estimate"""
+    """weight of g beside a client's own estimate of H, in neighbours for each class of a node;
+    null: H is g, no estimate
+    """
 
 
 class LabelPrivacy(Parameters):
     """How private the labels are that the first FedAvg reads."""
 
     label_epsilon: Annotated[float, Field(gt=0, le=1000)] = 4.0
-    """ε of the randomised response by which each label of a training or validation node is replaced, once and before all else"""
+    """ε of the randomised response by which each label of a training or validation node is
+    replaced, once and before all else
+    """
 
 
 class PrivateLabelsParameters(BayesParameters, LabelPrivacy):
@@ -67,8 +82,25 @@ FEDAVG = Step(
     "feddep.methods.answers.recorded_fedavg:train",
     Parameters,
     setting=(
-        *("optimizer", "learning_rate", "weight_decay", "batch_size", "fanout", "rounds", "local_epochs", "client_weights"),
-        *("optimizer_state", "full_batch", "metric", "encoder", "layers", "hidden_channels", "dropout"),
+        *(
+            "optimizer",
+            "learning_rate",
+            "weight_decay",
+            "batch_size",
+            "fanout",
+            "rounds",
+            "local_epochs",
+            "client_weights",
+        ),
+        *(
+            "optimizer_state",
+            "full_batch",
+            "metric",
+            "encoder",
+            "layers",
+            "hidden_channels",
+            "dropout",
+        ),
     ),
 )
 PRIVATE_FEDAVG = dataclasses.replace(
@@ -81,7 +113,12 @@ ASSUMES = (CROSS_CLIENT_EDGES, "noised node embeddings shared")
 
 
 def _method(
-    name: str, title: str, parameters: type[AnswersParameters], function: str, step: Step = FEDAVG, revision: int = 2
+    name: str,
+    title: str,
+    parameters: type[AnswersParameters],
+    function: str,
+    step: Step = FEDAVG,
+    revision: int = 2,
 ) -> Method:
     return Method(
         name,
@@ -99,7 +136,20 @@ def _method(
 METHODS = (
     _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
     _method("answers_pooled", "Answers, pooled", BayesParameters, "bayes:run_pooled"),
-    _method("answers_propagation", "Answers, label propagation", PropagationParameters, "propagation:run"),
-    _method("answers_counts", "Answers as features", AnswersParameters, "class_counts:run", revision=1),
-    _method("answers_private_labels", "Answers, Bayes, private labels", PrivateLabelsParameters, "bayes:run", PRIVATE_FEDAVG),
+    _method(
+        "answers_propagation",
+        "Answers, label propagation",
+        PropagationParameters,
+        "propagation:run",
+    ),
+    _method(
+        "answers_counts", "Answers as features", AnswersParameters, "class_counts:run", revision=1
+    ),
+    _method(
+        "answers_private_labels",
+        "Answers, Bayes, private labels",
+        PrivateLabelsParameters,
+        "bayes:run",
+        PRIVATE_FEDAVG,
+    ),
 )

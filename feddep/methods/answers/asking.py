@@ -1,6 +1,7 @@
 """One answer for each node that has neighbours elsewhere, by randomised response, for all who ask.
 
-The server matches names that it cannot read and passes the answers on (:mod:`feddep.methods.shared.routing`).
+The server matches names that it cannot read and passes the answers on
+(:mod:`feddep.methods.shared.routing`).
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,8 @@ class Answered:
 
     Attributes:
         edges: the client's edges to nodes elsewhere.
-        known: the class that the client knows of each of its nodes (:func:`known_classes`), shape (n_i,).
+        known: the class that the client knows of each of its nodes (:func:`known_classes`), shape
+            (n_i,).
         told: the answered class of each node elsewhere that it is joined to, shape (h_i,).
         communication: what crossed the boundary for it, a row each client, direction and kind.
     """
@@ -41,7 +43,10 @@ class Answered:
 def answered(task: Task, parameters: AnswersParameters, step: StepResult) -> Answered:
     """Let all owners answer with FedAvg's weights at its best round."""
     edges = cross_edges(task)
-    known = [known_classes(*each, parameters.labels) for each in zip(task.subgraphs(), at_best_round(step), strict=True)]
+    known = [
+        known_classes(*each, parameters.labels)
+        for each in zip(task.subgraphs(), at_best_round(step), strict=True)
+    ]
     boundary = Boundary(answer_kinds(edges, task.graph.num_classes), task.observers)
     told = ask(task, boundary, edges, known, parameters.epsilon)
     return Answered(edges, known, told, boundary.communication.rows())
@@ -50,7 +55,8 @@ def answered(task: Task, parameters: AnswersParameters, step: StepResult) -> Ans
 def known_classes(part: Part, logits: np.ndarray, labels: bool) -> np.ndarray:
     """What a client would answer of its nodes without noise, int64, shape (n,).
 
-    The predicted class, or with ``labels`` the label of the nodes that it trains on and the predicted class of all others.
+    The predicted class, or with ``labels`` the label of the nodes that it trains on and the
+    predicted class of all others.
     """
     graph, split = part
     known = logits.argmax(axis=1)
@@ -60,9 +66,14 @@ def known_classes(part: Part, logits: np.ndarray, labels: bool) -> np.ndarray:
 
 
 def ask(
-    task: Task, boundary: Boundary, edges: Sequence[CrossEdges], known: Sequence[np.ndarray], epsilon: float | None
+    task: Task,
+    boundary: Boundary,
+    edges: Sequence[CrossEdges],
+    known: Sequence[np.ndarray],
+    epsilon: float | None,
 ) -> list[np.ndarray]:
-    """The answered class of each node elsewhere that a client is joined to, in the order of ``outside``; int64, shape (h_i,).
+    """The answered class of each node elsewhere that a client is joined to, in the order of
+    ``outside``; int64, shape (h_i,).
 
     Args:
         task: the task.
@@ -75,12 +86,22 @@ def ask(
     for i, (own, of_client) in enumerate(zip(edges, known, strict=True)):
         told = of_client[own.endpoints]
         if epsilon is not None:
-            told = randomised_response(told, classes, epsilon, generator(task.seed, f"client{i}", "answers"))
+            told = randomised_response(
+                told, classes, epsilon, generator(task.seed, f"client{i}", "answers")
+            )
         rows = torch.eye(classes)[torch.from_numpy(told)]
-        sent.append(boundary.send(i, "up", answers_of(i), {"answers": rows})["answers"] if len(told) else rows)
+        sent.append(
+            boundary.send(i, "up", answers_of(i), {"answers": rows})["answers"]
+            if len(told)
+            else rows
+        )
     found = []
     for i, rows in enumerate(routing.deliver(sent)):
-        received = boundary.send(i, "down", answers_for(i), {"answers": rows})["answers"] if len(rows) else rows
+        received = (
+            boundary.send(i, "down", answers_for(i), {"answers": rows})["answers"]
+            if len(rows)
+            else rows
+        )
         found.append(received.numpy().argmax(axis=1))
     return found
 

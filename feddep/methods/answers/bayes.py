@@ -1,24 +1,28 @@
 r"""Answers and Bayes' rule: what is predicted for a node is its prior, and each answer is evidence.
 
-    log p(y | v) = log p_v(y) + Σ_u log Σ_c H(y, c) K(a_u | c) + constant,   u over the missing neighbours of v,
+    log p(y | v) = log p_v(y) + Σ_u log Σ_c H(y, c) K(a_u | c) + constant,   u over the missing
+    neighbours of v,
 
-where a_u is the answer for u, K(a | c) the probability that randomised response answers a where c is true
-(:func:`feddep.privacy.randomised_response.kernel`; Warner, 1965), and H(y, c) the probability that a neighbour of a node of
-class y is one of which its owner would answer c if it answered truly.  Neighbours count as independent given y (naive Bayes).
+where a_u is the answer for u, K(a | c) the probability that randomised response answers a where c
+is true (:func:`feddep.privacy.randomised_response.kernel`; Warner, 1965), and H(y, c) the
+probability that a neighbour of a node of class y is one of which its owner would answer c if it
+answered truly.  Neighbours count as independent given y (naive Bayes).
 
-By default H is g(y, c) = h [y = c] + (1 − h) / C.  With ``prior_count`` s, each client estimates it from its own subgraph, of the
-n(y, c) pairs of a training node of class y and a neighbour of which it would itself answer c:
+By default H is g(y, c) = h [y = c] + (1 − h) / C.  With ``prior_count`` s, each client estimates it
+from its own subgraph, of the n(y, c) pairs of a training node of class y and a neighbour of which
+it would itself answer c:
 
     H(y, c) = (n(y, c) + s · g(y, c)) / (Σ_c' n(y, c') + s).
 
-So it may cover mistakes of predictions and neighbours of other classes, heterophily included, if the neighbours that a client has
-are like those that it lacks.  Nothing is sent for it: counts of a few dozen pairs, sent as they are, would tell the labels of
-single nodes, and no ε would cover them.
+So it may cover mistakes of predictions and neighbours of other classes, heterophily included, if
+the neighbours that a client has are like those that it lacks.  Nothing is sent for it: counts of a
+few dozen pairs, sent as they are, would tell the labels of single nodes, and no ε would cover them.
 
 ``plain`` takes g(y, a_u) for the likelihood, without regard to what randomised response does.
 
-``answers_pooled`` takes the mean over u in place of the sum: a logarithmic opinion pool of a node's answers (Genest and Zidek,
-1986), which together weigh as one.  Where answers depend on each other, their sum overstates the evidence.
+``answers_pooled`` takes the mean over u in place of the sum: a logarithmic opinion pool of a node's
+answers (Genest and Zidek, 1986), which together weigh as one.  Where answers depend on each other,
+their sum overstates the evidence.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,19 +43,32 @@ def run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]
     return _run(task, parameters, steps, evidence)
 
 
-def run_pooled(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]) -> RunResult:
-    """FedAvg whose clients add the mean evidence of a node's answers to what they predict for it."""
+def run_pooled(
+    task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]
+) -> RunResult:
+    """FedAvg whose clients add the mean evidence of a node's answers to what they predict for
+    it.
+    """
     return _run(task, parameters, steps, pooled_evidence)
 
 
-def _run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult], of: Callable[..., np.ndarray]) -> RunResult:
+def _run(
+    task: Task,
+    parameters: BayesParameters,
+    steps: Mapping[str, StepResult],
+    of: Callable[..., np.ndarray],
+) -> RunResult:
     step, parts, classes = steps["pretrain"], task.subgraphs(), task.graph.num_classes
     answers, found = answered(task, parameters, step), []
-    for own, told, part, of_client in zip(answers.edges, answers.told, parts, answers.known, strict=True):
+    for own, told, part, of_client in zip(
+        answers.edges, answers.told, parts, answers.known, strict=True
+    ):
         likelihood = prior(parameters.homophily, classes)
         if parameters.likelihood == "kernel":
             if parameters.prior_count is not None:
-                likelihood = compatibility(neighbour_counts(part, of_client, classes), likelihood, parameters.prior_count)
+                likelihood = compatibility(
+                    neighbour_counts(part, of_client, classes), likelihood, parameters.prior_count
+                )
             likelihood = likelihood @ kernel(classes, parameters.epsilon)
         found.append(of(own.links, told, likelihood))
     return changed(task, step, lambda i, logits: logits + found[i], answers.communication)
@@ -63,7 +80,9 @@ def prior(homophily: float, classes: int) -> np.ndarray:
 
 
 def neighbour_counts(part: Part, known: np.ndarray, classes: int) -> np.ndarray:
-    """n(y, c): pairs of a training node of class y and a neighbour in the subgraph that is known as c; float, shape (C, C)."""
+    """n(y, c): pairs of a training node of class y and a neighbour in the subgraph that is known as
+    c; float, shape (C, C).
+    """
     graph, split = part
     pairs = graph.adjacency[split.train].tocoo()
     counts = np.zeros((classes, classes))
@@ -77,7 +96,8 @@ def compatibility(counts: np.ndarray, prior: np.ndarray, prior_count: float) -> 
 
 
 def evidence(links: sp.csr_matrix, told: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
-    """Σ_u log P(a_u | y) for each class y of a client's nodes, shape (n, C); zeros for a node that lacks no neighbour.
+    """Σ_u log P(a_u | y) for each class y of a client's nodes, shape (n, C); zeros for a node that
+    lacks no neighbour.
 
     Args:
         links: which node is joined to which one elsewhere, shape (n, h).

@@ -1,8 +1,10 @@
-"""Answers as input features: a second FedAvg reads, beside a node's features, how often each class was answered for it.
+"""Answers as input features: a second FedAvg reads, beside a node's features, how often each class
+was answered for it.
 
     x'_v = [x_v ‖ Σ_u 1(a_u)],   u over the missing neighbours of v,
 
-where a_u is the answer for u and 1(a) a row of C numbers, 1 at a and 0 elsewhere.  On the global graph all counts are 0.
+where a_u is the answer for u and 1(a) a row of C numbers, 1 at a and 0 elsewhere.  On the global
+graph all counts are 0.
 """
 
 import dataclasses
@@ -22,12 +24,20 @@ from feddep.training.task import RunResult, Task
 
 def run(task: Task, parameters: AnswersParameters, steps: Mapping[str, StepResult]) -> RunResult:
     """Ask by the weights of the first FedAvg, and train the second."""
-    answers, classes, parts = answered(task, parameters, steps["pretrain"]), task.graph.num_classes, []
-    for own, told, (graph, split) in zip(answers.edges, answers.told, task.subgraphs(), strict=True):
+    answers, classes, parts = (
+        answered(task, parameters, steps["pretrain"]),
+        task.graph.num_classes,
+        [],
+    )
+    for own, told, (graph, split) in zip(
+        answers.edges, answers.told, task.subgraphs(), strict=True
+    ):
         parts.append((with_counts(graph, own.links @ np.eye(classes)[told]), split))
     everything = with_counts(task.graph, np.zeros((task.graph.num_nodes, classes)))
     result = fedavg.train_on(dataclasses.replace(task, graph=everything), parts)
-    return dataclasses.replace(result, communication=merged(answers.communication, result.communication))
+    return dataclasses.replace(
+        result, communication=merged(answers.communication, result.communication)
+    )
 
 
 def with_counts(graph: Graph, counts: np.ndarray) -> Graph:

@@ -1,10 +1,13 @@
-"""Answers and label propagation on a client's subgraph (after Zhu and Ghahramani, 2002; Zhou et al., 2004).
+"""Answers and label propagation on a client's subgraph (after Zhu and Ghahramani, 2002; Zhou et
+al., 2004).
 
-    F⁰ = P,   F^{t+1}_v = (1 − α) P_v + α (Σ_w F^t_w + Σ_u Q_u) / d_v,   and P_v again for the nodes that the client trains on,
+    F⁰ = P,   F^{t+1}_v = (1 − α) P_v + α (Σ_w F^t_w + Σ_u Q_u) / d_v,   and P_v again for the nodes
+    that the client trains on,
 
-over neighbours w of v at the same client and missing neighbours u, d_v of both together.  P_v is the label of a training node and
-the predicted distribution p_v of all others; Q_u = K(a_u | ·) is the distribution of u's class given the answer for it, where all
-classes are as likely before.  A node without any neighbour keeps p_v.
+over neighbours w of v at the same client and missing neighbours u, d_v of both together.  P_v is
+the label of a training node and the predicted distribution p_v of all others; Q_u = K(a_u | ·) is
+the distribution of u's class given the answer for it, where all classes are as likely before.  A
+node without any neighbour keeps p_v.
 """
 
 from collections.abc import Mapping
@@ -21,7 +24,9 @@ from feddep.privacy.randomised_response import kernel
 from feddep.training.task import RunResult, Task
 
 
-def run(task: Task, parameters: PropagationParameters, steps: Mapping[str, StepResult]) -> RunResult:
+def run(
+    task: Task, parameters: PropagationParameters, steps: Mapping[str, StepResult]
+) -> RunResult:
     """FedAvg whose clients propagate predictions, labels and answers on their subgraphs."""
     step, parts, classes = steps["pretrain"], task.subgraphs(), task.graph.num_classes
     answers = answered(task, parameters, step)

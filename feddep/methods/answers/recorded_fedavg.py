@@ -1,7 +1,8 @@
-"""FedAvg as it is, and what each client predicts for its own nodes in every round, for rules that change predictions afterwards.
+"""FedAvg as it is, and what each client predicts for its own nodes in every round, for rules that
+change predictions afterwards.
 
-The training is that of :mod:`feddep.methods.basic.fedavg`, with the same streams, so that every number is FedAvg's.  It is a
-step: all rules and all their parameters share one training.
+The training is that of :mod:`feddep.methods.basic.fedavg`, with the same streams, so that every
+number is FedAvg's.  It is a step: all rules and all their parameters share one training.
 """
 
 import dataclasses
@@ -27,11 +28,15 @@ from feddep.utils.seeding import generator
 MEASURED = ("loss", "validation", "test", "global_validation")
 """What a history has of each round beside local accuracies."""
 Rule = Callable[[int, np.ndarray], np.ndarray]
-"""Called with a client's number and the logits of its nodes, shape (n_i, C); gives scores, of which the largest is the class."""
+"""Called with a client's number and the logits of its nodes, shape (n_i, C); gives scores, of which
+the largest is the class.
+"""
 
 
 class RecordingClient(Client):
-    """A client of FedAvg that keeps the logits of its nodes after its local steps and with the weights that it is sent then."""
+    """A client of FedAvg that keeps the logits of its nodes after its local steps and with the
+    weights that it is sent then.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         """Set up a client, as :class:`feddep.federation.client.Client`."""
@@ -52,9 +57,10 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
     """FedAvg on the clients' subgraphs.
 
     Returns:
-        ``client0.before`` …, logits of the client's nodes in each of R rounds, float32, shape (R, n_i, C), with the model that it
-        receives at the end of the round; ``client0.after`` …, with its own after the local steps; ``history.loss`` and whatever
-        else :data:`MEASURED` names, float64, shape (R,); and the weights at the best round as ``classifier.NAME``.
+        ``client0.before`` …, logits of the client's nodes in each of R rounds, float32, shape (R,
+        n_i, C), with the model that it receives at the end of the round; ``client0.after`` …, with
+        its own after the local steps; ``history.loss`` and whatever else :data:`MEASURED` names,
+        float64, shape (R,); and the weights at the best round as ``classifier.NAME``.
     """
     clients: list[RecordingClient] = []
 
@@ -64,48 +70,77 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
 
     result = fedavg.train_on(task, task.subgraphs(), client)
     (history,) = result.histories
-    measured = {f"history.{name}": torch.tensor(getattr(history, name), dtype=torch.float64) for name in MEASURED}
+    measured = {
+        f"history.{name}": torch.tensor(getattr(history, name), dtype=torch.float64)
+        for name in MEASURED
+    }
     weights = {f"classifier.{name}": tensor for name, tensor in history.best_weights.items()}
-    logits = by_client(before=[torch.stack(each.before) for each in clients], after=[torch.stack(each.after) for each in clients])
+    logits = by_client(
+        before=[torch.stack(each.before) for each in clients],
+        after=[torch.stack(each.after) for each in clients],
+    )
     return StepResult({**logits, **measured, **weights}, result.communication)
 
 
-def train_on_private_labels(task: Task, parameters: LabelPrivacy, results: Any = None) -> StepResult:
-    """The same where randomised response has replaced each label of a training or validation node once.
+def train_on_private_labels(
+    task: Task, parameters: LabelPrivacy, results: Any = None
+) -> StepResult:
+    """The same where randomised response has replaced each label of a training or validation node
+    once.
 
-    All that clients send of it is computed from these labels, and validation accuracies are by them.  Features are not covered.
+    All that clients send of it is computed from these labels, and validation accuracies are by
+    them.  Features are not covered.
     """
     graph, read = task.graph, np.concatenate([task.split.train, task.split.val])
     labels = graph.labels.copy()
-    labels[read] = randomised_response(labels[read], graph.num_classes, parameters.label_epsilon, generator(task.seed, "labels"))
+    labels[read] = randomised_response(
+        labels[read], graph.num_classes, parameters.label_epsilon, generator(task.seed, "labels")
+    )
     return train(dataclasses.replace(task, graph=dataclasses.replace(graph, labels=labels)))
 
 
 def at_best_round(step: StepResult) -> list[np.ndarray]:
-    """Logits of each client's nodes with the weights of the best round on validation nodes, shape (n_i, C)."""
+    """Logits of each client's nodes with the weights of the best round on validation nodes, shape
+    (n_i, C).
+    """
     best = int(np.argmax(step.tensors["history.validation"].numpy()))
     return [logits[best].numpy() for logits in step.of_clients("before")]
 
 
-def changed(task: Task, step: StepResult, rule: Rule, communication: Sequence[dict[str, Any]]) -> RunResult:
-    """The result of FedAvg, with local accuracies by what a rule makes of predictions; all else is FedAvg's.
+def changed(
+    task: Task, step: StepResult, rule: Rule, communication: Sequence[dict[str, Any]]
+) -> RunResult:
+    """The result of FedAvg, with local accuracies by what a rule makes of predictions; all else is
+    FedAvg's.
 
-    ``rule`` is given the predictions of every round, so that curves can be drawn.  What crossed the boundary for it is
-    ``communication``.  Where owners judge, they choose their round by what the rule makes of their validation nodes.
+    ``rule`` is given the predictions of every round, so that curves can be drawn.  What crossed the
+    boundary for it is ``communication``.  Where owners judge, they choose their round by what the
+    rule makes of their validation nodes.
     """
     measured = [step.tensors[f"history.{name}"].tolist() for name in MEASURED]
-    model, weights = task.new_model(), {name: tensor for name, tensor in step.tensors.items() if name.startswith("classifier.")}
-    model.load_state_dict({name.removeprefix("classifier."): tensor for name, tensor in weights.items()})
+    model, weights = (
+        task.new_model(),
+        {name: tensor for name, tensor in step.tensors.items() if name.startswith("classifier.")},
+    )
+    model.load_state_dict(
+        {name.removeprefix("classifier."): tensor for name, tensor in weights.items()}
+    )
     judged, parts = OwnersHistory(), task.subgraphs()
     before, after = step.of_clients("before"), step.of_clients("after")
 
     def right(i: int, logits: np.ndarray) -> list[Right]:
         (graph, split), found = parts[i], torch.from_numpy(rule(i, logits))
         labels = torch.from_numpy(graph.labels)
-        return [score(found[nodes], labels[nodes], task.setting.metric) for nodes in (split.val, split.test)]
+        return [
+            score(found[nodes], labels[nodes], task.setting.metric)
+            for nodes in (split.val, split.test)
+        ]
 
     def one_round(number: int) -> None:
-        scores = [Scores.of(right(i, of[number - 1].numpy()) for i, of in enumerate(each)) for each in (before, after)]
+        scores = [
+            Scores.of(right(i, of[number - 1].numpy()) for i, of in enumerate(each))
+            for each in (before, after)
+        ]
         loss, validation, *on_graph = (values[number - 1] for values in measured)
         if task.owners_judge:
             judged.record(loss, scores[0], scores[1], model, on_graph)

@@ -19,6 +19,20 @@ METHODS = (
         encoders=ANY_ENCODER,
         full_batch=True,
     ),
-    Method("local", "Local", NoParameters, "feddep.methods.basic.alone:train_locally", encoders=ANY_ENCODER, full_batch=True),
-    Method("fedavg", "FedAvg", NoParameters, "feddep.methods.basic.fedavg:run", encoders=ANY_ENCODER, full_batch=True),
+    Method(
+        "local",
+        "Local",
+        NoParameters,
+        "feddep.methods.basic.alone:train_locally",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
+    Method(
+        "fedavg",
+        "FedAvg",
+        NoParameters,
+        "feddep.methods.basic.fedavg:run",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
 )

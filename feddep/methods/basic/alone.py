@@ -11,7 +11,9 @@ from feddep.training.task import RunResult, Task
 
 
 def train_globally(task: Task, parameters: Any, steps: Any) -> RunResult:
-    """One GraphSAGE on the entire graph, no link missing, an epoch a round (FedDEP, Section 4.1; GlobSage in FedSage)."""
+    """One GraphSAGE on the entire graph, no link missing, an epoch a round (FedDEP, Section 4.1;
+    GlobSage in FedSage).
+    """
     trainer = StandaloneTrainer(task, task.graph, task.split, "global")
     if task.owners_judge:
         return _given_to_owners(task, trainer)
@@ -22,11 +24,17 @@ def train_globally(task: Task, parameters: Any, steps: Any) -> RunResult:
 def _given_to_owners(task: Task, trainer: StandaloneTrainer) -> RunResult:
     """The model of the entire graph, which each client applies to its own subgraph."""
     judged, model = OwnersHistory(), trainer.model
-    parts = [(Evaluator(graph, task.device, model.aggregation), split) for graph, split in task.subgraphs()]
+    parts = [
+        (Evaluator(graph, task.device, model.aggregation), split)
+        for graph, split in task.subgraphs()
+    ]
 
     def one_round(number: int) -> None:
         loss = trainer.train()
-        scores = Scores.of(each.scores(model, split.val, split.test, metric=task.setting.metric) for each, split in parts)
+        scores = Scores.of(
+            each.scores(model, split.val, split.test, metric=task.setting.metric)
+            for each, split in parts
+        )
         judged.record(loss, scores, scores, model, task.test(model))
 
     run_rounds(task, [judged.history], one_round)
@@ -34,18 +42,24 @@ def _given_to_owners(task: Task, trainer: StandaloneTrainer) -> RunResult:
 
 
 def train_locally(task: Task, parameters: Any, steps: Any) -> RunResult:
-    """Each client's GraphSAGE on its own subgraph (FedDEP, Section 4.1; LocSage in FedSage); nothing crosses any boundary."""
+    """Each client's GraphSAGE on its own subgraph (FedDEP, Section 4.1; LocSage in FedSage);
+    nothing crosses any boundary.
+    """
     return train_each(
-        task, [StandaloneTrainer(task, graph, split, f"client{i}") for i, (graph, split) in enumerate(task.subgraphs())]
+        task,
+        [
+            StandaloneTrainer(task, graph, split, f"client{i}")
+            for i, (graph, split) in enumerate(task.subgraphs())
+        ],
     )
 
 
 def train_each(task: Task, trainers: Sequence[StandaloneTrainer]) -> RunResult:
     """Train one model a client.
 
-    Every model is tested on the global graph's test nodes, and scores are averaged over clients, as both papers do.  Each
-    client chooses its round by its own validation nodes.  Where owners judge, models are evaluated on their own subgraphs alone,
-    in one round for all.
+    Every model is tested on the global graph's test nodes, and scores are averaged over clients, as
+    both papers do.  Each client chooses its round by its own validation nodes.  Where owners judge,
+    models are evaluated on their own subgraphs alone, in one round for all.
     """
     judged = OwnersHistory() if task.owners_judge else None
 
@@ -56,7 +70,11 @@ def train_each(task: Task, trainers: Sequence[StandaloneTrainer]) -> RunResult:
             return
         losses = [(trainer.learner.size, trainer.train()) for trainer in trainers]
         scores = Scores.of(trainer.scores() for trainer in trainers)
-        judged.record(sum(size * loss for size, loss in losses) / sum(size for size, _ in losses), scores, scores)
+        judged.record(
+            sum(size * loss for size, loss in losses) / sum(size for size, _ in losses),
+            scores,
+            scores,
+        )
 
     histories = [trainer.history for trainer in trainers] if judged is None else [judged.history]
     run_rounds(task, histories, one_round)

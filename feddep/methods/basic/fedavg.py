@@ -41,9 +41,11 @@ def train_on(
         parts: what clients train and validate on.
         client: makes the clients.
         server: makes the server.
-        new_model: makes a classifier with the run's initial weights; by default :meth:`feddep.training.task.Task.new_model`.
+        new_model: makes a classifier with the run's initial weights; by default
+            :meth:`feddep.training.task.Task.new_model`.
         extra: names and shapes of what the clients send beside weights and reports.
-        shared: of the name of a weight or buffer, whether it is exchanged; what is not stays with each client.
+        shared: of the name of a weight or buffer, whether it is exchanged; what is not stays with
+            each client.
     """
     new_model = new_model or task.new_model
     model = new_model()
@@ -51,8 +53,12 @@ def train_on(
     schema = {name: shape for name, shape in schema_of(model).items() if name in exchanged}
     kinds = {"model": schema, **REPORTS, **({} if extra is None else {EXTRA: extra})}
     boundary = Boundary(kinds, task.observers)
-    clients = [new_client(task, i, part, boundary, client, new_model()) for i, part in enumerate(parts)]
-    return train_federated(task, model, boundary, clients, server=server(exchanged, task.setting.client_weights))
+    clients = [
+        new_client(task, i, part, boundary, client, new_model()) for i, part in enumerate(parts)
+    ]
+    return train_federated(
+        task, model, boundary, clients, server=server(exchanged, task.setting.client_weights)
+    )
 
 
 def new_client(
@@ -64,12 +70,21 @@ def new_client(
     model: Any = None,
     stream: str | None = None,
 ) -> Client:
-    """A client that trains and validates a ``model``, by default a new one, on its subgraph as it is.
+    """A client that trains and validates a ``model``, by default a new one, on its subgraph as it
+    is.
 
     Its random streams bear the name ``stream``, by default its number.
     """
     graph, split = part
     model = task.new_model() if model is None else model
     evaluator = Evaluator(graph, task.device, model.aggregation)
-    learner = new_learner(graph, split.train, task.setting, task.seed, stream or f"client{number}", task.device, evaluator)
+    learner = new_learner(
+        graph,
+        split.train,
+        task.setting,
+        task.seed,
+        stream or f"client{number}",
+        task.device,
+        evaluator,
+    )
     return client(number, model, learner, evaluator, split, task.setting, boundary)

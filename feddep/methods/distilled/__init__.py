@@ -1,48 +1,76 @@
-"""Methods in which models teach each other by their predictions: AdaFGL, FedTAD, FGSSL and FedSpray."""
+"""Methods in which models teach each other by their predictions: AdaFGL, FedTAD, FGSSL and
+FedSpray.
+"""
 
 from typing import Literal
 
 from feddep.methods.method import BUILT_IN_ENCODERS, Method
-from feddep.utils.parameters import Hops, Parameters, Positive, Repetitions, Share, StepSize, Weight, Width
+from feddep.utils.parameters import (
+    Hops,
+    Parameters,
+    Positive,
+    Repetitions,
+    Share,
+    StepSize,
+    Weight,
+    Width,
+)
 
 
 class AdaFGLParameters(Parameters):
     """The two steps of AdaFGL (Li et al., 2024)."""
 
     federated_share: Share = 0.5
-    """share of the rounds that step 1 takes (OpenFGL's port: 50 of 100; the authors' code has 100 rounds and then 200 epochs)"""
+    """share of the rounds that step 1 takes (OpenFGL's port: 50 of 100; the authors' code has 100
+    rounds and then 200 epochs)
+    """
     combination: Literal["mixture", "switch"] = "mixture"
-    """prediction: both branches, mixed by the homophily score (paper), or only one of them, chosen by `threshold` (code)"""
+    """prediction: both branches, mixed by the homophily score (paper), or only one of them, chosen
+    by `threshold` (code)
+    """
     threshold: Share = 0.9
     """least homophily score at which `switch` takes the homophilous branch (code)"""
     alpha: Share = 0.05
-    """weight α of the edges, beside pairs that are predicted alike, where features are smoothed (code)"""
+    """weight α of the edges, beside pairs that are predicted alike, where features are smoothed
+    (code)
+    """
     beta: Share = 0.2
-    """weight β of the predictions of step 1, beside the branch's own, in the signed relation (code)"""
+    """weight β of the predictions of step 1, beside the branch's own, in the signed relation (code)
+    """
     alike: Share = 0.999
-    """similarity above which two nodes are joined (code); 0 weighs all pairs by their similarity (paper)"""
+    """similarity above which two nodes are joined (code); 0 weighs all pairs by their similarity
+    (paper)
+    """
     hops: Hops = 3
     """times K that features are smoothed (code)"""
     knowledge: Literal["probabilities", "logits"] = "probabilities"
-    """what of the homophilous branch is drawn to the predictions of step 1: `probabilities`, or `logits` (code)"""
+    """what of the homophilous branch is drawn to the predictions of step 1: `probabilities`, or
+    `logits` (code)
+    """
 
 
 class FedTADParameters(Parameters):
-    """What the server of FedTAD (Zhu et al., 2024) generates, and how it distils; defaults are those of the authors' code."""
+    """What the server of FedTAD (Zhu et al., 2024) generates, and how it distils; defaults are
+    those of the authors' code.
+    """
 
     topology: Literal["return", "walk_ids"] = "return"
-    """topology embedding of a node: probabilities that a random walk `return`s to it (paper), or `walk_ids`, the numbers of the
-    nodes that walks visit (code)"""
+    """topology embedding of a node: probabilities that a random walk `return`s to it (paper), or
+    `walk_ids`, the numbers of the nodes that walks visit (code)"""
     walk_length: Positive = 5
     """length of the longest walk"""
     divergence: Literal["l1", "kl"] = "l1"
-    """distance of the global model's outputs from a client's: `l1` of logits (code), or `kl` of probabilities"""
+    """distance of the global model's outputs from a client's: `l1` of logits (code), or `kl` of
+    probabilities
+    """
     generated: Positive = 100
     """nodes of the generated graph"""
     neighbours: Positive = 5
     """most similar nodes that a generated node is joined to"""
     repetitions: Repetitions = 5
-    """times in a round that noise is drawn, for one step of the generator and `global_steps` of the global model"""
+    """times in a round that noise is drawn, for one step of the generator and `global_steps` of the
+    global model
+    """
     global_steps: Repetitions = 5
     """steps of the global model for each graph"""
     generator_learning_rate: StepSize = 0.001
@@ -56,10 +84,14 @@ class FedTADParameters(Parameters):
 
 
 class FGSSLParameters(Parameters):
-    """The views, contrast and distillation of FGSSL (Huang et al., 2023); defaults are those of the authors' code."""
+    """The views, contrast and distillation of FGSSL (Huang et al., 2023); defaults are those of the
+    authors' code.
+    """
 
     teacher: Literal["global", "local"] = "global"
-    """who teaches: the `global` model that a client received (paper), or the `local` model itself by contrast alone (code)"""
+    """who teaches: the `global` model that a client received (paper), or the `local` model itself
+    by contrast alone (code)
+    """
     contrast_weight: Weight = 3.0
     """weight of the contrast"""
     distillation_weight: Weight = 1.0
@@ -79,7 +111,9 @@ class FGSSLParameters(Parameters):
 
 
 class FedSprayParameters(Parameters):
-    """Proxies and soft targets of FedSpray (Fu et al., 2024); defaults are those of the authors' code."""
+    """Proxies and soft targets of FedSpray (Fu et al., 2024); defaults are those of the authors'
+    code.
+    """
 
     proxy_width: Width = 64
     """width of proxies, and of the encoder of features"""
@@ -90,9 +124,13 @@ class FedSprayParameters(Parameters):
     confidence: Share = 0.7
     """least probability at which a node that is not trained on has a soft target"""
     proxy_weights: Literal["nodes", "shares"] = "nodes"
-    """what a client's proxy of a class counts: its training `nodes` of the class, or their `shares` in all of its own (code)"""
+    """what a client's proxy of a class counts: its training `nodes` of the class, or their `shares`
+    in all of its own (code)
+    """
     plain_start: Literal["own", "fused"] = "own"
-    """weights that the classifier without proxies gets in each round: its `own` mean, or that of the `fused` one (code)"""
+    """weights that the classifier without proxies gets in each round: its `own` mean, or that of
+    the `fused` one (code)
+    """
 
 
 _FOLDER = "feddep.methods.distilled"
@@ -116,7 +154,15 @@ METHODS = (
         full_batch=True,
         revision=2,
     ),
-    Method("fgssl", "FGSSL", FGSSLParameters, f"{_FOLDER}.fgssl:run", encoders=("gcn", "gat"), full_batch=True, mini_batch=False),
+    Method(
+        "fgssl",
+        "FGSSL",
+        FGSSLParameters,
+        f"{_FOLDER}.fgssl:run",
+        encoders=("gcn", "gat"),
+        full_batch=True,
+        mini_batch=False,
+    ),
     Method(
         "fedspray",
         "FedSpray",

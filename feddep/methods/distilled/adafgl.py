@@ -1,19 +1,25 @@
-"""AdaFGL: FedAvg, and then each client alone, taught by the global model (Li et al., ICDE 2024, with the authors' code).
+"""AdaFGL: FedAvg, and then each client alone, taught by the global model (Li et al., ICDE 2024,
+with the authors' code).
 
-Step 1 is FedAvg for the first of the rounds.  Step 2 takes the others, with the setting's local epochs in each; it sends nothing.
-With predictions q_i of the global model on the client's n nodes and their similarity R_ij = q_i·q_j / (‖q_i‖ ‖q_j‖), R_ii = 0:
+Step 1 is FedAvg for the first of the rounds.  Step 2 takes the others, with the setting's local
+epochs in each; it sends nothing. With predictions q_i of the global model on the client's n nodes
+and their similarity R_ij = q_i·q_j / (‖q_i‖ ‖q_j‖), R_ii = 0:
 
     Ã: α A + (1 − α) R, normalised as in a GCN,  S = [X, ÃX, …, Ã^K X]
-    homophilous branch:    Z = MLP(S),  loss CE(Z) + MSE(softmax Z, Q),  prediction (softmax Z + Q) / 2
-    heterophilous branch:  MLP(X), MLP(S) and H' of H = MLP(S),  the three cross-entropies,  the mean of the three softmaxes
-                           P = sign-scaled β R + (1 − β) R(softmax H),  H' = (softmax(P⁺ H) − softmax(P⁻ H) + H) / 2
+    homophilous branch:    Z = MLP(S),  loss CE(Z) + MSE(softmax Z, Q),  prediction (softmax Z + Q)
+        / 2
+    heterophilous branch:  MLP(X), MLP(S) and H' of H = MLP(S),  the three cross-entropies,  the
+        mean of the three softmaxes
+                           P = sign-scaled β R + (1 − β) R(softmax H),  H' = (softmax(P⁺ H) −
+                           softmax(P⁻ H) + H) / 2
 
-P is centred, and scaled to [−1, 1].  The homophily score h is the accuracy of label propagation from one half of the training
-nodes on the other; the prediction is h times that of the homophilous branch plus 1 − h times the other's.  R is dense: a client
-needs memory for a few n × n matrices.
+P is centred, and scaled to [−1, 1].  The homophily score h is the accuracy of label propagation
+from one half of the training nodes on the other; the prediction is h times that of the homophilous
+branch plus 1 − h times the other's.  R is dense: a client needs memory for a few n × n matrices.
 
-Slips of the authors' code: the branch is switched by a threshold; Q passes a second softmax where it is similarity or prediction;
-of pairs below the mean similarity those nearest to it, not the least similar ones, get the most negative sign.
+Slips of the authors' code: the branch is switched by a threshold; Q passes a second softmax where
+it is similarity or prediction; of pairs below the mean similarity those nearest to it, not the
+least similar ones, get the most negative sign.
 """
 
 import math
@@ -77,14 +83,20 @@ def signed(relation: Tensor) -> Tensor:
 
 
 def sharp_softmax(sums: Tensor) -> Tensor:
-    """Softmax of sums over many nodes; what would be below e^−30 is e^−30, as denormal gradients take ten times as long."""
+    """Softmax of sums over many nodes; what would be below e^−30 is e^−30, as denormal gradients
+    take ten times as long.
+    """
     return (sums - sums.detach().amax(dim=1, keepdim=True)).clamp(min=-30).softmax(dim=1)
 
 
-def homophily_score(a: Tensor, labels: Tensor, train: Tensor, classes: int, steps: int = 10) -> float:
-    """h: from the first half of the training nodes labels spread, Y ← ½ Ã Y + ½ Y₀; the accuracy on the other half.
+def homophily_score(
+    a: Tensor, labels: Tensor, train: Tensor, classes: int, steps: int = 10
+) -> float:
+    """h: from the first half of the training nodes labels spread, Y ← ½ Ã Y + ½ Y₀; the accuracy on
+    the other half.
 
-    Y₀ is uniform on all other nodes, and after each step Y₀ is added on the half that is known (authors' code).
+    Y₀ is uniform on all other nodes, and after each step Y₀ is added on the half that is known
+    (authors' code).
     """
     known, asked = train[: len(train) // 2], train[len(train) // 2 :]
     start = torch.full((len(a), classes), 1 / classes, device=a.device)
@@ -97,13 +109,19 @@ def homophily_score(a: Tensor, labels: Tensor, train: Tensor, classes: int, step
 
 
 class SmoothedMLP(nn.Module):
-    """An MLP of [X, ÃX, …, Ã^K X].  As Ã^k X W_k = Ã^k (X W_k), X stays sparse and nothing of width (K + 1) F is held."""
+    """An MLP of [X, ÃX, …, Ã^K X].  As Ã^k X W_k = Ã^k (X W_k), X stays sparse and nothing of width
+    (K + 1) F is held.
+    """
 
-    def __init__(self, inputs: int, hidden: int, outputs: int, layers: int, hops: int, dropout: float) -> None:
+    def __init__(
+        self, inputs: int, hidden: int, outputs: int, layers: int, hops: int, dropout: float
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(inputs, (hops + 1) * hidden))
         self.bias = nn.Parameter(torch.zeros(hidden))
-        self.rest = nn.ModuleList(Linear(hidden, outputs if k == layers - 2 else hidden) for k in range(layers - 1))
+        self.rest = nn.ModuleList(
+            Linear(hidden, outputs if k == layers - 2 else hidden) for k in range(layers - 1)
+        )
         self.activation = nn.PReLU()
         self.dropout = dropout
 
@@ -139,8 +157,15 @@ class AdaFGLModel(nn.Module):
         self.params = params
         self.score: float | None = None
         inputs, hidden, classes, _, dropout = task.model_sizes
-        sizes = {"homophilous": (2, params.hops), "own": (3, 0), "smoothed": (3, params.hops), "passed": (3, params.hops)}
-        branches = {name: SmoothedMLP(inputs, hidden, classes, *of, dropout) for name, of in sizes.items()}
+        sizes = {
+            "homophilous": (2, params.hops),
+            "own": (3, 0),
+            "smoothed": (3, params.hops),
+            "passed": (3, params.hops),
+        }
+        branches = {
+            name: SmoothedMLP(inputs, hidden, classes, *of, dropout) for name, of in sizes.items()
+        }
         generator = task.torch_generator("adafgl", "weights")
         for branch in branches.values():
             branch.reset_parameters(generator)
@@ -166,11 +191,15 @@ class AdaFGLModel(nn.Module):
             params, q = self.params, self.extractor.full(x, adjacency).softmax(dim=1)
             relation = similarity(q)
             relation = (relation > params.alike).float() if params.alike else relation
-            smoothing = with_loops(params.alpha * edges(adjacency).to(q.device) + (1 - params.alpha) * relation)
+            smoothing = with_loops(
+                params.alpha * edges(adjacency).to(q.device) + (1 - params.alpha) * relation
+            )
             self._seen = adjacency, View(x, q, relation, smoothing)
         return self._seen[1]
 
-    def predict(self, view: View, generator: torch.Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    def predict(
+        self, view: View, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """Probabilities, shape (n, C), and the logits of each part of the branches that count."""
         assert self.score is not None
         logits = {
@@ -183,26 +212,40 @@ class AdaFGLModel(nn.Module):
             mixed = self.score * (logits["homophilous"].softmax(dim=1) + view.q) / 2
         if self.score < 1:
             h = logits["passed"]
-            relation = self.params.beta * view.relation + (1 - self.params.beta) * similarity(h.softmax(dim=1))
+            relation = self.params.beta * view.relation + (1 - self.params.beta) * similarity(
+                h.softmax(dim=1)
+            )
             p = signed(relation)
-            logits["passed"] = (sharp_softmax(p.relu() @ h) - sharp_softmax((-p).relu() @ h) + h) / 2
-            mixed = mixed + (1 - self.score) / 3 * sum(logits[name].softmax(dim=1) for name in ("own", "smoothed", "passed"))
+            logits["passed"] = (
+                sharp_softmax(p.relu() @ h) - sharp_softmax((-p).relu() @ h) + h
+            ) / 2
+            mixed = mixed + (1 - self.score) / 3 * sum(
+                logits[name].softmax(dim=1) for name in ("own", "smoothed", "passed")
+            )
         return mixed.clamp(min=1e-30), logits
 
-    def losses(self, logits: dict[str, Tensor], view: View, labels: Tensor, train: Tensor) -> Tensor:
+    def losses(
+        self, logits: dict[str, Tensor], view: View, labels: Tensor, train: Tensor
+    ) -> Tensor:
         """The cross-entropies of all parts, and what draws the homophilous branch to Q."""
-        loss = torch.stack([cross_entropy(part[train], labels[train]) for part in logits.values()]).sum()
+        loss = torch.stack(
+            [cross_entropy(part[train], labels[train]) for part in logits.values()]
+        ).sum()
         if "homophilous" not in logits:
             return loss
         z = logits["homophilous"]
-        return loss + mse_loss(z.softmax(dim=1) if self.params.knowledge == "probabilities" else z, view.q)
+        return loss + mse_loss(
+            z.softmax(dim=1) if self.params.knowledge == "probabilities" else z, view.q
+        )
 
 
 class AdaFGLClient(TuningClient):
     """A client that trains alone, and sends nothing, after ``federated`` rounds."""
 
     def __init__(self, *arguments: Any, task: Task, federated: int) -> None:
-        """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
+        """Set up a client; the first arguments are those of
+        :class:`feddep.federation.client.Client`.
+        """
         super().__init__(*arguments, rounds=federated)
         self.random = task.torch_generator(f"client{self.number}", "adafgl")
         self.dropout = torch.Generator(task.device).manual_seed(self.random.initial_seed())
@@ -213,14 +256,24 @@ class AdaFGLClient(TuningClient):
             return super().train()
         if not self.learner.size:  # it keeps the global model
             return 0.0
-        model, source, train = self.model, self.evaluator, torch.from_numpy(self.split.train).to(self.evaluator.labels.device)
+        model, source, train = (
+            self.model,
+            self.evaluator,
+            torch.from_numpy(self.split.train).to(self.evaluator.labels.device),
+        )
         if model.score is None:
             model.extractor.requires_grad_(requires_grad=False)
             self._optimizer = new_optimizer(model.branches, self.setting)
             shuffled = train[torch.randperm(len(train), generator=self.random).to(train.device)]
             classes = int(model.extractor.full(source.features, source.adjacency).shape[1])
-            score = homophily_score(edges(source.adjacency).to(train.device), source.labels, shuffled, classes)
-            model.score = score if model.params.combination == "mixture" else float(score >= model.params.threshold)
+            score = homophily_score(
+                edges(source.adjacency).to(train.device), source.labels, shuffled, classes
+            )
+            model.score = (
+                score
+                if model.params.combination == "mixture"
+                else float(score >= model.params.threshold)
+            )
         assert self._optimizer is not None
         view, value = model.view(source.features, source.adjacency), 0.0
         for _ in range(self.setting.local_epochs):

@@ -1,18 +1,22 @@
-"""FedSpray: soft targets for a client's own GNN, from features and proxies of neighbourhoods (Fu et al., KDD 2024, with code).
+"""FedSpray: soft targets for a client's own GNN, from features and proxies of neighbourhoods (Fu et
+al., KDD 2024, with code).
 
-Clients share an encoder f of features, a classifier g of f(x_i) + p_i, another g' of f(x_i), and for each class a proxy s_c.  A
-training node has a learned proxy p_i, any other gets p_i = Σ_c softmax(g'(f(x_i)))_c s_c.  In each round a client takes, for its
-local epochs each, steps of
+Clients share an encoder f of features, a classifier g of f(x_i) + p_i, another g' of f(x_i), and
+for each class a proxy s_c.  A training node has a learned proxy p_i, any other gets p_i = Σ_c
+softmax(g'(f(x_i)))_c s_c.  In each round a client takes, for its local epochs each, steps of
 
-    its GNN, which is not sent:  CE + λ₁ mean over reliable nodes of KL(softmax g(f(x_i) + p_i) ‖ softmax GNN_i)
-    f, g, g' and p:              mean over training nodes of CE(g'(f(x_i))) + KL(softmax GNN_i ‖ softmax g(f(x_i) + p_i))
+    its GNN, which is not sent:  CE + λ₁ mean over reliable nodes of KL(softmax g(f(x_i) + p_i) ‖
+        softmax GNN_i)
+    f, g, g' and p:              mean over training nodes of CE(g'(f(x_i))) + KL(softmax GNN_i ‖
+        softmax g(f(x_i) + p_i))
 
-Reliable are training nodes, and those with a largest probability of g' above a threshold.  The client sends f, g, g', and for
-each class the mean p_i of its training nodes; the server averages the former by training nodes, the latter by those of the
-class, for which the shares of classes are sent once.
+Reliable are training nodes, and those with a largest probability of g' above a threshold.  The
+client sends f, g, g', and for each class the mean p_i of its training nodes; the server averages
+the former by training nodes, the latter by those of the class, for which the shares of classes are
+sent once.
 
-Slips of the authors' code: proxies are averaged by these shares (``proxy_weights``), g' starts each round from g
-(``plain_start``), and all weights of the GNN start between 0 and 1.
+Slips of the authors' code: proxies are averaged by these shares (``proxy_weights``), g' starts each
+round from g (``plain_start``), and all weights of the GNN start between 0 and 1.
 """
 
 from collections.abc import Sequence
@@ -54,7 +58,11 @@ class FedSprayModel(nn.Module):
         inputs, _, classes, _, _ = task.model_sizes
         self.gnn = task.new_model()
         self.aggregation = self.gnn.aggregation
-        parts = {"encoder": Linear(inputs, width), "fused": Linear(width, classes), "plain": Linear(width, classes)}
+        parts = {
+            "encoder": Linear(inputs, width),
+            "fused": Linear(width, classes),
+            "plain": Linear(width, classes),
+        }
         generator = task.torch_generator("fedspray", "weights")
         for part in parts.values():
             part.reset_parameters(generator)
@@ -76,14 +84,20 @@ class FedSprayClient(Client):
     """A client with a GNN and node proxies of its own."""
 
     def __init__(self, *arguments: Any, task: Task, params: FedSprayParameters) -> None:
-        """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
+        """Set up a client; the first arguments are those of
+        :class:`feddep.federation.client.Client`.
+        """
         super().__init__(*arguments)
         labels = self.evaluator.labels
         self.params = params
         self.nodes = torch.from_numpy(self.split.train).to(labels.device)
-        self.trained = torch.zeros(len(labels), dtype=torch.bool, device=labels.device).index_fill(0, self.nodes, value=True)
+        self.trained = torch.zeros(len(labels), dtype=torch.bool, device=labels.device).index_fill(
+            0, self.nodes, value=True
+        )
         self.members = one_hot(labels[self.nodes], task.graph.num_classes).float()
-        self.node_proxies = torch.full((len(labels), params.proxy_width), 0.1, device=labels.device, requires_grad=True)
+        self.node_proxies = torch.full(
+            (len(labels), params.proxy_width), 0.1, device=labels.device, requires_grad=True
+        )
         self.optimizers: list[torch.optim.Optimizer] = []
         self.unsent = {"shares": self.members.sum(dim=0) / max(len(self.nodes), 1)}
 
@@ -99,13 +113,21 @@ class FedSprayClient(Client):
         return unsent
 
     def train(self) -> float:
-        """The local steps of the GNN, and then those of what is shared; returns the GNN's last loss."""
+        """The local steps of the GNN, and then those of what is shared; returns the GNN's last
+        loss.
+        """
         if not self.learner.size:  # it keeps what it was sent, and its GNN
             self.model.proxies.zero_()
             return 0.0
         if not self.optimizers or self.setting.optimizer_state == "fresh":
             proxies = Adam([self.node_proxies], lr=self.params.proxy_learning_rate)
-            self.optimizers = [*(new_optimizer(part, self.setting) for part in (self.model.gnn, self.model.shared)), proxies]
+            self.optimizers = [
+                *(
+                    new_optimizer(part, self.setting)
+                    for part in (self.model.gnn, self.model.shared)
+                ),
+                proxies,
+            ]
         loss = self.train_gnn(*self.soft_targets())
         self.train_shared()
         with torch.no_grad():
@@ -116,11 +138,17 @@ class FedSprayClient(Client):
 
     @torch.no_grad()
     def soft_targets(self) -> tuple[Tensor, Tensor]:
-        """Give proxies to nodes that are not trained on; returns logits of g, (n, C), and who is reliable, (n,)."""
+        """Give proxies to nodes that are not trained on; returns logits of g, (n, C), and who is
+        reliable, (n,).
+        """
         encoded, shared = self.model.encoded(self.evaluator.features), self.model.shared
         q = shared["plain"](encoded).softmax(dim=1)
-        self.node_proxies.copy_(torch.where(self.trained[:, None], self.node_proxies, q @ self.model.proxies))
-        return shared["fused"](encoded + self.node_proxies), self.trained | (q.amax(dim=1) > self.params.confidence)
+        self.node_proxies.copy_(
+            torch.where(self.trained[:, None], self.node_proxies, q @ self.model.proxies)
+        )
+        return shared["fused"](encoded + self.node_proxies), self.trained | (
+            q.amax(dim=1) > self.params.confidence
+        )
 
     def train_gnn(self, target: Tensor, reliable: Tensor) -> float:
         """Steps of the GNN; returns the cross-entropy before the last."""
@@ -130,7 +158,9 @@ class FedSprayClient(Client):
             self.optimizers[0].zero_grad()
             logits = self.model.gnn.full(source.features, source.adjacency, generator=dropout)
             loss = cross_entropy(logits[self.nodes], labels)
-            (loss + self.params.soft_weight * divergence(logits[reliable], target[reliable])).backward()
+            (
+                loss + self.params.soft_weight * divergence(logits[reliable], target[reliable])
+            ).backward()
             self.optimizers[0].step()
             value = float(loss.detach())
         return value
@@ -162,12 +192,17 @@ class FedSprayServer(Server):
         """The mean of what is shared; a class that nobody has keeps its proxy."""
         if not len(self.counts):
             scales = [update.nodes if self.by_nodes else 1.0 for update in updates]
-            shares = [scale * update.extra["shares"] for scale, update in zip(scales, updates, strict=True)]
+            shares = [
+                scale * update.extra["shares"]
+                for scale, update in zip(scales, updates, strict=True)
+            ]
             self.counts = torch.stack(shares)[..., None]
         old = self.weights["proxies"]
         super().aggregate(updates)
         total = self.counts.sum(dim=0)
-        sums = (self.counts * torch.stack([update.weights["proxies"] for update in updates])).sum(dim=0)
+        sums = (self.counts * torch.stack([update.weights["proxies"] for update in updates])).sum(
+            dim=0
+        )
         self.weights["proxies"] = torch.where(total > 0, sums / total.clamp(min=1e-9), old)
 
 

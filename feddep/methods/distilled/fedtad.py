@@ -1,23 +1,29 @@
-"""FedTAD: the server distils the clients' models into the global one on a graph that it generates (Zhu et al., IJCAI 2024).
+"""FedTAD: the server distils the clients' models into the global one on a graph that it generates
+(Zhu et al., IJCAI 2024).
 
-Once, each client sends its reliability for each class, the sum over its training nodes i of that class of
+Once, each client sends its reliability for each class, the sum over its training nodes i of that
+class of
 
-    (1 + Σ_{j ∈ N(i)} cos(f_i, f_j)) / (|N(i)| + 1),   f_i = [x_i, t_i],   t_i = (T_ii, (T²)_ii, …),   T = (A + I) D̂⁻¹
+    (1 + Σ_{j ∈ N(i)} cos(f_i, f_j)) / (|N(i)| + 1),   f_i = [x_i, t_i],   t_i = (T_ii, (T²)_ii, …),
+    T = (A + I) D̂⁻¹
 
-and the server divides it by the sum over the clients: r_kc.  It tells little less than the number of training nodes a class.
-After each round of FedAvg the server draws noise z and equally many of all classes c, and generates features x = G(z, c), each
-node joined to those most similar to it.  With the logits f_k of client k's model, f of the global model, and D_c their mean
-distance on class c, it takes
+and the server divides it by the sum over the clients: r_kc.  It tells little less than the number
+of training nodes a class. After each round of FedAvg the server draws noise z and equally many of
+all classes c, and generates features x = G(z, c), each node joined to those most similar to it.
+With the logits f_k of client k's model, f of the global model, and D_c their mean distance on class
+c, it takes
 
-    a step of the generator:     Σ_kc r_kc (λ₁ CE_c(f_k) − D_c(f, f_k)) + λ₂ M exp(−mean_ij ‖z_i − z_j‖² |x_i − x_j|)
+    a step of the generator:     Σ_kc r_kc (λ₁ CE_c(f_k) − D_c(f, f_k)) + λ₂ M exp(−mean_ij ‖z_i −
+        z_j‖² |x_i − x_j|)
     steps of the global model:   Σ_kc r_kc D_c(f, f_k)
 
-where M is the number of clients, and norms are means over coordinates.  Adam's moments of both are kept over all rounds.  No
-gradient of D reaches the clients' logits (code).
+where M is the number of clients, and norms are means over coordinates.  Adam's moments of both are
+kept over all rounds.  No gradient of D reaches the clients' logits (code).
 
-Slips of the authors' code: dropout is on wherever a model is used, also where it is tested; here it is on where the global model
-is trained.  t_i are the numbers of the nodes that walks visit, which outweigh all features (``topology: walk_ids``).  D is the
-L1 norm of logits, where the text names the Kullback-Leibler divergence (``divergence``).  The file as published does not compile.
+Slips of the authors' code: dropout is on wherever a model is used, also where it is tested; here it
+is on where the global model is trained.  t_i are the numbers of the nodes that walks visit, which
+outweigh all features (``topology: walk_ids``).  D is the L1 norm of logits, where the text names
+the Kullback-Leibler divergence (``divergence``).  The file as published does not compile.
 """
 
 import itertools
@@ -48,8 +54,12 @@ NOISE = 32
 """Width of z (code)."""
 
 
-def topology_embedding(graph: Graph, params: FedTADParameters, rng: np.random.Generator) -> np.ndarray:
-    """t_i of all nodes: return probabilities, shape (n, L), or ``walk_ids`` of walks of 1 … L nodes, shape (n, L (L + 1) / 2)."""
+def topology_embedding(
+    graph: Graph, params: FedTADParameters, rng: np.random.Generator
+) -> np.ndarray:
+    """t_i of all nodes: return probabilities, shape (n, L), or ``walk_ids`` of walks of 1 … L
+    nodes, shape (n, L (L + 1) / 2).
+    """
     closed = graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
     step = sp.csr_matrix(closed / closed.sum(axis=0))
     power, returns, walks = sp.eye_array(graph.num_nodes, format="csr"), [], []
@@ -67,7 +77,9 @@ def topology_embedding(graph: Graph, params: FedTADParameters, rng: np.random.Ge
     return np.column_stack(returns or walks)
 
 
-def reliability(graph: Graph, train: np.ndarray, params: FedTADParameters, rng: np.random.Generator) -> np.ndarray:
+def reliability(
+    graph: Graph, train: np.ndarray, params: FedTADParameters, rng: np.random.Generator
+) -> np.ndarray:
     """A client's reliability for each class, shape (C,)."""
     f = sp.csr_matrix(sp.hstack([graph.features, topology_embedding(graph, params, rng)]))
     lengths = np.sqrt(np.asarray(f.multiply(f).sum(axis=1)).ravel())
@@ -80,11 +92,20 @@ def reliability(graph: Graph, train: np.ndarray, params: FedTADParameters, rng: 
 class FedTADClient(Client):
     """A client of FedAvg that sends its reliability with its first update."""
 
-    def __init__(self, *arguments: Any, task: Task, parts: Sequence[Part], params: FedTADParameters) -> None:
-        """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
+    def __init__(
+        self, *arguments: Any, task: Task, parts: Sequence[Part], params: FedTADParameters
+    ) -> None:
+        """Set up a client; the first arguments are those of
+        :class:`feddep.federation.client.Client`.
+        """
         super().__init__(*arguments)
-        graph, rng = parts[self.number][0], seeding.generator(task.seed, f"client{self.number}", "walks")
-        self.unsent = {"reliability": torch.from_numpy(reliability(graph, self.split.train, params, rng))}
+        graph, rng = (
+            parts[self.number][0],
+            seeding.generator(task.seed, f"client{self.number}", "walks"),
+        )
+        self.unsent = {
+            "reliability": torch.from_numpy(reliability(graph, self.split.train, params, rng))
+        }
 
     def extra(self) -> Payload:
         """The reliability, once."""
@@ -121,13 +142,25 @@ class FedTADServer(Server):
         self.params, self.device = params, task.device
         self.random = task.torch_generator("fedtad", "noise")
         self.dropout = seeding.torch_generator(task.seed, "fedtad", "dropout", device=task.device)
-        self.model, self.of_clients = task.new_model(), [task.new_model().requires_grad_(False) for _ in range(clients)]
+        self.model, self.of_clients = (
+            task.new_model(),
+            [task.new_model().requires_grad_(False) for _ in range(clients)],
+        )
         inputs, _, self.num_classes, _, _ = task.model_sizes
-        self.generator = Generator(inputs, self.num_classes, task.torch_generator("fedtad", "weights")).to(task.device)
+        self.generator = Generator(
+            inputs, self.num_classes, task.torch_generator("fedtad", "weights")
+        ).to(task.device)
         decay = task.setting.weight_decay
-        self.of_generator = Adam(self.generator.parameters(), lr=params.generator_learning_rate, weight_decay=decay)
-        self.of_model = Adam(self.model.parameters(), lr=params.global_learning_rate, weight_decay=decay)
-        c = np.minimum(np.arange(params.generated) // max(params.generated // self.num_classes, 1), self.num_classes - 1)
+        self.of_generator = Adam(
+            self.generator.parameters(), lr=params.generator_learning_rate, weight_decay=decay
+        )
+        self.of_model = Adam(
+            self.model.parameters(), lr=params.global_learning_rate, weight_decay=decay
+        )
+        c = np.minimum(
+            np.arange(params.generated) // max(params.generated // self.num_classes, 1),
+            self.num_classes - 1,
+        )
         self.classes = torch.from_numpy(c).to(task.device)
         self.reliability = torch.zeros(0)
 
@@ -138,7 +171,9 @@ class FedTADServer(Server):
             sums = torch.stack([update.extra["reliability"] for update in updates]).float()
             self.reliability = (sums / sums.sum(dim=0).clamp(min=1e-8)).to(self.device)
         for model, weights in zip(
-            [self.model, *self.of_clients], [self.weights, *(each.weights for each in updates)], strict=True
+            [self.model, *self.of_clients],
+            [self.weights, *(each.weights for each in updates)],
+            strict=True,
         ):
             model.load_state_dict(weights)
         for _ in range(self.params.repetitions):
@@ -146,7 +181,9 @@ class FedTADServer(Server):
             self.train_generator(z)
             self.train_model(z)
         check_finite("the global model after distillation", 0.0, self.model.parameters())
-        self.weights = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        self.weights = {
+            name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()
+        }
 
     def train_generator(self, z: Tensor) -> None:
         """One step of the generator."""
@@ -157,7 +194,9 @@ class FedTADServer(Server):
         for model, r in zip(self.of_clients, self.reliability, strict=True):
             logits = model.full(x, adjacency)
             semantic = self.by_class(cross_entropy(logits, self.classes, reduction="none"))
-            loss = loss + r @ (params.semantic_weight * semantic - self.distance(outputs, logits.detach()))
+            loss = loss + r @ (
+                params.semantic_weight * semantic - self.distance(outputs, logits.detach())
+            )
         self.of_generator.zero_grad()
         loss.backward()
         self.of_generator.step()
@@ -171,14 +210,21 @@ class FedTADServer(Server):
         for _ in range(self.params.global_steps):
             self.of_model.zero_grad()
             outputs = self.model.full(x, adjacency, generator=self.dropout)
-            distances = [r @ self.distance(outputs, target) for r, target in zip(self.reliability, logits, strict=True)]
+            distances = [
+                r @ self.distance(outputs, target)
+                for r, target in zip(self.reliability, logits, strict=True)
+            ]
             torch.stack(distances).sum().backward()
             self.of_model.step()
 
     def joined(self, x: Tensor) -> SparseMatrix:
-        """What models aggregate with on the graph that joins each node to the most similar ones, itself among them."""
+        """What models aggregate with on the graph that joins each node to the most similar ones,
+        itself among them.
+        """
         unit = normalize(x.detach())
-        nearest = (unit @ unit.T).topk(min(self.params.neighbours, len(x)), dim=1).indices.cpu().numpy()
+        nearest = (
+            (unit @ unit.T).topk(min(self.params.neighbours, len(x)), dim=1).indices.cpu().numpy()
+        )
         edges = np.column_stack([np.repeat(np.arange(len(x)), nearest.shape[1]), nearest.ravel()])
         graph = Graph.from_edges(edges, sp.csr_matrix((len(x), 1)), np.zeros(len(x)), 1)
         return SparseMatrix.from_scipy(self.model.aggregation(graph), self.device)
@@ -188,7 +234,9 @@ class FedTADServer(Server):
         if self.params.divergence == "l1":
             return self.by_class((outputs - target).abs().mean(dim=1))
         target = target.log_softmax(dim=1)
-        return self.by_class(kl_div(outputs.log_softmax(dim=1), target, reduction="none", log_target=True).sum(dim=1))
+        return self.by_class(
+            kl_div(outputs.log_softmax(dim=1), target, reduction="none", log_target=True).sum(dim=1)
+        )
 
     def by_class(self, values: Tensor) -> Tensor:
         """Means over the nodes of each class, shape (C,); 0 where there are none."""
@@ -198,7 +246,9 @@ class FedTADServer(Server):
 
 def diversity(z: Tensor, x: Tensor) -> Tensor:
     """exp(−mean_ij ‖z_i − z_j‖² |x_i − x_j|), norms as means over coordinates."""
-    return torch.exp(-((torch.cdist(z, z) ** 2 / z.shape[1]) * (torch.cdist(x, x, p=1) / x.shape[1])).mean())
+    return torch.exp(
+        -((torch.cdist(z, z) ** 2 / z.shape[1]) * (torch.cdist(x, x, p=1) / x.shape[1])).mean()
+    )
 
 
 def run(task: Task, parameters: FedTADParameters, steps: Any = None) -> RunResult:

@@ -1,16 +1,21 @@
-"""FGSSL: the received global model teaches a client's, by nodes of a class and by neighbours (Huang et al., IJCAI 2023).
+"""FGSSL: the received global model teaches a client's, by nodes of a class and by neighbours (Huang
+et al., IJCAI 2023).
 
-In every local step of FedAvg two views of the subgraph are drawn, without some edges and columns of features: a weak one, which
-the frozen global model reads, and a strong one, which the client's reads.  With the inputs h of the last layers, those of the
-global model with a bar, s_ij = cos(h_i, h̄_j), P_i the training nodes of the class of node i, K_i those of others, and logits z,
+In every local step of FedAvg two views of the subgraph are drawn, without some edges and columns of
+features: a weak one, which the frozen global model reads, and a strong one, which the client's
+reads.  With the inputs h of the last layers, those of the global model with a bar, s_ij = cos(h_i,
+h̄_j), P_i the training nodes of the class of node i, K_i those of others, and logits z,
 
-    contrast:      mean over training nodes i and p ∈ P_i of −log(e^(s_ip/τ) / (e^(s_ip/τ) + Σ_{k ∈ K_i} e^(s_ik/τ)))
-    distillation:  ω² mean over nodes i of KL(S̄_i ‖ S_i),  S_i = softmax over neighbours j of cos(z_i, z_j) / ω
+    contrast:      mean over training nodes i and p ∈ P_i of −log(e^(s_ip/τ) / (e^(s_ip/τ) + Σ_{k ∈
+        K_i} e^(s_ik/τ)))
+    distillation:  ω² mean over nodes i of KL(S̄_i ‖ S_i),  S_i = softmax over neighbours j of
+        cos(z_i, z_j) / ω
 
 are added to the cross-entropy.  What is sent is as in FedAvg.
 
-Slip of the authors' code: the contrast with the global model is overwritten by one of two views of the client's own model, and
-the distillation is computed and not used: the global model teaches nothing (``teacher: local``).
+Slip of the authors' code: the contrast with the global model is overwritten by one of two views of
+the client's own model, and the distillation is computed and not used: the global model teaches
+nothing (``teacher: local``).
 """
 
 from collections.abc import Sequence
@@ -48,16 +53,22 @@ class MaskedColumns(ConstantMatrix):
 
 
 class View(NamedTuple):
-    """What a model reads of a graph: features, shape (n, F), and what it aggregates with, (n, n)."""
+    """What a model reads of a graph: features, shape (n, F), and what it aggregates with, (n,
+    n).
+    """
 
     features: ConstantMatrix
     adjacency: SparseMatrix
 
 
 class Views:
-    """Draws views of a graph by masks over what a model reads of it, which is neither copied nor sorted again."""
+    """Draws views of a graph by masks over what a model reads of it, which is neither copied nor
+    sorted again.
+    """
 
-    def __init__(self, graph: Graph, whole: Evaluator, rng: np.random.Generator, device: str) -> None:
+    def __init__(
+        self, graph: Graph, whole: Evaluator, rng: np.random.Generator, device: str
+    ) -> None:
         """Number the edges; ``whole`` has the inputs of a model on the whole graph."""
         self.features, self.rng, self.device = whole.features, rng, device
         self.shape, self.num_edges = (graph.num_nodes, graph.num_features), graph.num_edges
@@ -66,23 +77,31 @@ class Views:
         first, second = np.sort([self.rows, columns], axis=0)
         joined = first != second
         self.edge = np.full(len(joined), -1)  # of each entry; -1 for self-loops
-        self.edge[joined] = np.unique((first * graph.num_nodes + second)[joined], return_inverse=True)[1]
+        self.edge[joined] = np.unique(
+            (first * graph.num_nodes + second)[joined], return_inverse=True
+        )[1]
 
     def draw(self, edges: float, columns: float) -> View:
-        """A view without a share of the edges, normalised as in a GCN, and with a share of the columns of features at 0."""
+        """A view without a share of the edges, normalised as in a GCN, and with a share of the
+        columns of features at 0.
+        """
         n, width = self.shape
         kept = np.append(self.rng.random(self.num_edges) >= edges, True)[self.edge]
         rows, neighbours = self.rows[kept], self.columns[kept]
         sizes = np.bincount(rows, minlength=n)
         scale = (sizes**-0.5).astype(np.float32)
         indptr = np.append(0, sizes.cumsum()).astype(np.int32)
-        adjacency = SparseMatrix(indptr, neighbours, scale[rows] * scale[neighbours], (n, n), self.device, symmetric=True)
+        adjacency = SparseMatrix(
+            indptr, neighbours, scale[rows] * scale[neighbours], (n, n), self.device, symmetric=True
+        )
         mask = (self.rng.random(width) >= columns).astype(np.float32)
         return View(MaskedColumns(self.features, torch.from_numpy(mask).to(self.device)), adjacency)
 
 
 def contrast(h: Tensor, taught: Tensor, labels: Tensor, tau: float) -> Tensor:
-    """The contrast of k training nodes, from both models' inputs of the last layer, shape (k, H) each."""
+    """The contrast of k training nodes, from both models' inputs of the last layer, shape (k, H)
+    each.
+    """
     s = normalize(h) @ normalize(taught).T / tau
     same = labels[:, None] == labels
     negatives = s.masked_fill(same, -1e9).logsumexp(dim=1, keepdim=True)
@@ -106,14 +125,20 @@ def distillation(z: Tensor, taught: Tensor, edges: tuple[Tensor, Tensor], omega:
 class FGSSLClient(Client):
     """A client that the model that it receives teaches."""
 
-    def __init__(self, *arguments: Any, task: Task, parts: Sequence[Part], params: FGSSLParameters) -> None:
-        """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
+    def __init__(
+        self, *arguments: Any, task: Task, parts: Sequence[Part], params: FGSSLParameters
+    ) -> None:
+        """Set up a client; the first arguments are those of
+        :class:`feddep.federation.client.Client`.
+        """
         super().__init__(*arguments)
         graph, self.params = parts[self.number][0], params
         self.teacher: Any = task.new_model().requires_grad_(requires_grad=False)
         rng = seeding.generator(task.seed, f"client{self.number}", "views")
         self.views = Views(graph, self.evaluator, rng, task.device)
-        self.dropout = seeding.torch_generator(task.seed, f"client{self.number}", "views", device=task.device)
+        self.dropout = seeding.torch_generator(
+            task.seed, f"client{self.number}", "views", device=task.device
+        )
         self.train_nodes = torch.from_numpy(self.split.train).to(task.device)
         i, j = self.evaluator.adjacency.entries()
         self.edges = i[i != j], j[i != j]
@@ -136,16 +161,22 @@ class FGSSLClient(Client):
         hidden = model.body(strong.features, strong.adjacency, generator=self.dropout)
         if params.contrast_weight:
             labels = self.evaluator.labels[nodes]
-            terms.append(params.contrast_weight * contrast(hidden[nodes], taught[nodes], labels, params.tau))
+            terms.append(
+                params.contrast_weight * contrast(hidden[nodes], taught[nodes], labels, params.tau)
+            )
         if params.distillation_weight and not own:
             z = model.head(hidden, strong.adjacency)
             with torch.no_grad():
                 z_taught = teacher.head(taught, weak.adjacency)
-            terms.append(params.distillation_weight * distillation(z, z_taught, self.edges, params.omega))
+            terms.append(
+                params.distillation_weight * distillation(z, z_taught, self.edges, params.omega)
+            )
         return sum(terms, torch.zeros((), device=hidden.device))
 
 
 def run(task: Task, parameters: FGSSLParameters, steps: Any = None) -> RunResult:
     """FedAvg with taught clients."""
     parts = task.subgraphs()
-    return fedavg.train_on(task, parts, partial(FGSSLClient, task=task, parts=parts, params=parameters))
+    return fedavg.train_on(
+        task, parts, partial(FGSSLClient, task=task, parts=parts, params=parameters)
+    )

@@ -1,14 +1,19 @@
-"""FedDEP: deep efficient private neighbour generation (Zhang et al., 2024, Section 3), its ablations and other interpretations.
+"""FedDEP: deep efficient private neighbour generation (Zhang et al., 2024, Section 3), its
+ablations and other interpretations.
 
-The modules follow the paper: :mod:`pretraining`, :mod:`clustering` and :mod:`prototypes`, :mod:`generation` and :mod:`mending`,
-:mod:`classifier`.  Every choice that the paper leaves open is a parameter.  Its default is the paper's value, where the paper is
-silent that of the authors' code, and for `fused`, `hidden_from`, `scale` and `prototypes` the interpretation that does best on
-validation nodes (study interpretations).  Two differences from the code have no parameter: it samples no generated neighbours
-(r = 1), and its generators are not trained by pseudo-FL but send weights and encoded nodes to every other client at every step.
+The modules follow the paper: :mod:`pretraining`, :mod:`clustering` and :mod:`prototypes`,
+:mod:`generation` and :mod:`mending`, :mod:`classifier`.  Every choice that the paper leaves open is
+a parameter.  Its default is the paper's value, where the paper is silent that of the authors' code,
+and for `fused`, `hidden_from`, `scale` and `prototypes` the interpretation that does best on
+validation nodes (study interpretations).  Two differences from the code have no parameter: it
+samples no generated neighbours (r = 1), and its generators are not trained by pseudo-FL but send
+weights and encoded nodes to every other client at every step.
 
-In full batches the classifier is trained on all of a client's nodes and their z̄ at once, and the generators as ever: the local
-GNN, a GraphSAGE, in mini-batches of the setting's ``batch_size`` and ``fanout``, with the setting's width and dropout and an
-optimiser of its own (``pretraining_optimizer``); DGen in steps on all nodes, beside a classifier of the setting's encoder.
+In full batches the classifier is trained on all of a client's nodes and their z̄ at once, and the
+generators as ever: the local GNN, a GraphSAGE, in mini-batches of the setting's ``batch_size`` and
+``fanout``, with the setting's width and dropout and an optimiser of its own
+(``pretraining_optimizer``); DGen in steps on all nodes, beside a classifier of the setting's
+encoder.
 """
 
 from typing import Annotated, Any, Literal
@@ -16,15 +21,25 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
-from feddep.utils.parameters import Hops, Parameters, PerNode, Repetitions, Share, StepSize, Weight, Width
+from feddep.utils.parameters import (
+    Hops,
+    Parameters,
+    PerNode,
+    Repetitions,
+    Share,
+    StepSize,
+    Weight,
+    Width,
+)
 
 
 class LayerParameters(Parameters):
     """The layers of the embedding-fused classifier."""
 
     fused: Literal["paper", "authors", "chained"] = "authors"
-    """the classifier's layers: `paper`, its equation with K + 1 matrices; `authors`, a map of z̄ added to each layer of the
-    setting's encoder; or `chained`, the code as it stands, in which each of these maps reads what the one before it gives"""
+    """the classifier's layers: `paper`, its equation with K + 1 matrices; `authors`, a map of z̄
+    added to each layer of the setting's encoder; or `chained`, the code as it stands, in which each
+    of these maps reads what the one before it gives"""
     initial: Literal["he", "uniform"] = "he"
     """initial weights of the paper's layers (no source)"""
 
@@ -33,30 +48,40 @@ class EmbeddingParameters(Parameters):
     """The width of embeddings."""
 
     embedding: Width = 128
-    """width d_z of embeddings; paper: 128 for Cora, 64 for CiteSeer, 256 for PubMed and MSAcademic"""
+    """width d_z of embeddings; paper: 128 for Cora, 64 for CiteSeer, 256 for PubMed and MSAcademic
+    """
 
 
 class PretrainingParameters(EmbeddingParameters):
     """How each client's local GNN is trained, whose embeddings the prototypes are of."""
 
     encoder: Literal["local", "federated"] = "local"
-    """what embeds a client's nodes: its own `local` GNN (paper), or a `federated` one trained by FedAvg, an experiment of ours"""
+    """what embeds a client's nodes: its own `local` GNN (paper), or a `federated` one trained by
+    FedAvg, an experiment of ours
+    """
     depth: Hops = 2
-    """hops L of context that an embedding holds; paper: "usually around 2" (Section 4.3), the code's example: 2"""
+    """hops L of context that an embedding holds; paper: "usually around 2" (Section 4.3), the
+    code's example: 2
+    """
     pretraining_epochs: Repetitions = 50
     """epochs of the local GNN; code: 50, and so the paper for every GNN"""
     pretraining_optimizer: Literal["adam", "sgd"] = "adam"
-    """of the local GNN: `adam` with 0.01 (code), or `sgd` with 0.1, the paper's for every GNN (Section 4.1)"""
+    """of the local GNN: `adam` with 0.01 (code), or `sgd` with 0.1, the paper's for every GNN
+    (Section 4.1)
+    """
 
 
 class PrototypeParameters(Parameters):
     """How embeddings are clustered."""
 
     prototypes: Annotated[int, Field(ge=1, le=1000)] | None = 15
-    """number C of prototypes a client (study interpretations); null: one a class. Paper: the best of 3, 5, 10, 15, 20 for each
-    dataset and M, chosen by the accuracy that it reports; the code's example has 5"""
+    """number C of prototypes a client (study interpretations); null: one a class. Paper: the best
+    of 3, 5, 10, 15, 20 for each dataset and M, chosen by the accuracy that it reports; the code's
+    example has 5"""
     clustering: Literal["kmeans", "dec"] = "kmeans"
-    """`kmeans`, ours, or `dec`, deep embedded clustering as in the code; the paper says only "a clustering function\""""
+    """`kmeans`, ours, or `dec`, deep embedded clustering as in the code; the paper says only "a
+    clustering function\"
+    """
 
 
 class FusedParameters(EmbeddingParameters, LayerParameters):
@@ -67,20 +92,28 @@ class GeneratorParameters(FusedParameters):
     """How DGen is built and trained, beside a classifier of the client's own."""
 
     bernoulli_rate: Share = 1.0
-    """probability r with which the Bernoulli sampler keeps a generated neighbour; the paper names no value, the code keeps all"""
+    """probability r with which the Bernoulli sampler keeps a generated neighbour; the paper names
+    no value, the code keeps all
+    """
     hidden_share: Share = 0.5
     """share h of nodes that impairing hides (paper)"""
     hidden_from: Literal["validation", "all"] = "all"
-    """nodes that may be hidden: `all` (paper, as in FedSage), or `validation` (code), which loses no training label"""
+    """nodes that may be hidden: `all` (paper, as in FedSage), or `validation` (code), which loses
+    no training label
+    """
     max_generated: PerNode = 5
     """most neighbours generated for a node (code)"""
     slots: Literal["generated", "all"] = "generated"
-    """what generated embeddings are averaged over: those `generated` (paper), or `all` slots (code)"""
+    """what generated embeddings are averaged over: those `generated` (paper), or `all` slots (code)
+    """
     scale: Literal["paper", "authors"] = "authors"
-    """squared distances as the `paper` writes them, or averaged over slots and coordinates (`authors`)"""
+    """squared distances as the `paper` writes them, or averaged over slots and coordinates
+    (`authors`)
+    """
     count_bias: Annotated[float, Field(ge=-1000, le=1000)] | None = None
-    """first bias of DGen's predicted number of neighbours; null: drawn like every other weight, so that the number is 0 for all
-    nodes of some clients, which then learn nothing; 1 in an experiment of ours"""
+    """first bias of DGen's predicted number of neighbours; null: drawn like every other weight, so
+    that the number is 0 for all nodes of some clients, which then learn nothing; 1 in an experiment
+    of ours"""
     generator_epochs: Repetitions = 4
     """full-batch steps of DGen; code: 1 alone and 3 with the others"""
     generator_optimizer: Literal["sgd", "adam"] = "sgd"
@@ -97,12 +130,14 @@ class GeneratorParameters(FusedParameters):
     """weight of the classifier's cross-entropy L^c"""
 
 
-class FedDEPParameters(GeneratorParameters, PretrainingParameters, PrototypeParameters, LayerParameters):
+class FedDEPParameters(
+    GeneratorParameters, PretrainingParameters, PrototypeParameters, LayerParameters
+):
     """All choices of FedDEP."""
 
     inference: Literal["zero", "generated"] = "zero"
-    """z̄ of the global graph's nodes when the classifier is tested: `zero` (paper and code), or what the owner of each node has
-    `generated`, an experiment of ours"""
+    """z̄ of the global graph's nodes when the classifier is tested: `zero` (paper and code), or
+    what the owner of each node has `generated`, an experiment of ours"""
 
 
 class JointParameters(FedDEPParameters):
@@ -114,7 +149,9 @@ class JointParameters(FedDEPParameters):
     @model_validator(mode="after")
     def _check(self) -> "JointParameters":
         if self.inference != "zero":
-            raise ValueError("inference must be zero where generators are trained with the classifier")
+            raise ValueError(
+                "inference must be zero where generators are trained with the classifier"
+            )
         return self
 
 
@@ -137,7 +174,9 @@ class WithoutNFDPParameters(FedDEPParameters):
     sigma: Weight = 2.0
     """noise multiplier σ (paper: 2.0 in Table 2)"""
     clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
-    """norm C that an example's gradient is clipped to (ours: what does best for FedGNN on validation nodes)"""
+    """norm C that an example's gradient is clipped to (ours: what does best for FedGNN on
+    validation nodes)
+    """
 
     @model_validator(mode="after")
     def _check(self) -> "WithoutNFDPParameters":
@@ -164,22 +203,58 @@ PROTOTYPES = Step(
 
 def _generator(name: str, function: str, needs: str) -> Step:
     setting = ("encoder", "layers", "hidden_channels", "dropout")
-    return Step(name, "generator", f"feddep.methods.feddep.{function}", GeneratorParameters, setting, needs=(needs,))
+    return Step(
+        name,
+        "generator",
+        f"feddep.methods.feddep.{function}",
+        GeneratorParameters,
+        setting,
+        needs=(needs,),
+    )
 
 
 GENERATOR = _generator("feddep.generator", "mending:generate", "prototypes")
-GENERATOR_WITHOUT_PROTOTYPES = _generator("feddep.generator_without_prototypes", "without_prototypes:generate", "pretrain")
+GENERATOR_WITHOUT_PROTOTYPES = _generator(
+    "feddep.generator_without_prototypes", "without_prototypes:generate", "pretrain"
+)
 _ALL = (PRETRAINING, PROTOTYPES, GENERATOR)
 
 
-def _method(name: str, title: str, parameters: type[FedDEPParameters], function: str, *steps: Step, **options: Any) -> Method:
-    options = {"assumes": ("prototypes shared",), "encoders": BUILT_IN_ENCODERS, "full_batch": True, **options}
-    return Method(name, title, parameters, f"feddep.methods.feddep.{function}", steps=lambda parameters: steps, **options)
+def _method(
+    name: str,
+    title: str,
+    parameters: type[FedDEPParameters],
+    function: str,
+    *steps: Step,
+    **options: Any,
+) -> Method:
+    options = {
+        "assumes": ("prototypes shared",),
+        "encoders": BUILT_IN_ENCODERS,
+        "full_batch": True,
+        **options,
+    }
+    return Method(
+        name,
+        title,
+        parameters,
+        f"feddep.methods.feddep.{function}",
+        steps=lambda parameters: steps,
+        **options,
+    )
 
 
 METHODS = (
     _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL),
-    _method("feddep_joint", "FedDEP, joint", JointParameters, "joint:run", PRETRAINING, PROTOTYPES, full_batch=False),
+    _method(
+        "feddep_joint",
+        "FedDEP, joint",
+        JointParameters,
+        "joint:run",
+        PRETRAINING,
+        PROTOTYPES,
+        full_batch=False,
+    ),
     _method("feddep_wo_dgen", "FedDEP w/o DGen", WithoutDGenParameters, "classifier:run", *_ALL),
     _method(
         "feddep_wo_proto",

@@ -16,9 +16,14 @@ from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 
 Slots = Literal["generated", "all"]
-"""What a node's embeddings are averaged over: those generated (paper), or all slots, empty ones as zeros (authors' code)."""
+"""What a node's embeddings are averaged over: those generated (paper), or all slots, empty ones as
+zeros (authors' code).
+"""
 
-_MANY, _BLOCK = 2**14, 2**11  # nodes; where there are many, so many are worked on at once, which a processor's cache holds
+_MANY, _BLOCK = (
+    2**14,
+    2**11,
+)  # nodes; where there are many, so many are worked on at once, which a processor's cache holds
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,8 @@ class Generated:
     Attributes:
         count: predicted number ñ_v of missing neighbours, not rounded, at least 0, shape (n,).
         embeddings: the embedding in each of the g filled slots, node by node, shape (g, d_z).
-        chosen: which of each node's S slots are filled: the first ⌊ñ_v⌉, each kept with probability r; bool, shape (n, S).
+        chosen: which of each node's S slots are filled: the first ⌊ñ_v⌉, each kept with probability
+            r; bool, shape (n, S).
     """
 
     count: Tensor
@@ -36,7 +42,9 @@ class Generated:
     chosen: Tensor
 
     def mean(self, over: Slots) -> Tensor:
-        """z̄_v, the mean of each node's generated embeddings, shape (n, d_z); zero where there are none."""
+        """z̄_v, the mean of each node's generated embeddings, shape (n, d_z); zero where there are
+        none.
+        """
         chosen = self.chosen[:, : _slots_in_use(self.chosen)].unsqueeze(2)
         empty = self.embeddings.new_zeros(*chosen.shape[:2], self.embeddings.shape[1])
         total = empty.masked_scatter(chosen, self.embeddings).sum(dim=1)
@@ -50,10 +58,16 @@ def _slots_in_use(chosen: Tensor) -> int:
 
 
 class DGen(nn.Module):
-    """Encoder of two GraphSAGE convolutions, one head for the number and one for the embeddings of missing neighbours."""
+    """Encoder of two GraphSAGE convolutions, one head for the number and one for the embeddings of
+    missing neighbours.
+    """
 
-    def __init__(self, features: int, embedding: int, slots: int, hidden: int, dropout: float) -> None:
-        """Set up the layers, with an encoder of width ``hidden``, to generate at most S = ``slots`` neighbours of a node."""
+    def __init__(
+        self, features: int, embedding: int, slots: int, hidden: int, dropout: float
+    ) -> None:
+        """Set up the layers, with an encoder of width ``hidden``, to generate at most S = ``slots``
+        neighbours of a node.
+        """
         super().__init__()
         self.slots = slots
         self.dropout = dropout
@@ -66,11 +80,14 @@ class DGen(nn.Module):
         for part in (self.encoder, self.count, *self.widen, self.embedding):
             part.reset_parameters(generator)
 
-    def forward(self, x: Tensor | SparseMatrix, mean: SparseMatrix, rate: float, generator: torch.Generator) -> Generated:
+    def forward(
+        self, x: Tensor | SparseMatrix, mean: SparseMatrix, rate: float, generator: torch.Generator
+    ) -> Generated:
         """Generate missing neighbours of all nodes, with full neighbourhoods.
 
-        The Bernoulli sampler keeps a generated embedding with probability r = ``rate``.  ``generator`` is the source of noise, of
-        the selection and, in training mode, of dropout; ``x`` and ``mean`` are those of :meth:`feddep.nn.sage.GraphSAGE.full`.
+        The Bernoulli sampler keeps a generated embedding with probability r = ``rate``.
+        ``generator`` is the source of noise, of the selection and, in training mode, of dropout;
+        ``x`` and ``mean`` are those of :meth:`feddep.nn.sage.GraphSAGE.full`.
         """
         dropout = generator if self.training else None
         encoded = self.encoder.full(x, mean, dropout)
@@ -79,8 +96,9 @@ class DGen(nn.Module):
         wanted = count.detach().round()
         kept = torch.rand(len(count), self.slots, generator=generator, device=encoded.device) < rate
         chosen = (torch.arange(self.slots, device=encoded.device) < wanted.unsqueeze(1)) & kept
-        # The widest layers take most of the time: nodes without neighbours are left out.  Of many nodes, slots that none of them
-        # fills are left out, too; of few all are kept, as a product of another shape may be rounded otherwise.
+        # The widest layers take most of the time: nodes without neighbours are left out.  Of many
+        # nodes, slots that none of them fills are left out, too; of few all are kept, as a product
+        # of another shape may be rounded otherwise.
         nodes = chosen.any(dim=1).nonzero().squeeze(1)
         many = len(nodes) > _MANY
         slots = _slots_in_use(chosen) if many else self.slots
@@ -93,5 +111,7 @@ class DGen(nn.Module):
         first, second = self.widen
         hidden = rectify_and_drop_(second(first(noisy).relu_()), self.dropout, dropout)
         width, slots = self.embedding.out_features // self.slots, chosen.shape[1]
-        weight, bias = (each[: slots * width] for each in (self.embedding.weight, self.embedding.bias))
+        weight, bias = (
+            each[: slots * width] for each in (self.embedding.weight, self.embedding.bias)
+        )
         return linear(hidden, weight, bias).tanh_().view(len(hidden), slots, width)[chosen]

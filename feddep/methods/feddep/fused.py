@@ -1,8 +1,10 @@
-"""Embedding-fused graph convolution: a classifier that reads generated embeddings of missing neighbours (FedDEP, Section 3.1).
+"""Embedding-fused graph convolution: a classifier that reads generated embeddings of missing
+neighbours (FedDEP, Section 3.1).
 
-In both layouts of it, :class:`FusedGNN`, the paper's equation, and :class:`Fusions`, which adds to any encoder what the authors'
-code adds to GraphSAGE, a layer treats what it aggregates from real nodes and the mended embeddings z̄_v with separate weights
-(Statement 3.1).  Without mended embeddings, z̄ = 0, only the real nodes are left: that is how the global graph is classified.
+In both layouts of it, :class:`FusedGNN`, the paper's equation, and :class:`Fusions`, which adds to
+any encoder what the authors' code adds to GraphSAGE, a layer treats what it aggregates from real
+nodes and the mended embeddings z̄_v with separate weights (Statement 3.1).  Without mended
+embeddings, z̄ = 0, only the real nodes are left: that is how the global graph is classified.
 """
 
 from typing import Any, Literal
@@ -23,18 +25,25 @@ from feddep.nn.sparse import SparseMatrix
 from feddep.utils.errors import ConfigError
 
 Layout = Literal["paper", "authors", "chained"]
-"""``paper``: :class:`FusedGNN`; ``authors``: an encoder with :class:`Fusions`; ``chained``: the same with chained maps."""
+"""``paper``: :class:`FusedGNN`; ``authors``: an encoder with :class:`Fusions`; ``chained``: the
+same with chained maps.
+"""
 
 
 class MendedTable(FeatureTable):
-    """Looks up the inputs of sampled nodes: their sparse features x_v and their mended embeddings z̄_v.
+    """Looks up the inputs of sampled nodes: their sparse features x_v and their mended embeddings
+    z̄_v.
 
     Attributes:
         mended: z̄ of all nodes, shape (n, d_z); may be replaced.
     """
 
-    def __init__(self, features: sp.csr_matrix, embeddings: Tensor, degrees: np.ndarray | None = None) -> None:
-        """Prepare the lookup in X, float32 CSR, shape (n, F), and in z̄, shape (n, d_z), on whose device all is wanted."""
+    def __init__(
+        self, features: sp.csr_matrix, embeddings: Tensor, degrees: np.ndarray | None = None
+    ) -> None:
+        """Prepare the lookup in X, float32 CSR, shape (n, F), and in z̄, shape (n, d_z), on whose
+        device all is wanted.
+        """
         super().__init__(features, embeddings.device, degrees)
         self.mended = embeddings
 
@@ -48,7 +57,8 @@ class MendedTable(FeatureTable):
 
 
 class FusedLayer(MatrixLayer):
-    """W · [x̄_v ‖ z̄_v], which is W^x x̄_v + W^z z̄_v (FedDEP, Section 3.1 and Statement 3.1; no bias, as printed).
+    """W · [x̄_v ‖ z̄_v], which is W^x x̄_v + W^z z̄_v (FedDEP, Section 3.1 and Statement 3.1; no
+    bias, as printed).
 
     ``weight`` holds Wᵀ, shape (inputs + d_z, outputs): the rows for x̄_v, then those for z̄_v.
     """
@@ -63,7 +73,9 @@ class FusedLayer(MatrixLayer):
         draw_uniform([of_z], len(of_z), generator)
 
     def forward(self, x: Tensor | SparseMatrix, z: Tensor | None = None) -> Tensor:
-        """Shape (R, outputs), from x̄ of shape (R, inputs) and z̄ of shape (R, d_z), or none where all z̄ are zero."""
+        """Shape (R, outputs), from x̄ of shape (R, inputs) and z̄ of shape (R, d_z), or none where
+        all z̄ are zero.
+        """
         of_x, of_z = self.weight[: self.inputs], self.weight[self.inputs :]
         return x @ of_x if z is None else x @ of_x + z @ of_z
 
@@ -72,13 +84,19 @@ class FusedLayer(MatrixLayer):
 
 
 class FusedGNN(SelfLoopSAGE):
-    """The classifier F of the paper: K embedding-fused graph convolutions with weights W^(0) … W^(K).
+    """The classifier F of the paper: K embedding-fused graph convolutions with weights W^(0) …
+    W^(K).
 
-    x⁰_v = σ(W⁰ · [x_v ‖ z̄_v]),    x^k_v = σ(W^k · [mean {x^{k−1}_u : u ∈ G¹(v)} ‖ z̄_v]),  k = 1 … K
+    x⁰_v = σ(W⁰ · [x_v ‖ z̄_v]),    x^k_v = σ(W^k · [mean {x^{k−1}_u : u ∈ G¹(v)} ‖ z̄_v]),  k = 1 …
+    K
     """
 
-    def __init__(self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
-        """Set up the layers for z̄ of width d_z = ``embedding``; the other arguments are those of :class:`SelfLoopSAGE`."""
+    def __init__(
+        self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float
+    ) -> None:
+        """Set up the layers for z̄ of width d_z = ``embedding``; the other arguments are those of
+        :class:`SelfLoopSAGE`.
+        """
         self.embedding = embedding
         super().__init__(features, hidden, classes, layers, dropout)
 
@@ -89,11 +107,16 @@ class FusedGNN(SelfLoopSAGE):
         return self.layers[k](x, table.embeddings(nodes))
 
     def full(  # type: ignore[override]
-        self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None
+        self,
+        x: Tensor | SparseMatrix,
+        mean: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         """Logits of all nodes, shape (n, C).
 
-        ``z`` are their mended embeddings, shape (n, d_z), or none for zero; ``generator`` is the source of dropout, if any.
+        ``z`` are their mended embeddings, shape (n, d_z), or none for zero; ``generator`` is the
+        source of dropout, if any.
         """
         hidden = self.layers[0](x, z)
         for layer in self.layers[1:]:
@@ -102,27 +125,38 @@ class FusedGNN(SelfLoopSAGE):
 
 
 class Fusions:
-    """Adds a linear map of z̄_v to the outputs of each of an encoder's layers; the encoder reads a :class:`MendedTable`.
+    """Adds a linear map of z̄_v to the outputs of each of an encoder's layers; the encoder reads a
+    :class:`MendedTable`.
 
         h^k_v = Layer^k(h^{k−1})_v + Z^k z̄_v,  k = 1 … K
 
-    Where the maps are ``chained``, each has a bias and reads what the one before it gives, as in the authors' code:
+    Where the maps are ``chained``, each has a bias and reads what the one before it gives, as in
+    the authors' code:
 
         h^k_v = Layer^k(h^{k−1})_v + f^k_v,  f^k_v = Z^k f^{k−1}_v + c^k,  f^0_v = z̄_v
 
-    Without biases, and so not where they are chained, z̄ = 0 leaves the encoder, number for number: same initial weights for the
-    same generator, same draws.
+    Without biases, and so not where they are chained, z̄ = 0 leaves the encoder, number for number:
+    same initial weights for the same generator, same draws.
     """
 
     def __init__(
-        self, features: int, embedding: int, hidden: int, classes: int, layers: int, dropout: float, chained: bool = False
+        self,
+        features: int,
+        embedding: int,
+        hidden: int,
+        classes: int,
+        layers: int,
+        dropout: float,
+        chained: bool = False,
     ) -> None:
         """Set up the layers; the first arguments are those of :class:`FusedGNN`."""
         encoder: Any = super()
         encoder.__init__(features, hidden, classes, layers, dropout)
         outputs = self.output_widths
         inputs = [embedding, *outputs[:-1]] if chained else [embedding] * layers
-        self.fusions = nn.ParameterList(torch.empty(*widths) for widths in zip(inputs, outputs, strict=True))
+        self.fusions = nn.ParameterList(
+            torch.empty(*widths) for widths in zip(inputs, outputs, strict=True)
+        )
         self.chained = chained
         if chained:
             self.biases = nn.ParameterList(torch.empty(width) for width in outputs)
@@ -130,11 +164,15 @@ class Fusions:
     output_widths: Any
 
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
-        """Draw all weights anew: the encoder's first, which have one choice only, then Z^k and c^k, uniformly from ±1/√inputs."""
+        """Draw all weights anew: the encoder's first, which have one choice only, then Z^k and c^k,
+        uniformly from ±1/√inputs.
+        """
         encoder: Any = super()
         encoder.reset_parameters(generator)
         for k, fusion in enumerate(self.fusions):
-            draw_uniform([fusion, *([self.biases[k]] if self.chained else [])], fusion.shape[0], generator)
+            draw_uniform(
+                [fusion, *([self.biases[k]] if self.chained else [])], fusion.shape[0], generator
+            )
 
     def fused(self, k: int, z: Tensor) -> Tensor:
         """What is added to the outputs of layer k, shape (R, H), from z̄ of shape (R, d_z)."""
@@ -144,22 +182,36 @@ class Fusions:
             z = z @ fusion + bias
         return z
 
-    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: MendedTable) -> Tensor:
+    def _complete_outputs(
+        self, k: int, hidden: Tensor, trees: SampledTrees, table: MendedTable
+    ) -> Tensor:
         return hidden + self.fused(k, table.embeddings(trees.inner.nodes.ravel()))
 
     def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
         if z is None:
-            return hidden if not self.chained else hidden + self.fused(k, hidden.new_zeros(1, self.fusions[0].shape[0]))
+            return (
+                hidden
+                if not self.chained
+                else hidden + self.fused(k, hidden.new_zeros(1, self.fusions[0].shape[0]))
+            )
         return hidden.add_(self.fused(k, z))
 
 
 class FusedSAGE(Fusions, GraphSAGE):
-    """The classifier of the authors' code: a GraphSAGE with maps of z̄_v added to each convolution (:class:`Fusions`)."""
+    """The classifier of the authors' code: a GraphSAGE with maps of z̄_v added to each convolution
+    (:class:`Fusions`).
+    """
 
     def full(  # type: ignore[override]
-        self, x: Tensor | SparseMatrix, mean: SparseMatrix, z: Tensor | None = None, generator: torch.Generator | None = None
+        self,
+        x: Tensor | SparseMatrix,
+        mean: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods; the arguments are those of :meth:`FusedGNN.full`."""
+        """Logits of all nodes from their full neighbourhoods; the arguments are those of
+        :meth:`FusedGNN.full`.
+        """
         hidden: Any = x
         for k, convolution in enumerate(self.convolutions):
             inputs = drop(hidden.relu_(), self.dropout, generator) if k else x
@@ -172,11 +224,14 @@ class FusedMLP(Fusions, MLP):  # type: ignore[misc]
 
 
 class FusedGCN(Fusions, GCN):  # type: ignore[misc]
-    """A GCN with embeddings z̄: the paper's convolution with a GCN's sum in place of the mean over G¹(v), which holds v too.
+    """A GCN with embeddings z̄: the paper's convolution with a GCN's sum in place of the mean over
+    G¹(v), which holds v too.
 
-        h^k_v = σ([Σ_{u ∈ G¹(v)} h^{k−1}_u / √((D_u + 1)(D_v + 1)) ‖ z̄_v] · [W^k ; Z^k] + b^k),  h^0_v = x_v,  k = 1 … K
+        h^k_v = σ([Σ_{u ∈ G¹(v)} h^{k−1}_u / √((D_u + 1)(D_v + 1)) ‖ z̄_v] · [W^k ; Z^k] + b^k),
+        h^0_v = x_v,  k = 1 … K
 
-    D counts real neighbours only: z̄_v, a mean already, is not scaled by degrees.  The last layer has no σ.
+    D counts real neighbours only: z̄_v, a mean already, is not scaled by degrees.  The last layer
+    has no σ.
     """
 
 
@@ -191,9 +246,11 @@ _FUSED: dict[str, Any] = {"sage": FusedSAGE, "gcn": FusedGCN, "gat": FusedGAT, "
 
 
 def fused_classifier(layout: Layout, *sizes: Any, encoder: str = "sage") -> Any:
-    """An embedding-fused classifier without weights yet; ``sizes`` are the arguments of :class:`FusedGNN`.
+    """An embedding-fused classifier without weights yet; ``sizes`` are the arguments of
+    :class:`FusedGNN`.
 
-    The layout ``paper`` has layers of its own, with self-loops; the others add embeddings to the layers of the ``encoder``.
+    The layout ``paper`` has layers of its own, with self-loops; the others add embeddings to the
+    layers of the ``encoder``.
 
     Raises:
         ConfigError: if the layout is not one of the encoder's.
@@ -201,7 +258,8 @@ def fused_classifier(layout: Layout, *sizes: Any, encoder: str = "sage") -> Any:
     if encoder == "sage_selfloop" or layout == "paper":
         if encoder not in ("sage", "sage_selfloop") or layout == "chained":
             raise ConfigError(
-                f"fused is {layout} and the setting's encoder is {encoder}; paper goes with sage or sage_selfloop, "
+                f"fused is {layout} and the setting's encoder is {encoder}; paper goes with "
+                "sage or sage_selfloop, "
                 "authors with any encoder, chained with any but sage_selfloop"
             )
         return FusedGNN(*sizes)

@@ -1,15 +1,19 @@
-"""FedDEP whose generators are trained together with the classifier, an interpretation of Equation 3.1 (FedDEP, Section 3).
+"""FedDEP whose generators are trained together with the classifier, an interpretation of Equation
+3.1 (FedDEP, Section 3).
 
-The paper speaks of "FL for the joint model of DGen and F" and has the federated classifier F lend DGen "task-oriented
-supervision".  Its text on pseudo-FL trains DGen first, and so do FedDEP here and the authors' code, beside a classifier of the
-client's own that is thrown away.  Here both go on together: in every epoch of a round a client
+The paper speaks of "FL for the joint model of DGen and F" and has the federated classifier F lend
+DGen "task-oriented supervision".  Its text on pseudo-FL trains DGen first, and so do FedDEP here
+and the authors' code, beside a classifier of the client's own that is thrown away.  Here both go on
+together: in every epoch of a round a client
 
-1. takes ``generator_epochs`` steps of L_i = L^n_i + L^c_i with the federated classifier as it stands in L^c_i; what these steps
-   would do to the classifier is forgotten, and an optimiser with a memory starts anew;
+1. takes ``generator_epochs`` steps of L_i = L^n_i + L^c_i with the federated classifier as it
+   stands in L^c_i; what these steps would do to the classifier is forgotten, and an optimiser with
+   a memory starts anew;
 2. generates neighbours for its whole subgraph with the DGen that it has now;
 3. trains the classifier on the subgraph so mended.
 
-DGen stays at home, and only what FedDEP sends is sent: prototypes once, then the classifier's weights.
+DGen stays at home, and only what FedDEP sends is sent: prototypes once, then the classifier's
+weights.
 """
 
 import copy
@@ -39,24 +43,42 @@ class JointLearner(Learner):
         evaluator: validates the classifier on the subgraph as it is mended now.
     """
 
-    def __init__(self, task: Task, parameters: JointParameters, number: int, part: Part, shared: Sequence[Tensor], own: Tensor):
-        """Prepare client ``number``, which has the ``shared`` prototypes and ``own``, that of each of its nodes, (n_i, d_z)."""
+    def __init__(
+        self,
+        task: Task,
+        parameters: JointParameters,
+        number: int,
+        part: Part,
+        shared: Sequence[Tensor],
+        own: Tensor,
+    ):
+        """Prepare client ``number``, which has the ``shared`` prototypes and ``own``, that of each
+        of its nodes, (n_i, d_z).
+        """
         graph, split = part
         seed, name, device = task.seed, f"client{number}", task.device
         mended = torch.zeros(graph.num_nodes, parameters.embedding, device=device)
         self._mended_table = MendedTable(graph.features, mended, graph.degrees)
         super().__init__(graph, split.train, task.setting, seed, name, device, self._mended_table)
-        self.evaluator = MendedEvaluator(graph, mending.new_classifier(task, parameters), mended, device)
+        self.evaluator = MendedEvaluator(
+            graph, mending.new_classifier(task, parameters), mended, device
+        )
         self._part = part
         self._impaired = impair_client(task, parameters, number, part)
         self._targets = own
         self._search = mending.nearest_of_others(shared, number)
-        self._generator = Generator(mending.new_dgen(task, parameters, number), parameters, seed, name, device)
+        self._generator = Generator(
+            mending.new_dgen(task, parameters, number), parameters, seed, name, device
+        )
 
     def epoch(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
-        """Train DGen, mend the subgraph, train the classifier; returns the classifier's mean loss a node."""
+        """Train DGen, mend the subgraph, train the classifier; returns the classifier's mean loss a
+        node.
+        """
         graph, split = self._part
-        self._generator.train(copy.deepcopy(model), self._impaired, split, self._targets, self._search)
+        self._generator.train(
+            copy.deepcopy(model), self._impaired, split, self._targets, self._search
+        )
         self.evaluator.embeddings, _ = self._generator.mend(graph)
         self._mended_table.mended = self.evaluator.embeddings
         return super().epoch(model, optimizer)

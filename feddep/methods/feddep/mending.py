@@ -1,4 +1,6 @@
-"""Mending: a client trains its DGen on its impaired subgraph and generates what its whole one lacks (FedDEP, Section 3)."""
+"""Mending: a client trains its DGen on its impaired subgraph and generates what its whole one lacks
+(FedDEP, Section 3).
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,13 +17,19 @@ from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Part, Task
 
 
-def generate(task: Task, parameters: GeneratorParameters, results: Mapping[str, StepResult]) -> StepResult:
-    """Mend every client's subgraph; gives ``client0.mended``, ``client0.count``, ``client0.loss`` …, as :func:`mend`.
+def generate(
+    task: Task, parameters: GeneratorParameters, results: Mapping[str, StepResult]
+) -> StepResult:
+    """Mend every client's subgraph; gives ``client0.mended``, ``client0.count``, ``client0.loss``
+    …, as :func:`mend`.
 
-    Each client learns from its own prototypes and those that the others have shared before.  Nothing is sent (pseudo-FL).
+    Each client learns from its own prototypes and those that the others have shared before.
+    Nothing is sent (pseudo-FL).
     """
     shared, targets = (results["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
-    impaired = [impair_client(task, parameters, i, client) for i, client in enumerate(task.subgraphs())]
+    impaired = [
+        impair_client(task, parameters, i, client) for i, client in enumerate(task.subgraphs())
+    ]
     searches = [nearest_of_others(shared, i) for i in range(len(targets))]
     return StepResult(mend_all(task, parameters, impaired, targets, searches))
 
@@ -35,14 +43,20 @@ def mend_all(
 ) -> dict[str, Tensor]:
     """What :func:`mend` gives of every client, by name."""
     each = zip(task.subgraphs(), impaired, targets, searches, strict=True)
-    mended, count, loss = zip(*(mend(task, parameters, i, *its) for i, its in enumerate(each)), strict=True)
+    mended, count, loss = zip(
+        *(mend(task, parameters, i, *its) for i, its in enumerate(each)), strict=True
+    )
     return by_client(mended=mended, count=count, loss=loss)
 
 
 def new_classifier(task: Task, parameters: FusedParameters, *stream: str) -> FusedClassifier:
-    """The embedding-fused classifier F with initial weights: the run's, or those of a stream of their own."""
+    """The embedding-fused classifier F with initial weights: the run's, or those of a stream of
+    their own.
+    """
     features, *sizes = task.model_sizes
-    model = fused_classifier(parameters.fused, features, parameters.embedding, *sizes, encoder=task.setting.encoder)
+    model = fused_classifier(
+        parameters.fused, features, parameters.embedding, *sizes, encoder=task.setting.encoder
+    )
     model.reset_parameters(task.torch_generator(*stream, "weights"), parameters.initial)
     return model.to(task.device)
 
@@ -50,7 +64,12 @@ def new_classifier(task: Task, parameters: FusedParameters, *stream: str) -> Fus
 def new_dgen(task: Task, parameters: GeneratorParameters, number: int) -> DGen:
     """Client ``number``'s DGen with its initial weights."""
     setting = task.setting
-    sizes = (task.graph.num_features, parameters.embedding, parameters.max_generated, setting.hidden_channels)
+    sizes = (
+        task.graph.num_features,
+        parameters.embedding,
+        parameters.max_generated,
+        setting.hidden_channels,
+    )
     dgen = DGen(*sizes, setting.dropout)
     dgen.reset_parameters(task.torch_generator(f"client{number}", "generator", "weights"))
     if parameters.count_bias is not None:
@@ -64,18 +83,30 @@ def nearest_of_others(shared: Sequence[Tensor], client: int) -> Search:
 
 
 def mend(
-    task: Task, parameters: GeneratorParameters, number: int, client: Part, impaired: Impaired, targets: Tensor, search: Search
+    task: Task,
+    parameters: GeneratorParameters,
+    number: int,
+    client: Part,
+    impaired: Impaired,
+    targets: Tensor,
+    search: Search,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Train the DGen of client i = ``number`` on its impaired subgraph and generate z̄_v for its whole subgraph G_i.
+    """Train the DGen of client i = ``number`` on its impaired subgraph and generate z̄_v for its
+    whole subgraph G_i.
 
-    ``targets`` are what DGen is to generate for each node if it is missing, shape (n, d_z); ``search`` finds the nearest that
-    each other client has.
+    ``targets`` are what DGen is to generate for each node if it is missing, shape (n, d_z);
+    ``search`` finds the nearest that each other client has.
 
     Returns:
-        z̄_v, shape (n, d_z); the predicted number ñ_v of missing neighbours, shape (n,); and the loss L_i of each step.
+        z̄_v, shape (n, d_z); the predicted number ñ_v of missing neighbours, shape (n,); and the
+        loss L_i of each step.
     """
     graph, split = client
     name = f"client{number}"
-    generator = Generator(new_dgen(task, parameters, number), parameters, task.seed, name, task.device)
-    losses = generator.train(new_classifier(task, parameters, name), impaired, split, targets, search)
+    generator = Generator(
+        new_dgen(task, parameters, number), parameters, task.seed, name, task.device
+    )
+    losses = generator.train(
+        new_classifier(task, parameters, name), impaired, split, targets, search
+    )
     return *generator.mend(graph), torch.tensor(losses)

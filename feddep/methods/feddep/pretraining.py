@@ -1,11 +1,13 @@
-"""Pretraining: each client trains a GNN on its own subgraph and keeps the embeddings of its nodes (FedDEP, Section 3.2).
+"""Pretraining: each client trains a GNN on its own subgraph and keeps the embeddings of its nodes
+(FedDEP, Section 3.2).
 
-The embeddings Z_i hold each node's L-hop context.  With L = 0 they hold the node's own features and nothing else: the
-convolution then runs on the subgraph without its edges, which leaves a linear map of x_v in front of the tanh.  The paper
-has L = 0 only as FedSage (Figure 4), which generates the features themselves; this is the same depth in FedDEP's frame.
+The embeddings Z_i hold each node's L-hop context.  With L = 0 they hold the node's own features and
+nothing else: the convolution then runs on the subgraph without its edges, which leaves a linear map
+of x_v in front of the tanh.  The paper has L = 0 only as FedSage (Figure 4), which generates the
+features themselves; this is the same depth in FedDEP's frame.
 
-Each client's coordinates have nothing to do with another's, as each has weights of its own.  With the ``federated``
-encoder, which is not the paper's, they do: the clients train one GNN by FedAvg.
+Each client's coordinates have nothing to do with another's, as each has weights of its own.  With
+the ``federated`` encoder, which is not the paper's, they do: the clients train one GNN by FedAvg.
 """
 
 import dataclasses
@@ -34,19 +36,32 @@ from feddep.training.task import Part, Task
 from feddep.utils.progress import track
 
 OPTIMISATION: dict[str, dict[str, str | float]] = {
-    "adam": {"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 5e-4, "optimizer_state": "fresh"},
-    "sgd": {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "optimizer_state": "fresh"},
+    "adam": {
+        "optimizer": "adam",
+        "learning_rate": 0.01,
+        "weight_decay": 5e-4,
+        "optimizer_state": "fresh",
+    },
+    "sgd": {
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "weight_decay": 0.0,
+        "optimizer_state": "fresh",
+    },
 }
 """Adam as in the authors' code, and SGD as the paper trains its GNNs (Section 4.1)."""
 
 
 class EmbeddingGNN(GraphSAGE):
-    """L GraphSAGE convolutions, tanh after the last, then a linear head on the classes (authors' code).
+    """L GraphSAGE convolutions, tanh after the last, then a linear head on the classes (authors'
+    code).
 
     The embedding of a node is the output of the tanh: a point of (−1, 1)^{d_z}.
     """
 
-    def __init__(self, features: int, hidden: int, embedding: int, classes: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, features: int, hidden: int, embedding: int, classes: int, layers: int, dropout: float
+    ) -> None:
         super().__init__(features, hidden, embedding, layers, dropout)
         self.head = Linear(embedding, classes)
 
@@ -54,29 +69,47 @@ class EmbeddingGNN(GraphSAGE):
         super().reset_parameters(generator)
         self.head.reset_parameters(generator)
 
-    def forward(self, trees: SampledTrees, table: FeatureTable, generator: torch.Generator | None = None) -> Tensor:
+    def forward(
+        self, trees: SampledTrees, table: FeatureTable, generator: torch.Generator | None = None
+    ) -> Tensor:
         return self.head(super().forward(trees, table, generator).tanh())
 
     def embed(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
-        """Embeddings of all nodes from their full neighbourhoods, without dropout, shape (n, d_z)."""
+        """Embeddings of all nodes from their full neighbourhoods, without dropout, shape (n,
+        d_z).
+        """
         return super().full(x, mean).tanh()
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None) -> Tensor:
+    def full(
+        self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None
+    ) -> Tensor:
         return self.head(super().full(x, mean, generator).tanh())
 
 
 def embed(task: Task, parameters: PretrainingParameters, results: Any = None) -> StepResult:
-    """Z_i of each client i, ``client0.embeddings`` …, shape (n_i, d_z); nothing is sent, unless the encoder is federated."""
+    """Z_i of each client i, ``client0.embeddings`` …, shape (n_i, d_z); nothing is sent, unless the
+    encoder is federated.
+    """
     task, clients = prepared(task, task.subgraphs(), parameters)
     if parameters.encoder == "federated":
         return pretrain_together(task, clients, parameters)
-    return StepResult(by_client(embeddings=[pretrain(task, client, parameters, i) for i, client in enumerate(clients)]))
+    return StepResult(
+        by_client(
+            embeddings=[pretrain(task, client, parameters, i) for i, client in enumerate(clients)]
+        )
+    )
 
 
-def prepared(task: Task, clients: Sequence[Part], parameters: PretrainingParameters) -> tuple[Task, list[Part]]:
-    """What GNNs are trained on: the task with the setting of pretraining, and clients' subgraphs, for L = 0 without edges."""
+def prepared(
+    task: Task, clients: Sequence[Part], parameters: PretrainingParameters
+) -> tuple[Task, list[Part]]:
+    """What GNNs are trained on: the task with the setting of pretraining, and clients' subgraphs,
+    for L = 0 without edges.
+    """
     task = dataclasses.replace(task, setting=setting_of(parameters, task.setting))
-    return task, [(graph if parameters.depth else without_edges(graph), split) for graph, split in clients]
+    return task, [
+        (graph if parameters.depth else without_edges(graph), split) for graph, split in clients
+    ]
 
 
 def pretrain(task: Task, client: Part, parameters: PretrainingParameters, number: int) -> Tensor:
@@ -84,28 +117,40 @@ def pretrain(task: Task, client: Part, parameters: PretrainingParameters, number
 
     ``task`` and ``client`` are as :func:`prepared` gives them.
     """
-    return embeddings_of(train_gnn(task, client, parameters, f"client{number}"), client[0], task.device)
+    return embeddings_of(
+        train_gnn(task, client, parameters, f"client{number}"), client[0], task.device
+    )
 
 
-def train_gnn(task: Task, client: Part, parameters: PretrainingParameters, name: str) -> EmbeddingGNN:
+def train_gnn(
+    task: Task, client: Part, parameters: PretrainingParameters, name: str
+) -> EmbeddingGNN:
     """The GNN of :func:`pretrain`; ``name`` names the random streams."""
     graph, split = client
     gnn = new_gnn(task, parameters, name)
     optimizer = new_optimizer(gnn, task.setting)
-    learner = Learner(graph, split.train, task.setting, task.seed, f"{name}/pretraining", task.device)
+    learner = Learner(
+        graph, split.train, task.setting, task.seed, f"{name}/pretraining", task.device
+    )
     for _ in track(range(parameters.pretraining_epochs), f"{task.name}: pretraining of {name}"):
         learner.epoch(gnn, optimizer)
     return gnn
 
 
-def pretrain_together(task: Task, clients: Sequence[Part], parameters: PretrainingParameters) -> StepResult:
-    """Train one GNN by FedAvg, a round an epoch; each client embeds its nodes with the last round's weights."""
+def pretrain_together(
+    task: Task, clients: Sequence[Part], parameters: PretrainingParameters
+) -> StepResult:
+    """Train one GNN by FedAvg, a round an epoch; each client embeds its nodes with the last round's
+    weights.
+    """
     gnn = new_gnn(task, parameters, "common")
     boundary = Boundary({"encoder": schema_of(gnn), **REPORTS}, task.observers)
     server = Server(gnn.state_dict())
     members = []
     for i, (graph, split) in enumerate(clients):
-        learner = Learner(graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device)
+        learner = Learner(
+            graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device
+        )
         own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
         members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
     federation = Federation(server, members)
@@ -119,7 +164,12 @@ def pretrain_together(task: Task, clients: Sequence[Part], parameters: Pretraini
 def setting_of(parameters: PretrainingParameters, setting: Any) -> Any:
     """The run's setting with the GNN's own depth and optimiser."""
     layers = max(parameters.depth, 1)
-    return setting.replace(**OPTIMISATION[parameters.pretraining_optimizer], layers=layers, local_epochs=1, metric="accuracy")
+    return setting.replace(
+        **OPTIMISATION[parameters.pretraining_optimizer],
+        layers=layers,
+        local_epochs=1,
+        metric="accuracy",
+    )
 
 
 def new_gnn(task: Task, parameters: PretrainingParameters, stream: str) -> EmbeddingGNN:

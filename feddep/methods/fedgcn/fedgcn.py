@@ -1,22 +1,27 @@
-"""FedGCN: clients tell each other once what their nodes' neighbours sum up to, and then train a GCN by FedAvg (Yao et al., 2023).
+"""FedGCN: clients tell each other once what their nodes' neighbours sum up to, and then train a GCN
+by FedAvg (Yao et al., 2023).
 
-Source: "FedGCN: Convergence-communication tradeoffs in federated training of graph convolutional networks" (NeurIPS 2023).  With
-Ŝ = D̂^(−1/2) (A + I) D̂^(−1/2) X of the global graph, a GCN of L layers is
+Source: "FedGCN: Convergence-communication tradeoffs in federated training of graph convolutional
+networks" (NeurIPS 2023).  With Ŝ = D̂^(−1/2) (A + I) D̂^(−1/2) X of the global graph, a GCN of L
+layers is
 
     H¹ = σ(Ŝ W¹ + b¹),   H^k = σ(D̂^(−1/2) (A + I) D̂^(−1/2) H^{k−1} W^k + b^k),   k = 2 … L
 
-Before training, each client sends the part of each row of Ŝ that comes from its own nodes, for every node elsewhere that is
-joined to one of them; the server adds up the parts and returns the rows.  With one hop a client gets the rows of its own nodes,
-and its later layers aggregate over its own subgraph.  With two it also gets those of its nodes' neighbours elsewhere, and with
-L = 2 its nodes' logits are those of the global graph.
+Before training, each client sends the part of each row of Ŝ that comes from its own nodes, for
+every node elsewhere that is joined to one of them; the server adds up the parts and returns the
+rows.  With one hop a client gets the rows of its own nodes, and its later layers aggregate over its
+own subgraph.  With two it also gets those of its nodes' neighbours elsewhere, and with L = 2 its
+nodes' logits are those of the global graph.
 
-In the paper the parts are encrypted, so that the server reads none.  Here no cipher is run: parts are counted as what they are.
-A row to which a single node contributes tells that node's features, up to a factor, whatever is encrypted.
+In the paper the parts are encrypted, so that the server reads none.  Here no cipher is run: parts
+are counted as what they are. A row to which a single node contributes tells that node's features,
+up to a factor, whatever is encrypted.
 
-*With noise* (ours) what a client sends is (ε, δ)-differentially private for the features of one of its nodes v, x_v or any other
-row of length at most C: it moves by at most ‖x_v − x'_v‖ · (Σ_r M[r, v]²)^½ for M = D̂^(−1/2) (A + I) D̂^(−1/2) and all rows r
-sent.  Two such rows are up to 2C apart, and √2 C if no feature is negative.  Noise is that of the Gaussian mechanism (Balle and
-Wang, 2018) for the largest move of any of its nodes.  Edges, degrees and weights are not covered.
+*With noise* (ours) what a client sends is (ε, δ)-differentially private for the features of one of
+its nodes v, x_v or any other row of length at most C: it moves by at most ‖x_v − x'_v‖ · (Σ_r M[r,
+v]²)^½ for M = D̂^(−1/2) (A + I) D̂^(−1/2) and all rows r sent.  Two such rows are up to 2C apart,
+and √2 C if no feature is negative.  Noise is that of the Gaussian mechanism (Balle and Wang, 2018)
+for the largest move of any of its nodes.  Edges, degrees and weights are not covered.
 """
 
 import dataclasses
@@ -49,7 +54,9 @@ from feddep.training.task import RunResult, Task
 class SummedGCN(GCN):
     """A GCN whose first layer reads rows that are aggregated already."""
 
-    def __init__(self, features: int, hidden: int, classes: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, features: int, hidden: int, classes: int, layers: int, dropout: float
+    ) -> None:
         super().__init__(features, hidden, classes, layers, dropout)
         self.layers[0] = self.layer0 = NodeLayer(features, self.output_widths[0])
 
@@ -71,43 +78,80 @@ def run_noised(task: Task, parameters: NoisedParameters, steps: Any = None) -> R
     """FedGCN on rows of bounded length, with noise on what is exchanged."""
     features = bounded(task.graph.features, parameters.clip)
     apart = parameters.clip * (math.sqrt(2) if features.data.min() >= 0 else 2)
-    noise = 0.0 if parameters.epsilon is None else apart * noise_multiplier(parameters.epsilon, parameters.delta)
-    return run(dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=features)), parameters, noise=noise)
+    noise = (
+        0.0
+        if parameters.epsilon is None
+        else apart * noise_multiplier(parameters.epsilon, parameters.delta)
+    )
+    return run(
+        dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=features)),
+        parameters,
+        noise=noise,
+    )
 
 
 def bounded(features: sp.csr_matrix, clip: float) -> sp.csr_matrix:
     """The same rows, those longer than ``clip`` scaled down to it; float32, shape (n, F)."""
     lengths = np.maximum(norm(features, axis=1), 1e-30)
-    return sp.csr_matrix(sp.diags_array(np.minimum(1, clip / lengths).astype(np.float32)) @ features)
+    return sp.csr_matrix(
+        sp.diags_array(np.minimum(1, clip / lengths).astype(np.float32)) @ features
+    )
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
     """σ/Δ with which one Gaussian mechanism is (ε, δ)-private, at most 0.01 % above the least."""
-    return least_noise(lambda sigma: TouchMixture(np.ones(1), np.ones(1)).epsilon(sigma, delta), epsilon, 0.01, 1e6, 1.0001)
+    return least_noise(
+        lambda sigma: TouchMixture(np.ones(1), np.ones(1)).epsilon(sigma, delta),
+        epsilon,
+        0.01,
+        1e6,
+        1.0001,
+    )
 
 
-def run(task: Task, parameters: FedGCNParameters, steps: Any = None, noise: float = 0.0) -> RunResult:
+def run(
+    task: Task, parameters: FedGCNParameters, steps: Any = None, noise: float = 0.0
+) -> RunResult:
     """FedGCN from top to bottom; ``noise`` as in :func:`exchange`."""
     edges, device = cross_edges(task), task.device
     model = new_model(task)
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **_messages(task, edges, parameters.hops)}, task.observers)
+    boundary = Boundary(
+        {"model": schema_of(model), **REPORTS, **_messages(task, edges, parameters.hops)},
+        task.observers,
+    )
     views = [_view(task, own, parameters.hops) for own in edges]
     sums = exchange(task, boundary, edges, parameters.hops, noise)
     clients = []
-    for i, ((graph, adjacency), (_, split), rows) in enumerate(zip(views, task.subgraphs(), sums, strict=True)):
-        summed = Graph(graph.indptr, graph.indices, sp.csr_matrix(rows.numpy()), graph.labels, graph.num_classes)
+    for i, ((graph, adjacency), (_, split), rows) in enumerate(
+        zip(views, task.subgraphs(), sums, strict=True)
+    ):
+        summed = Graph(
+            graph.indptr,
+            graph.indices,
+            sp.csr_matrix(rows.numpy()),
+            graph.labels,
+            graph.num_classes,
+        )
         evaluator = Evaluator(summed, device)
         evaluator.adjacency = SparseMatrix.from_scipy(adjacency, device)
         if noise:
             evaluator.features = DenseMatrix(rows.to(device))
         name, table = f"client{i}", FeatureTable(summed.features, device, graph.degrees)
-        learner = new_learner(summed, split.train, task.setting, task.seed, name, device, evaluator, table)
-        clients.append(Client(i, new_model(task), learner, evaluator, split, task.setting, boundary))
+        learner = new_learner(
+            summed, split.train, task.setting, task.seed, name, device, evaluator, table
+        )
+        clients.append(
+            Client(i, new_model(task), learner, evaluator, split, task.setting, boundary)
+        )
     everything = task.graph
     aggregated = sp.csr_matrix(normalised_adjacency(everything) @ everything.features)
-    whole = Graph(everything.indptr, everything.indices, aggregated, everything.labels, everything.num_classes)
+    whole = Graph(
+        everything.indptr, everything.indices, aggregated, everything.labels, everything.num_classes
+    )
     tested = Evaluator(whole, device, normalised_adjacency)
-    return train_federated(task, model, boundary, clients, lambda trained: task.test(trained, tested))
+    return train_federated(
+        task, model, boundary, clients, lambda trained: task.test(trained, tested)
+    )
 
 
 def new_model(task: Task) -> SummedGCN:
@@ -118,22 +162,30 @@ def new_model(task: Task) -> SummedGCN:
 
 
 def _view(task: Task, own: CrossEdges, hops: int) -> tuple[Graph, sp.csr_matrix]:
-    """What a client aggregates hidden units over: its subgraph, with two hops its nodes' neighbours elsewhere behind it.
+    """What a client aggregates hidden units over: its subgraph, with two hops its nodes' neighbours
+    elsewhere behind it.
 
     Returns:
-        The graph, and the rows and columns of the global D̂^(−1/2) (A + I) D̂^(−1/2); with one hop those of the subgraph itself.
+        The graph, and the rows and columns of the global D̂^(−1/2) (A + I) D̂^(−1/2); with one hop
+        those of the subgraph itself.
     """
     if hops == 1:
         graph = task.graph.subgraph(own.nodes)
         return graph, normalised_adjacency(graph)
     nodes = np.concatenate([own.nodes, own.outside])
-    return task.graph.subgraph(nodes), sp.csr_matrix(normalised_adjacency(task.graph)[nodes][:, nodes])
+    return task.graph.subgraph(nodes), sp.csr_matrix(
+        normalised_adjacency(task.graph)[nodes][:, nodes]
+    )
 
 
-def exchange(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: int, noise: float = 0.0) -> list[Tensor]:
-    """Rows of Ŝ of each client's nodes, and with two hops of their neighbours elsewhere, shape (n + h, F), after one exchange.
+def exchange(
+    task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: int, noise: float = 0.0
+) -> list[Tensor]:
+    """Rows of Ŝ of each client's nodes, and with two hops of their neighbours elsewhere, shape (n +
+    h, F), after one exchange.
 
-    ``noise`` is the standard deviation of what is added to parts that move by as much as a node's features do.
+    ``noise`` is the standard deviation of what is added to parts that move by as much as a node's
+    features do.
     """
     matrix, features = normalised_adjacency(task.graph), task.graph.features
     total = torch.zeros(task.graph.num_nodes, task.graph.num_features)
@@ -146,16 +198,24 @@ def exchange(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: 
         if len(told):
             if noise:
                 moved = noise * float(norm(matrix[told][:, own.nodes], axis=0).max())
-                added[i] = moved * torch.randn(sums.shape, generator=task.torch_generator(f"client{i}", "sums"))
-            total[told] += boundary.send(i, "up", f"sums from client {i}", {"sums": sums + added[i]})["sums"]
+                added[i] = moved * torch.randn(
+                    sums.shape, generator=task.torch_generator(f"client{i}", "sums")
+                )
+            total[told] += boundary.send(
+                i, "up", f"sums from client {i}", {"sums": sums + added[i]}
+            )["sums"]
     for i, own in enumerate(edges):
         if not len(own.outside):
             continue
-        asked = {"own": total[own.nodes[own.endpoints]], **({"elsewhere": total[own.outside]} if hops == 2 else {})}
+        asked = {
+            "own": total[own.nodes[own.endpoints]],
+            **({"elsewhere": total[own.outside]} if hops == 2 else {}),
+        }
         received = boundary.send(i, "down", f"sums for client {i}", asked)
         if hops == 1:
             rows[i][own.endpoints] = received["own"] + rows[i][own.endpoints]
-        else:  # The server has added the client's own part as well, whose noise the client takes off again.
+        else:
+            # The server has added the client's own part too, whose noise the client takes off.
             elsewhere, mine = added[i].tensor_split([len(own.outside)])
             rows[i][own.endpoints] = received["own"] - mine
             rows[i] = torch.cat([rows[i], received["elsewhere"] - elsewhere])
@@ -163,7 +223,9 @@ def exchange(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: 
 
 
 def _told(own: CrossEdges, hops: int) -> np.ndarray:
-    """The nodes whose rows a client sends its part of: neighbours elsewhere, and with two hops its own nodes that have any."""
+    """The nodes whose rows a client sends its part of: neighbours elsewhere, and with two hops its
+    own nodes that have any.
+    """
     return np.concatenate([own.outside, own.nodes[own.endpoints] if hops == 2 else own.nodes[:0]])
 
 

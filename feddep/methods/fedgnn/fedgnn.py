@@ -1,25 +1,32 @@
-"""FedGNN: subgraphs expanded by a third party, noise on what clients learn (Wu et al., 2021 and 2022).
+"""FedGNN: subgraphs expanded by a third party, noise on what clients learn (Wu et al., 2021 and
+2022).
 
-Source: "A federated graph neural network method for privacy-preserving personalization" (Nature Communications 13, 3091;
-arXiv 2102.04925 as FedGNN).  There a client is one user with the items that it rated.  Clients send encrypted names of their
-items and the user's embedding to a third party, which matches names that it cannot read and gives each client the embeddings
-of anonymous users with an item in common.  These join the client's graph and stay fixed while it trains.  What a client
-sends to the server is clipped, and gets noise added.
+Source: "A federated graph neural network method for privacy-preserving personalization" (Nature
+Communications 13, 3091; arXiv 2102.04925 as FedGNN).  There a client is one user with the items
+that it rated.  Clients send encrypted names of their items and the user's embedding to a third
+party, which matches names that it cannot read and gives each client the embeddings of anonymous
+users with an item in common.  These join the client's graph and stay fixed while it trains.  What a
+client sends to the server is clipped, and gets noise added.
 
 Here a client is a subgraph, and what it lacks are neighbours of its nodes at other clients, so that
 
-* a name stands for a node, and a client knows the names of its nodes' neighbours elsewhere: it could not match them otherwise;
-* an embedding of a node is what the classifier's convolutions read of it (:mod:`feddep.methods.shared.expansion`), also for the
-  first one, whose features are sent as their image under its weights.  Given to clients, it makes their convolutions those of
-  the global graph, but for the steps of a round in which the weights move away from those it was computed with;
-* embeddings are renewed every round, as the authors' code does in every epoch.  The source leaves neighbours out for the first
-  2 epochs, as its embeddings of users start at random; these here start from features, and are used from the start;
-* pseudo interacted items, which hide from the server whose embeddings have a gradient, have no counterpart: all weights of the
-  classifier have one;
-* the noise is that of FedDEP, DP-SGD with Gaussian noise of σ = 2 ("DPSGD with noise injection"): in every step the gradient of
-  each training node is clipped, and the sum noised.  The source adds Laplace noise to what a client sends.
+* a name stands for a node, and a client knows the names of its nodes' neighbours elsewhere: it
+    could not match them otherwise;
+* an embedding of a node is what the classifier's convolutions read of it
+  (:mod:`feddep.methods.shared.expansion`), also for the first one, whose features are sent as their
+  image under its weights.  Given to clients, it makes their convolutions those of the global graph,
+  but for the steps of a round in which the weights move away from those it was computed with;
+* embeddings are renewed every round, as the authors' code does in every epoch.  The source leaves
+  neighbours out for the first 2 epochs, as its embeddings of users start at random; these here
+  start from features, and are used from the start;
+* pseudo interacted items, which hide from the server whose embeddings have a gradient, have no
+  counterpart: all weights of the classifier have one;
+* the noise is that of FedDEP, DP-SGD with Gaussian noise of σ = 2 ("DPSGD with noise injection"):
+  in every step the gradient of each training node is clipped, and the sum noised.  The source adds
+  Laplace noise to what a client sends.
 
-Embeddings, and the loss and the numbers of correct answers that clients report, are neither clipped nor noised.
+Embeddings, and the loss and the numbers of correct answers that clients report, are neither clipped
+nor noised.
 """
 
 from typing import Any
@@ -43,7 +50,10 @@ def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResul
     model = task.new_sage()
     kinds = {**name_kinds(edges), **embedding_kinds(edges, level_widths(model, levels))}
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
-    subgraphs = [ExpandedSubgraph(task, graph, own, levels) for (graph, _), own in zip(parts, edges, strict=True)]
+    subgraphs = [
+        ExpandedSubgraph(task, graph, own, levels)
+        for (graph, _), own in zip(parts, edges, strict=True)
+    ]
     clients = [
         new_client(task, parameters, i, subgraph, split, boundary)
         for i, (subgraph, (_, split)) in enumerate(zip(subgraphs, parts, strict=True))
@@ -58,10 +68,35 @@ def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResul
 
 
 def new_client(
-    task: Task, parameters: FedGNNParameters, number: int, subgraph: ExpandedSubgraph, split: Split, boundary: Boundary
+    task: Task,
+    parameters: FedGNNParameters,
+    number: int,
+    subgraph: ExpandedSubgraph,
+    split: Split,
+    boundary: Boundary,
 ) -> Client:
     """A client that trains on its expanded subgraph by DP-SGD."""
-    setting, table, privacy = task.setting, subgraph.table, Privacy(parameters.sigma, parameters.clip)
-    trains_on = (subgraph.wide, split.train, setting, task.seed, f"client{number}", task.device, table)
+    setting, table, privacy = (
+        task.setting,
+        subgraph.table,
+        Privacy(parameters.sigma, parameters.clip),
+    )
+    trains_on = (
+        subgraph.wide,
+        split.train,
+        setting,
+        task.seed,
+        f"client{number}",
+        task.device,
+        table,
+    )
     learner = PrivateLearner(*trains_on, privacy=privacy)
-    return Client(number, new_expanded_model(task, range(setting.layers)), learner, subgraph, split, setting, boundary)
+    return Client(
+        number,
+        new_expanded_model(task, range(setting.layers)),
+        learner,
+        subgraph,
+        split,
+        setting,
+        boundary,
+    )

@@ -1,4 +1,6 @@
-"""FedGraph: convolution across clients on hidden embeddings, and a learned sampling policy (Chen et al., 2021)."""
+"""FedGraph: convolution across clients on hidden embeddings, and a learned sampling policy (Chen et
+al., 2021).
+"""
 
 from typing import Annotated
 
@@ -12,13 +14,21 @@ class FedGraphParameters(Parameters):
     """How the agent that chooses fan-outs practises, and what it is rewarded for."""
 
     episodes: Repetitions = 1
-    """trainings in which the agent practises (authors' code: 1); without any, it keeps to what it starts with"""
+    """trainings in which the agent practises (authors' code: 1); without any, it keeps to what it
+    starts with
+    """
     updates: Repetitions = 8
-    """learning steps of the agent after each round of practice; authors' code: 1, in 200 rounds; ours, as there are 50"""
+    """learning steps of the agent after each round of practice; authors' code: 1, in 200 rounds;
+    ours, as there are 50
+    """
     target: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """accuracy that the reward is measured from; authors' code: 0.72 to 0.99, by dataset; ours: one for all"""
+    """accuracy that the reward is measured from; authors' code: 0.72 to 0.99, by dataset; ours: one
+    for all
+    """
     cost_weight: Weight = 0.1
-    """price of the largest fan-out everywhere, in units of reward (ours); near the target, 0.1 is worth 0.024 of accuracy"""
+    """price of the largest fan-out everywhere, in units of reward (ours); near the target, 0.1 is
+    worth 0.024 of accuracy
+    """
 
 
 METHODS = (

@@ -1,24 +1,29 @@
-"""FedGraph: convolution across clients on hidden embeddings, and a learned sampling policy (Chen et al., 2021).
+"""FedGraph: convolution across clients on hidden embeddings, and a learned sampling policy (Chen et
+al., 2021).
 
-Source: "FedGraph: Federated graph learning with intelligent sampling" (IEEE TPDS 33(8); arXiv 2111.01370), and its authors'
-code where the paper's text was not at hand.
+Source: "FedGraph: Federated graph learning with intelligent sampling" (IEEE TPDS 33(8); arXiv
+2111.01370), and its authors' code where the paper's text was not at hand.
 
-* *Cross-client convolution.*  Clients know which of their nodes have neighbours elsewhere.  The first convolution takes a
-  client's own nodes only, so that no features are shared.  All others also take neighbours at other clients, whose hidden
-  embeddings are received through the server.
-* *Sampling policy.*  In every round an agent at the server chooses how many neighbours each client draws in each layer.  Its
-  state are the clients' weights, brought to M numbers a client by principal components; its reward is
-  64^(accuracy − target) − 1, less a price for the time that sampling takes.  It learns by DDPG, in a training of its own before
-  the one that counts, in which it acts without exploring.
+* *Cross-client convolution.*  Clients know which of their nodes have neighbours elsewhere.  The
+  first convolution takes a client's own nodes only, so that no features are shared.  All others
+  also take neighbours at other clients, whose hidden embeddings are received through the server.
+* *Sampling policy.*  In every round an agent at the server chooses how many neighbours each client
+  draws in each layer.  Its state are the clients' weights, brought to M numbers a client by
+  principal components; its reward is 64^(accuracy − target) − 1, less a price for the time that
+  sampling takes.  It learns by DDPG, in a training of its own before the one that counts, in which
+  it acts without exploring.
 
 Decided here:
 
-* embeddings are computed once a round, with the weights that the server has sent, and stay fixed in the round;
-* the largest fan-out is that of the setting, as for every other method of the table (authors' code: 25);
-* accuracy is that of the clients' validation nodes, which clients report anyway (authors' code: the server's own test data);
+* embeddings are computed once a round, with the weights that the server has sent, and stay fixed in
+    the round;
+* the largest fan-out is that of the setting, as for every other method of the table (authors' code:
+    25);
+* accuracy is that of the clients' validation nodes, which clients report anyway (authors' code: the
+    server's own test data);
 * time is taken by the number of nodes of a sampled tree, which is the same in every run;
-* the state is taken from the weights as clients send them (the code takes it after they have all been replaced by the mean,
-  which leaves nothing to tell them apart);
+* the state is taken from the weights as clients send them (the code takes it after they have all
+  been replaced by the mean, which leaves nothing to tell them apart);
 * what crosses boundaries while the agent practises counts like everything else.
 """
 
@@ -48,7 +53,10 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     clients = len(task.subgraphs())
     agent = Ddpg(clients**2, clients * task.setting.layers, Learning(), task.seed)
     edges, model, levels = cross_edges(task), task.new_sage(), range(1, task.setting.layers)
-    kinds = {"policy": {"shares": (task.setting.layers,)}, **embedding_kinds(edges, level_widths(model, levels))}
+    kinds = {
+        "policy": {"shares": (task.setting.layers,)},
+        **embedding_kinds(edges, level_widths(model, levels)),
+    }
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, f"practice{episode} ")
@@ -70,10 +78,13 @@ class ObservingServer(Server):
         self.state = summary([update.weights for update in updates])
 
 
-def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = "") -> RunResult:
+def train(
+    task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = ""
+) -> RunResult:
     """One training, in which the agent chooses the fan-outs.
 
-    It explores and learns in a practice, whose random streams the name ``practice`` sets apart, and which nobody is told of.
+    It explores and learns in a practice, whose random streams the name ``practice`` sets apart, and
+    which nobody is told of.
     """
     setting, levels = task.setting, range(1, task.setting.layers)
     model, edges = task.new_sage(), cross_edges(task)
@@ -82,10 +93,17 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
     for i, ((graph, split), own) in enumerate(zip(task.subgraphs(), edges, strict=True)):
         subgraph = ExpandedSubgraph(task, graph, own, levels)
         # The roots' hop belongs to the last convolution, and stand-ins take no part in the first.
-        graphs = [subgraph.wide if k in levels else subgraph.narrow for k in reversed(range(setting.layers))]
+        graphs = [
+            subgraph.wide if k in levels else subgraph.narrow
+            for k in reversed(range(setting.layers))
+        ]
         name = f"{practice}client{i}"
-        learner = Learner(graphs, split.train, setting, task.seed, name, task.device, subgraph.table)
-        clients.append(Client(i, new_expanded_model(task, levels), learner, subgraph, split, setting, boundary))
+        learner = Learner(
+            graphs, split.train, setting, task.seed, name, task.device, subgraph.table
+        )
+        clients.append(
+            Client(i, new_expanded_model(task, levels), learner, subgraph, split, setting, boundary)
+        )
         subgraphs.append(subgraph)
         learners.append(learner)
     router = Router([own.nodes[own.endpoints] for own in edges], [own.outside for own in edges])
@@ -117,12 +135,15 @@ def train(task: Task, parameters: FedGraphParameters, boundary: Boundary, agent:
 
 
 def fanouts_of(action: np.ndarray, most: int) -> tuple[int, ...]:
-    """Fan-outs from 1 to ``most``, one for each number from 0 to 1 in the action: ⌈a · most⌉, and 1 for 0."""
+    """Fan-outs from 1 to ``most``, one for each number from 0 to 1 in the action: ⌈a · most⌉, and 1
+    for 0.
+    """
     return tuple(int(fanout) for fanout in np.ceil(np.asarray(action) * most).clip(1, most))
 
 
 def work(fanouts: Sequence[int], most: int) -> float:
-    """Number of nodes of a sampled tree, Π (1 + f), as a share of what it is with the largest fan-out everywhere.
+    """Number of nodes of a sampled tree, Π (1 + f), as a share of what it is with the largest
+    fan-out everywhere.
 
     This stands for the time that a client takes, which would differ from run to run.
     """
@@ -130,17 +151,23 @@ def work(fanouts: Sequence[int], most: int) -> float:
 
 
 def reward(accuracy: float, target: float, cost: float, cost_weight: float) -> float:
-    """64^(accuracy − target) − 1 − cost_weight · cost: the nearer to the target the more, and the less work the more."""
+    """64^(accuracy − target) − 1 − cost_weight · cost: the nearer to the target the more, and the
+    less work the more.
+    """
     return float(64 ** (accuracy - target)) - 1 - cost_weight * cost
 
 
 def summary(weights: Sequence[Payload]) -> np.ndarray:
-    """The state that the policy sees: the clients' weights by their principal components among clients; float64, shape (M²,).
+    """The state that the policy sees: the clients' weights by their principal components among
+    clients; float64, shape (M²,).
 
-    M vectors span at most M − 1 directions about their mean, so M components hold all that tells the clients apart.  They are
-    computed from the M × M inner products.  A component is known but for its sign: the largest of its M scores is positive.
+    M vectors span at most M − 1 directions about their mean, so M components hold all that tells
+    the clients apart.  They are computed from the M × M inner products.  A component is known but
+    for its sign: the largest of its M scores is positive.
     """
-    vectors = torch.stack([torch.cat([tensor.flatten() for tensor in payload.values()]) for payload in weights]).double()
+    vectors = torch.stack(
+        [torch.cat([tensor.flatten() for tensor in payload.values()]) for payload in weights]
+    ).double()
     centred = vectors - vectors.mean(dim=0)
     values, components = np.linalg.eigh((centred @ centred.T).cpu().numpy())
     scores = components[:, ::-1] * np.sqrt(values[::-1].clip(0))

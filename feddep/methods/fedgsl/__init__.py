@@ -1,4 +1,6 @@
-"""FedGSL: subgraphs augmented by learned edges to noised embeddings of other clients' nodes (Zhao, Huang and Tsai, 2022)."""
+"""FedGSL: subgraphs augmented by learned edges to noised embeddings of other clients' nodes (Zhao,
+Huang and Tsai, 2022).
+"""
 
 from feddep.methods.method import Method
 from feddep.utils.parameters import Parameters, PerNode, Positive, Share, Weight
@@ -12,7 +14,9 @@ class FedGSLParameters(Parameters):
     share: Share = 0.2
     """share λ of learned edges in the mean neighbour that the last convolution reads"""
     noise: Weight = 1.0
-    """root-mean-square length of the Gaussian noise on an embedding of length 1; FedDEP names no σ for FedGSL"""
+    """root-mean-square length of the Gaussian noise on an embedding of length 1; FedDEP names no σ
+    for FedGSL
+    """
     refresh: Positive = 10
     """rounds between two exchanges of embeddings"""
 

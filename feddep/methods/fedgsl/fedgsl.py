@@ -1,26 +1,31 @@
-"""FedGSL: subgraphs augmented by learned edges to noised embeddings of other clients' nodes (Zhao, Huang and Tsai, 2022).
+"""FedGSL: subgraphs augmented by learned edges to noised embeddings of other clients' nodes (Zhao,
+Huang and Tsai, 2022).
 
-Source: "FedGSL: Federated graph structure learning for local subgraph augmentation" (IEEE Big Data 2022).  Its text was not at
-hand: this is a reconstruction from its title, from what FedDEP says of it (it augments subgraphs by what it retrieves across
-clients, and injects noise to protect what is shared, without a further authority), and from metric-based graph structure
-learning (IDGL: Chen, Wu and Zaki, 2020), the kind of structure learning that needs nothing but embeddings.
+Source: "FedGSL: Federated graph structure learning for local subgraph augmentation" (IEEE Big Data
+2022).  Its text was not at
+hand: this is a reconstruction from its title, from what FedDEP says of it (it augments subgraphs by
+what it retrieves across clients, and injects noise to protect what is shared, without a further
+authority), and from metric-based graph structure learning (IDGL: Chen, Wu and Zaki, 2020), the kind
+of structure learning that needs nothing but embeddings.
 
-1. Each client embeds its nodes with the shared classifier, scales every embedding to length 1, adds noise and sends it.  The
-   server passes it on to all other clients.
-2. Each node retrieves the k embeddings most similar to its own among those of other clients: its learned edges.
-3. The classifier's last convolution aggregates over real and learned edges.  The weights of learned edges come from a metric
-   that clients train with the classifier, and the server averages with it.
+1. Each client embeds its nodes with the shared classifier, scales every embedding to length 1, adds
+   noise and sends it.  The server passes it on to all other clients.
+2. Each node retrieves the k embeddings most similar to its own among those of other clients: its
+    learned edges.
+3. The classifier's last convolution aggregates over real and learned edges.  The weights of learned
+   edges come from a metric that clients train with the classifier, and the server averages with it.
 
-1 and 2 are repeated every few rounds.  The global graph is classified with its own edges alone, as for every method.
-No client needs to know that an edge to another client exists.
+1 and 2 are repeated every few rounds.  The global graph is classified with its own edges alone, as
+for every method. No client needs to know that an edge to another client exists.
 
 A learned edge from node v to node u has the weight
 
     s_vu = max(0, cos(m ⊙ h_v, m ⊙ z_u)),
 
-where h_v is the node's own embedding, z_u the one that another client has sent, and m a metric that is trained with the
-classifier (the weighted cosine of IDGL: Chen, Wu and Zaki, 2020).  Each node keeps the k heaviest edges, and s is scaled to
-sum to 1 over them.  The last convolution reads, for the mean neighbour of v,
+where h_v is the node's own embedding, z_u the one that another client has sent, and m a metric that
+is trained with the classifier (the weighted cosine of IDGL: Chen, Wu and Zaki, 2020).  Each node
+keeps the k heaviest edges, and s is scaled to sum to 1 over them.  The last convolution reads, for
+the mean neighbour of v,
 
     (1 − λ) · mean of x_u over v's neighbours + λ · Σ_u s_vu z_u.
 
@@ -57,9 +62,11 @@ def unit(rows: Tensor) -> Tensor:
 
 
 def edge_weights(metric: Tensor, own: Tensor, others: Tensor) -> Tensor:
-    """s_vu of the edges that are kept, summing to 1 for each node, or all 0 where no embedding points its way; shape (…, k).
+    """s_vu of the edges that are kept, summing to 1 for each node, or all 0 where no embedding
+    points its way; shape (…, k).
 
-    Takes the metric m, shape (H,), h_v of the nodes, (…, H), and z_u of each node's candidates, (…, k, H).
+    Takes the metric m, shape (H,), h_v of the nodes, (…, H), and z_u of each node's candidates, (…,
+    k, H).
     """
     cosines = (unit(metric * others) @ unit(metric * own).unsqueeze(-1)).squeeze(-1).relu()
     return cosines / cosines.sum(dim=-1, keepdim=True).clamp_min(1e-12)
@@ -67,20 +74,27 @@ def edge_weights(metric: Tensor, own: Tensor, others: Tensor) -> Tensor:
 
 @torch.no_grad()
 def nearest(metric: Tensor, own: Tensor, others: Tensor, count: int) -> Tensor:
-    """The candidates of the heaviest edges of each node: row numbers of ``others``, shape (n, min(count, N)).
+    """The candidates of the heaviest edges of each node: row numbers of ``others``, shape (n,
+    min(count, N)).
 
     Takes the metric m, shape (H,), h_v of the nodes, (n, H), and z_u of all candidates, (N, H).
     """
     keys = unit(metric * others).T.contiguous()
     count = min(count, keys.shape[1])
-    return torch.cat([(unit(metric * rows) @ keys).topk(count, dim=1).indices for rows in own.split(_ROWS)])
+    return torch.cat(
+        [(unit(metric * rows) @ keys).topk(count, dim=1).indices for rows in own.split(_ROWS)]
+    )
 
 
 class StructureSAGE(GraphSAGE):
-    """A GraphSAGE whose last convolution also aggregates over learned edges; it reads a :class:`StructureTable`."""
+    """A GraphSAGE whose last convolution also aggregates over learned edges; it reads a
+    :class:`StructureTable`.
+    """
 
     def __init__(self, *sizes: Any, share: float) -> None:
-        """Set up the layers, as :class:`GraphSAGE` with at least 2; λ is the ``share`` of learned edges in the mean neighbour."""
+        """Set up the layers, as :class:`GraphSAGE` with at least 2; λ is the ``share`` of learned
+        edges in the mean neighbour.
+        """
         super().__init__(*sizes)
         self.share = share
         self.metric = nn.Parameter(torch.empty(self.convolutions[-1].inputs))
@@ -91,19 +105,24 @@ class StructureSAGE(GraphSAGE):
         nn.init.ones_(self.metric)
 
     def mixed(self, neighbours: Tensor, own: Tensor, others: Tensor) -> Tensor:
-        """The mean neighbour that the last convolution reads, shape (…, H), from that of real ``neighbours``, (…, H)."""
+        """The mean neighbour that the last convolution reads, shape (…, H), from that of real
+        ``neighbours``, (…, H).
+        """
         weights = edge_weights(self.metric, own, others)
         share = self.share * weights.sum(dim=-1, keepdim=True)
         return (1 - share) * neighbours + self.share * (weights.unsqueeze(-2) @ others).squeeze(-2)
 
-    def _complete_neighbours(self, k: int, neighbours: Tensor, trees: SampledTrees, table: "StructureTable") -> Tensor:
+    def _complete_neighbours(
+        self, k: int, neighbours: Tensor, trees: SampledTrees, table: "StructureTable"
+    ) -> Tensor:
         if k < len(self.convolutions) - 1:
             return neighbours
         return self.mixed(neighbours, *table.candidates(trees.inner.nodes))
 
 
 class StructureTable(FeatureTable):
-    """Looks up the inputs of a client's sampled nodes: features, embeddings, and those of the candidates of their learned edges.
+    """Looks up the inputs of a client's sampled nodes: features, embeddings, and those of the
+    candidates of their learned edges.
 
     Attributes:
         embedded: h_v of all the client's nodes, shape (n, H).
@@ -114,15 +133,19 @@ class StructureTable(FeatureTable):
     embedded = others = kept = torch.empty(0)
 
     def candidates(self, nodes: np.ndarray) -> tuple[Tensor, Tensor]:
-        """h_v of the given nodes and z_u of their candidates; shapes (…, H) and (…, k, H) for nodes of shape (…)."""
+        """h_v of the given nodes and z_u of their candidates; shapes (…, H) and (…, k, H) for nodes
+        of shape (…).
+        """
         chosen = torch.from_numpy(nodes).to(self.embedded.device, torch.int64)
         return self.embedded[chosen], self.others[self.kept[chosen]]
 
 
 class LearnedStructure(Evaluator):
-    """A client's subgraph and its learned edges: inputs to train on, and evaluation with all neighbours and learned edges.
+    """A client's subgraph and its learned edges: inputs to train on, and evaluation with all
+    neighbours and learned edges.
 
-    :meth:`embed` and :meth:`retrieve` come before everything else.  ``table`` has the inputs of the nodes.
+    :meth:`embed` and :meth:`retrieve` come before everything else.  ``table`` has the inputs of the
+    nodes.
     """
 
     def __init__(self, graph: Graph, device: str) -> None:
@@ -131,14 +154,18 @@ class LearnedStructure(Evaluator):
 
     @torch.no_grad()
     def embed(self, model: StructureSAGE) -> Tensor:
-        """Compute h_v of all the client's nodes, the inputs of the last convolution, shape (n, H), and keep them."""
+        """Compute h_v of all the client's nodes, the inputs of the last convolution, shape (n, H),
+        and keep them.
+        """
         self.table.embedded = self._inputs_of_last(model)
         return self.table.embedded
 
     def retrieve(self, model: StructureSAGE, received: Sequence[Tensor], count: int) -> None:
-        """Find each node's ``count`` candidates among the embeddings that other clients have sent, shape (·, H) each.
+        """Find each node's ``count`` candidates among the embeddings that other clients have sent,
+        shape (·, H) each.
 
-        Their rows have a length of about 1; they are taken for as long as the client's own are in the mean.
+        Their rows have a length of about 1; they are taken for as long as the client's own are in
+        the mean.
         """
         own = self.table.embedded
         others = torch.cat([own[:0], *received])
@@ -164,20 +191,31 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
     """FedGSL from top to bottom.
 
     Raises:
-        ConfigError: if the classifier has a single layer, so that there is nothing to send but features.
+        ConfigError: if the classifier has a single layer, so that there is nothing to send but
+        features.
     """
     setting, seed, device = task.setting, task.seed, task.device
     if setting.layers < 2:
-        raise ConfigError(f"layers is {setting.layers}; FedGSL shares inputs of the last of at least 2 layers")
+        raise ConfigError(
+            f"layers is {setting.layers}; FedGSL shares inputs of the last of at least 2 layers"
+        )
     parts, model = task.subgraphs(), new_model(task, parameters)
-    kinds = {embeddings_of(i): {"embeddings": (graph.num_nodes, setting.hidden_channels)} for i, (graph, _) in enumerate(parts)}
+    kinds = {
+        embeddings_of(i): {"embeddings": (graph.num_nodes, setting.hidden_channels)}
+        for i, (graph, _) in enumerate(parts)
+    }
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     structures = [LearnedStructure(graph, device) for graph, _ in parts]
     clients = []
     for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True)):
         learner = Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
-        clients.append(Client(i, new_model(task, parameters), learner, structure, split, setting, boundary))
-    noises = [seeding.torch_generator(seed, f"client{i}", "noise", device=device) for i in range(len(parts))]
+        clients.append(
+            Client(i, new_model(task, parameters), learner, structure, split, setting, boundary)
+        )
+    noises = [
+        seeding.torch_generator(seed, f"client{i}", "noise", device=device)
+        for i in range(len(parts))
+    ]
 
     def retrieve(done: int) -> None:
         if done % parameters.refresh:
@@ -187,8 +225,14 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
             message = {"embeddings": noised(structure.embed(model), parameters.noise, noise)}
             sent.append(boundary.send(i, "up", embeddings_of(i), message))
         for i, structure in enumerate(structures):
-            received = [boundary.send(i, "down", embeddings_of(j), message) for j, message in enumerate(sent) if j != i]
-            structure.retrieve(model, [message["embeddings"] for message in received], parameters.edges)
+            received = [
+                boundary.send(i, "down", embeddings_of(j), message)
+                for j, message in enumerate(sent)
+                if j != i
+            ]
+            structure.retrieve(
+                model, [message["embeddings"] for message in received], parameters.edges
+            )
 
     return train_federated(task, model, boundary, clients, exchange=retrieve)
 
@@ -201,7 +245,9 @@ def new_model(task: Task, parameters: FedGSLParameters) -> StructureSAGE:
 
 
 def noised(embeddings: Tensor, noise: float, generator: torch.Generator) -> Tensor:
-    """Rows of length 1 plus Gaussian noise whose length is ``noise`` as root mean square, shape (n, H)."""
+    """Rows of length 1 plus Gaussian noise whose length is ``noise`` as root mean square, shape (n,
+    H).
+    """
     rows = unit(embeddings)
     return rows + noise / rows.shape[1] ** 0.5 * torch.empty_like(rows).normal_(generator=generator)
 

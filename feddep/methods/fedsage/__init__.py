@@ -1,10 +1,13 @@
-"""FedSage+: missing neighbour generation along FedSage (Zhang et al., 2021, Section 4 and Algorithm 1).
+"""FedSage+: missing neighbour generation along FedSage (Zhang et al., 2021, Section 4 and Algorithm
+1).
 
-FedSage itself is FedAvg of GraphSAGE, :mod:`feddep.methods.basic.fedavg`.  "Code" is the authors' (github.com/zkhku/fedsage).
+FedSage itself is FedAvg of GraphSAGE, :mod:`feddep.methods.basic.fedavg`.  "Code" is the authors'
+(github.com/zkhku/fedsage).
 
-In full batches a generated neighbour is a node of the graph that the setting's encoder reads, such as in a GCN's normalised
-adjacency, with a self-loop and one neighbour.  NeighGen is trained as ever: steps of ``generator_batch`` nodes by Adam, beside a
-GraphSAGE, with the setting's ``layers``, ``hidden_channels`` and ``dropout``.
+In full batches a generated neighbour is a node of the graph that the setting's encoder reads, such
+as in a GCN's normalised adjacency, with a self-loop and one neighbour.  NeighGen is trained as
+ever: steps of ``generator_batch`` nodes by Adam, beside a GraphSAGE, with the setting's ``layers``,
+``hidden_channels`` and ``dropout``.
 """
 
 from typing import Annotated, Literal
@@ -12,35 +15,53 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
-from feddep.utils.parameters import Parameters, PerNode, Positive, Repetitions, StepSize, Weight, Width
+from feddep.utils.parameters import (
+    Parameters,
+    PerNode,
+    Positive,
+    Repetitions,
+    StepSize,
+    Weight,
+    Width,
+)
 
 
 class NeighGenParameters(Parameters):
     """How NeighGen is built and trained: every choice that FedSage+ leaves open."""
 
     hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.15
-    """share h of nodes that impairing hides; paper: from 3.4 % to 27.8 %, and 15 % where it studies α"""
+    """share h of nodes that impairing hides; paper: from 3.4 % to 27.8 %, and 15 % where it studies
+    α
+    """
     hidden_from: Literal["validation", "all"] = "all"
-    """nodes that may be hidden: `all` (paper), or `validation` (code: half of the validation nodes)"""
+    """nodes that may be hidden: `all` (paper), or `validation` (code: half of the validation nodes)
+    """
     max_generated: PerNode = 5
     """most neighbours S generated for a node (code)"""
     embedding: Width = 128
     """width d_z (code)"""
     generator_width: Width = 128
-    """width of fGen's last hidden layer, ours; code: 2048, which for the 6,805 features of MSAcademic makes a layer of 70 million
-    weights, sent 2 M² times an epoch. Paper: very few layers suffice (Appendix D.1)"""
+    """width of fGen's last hidden layer, ours; code: 2048, which for the 6,805 features of
+    MSAcademic makes a layer of 70 million weights, sent 2 M² times an epoch. Paper: very few layers
+    suffice (Appendix D.1)"""
     generator_local_epochs: Repetitions = 20
-    """epochs in which NeighGen is trained alone, before the others take part; code: 20, Algorithm 1: none"""
+    """epochs in which NeighGen is trained alone, before the others take part; code: 20, Algorithm
+    1: none
+    """
     generator_federated_epochs: Repetitions = 20
     """epochs e_g of Algorithm 1 (code)"""
     generator_batch: Positive = 64
-    """nodes V_i^t sampled in an epoch, which is one step; paper: batch size 64, not said of what; code: all training nodes"""
+    """nodes V_i^t sampled in an epoch, which is one step; paper: batch size 64, not said of what;
+    code: all training nodes
+    """
     generator_learning_rate: StepSize = 0.001
     """step size of Adam (paper and code)"""
     generator_weight_decay: Weight = 0.0001
     """L2 regularizer of Adam (code)"""
     scale: Literal["paper", "authors"] = "paper"
-    """squared distances as the `paper` writes them, or their mean over slots and coordinates (`authors`)"""
+    """squared distances as the `paper` writes them, or their mean over slots and coordinates
+    (`authors`)
+    """
     count_weight: Weight = 1.0
     """λ^d; paper: all weights are 1"""
     feature_weight: Weight = 1.0
@@ -68,14 +89,27 @@ class LocSagePlusParameters(NeighGenParameters):
 
 def _step(name: str, function: str) -> Step:
     setting = ("layers", "hidden_channels", "dropout")
-    return Step(name, "generator", f"feddep.methods.fedsage.cross_client:{function}", NeighGenParameters, setting)
+    return Step(
+        name,
+        "generator",
+        f"feddep.methods.fedsage.cross_client:{function}",
+        NeighGenParameters,
+        setting,
+    )
 
 
 NEIGHGEN = _step("fedsage.neighgen", "generate")
 SHARED_NEIGHGEN = _step("fedsage.shared_neighgen", "generate_shared")
 
 
-def _method(name: str, title: str, parameters: type[NeighGenParameters], function: str, step: Step, *assumes: str) -> Method:
+def _method(
+    name: str,
+    title: str,
+    parameters: type[NeighGenParameters],
+    function: str,
+    step: Step,
+    *assumes: str,
+) -> Method:
     function = f"feddep.methods.fedsage.fedsage_plus:{function}"
     return Method(
         name,
@@ -91,6 +125,19 @@ def _method(name: str, title: str, parameters: type[NeighGenParameters], functio
 
 METHODS = (
     _method("locsage_plus", "LocSage+", LocSagePlusParameters, "run_alone", NEIGHGEN),
-    _method("fedsage_plus", "FedSage+", NeighGenParameters, "run", NEIGHGEN, "gradients from others' nodes shared"),
-    _method("fedsage_plus_shared", "FedSage+ with a shared NeighGen", NeighGenParameters, "run", SHARED_NEIGHGEN),
+    _method(
+        "fedsage_plus",
+        "FedSage+",
+        NeighGenParameters,
+        "run",
+        NEIGHGEN,
+        "gradients from others' nodes shared",
+    ),
+    _method(
+        "fedsage_plus_shared",
+        "FedSage+ with a shared NeighGen",
+        NeighGenParameters,
+        "run",
+        SHARED_NEIGHGEN,
+    ),
 )

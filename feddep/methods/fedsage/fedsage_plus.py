@@ -1,10 +1,12 @@
-"""GraphSAGE on the subgraphs that NeighGen has mended: FedSage+ by FedAvg, LocSage+ alone (FedSage, Section 4 and Algorithm 1).
+"""GraphSAGE on the subgraphs that NeighGen has mended: FedSage+ by FedAvg, LocSage+ alone (FedSage,
+Section 4 and Algorithm 1).
 
-NeighGen is applied to the client's whole subgraph, as in the paper; the authors' code generates neighbours of the nodes of the
-impaired subgraph only, from their impaired neighbourhoods.  The global graph is not mended for the test.
+NeighGen is applied to the client's whole subgraph, as in the paper; the authors' code generates
+neighbours of the nodes of the impaired subgraph only, from their impaired neighbourhoods.  The
+global graph is not mended for the test.
 
-With a shared NeighGen, obtained by FedAvg, the paper reports worse results than with one a client, and than without any
-(Appendix D.2).
+With a shared NeighGen, obtained by FedAvg, the paper reports worse results than with one a client,
+and than without any (Appendix D.2).
 """
 
 from collections.abc import Mapping
@@ -31,7 +33,9 @@ def run(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResu
     return train_federated(task, model, boundary, clients)
 
 
-def new_client(task: Task, number: int, mended: MendedSubgraph, split: Split, boundary: Boundary) -> Client:
+def new_client(
+    task: Task, number: int, mended: MendedSubgraph, split: Split, boundary: Boundary
+) -> Client:
     """A client that trains and validates a new classifier on its mended subgraph."""
     trains_on = mended.graph, split.train, task.setting, task.seed, f"client{number}", task.device
     learner = new_learner(*trains_on, mended, mended.table)
@@ -39,10 +43,11 @@ def new_client(task: Task, number: int, mended: MendedSubgraph, split: Split, bo
 
 
 def run_alone(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResult:
-    """LocSage+: each client trains a GraphSAGE on its own mended subgraph (Section 4.2); nothing crosses any boundary.
+    """LocSage+: each client trains a GraphSAGE on its own mended subgraph (Section 4.2); nothing
+    crosses any boundary.
 
-    It is a new one, as in the authors' code, and not the classifier that NeighGen was trained with.  Tested like Local: on the
-    global graph's test nodes, averaged over clients.
+    It is a new one, as in the authors' code, and not the classifier that NeighGen was trained with.
+    Tested like Local: on the global graph's test nodes, averaged over clients.
     """
     trainers = [
         StandaloneTrainer(task, mended.graph, split, f"client{i}", mended.table, mended)

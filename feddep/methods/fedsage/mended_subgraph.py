@@ -1,7 +1,8 @@
-"""A client's mended subgraph: its own nodes 0 … n − 1, then the generated ones, each a neighbour of the node it was made for.
+"""A client's mended subgraph: its own nodes 0 … n − 1, then the generated ones, each a neighbour of
+the node it was made for.
 
-Generated features are dense: on MSAcademic some 20,000 rows of 6,805 numbers.  They stay one block in half precision, and a
-mini-batch multiplies only the rows that it has drawn.
+Generated features are dense: on MSAcademic some 20,000 rows of 6,805 numbers.  They stay one block
+in half precision, and a mini-batch multiplies only the rows that it has drawn.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,57 +30,79 @@ _ROWS = 512  # of generated features that are multiplied at once
 def attach(graph: Graph, owner: np.ndarray) -> Graph:
     """A graph with g more nodes, the k-th of which has one neighbour, ``owner[k]``.
 
-    The new nodes have no stored features, since generated ones are dense and are kept elsewhere (:class:`StackedFeatures`).
+    The new nodes have no stored features, since generated ones are dense and are kept elsewhere
+    (:class:`StackedFeatures`).
     """
     new = len(owner)
     if not new:
         return graph.extended(graph.adjacency)
-    links = sp.csr_matrix((np.ones(new, dtype=np.float32), (owner, np.arange(new))), shape=(graph.num_nodes, new))
+    links = sp.csr_matrix(
+        (np.ones(new, dtype=np.float32), (owner, np.arange(new))), shape=(graph.num_nodes, new)
+    )
     return graph.extended(sp.bmat([[graph.adjacency, links], [links.T, None]], format="csr"))
 
 
 class StackedFeatures:
-    """The features of nodes of a mended subgraph, sparse for the client's own and dense for generated ones, as one matrix.
+    """The features of nodes of a mended subgraph, sparse for the client's own and dense for
+    generated ones, as one matrix.
 
-    ``X @ W`` is a dense tensor of shape (k + r, outputs), differentiable in W and in the generated features.
+    ``X @ W`` is a dense tensor of shape (k + r, outputs), differentiable in W and in the generated
+    features.
     """
 
     def __init__(self, real: SparseMatrix, generated: Tensor, chosen: Tensor) -> None:
-        """Stack ``real``, shape (k, F), on the r rows ``chosen``, int64, of ``generated``, shape (g, F), of any precision."""
+        """Stack ``real``, shape (k, F), on the r rows ``chosen``, int64, of ``generated``, shape
+        (g, F), of any precision.
+        """
         self._real = real
         self._generated = generated
         self._chosen = chosen
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        below = [self._generated[rows].to(dense.dtype) @ dense for rows in self._chosen.split(_ROWS)]
+        below = [
+            self._generated[rows].to(dense.dtype) @ dense for rows in self._chosen.split(_ROWS)
+        ]
         return torch.cat([self._real @ dense, *below])
 
 
 class ReceptiveField:
     """What the logits of some nodes of a mended subgraph depend on, with full neighbourhoods.
 
-    A GraphSAGE of K layers reads the features of the nodes within K hops, and wants the hidden units of those within K − 1.
-    Generated nodes are leaves: most of them are in the first set only, and are multiplied by half of the first layer's weights.
+    A GraphSAGE of K layers reads the features of the nodes within K hops, and wants the hidden
+    units of those within K − 1. Generated nodes are leaves: most of them are in the first set only,
+    and are multiplied by half of the first layer's weights.
     """
 
-    def __init__(self, mended: Graph, real: int, nodes: np.ndarray, layers: int, device: str = "cpu") -> None:
-        """Find what a GraphSAGE of so many ``layers`` reads for ``nodes``; the first ``real`` of ``mended`` are the client's."""
+    def __init__(
+        self, mended: Graph, real: int, nodes: np.ndarray, layers: int, device: str = "cpu"
+    ) -> None:
+        """Find what a GraphSAGE of so many ``layers`` reads for ``nodes``; the first ``real`` of
+        ``mended`` are the client's.
+        """
         read, hidden = within(mended, nodes, layers), within(mended, nodes, layers - 1)
         mean = mean_adjacency(mended)[hidden]
         self._to_hidden = SparseMatrix.from_scipy(mean[:, read], device)
-        self._among_hidden = SparseMatrix.from_scipy(mean[:, hidden], device)  # whole in the rows that a later layer reads
-        self._read, self._hidden = (self._parts(mended, real, each, device) for each in (read, hidden))
+        self._among_hidden = SparseMatrix.from_scipy(
+            mean[:, hidden], device
+        )  # whole in the rows that a later layer reads
+        self._read, self._hidden = (
+            self._parts(mended, real, each, device) for each in (read, hidden)
+        )
         self._rows = torch.from_numpy(np.searchsorted(hidden, nodes)).to(device)
 
     @staticmethod
-    def _parts(mended: Graph, real: int, nodes: np.ndarray, device: str) -> tuple[SparseMatrix, Tensor]:
+    def _parts(
+        mended: Graph, real: int, nodes: np.ndarray, device: str
+    ) -> tuple[SparseMatrix, Tensor]:
         """Features of those of ``nodes`` that are real, and numbers of those that are generated."""
         first = np.searchsorted(nodes, real)
         features = SparseMatrix.from_scipy(mended.features[nodes[:first]], device)
         return features, torch.from_numpy(nodes[first:] - real).to(device)
 
     def logits(self, model: GraphSAGE, generated: Tensor) -> Tensor:
-        """Logits of the nodes, shape (k, C), from the features of all generated nodes, of any precision, shape (g, F)."""
+        """Logits of the nodes, shape (k, C), from the features of all generated nodes, of any
+        precision, shape (g, F).
+        """
         (read, read_new), (own, own_new) = self._read, self._hidden
         first, *others = model.convolutions
         of_own, of_neighbours = first.weight.split(first.inputs)
@@ -91,10 +114,14 @@ class ReceptiveField:
 
 
 class MendedFeatureTable(FeatureTable):
-    """Looks up [x_v ‖ mean x_u] as :class:`feddep.nn.feature_table.FeatureTable` does, for real and generated nodes alike."""
+    """Looks up [x_v ‖ mean x_u] as :class:`feddep.nn.feature_table.FeatureTable` does, for real and
+    generated nodes alike.
+    """
 
     def __init__(self, mended: Graph, generated: Tensor) -> None:
-        """Prepare the lookup in a graph that :func:`attach` has made; rows are wanted where generated features are, (g, F)."""
+        """Prepare the lookup in a graph that :func:`attach` has made; rows are wanted where
+        generated features are, (g, F).
+        """
         super().__init__(mended.features, generated.device, mended.degrees)
         self._first = mended.num_nodes - len(generated)
         self._generated = generated
@@ -114,18 +141,25 @@ class MendedFeatureTable(FeatureTable):
         ]
         return JoinedRows(super().joined(own, neighbours), halves)
 
-    def _dense(self, rows: np.ndarray, nodes: np.ndarray, share: float, size: int) -> tuple[SparseMatrix, Tensor]:
-        """The matrix that sums ``share`` times the features of generated ``nodes`` into ``rows``, ascending; and the features."""
+    def _dense(
+        self, rows: np.ndarray, nodes: np.ndarray, share: float, size: int
+    ) -> tuple[SparseMatrix, Tensor]:
+        """The matrix that sums ``share`` times the features of generated ``nodes`` into ``rows``,
+        ascending; and the features.
+        """
         unique, columns = np.unique(nodes, return_inverse=True)
         starts = np.searchsorted(rows, np.arange(size + 1)).astype(np.int32)
         weights = np.full(len(rows), share, dtype=np.float32)
-        sums = SparseMatrix(starts, columns.astype(np.int32), weights, (size, len(unique)), self._device)
+        sums = SparseMatrix(
+            starts, columns.astype(np.int32), weights, (size, len(unique)), self._device
+        )
         chosen = torch.from_numpy(unique.astype(np.int64) - self._first).to(self._generated.device)
         return sums, self._generated[chosen].float()
 
 
 class JoinedRows(ConstantMatrix):
-    """A sparse matrix of one or two parts, shape (R, parts · F), with sums of dense rows added to each.
+    """A sparse matrix of one or two parts, shape (R, parts · F), with sums of dense rows added to
+    each.
 
     A part is a matrix of shape (R, k) and k dense rows, shape (k, F), whose product is added.
     """
@@ -143,14 +177,17 @@ class JoinedRows(ConstantMatrix):
 
     def multiply_transposed(self, gradient: Tensor) -> Tensor:
         product = self._sparse.multiply_transposed(gradient)
-        for (sums, dense), of_part in zip(self._parts, product.chunk(len(self._parts)), strict=True):
+        for (sums, dense), of_part in zip(
+            self._parts, product.chunk(len(self._parts)), strict=True
+        ):
             if len(dense):
                 of_part.addmm_(dense.T, sums.multiply_transposed(gradient))
         return product
 
 
 class MendedSubgraph(Evaluator):
-    """G'_i, the client's subgraph with the neighbours that were generated for it: what to train on, and evaluation of its nodes.
+    """G'_i, the client's subgraph with the neighbours that were generated for it: what to train on,
+    and evaluation of its nodes.
 
     Attributes:
         graph: n + g nodes, of which the generated ones come last, without stored features.
@@ -158,12 +195,17 @@ class MendedSubgraph(Evaluator):
     """
 
     def __init__(
-        self, graph: Graph, owner: Tensor, features: Tensor, aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency
+        self,
+        graph: Graph,
+        owner: Tensor,
+        features: Tensor,
+        aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency,
     ) -> None:
         """Mend the client's subgraph G_i, n nodes.
 
-        ``owner`` is the node that each generated neighbour is for, shape (g,), ``features`` are theirs, of any precision, shape
-        (g, F), on the device where all is wanted; ``aggregation`` is as for :class:`feddep.training.evaluator.Evaluator`.
+        ``owner`` is the node that each generated neighbour is for, shape (g,), ``features`` are
+        theirs, of any precision, shape (g, F), on the device where all is wanted; ``aggregation``
+        is as for :class:`feddep.training.evaluator.Evaluator`.
         """
         self.graph = attach(graph, owner.cpu().numpy())
         device = str(features.device)
@@ -177,19 +219,25 @@ class MendedSubgraph(Evaluator):
 
     @torch.no_grad()
     def logits_of(self, model: Any, nodes: np.ndarray) -> Tensor:
-        """Logits of k nodes, shape (k, C).  They are the same ones round after round, so what they depend on is kept."""
+        """Logits of k nodes, shape (k, C).  They are the same ones round after round, so what they
+        depend on is kept.
+        """
         if not isinstance(model, GraphSAGE):
             return super().logits_of(model, nodes)
         if self._nodes is None or not np.array_equal(nodes, self._nodes):
             self._nodes = nodes
             device = str(self._generated.device)
-            self._field = ReceptiveField(self.graph, self._real, nodes, len(model.convolutions), device)
+            self._field = ReceptiveField(
+                self.graph, self._real, nodes, len(model.convolutions), device
+            )
         return self._field.logits(model, self._generated)
 
 
 def mended_subgraph(task: Task, graph: Graph, owner: Tensor, features: Tensor) -> MendedSubgraph:
     """A :class:`MendedSubgraph` for the task's encoder and device."""
-    return MendedSubgraph(graph, owner, features.to(task.device), ENCODERS[task.setting.encoder].aggregation)
+    return MendedSubgraph(
+        graph, owner, features.to(task.device), ENCODERS[task.setting.encoder].aggregation
+    )
 
 
 def mended_subgraphs(task: Task, generator: StepResult) -> Iterator[tuple[MendedSubgraph, Split]]:

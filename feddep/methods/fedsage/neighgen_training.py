@@ -1,15 +1,18 @@
 """Training a client's NeighGen on its impaired subgraph, and mending its subgraph with it.
 
-    L^n_i = λ^d 1/|V̄| Σ_v L₁^S(ñ_v − n_v) + λ^f L^f_i                                                          (Equation 4)
-    L^f_i = 1/|V̄| Σ_v Σ_{p ≤ ñ_v} [ min_{u ∈ N(v) ∩ V^h} ‖x̃_v^p − x_u‖² + α Σ_{j ≠ i} min_{u ∈ V_j} ‖x̃_v^p − x_u‖² ]     (6)
-    L_i   = L^n_i + λ^c L^c_i                                                                                  (5)
+    L^n_i = λ^d 1/|V̄| Σ_v L₁^S(ñ_v − n_v) + λ^f L^f_i
+    (Equation 4) L^f_i = 1/|V̄| Σ_v Σ_{p ≤ ñ_v} [ min_{u ∈ N(v) ∩ V^h} ‖x̃_v^p − x_u‖² + α Σ_{j ≠ i}
+    min_{u ∈ V_j} ‖x̃_v^p − x_u‖² ]     (6) L_i   = L^n_i + λ^c L^c_i
+    (5)
 
-(FedSage, Sections 4.1 to 4.3).  v runs over V_i^t, the nodes of the impaired subgraph that are sampled in epoch t (Algorithm
-1, line 22), V^h are the hidden nodes, and the minimum over an empty set is left out.  L^c is the cross-entropy of a GraphSAGE
-on the mended impaired subgraph, in which all nodes have generated neighbours that the logits of V_i^t depend on.
+(FedSage, Sections 4.1 to 4.3).  v runs over V_i^t, the nodes of the impaired subgraph that are
+sampled in epoch t (Algorithm 1, line 22), V^h are the hidden nodes, and the minimum over an empty
+set is left out.  L^c is the cross-entropy of a GraphSAGE on the mended impaired subgraph, in which
+all nodes have generated neighbours that the logits of V_i^t depend on.
 
-The terms of other clients j come as gradients (:mod:`feddep.methods.fedsage.cross_client`).  A minimum has the gradient of
-the distance to whatever attains it, so each term is a distance to a target that is searched for beforehand.
+The terms of other clients j come as gradients (:mod:`feddep.methods.fedsage.cross_client`).  A
+minimum has the gradient of the distance to whatever attains it, so each term is a distance to a
+target that is searched for beforehand.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +37,9 @@ from feddep.training.task import Part, Task
 from feddep.utils import seeding
 
 Ask = Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]]
-"""Sends a request to the other clients, the weights of H^g and the embeddings of V_i^t; gives the sum of their gradients."""
+"""Sends a request to the other clients, the weights of H^g and the embeddings of V_i^t; gives the
+sum of their gradients.
+"""
 
 _NODES = 1024  # for which neighbours are generated at once
 _BLOCK = 2**22  # scores, and numbers of the points, that are held at once: 16 MiB of each
@@ -43,20 +48,32 @@ _BLOCK = 2**22  # scores, and numbers of the points, that are held at once: 16 M
 def new_neighgen(task: Task, params: NeighGenParameters, *stream: str) -> NeighGen:
     """A NeighGen whose initial weights come from the stream ``stream`` of the run."""
     features, hidden, _, layers, dropout = task.model_sizes
-    neighgen = NeighGen(features, hidden, params.embedding, layers, params.max_generated, params.generator_width, dropout)
+    neighgen = NeighGen(
+        features,
+        hidden,
+        params.embedding,
+        layers,
+        params.max_generated,
+        params.generator_width,
+        dropout,
+    )
     neighgen.reset_parameters(task.torch_generator(*stream, "neighgen", "weights"))
     return neighgen.to(task.device)
 
 
 def batch_size(params: NeighGenParameters, impaired: Impaired) -> int:
-    """|V_i^t|, the number of nodes that a client samples in an epoch, and of the embeddings in its request."""
+    """|V_i^t|, the number of nodes that a client samples in an epoch, and of the embeddings in its
+    request.
+    """
     return min(params.generator_batch, len(impaired.kept))
 
 
 def distance(features: Tensor, targets: Tensor, nodes: int, slots: int, scale: str) -> Tensor:
-    """1/n Σ ‖x̃ − target‖² over the neighbours generated for n nodes; with ``scale`` "authors" divided by S · F as well.
+    """1/n Σ ‖x̃ − target‖² over the neighbours generated for n nodes; with ``scale`` "authors"
+    divided by S · F as well.
 
-    ``features`` and the ``targets`` that each is to resemble have the shape (g, F); S is the number of ``slots`` of a node.
+    ``features`` and the ``targets`` that each is to resemble have the shape (g, F); S is the number
+    of ``slots`` of a node.
     """
     total = (features - targets).square().sum() / nodes
     return total if scale == "paper" else total / (slots * features.shape[1])
@@ -65,23 +82,29 @@ def distance(features: Tensor, targets: Tensor, nodes: int, slots: int, scale: s
 class Nearest:
     """Exact search for the row x_u that minimises ‖x̃ − x_u‖².
 
-    What differs between candidates is ‖x_u‖² − 2 ⟨x̃, x_u⟩, and all inner products of a block of points are one sparse
-    product, which costs one multiplication for each stored feature and point.
+    What differs between candidates is ‖x_u‖² − 2 ⟨x̃, x_u⟩, and all inner products of a block of
+    points are one sparse product, which costs one multiplication for each stored feature and point.
     """
 
     def __init__(self, features: sp.csr_matrix, device: str = "cpu") -> None:
-        """Prepare the search among ``features``, shape (k, F), for points that live on ``device``."""
+        """Prepare the search among ``features``, shape (k, F), for points that live on
+        ``device``.
+        """
         self._features = features
         self._matrix = SparseMatrix.from_scipy(features, device)
-        squares = np.asarray(features.multiply(features).sum(axis=1), dtype=np.float32).reshape(-1, 1)
+        squares = np.asarray(features.multiply(features).sum(axis=1), dtype=np.float32).reshape(
+            -1, 1
+        )
         self._squares = torch.from_numpy(squares).to(device)
         self._device = device
 
     @torch.no_grad()
     def search(self, points: Tensor, allowed: np.ndarray | None = None) -> Tensor:
-        """Position of the nearest candidate of each of the points, (g, F), of equally near ones the first; int64, shape (g,).
+        """Position of the nearest candidate of each of the points, (g, F), of equally near ones the
+        first; int64, shape (g,).
 
-        ``allowed`` says which candidates each point may have, at least one each, bool, shape (g, k); all without it.
+        ``allowed`` says which candidates each point may have, at least one each, bool, shape (g,
+        k); all without it.
         """
         rows = max(1, _BLOCK // max(self._features.shape))
         found = [torch.zeros(0, dtype=torch.int64, device=points.device)]
@@ -100,7 +123,9 @@ class Nearest:
 
 
 class HiddenNeighbours:
-    """N(v) ∩ V^h, the hidden neighbours of each remaining node v: what NeighGen is to reconstruct."""
+    """N(v) ∩ V^h, the hidden neighbours of each remaining node v: what NeighGen is to
+    reconstruct.
+    """
 
     def __init__(self, features: sp.csr_matrix, impaired: Impaired, device: str = "cpu") -> None:
         """Find them; ``features`` are those of the client's whole subgraph, shape (N, F)."""
@@ -111,25 +136,36 @@ class HiddenNeighbours:
         self._device = device
 
     def nearest(self, points: Tensor, nodes: np.ndarray) -> Tensor:
-        """The features nearest to each x̃ of ``points`` among the hidden neighbours of its node, which has some; shape (g, F)."""
+        """The features nearest to each x̃ of ``points`` among the hidden neighbours of its node,
+        which has some; shape (g, F).
+        """
         lost = self._lost[nodes]
         columns = np.unique(lost.indices)
-        return Nearest(self._features[columns], self._device).nearest(points, lost[:, columns].toarray() > 0)
+        return Nearest(self._features[columns], self._device).nearest(
+            points, lost[:, columns].toarray() > 0
+        )
 
 
 def local_loss(
-    generated: Generated, nodes: np.ndarray, missing: Tensor, hidden: HiddenNeighbours, params: NeighGenParameters
+    generated: Generated,
+    nodes: np.ndarray,
+    missing: Tensor,
+    hidden: HiddenNeighbours,
+    params: NeighGenParameters,
 ) -> Tensor:
     """L^n of the module's docstring, without the terms of other clients.
 
-    ``generated`` is for the sampled ``nodes`` of the impaired subgraph, which truly miss n_v neighbours, shape (n,) each.
+    ``generated`` is for the sampled ``nodes`` of the impaired subgraph, which truly miss n_v
+    neighbours, shape (n,) each.
     """
     loss = params.count_weight * smooth_l1_loss(generated.count, missing.to(generated.count.dtype))
     known = missing[generated.owner] > 0
     if params.feature_weight and known.any():
         features = generated.features[known]
         targets = hidden.nearest(features.detach(), nodes[generated.owner[known].cpu().numpy()])
-        loss = loss + params.feature_weight * distance(features, targets, len(nodes), params.max_generated, params.scale)
+        loss = loss + params.feature_weight * distance(
+            features, targets, len(nodes), params.max_generated, params.scale
+        )
     return loss
 
 
@@ -145,15 +181,24 @@ def part_of(generated: Generated, places: np.ndarray) -> Generated:
 
 
 class NeighGenTrainer:
-    """One client's NeighGen, and the classifier that is trained beside it and thrown away afterwards.
+    """One client's NeighGen, and the classifier that is trained beside it and thrown away
+    afterwards.
 
-    A task's inspectors are shown V_i^t as ``neighgen nodes`` in each epoch: the client's number, and its nodes in its own ids.
+    A task's inspectors are shown V_i^t as ``neighgen nodes`` in each epoch: the client's number,
+    and its nodes in its own ids.
     """
 
     def __init__(
-        self, task: Task, params: NeighGenParameters, number: int, client: Part, impaired: Impaired, neighgen: NeighGen
+        self,
+        task: Task,
+        params: NeighGenParameters,
+        number: int,
+        client: Part,
+        impaired: Impaired,
+        neighgen: NeighGen,
     ) -> None:
-        """Prepare client ``number``, which has an ``impaired`` subgraph Ḡ_i and a ``neighgen`` with its initial weights.
+        """Prepare client ``number``, which has an ``impaired`` subgraph Ḡ_i and a ``neighgen`` with
+        its initial weights.
 
         Neighbourhoods are full; dropout, noise and samples come from the client's own streams.
         """
@@ -184,14 +229,20 @@ class NeighGenTrainer:
         self.renew_optimizer()
 
     def renew_optimizer(self) -> None:
-        """Start with a new optimiser: Adam (FedSage, Section 5.1) of all weights, the classifier's included."""
+        """Start with a new optimiser: Adam (FedSage, Section 5.1) of all weights, the classifier's
+        included.
+        """
         rate, decay = self._params.generator_learning_rate, self._params.generator_weight_decay
-        self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](self.model.parameters(), lr=rate, weight_decay=decay)
+        self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](
+            self.model.parameters(), lr=rate, weight_decay=decay
+        )
 
     def step(self, ask: Ask | None = None) -> float:
-        """One epoch t, :meth:`begin` and :meth:`finish`; returns the loss L_i, without what other clients compute.
+        """One epoch t, :meth:`begin` and :meth:`finish`; returns the loss L_i, without what other
+        clients compute.
 
-        ``ask`` asks the other clients for their gradients; without it, NeighGen is trained on the client alone.
+        ``ask`` asks the other clients for their gradients; without it, NeighGen is trained on the
+        client alone.
         """
         request = self.begin()
         return self.finish({} if ask is None else ask(request))
@@ -199,7 +250,8 @@ class NeighGenTrainer:
     def begin(self) -> Payload:
         """Sample V_i^t and compute the gradient of L_i, without the terms of other clients.
 
-        Returns what these are asked with: the weights of H^g_i, not copied, and the embeddings Z_i^t as ``embeddings``.
+        Returns what these are asked with: the weights of H^g_i, not copied, and the embeddings
+        Z_i^t as ``embeddings``.
 
         Raises:
             DivergenceError: if the loss is not finite.
@@ -214,7 +266,13 @@ class NeighGenTrainer:
         places = np.searchsorted(near, nodes)
         z = self.neighgen.encode(self._x, self._mean, self._draws)[self._tensor(near)]
         generated = self.neighgen.generator(z, self._draws)
-        loss = local_loss(part_of(generated, places), nodes, self._missing[self._tensor(nodes)], self._hidden, params)
+        loss = local_loss(
+            part_of(generated, places),
+            nodes,
+            self._missing[self._tensor(nodes)],
+            self._hidden,
+            params,
+        )
         if params.task_weight:
             loss = loss + params.task_weight * self._task_loss(generated, near, nodes)
         loss.backward()
@@ -222,10 +280,14 @@ class NeighGenTrainer:
         self._gradients = [parameter.grad for parameter in self.model.parameters()]
         self._epochs += 1
         self._check(self._loss)
-        return {**self.neighgen.generator.state_dict(), "embeddings": z[self._tensor(places)].detach()}
+        return {
+            **self.neighgen.generator.state_dict(),
+            "embeddings": z[self._tensor(places)].detach(),
+        }
 
     def finish(self, of_others: Mapping[str, Tensor]) -> float:
-        """Take the step that :meth:`begin` has begun, with the sum of other clients' gradients; returns the loss L_i.
+        """Take the step that :meth:`begin` has begun, with the sum of other clients' gradients;
+        returns the loss L_i.
 
         A trainer may be pickled in between.
         """
@@ -240,24 +302,30 @@ class NeighGenTrainer:
         return self._loss
 
     def _task_loss(self, generated: Generated, near: np.ndarray, nodes: np.ndarray) -> Tensor:
-        """L^c, the mean cross-entropy of those of ``nodes`` that are training nodes; zero where there are none."""
+        """L^c, the mean cross-entropy of those of ``nodes`` that are training nodes; zero where
+        there are none.
+        """
         labels = self._labels[self._tensor(nodes)]
         if not (labels >= 0).any():
             return labels.new_zeros((), dtype=torch.float32)
         mended = attach(self._graph, near[generated.owner.cpu().numpy()])
         field = ReceptiveField(mended, self._graph.num_nodes, nodes, self._hops + 1, self._device)
-        return cross_entropy(field.logits(self.classifier, generated.features), labels, ignore_index=-1)
+        return cross_entropy(
+            field.logits(self.classifier, generated.features), labels, ignore_index=-1
+        )
 
     @torch.no_grad()
     def mend(self) -> dict[str, Tensor]:
         """Generate missing neighbours for the client's whole subgraph G_i.
 
         Returns:
-            ``count``, ñ_v, shape (n,); ``owner``, the node that each generated one is for, ascending, int64, shape (g,); and
-            ``features`` of the generated ones, in half precision, shape (g, F).
+            ``count``, ñ_v, shape (n,); ``owner``, the node that each generated one is for,
+            ascending, int64, shape (g,); and ``features`` of the generated ones, in half precision,
+            shape (g, F).
         """
         self.neighgen.eval()
-        # Here instead of after each step, of which it would be a good part: a weight that is not finite shows in the next loss.
+        # Here instead of after each step, of which it would be a good part: a weight that is not
+        # finite shows in the next loss.
         self._check(0.0, self.model.parameters())
         z = self.neighgen.encode(*graph_matrices(self._whole, self._device), self._draws)
         counts, owners, features = [], [], []
@@ -268,7 +336,11 @@ class NeighGenTrainer:
             owners.append(generated.owner[order] + start)
             features.append(generated.features[order].half())
         self._check(0.0, counts)
-        return {"count": torch.cat(counts), "owner": torch.cat(owners), "features": torch.cat(features)}
+        return {
+            "count": torch.cat(counts),
+            "owner": torch.cat(owners),
+            "features": torch.cat(features),
+        }
 
     def _check(self, loss: float, numbers: Iterable[Tensor] = ()) -> None:
         what = f"the generator of {self._name} in epoch {self._epochs}"

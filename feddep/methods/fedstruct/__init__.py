@@ -1,4 +1,6 @@
-"""FedStruct and FedLap: embeddings of the global graph's structure beside each client's classifier (Aliakbari et al.)."""
+"""FedStruct and FedLap: embeddings of the global graph's structure beside each client's classifier
+(Aliakbari et al.).
+"""
 
 from typing import Annotated
 
@@ -12,12 +14,15 @@ Steps = Annotated[int, Field(ge=1, le=1000)]
 
 
 class FedStructParameters(Parameters):
-    """The structure features, which are learned (Hop2Vec in the paper).  The defaults are the authors' for Cora."""
+    """The structure features, which are learned (Hop2Vec in the paper).  The defaults are the
+    authors' for Cora.
+    """
 
     hops: Steps = 10
     """steps L of the random walk (config of the code: 10 for Cora and PubMed, 20 for CiteSeer)"""
     structure_width: Width = 512
-    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)"""
+    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)
+    """
 
 
 class FedLapParameters(Parameters):
@@ -28,9 +33,12 @@ class FedLapParameters(Parameters):
     vectors: Steps = 200
     """number r of its vectors that are kept, those of the least eigenvalues (config of the code)"""
     structure_width: Width = 512
-    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)"""
+    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)
+    """
     smoothing: Weight = 10.0
-    """weight λ of the structure features' Dirichlet energy in the loss (config of the code: 10 for Cora, 1 for CiteSeer)"""
+    """weight λ of the structure features' Dirichlet energy in the loss (config of the code: 10 for
+    Cora, 1 for CiteSeer)
+    """
 
 
 def _method(name: str, title: str, parameters: type[Parameters]) -> Method:
@@ -46,4 +54,7 @@ def _method(name: str, title: str, parameters: type[Parameters]) -> Method:
     )
 
 
-METHODS = (_method("fedstruct", "FedStruct", FedStructParameters), _method("fedlap", "FedLap", FedLapParameters))
+METHODS = (
+    _method("fedstruct", "FedStruct", FedStructParameters),
+    _method("fedlap", "FedLap", FedLapParameters),
+)

@@ -1,20 +1,25 @@
-"""FedLap: clients know a spectral basis of the global graph, and learn structure features in it that are smooth on the graph.
+"""FedLap: clients know a spectral basis of the global graph, and learn structure features in it
+that are smooth on the graph.
 
-Source: Aliakbari et al., "Subgraph federated learning via spectral methods" (2025).  With U of orthonormal columns, shape (n, r),
-and Θ = diag(Uᵀ L U) from the Laplacian L = I − D̂^(−1/2) (A + I) D̂^(−1/2) of the global graph, D̂ = D + I, client k predicts
+Source: Aliakbari et al., "Subgraph federated learning via spectral methods" (2025).  With U of
+orthonormal columns, shape (n, r), and Θ = diag(Uᵀ L U) from the Laplacian L = I − D̂^(−1/2) (A + I)
+D̂^(−1/2) of the global graph, D̂ = D + I, client k predicts
 
     O_k = f(X_k, A_k) + MLP(ReLU(U_k W))
 
-from its rows U_k, shape (n_k, r), and W, shape (r, d), which is learned.  Its loss is the cross-entropy and
+from its rows U_k, shape (n_k, r), and W, shape (r, d), which is learned.  Its loss is the
+cross-entropy and
 
     λ tr(Wᵀ Θ W) / tr(Wᵀ W) = λ tr(Sᵀ L S) / tr(Sᵀ S),   S = U W,
 
 the Dirichlet energy of S.  Training is that of :mod:`feddep.methods.fedstruct.training`.
 
-U and Θ are the Ritz vectors and values of the r least eigenvalues after m Lanczos steps from a random vector, orthogonalised in
-full.  In each step the server sends clients the entries of their nodes and of their neighbours elsewhere, and they answer with
-their entries of the product.  Unlike all leading eigenvectors, such a basis has few vectors of an eigenvalue that has many
-independent ones.  This matters: 0 has as many as the graph has components, 78 on Cora and 438, more than r, on CiteSeer.
+U and Θ are the Ritz vectors and values of the r least eigenvalues after m Lanczos steps from a
+random vector, orthogonalised in full.  In each step the server sends clients the entries of their
+nodes and of their neighbours elsewhere, and they answer with their entries of the product.  Unlike
+all leading eigenvectors, such a basis has few vectors of an eigenvalue that has many independent
+ones.  This matters: 0 has as many as the graph has components, 78 on Cora and 438, more than r, on
+CiteSeer.
 """
 
 import dataclasses
@@ -47,7 +52,10 @@ class FedLapModel(training.StructureModel):
 
 def run(task: Task, parameters: FedLapParameters, steps: Any = None) -> RunResult:
     """FedLap from top to bottom."""
-    edges, start = cross_edges(task), generator(task.seed, "lanczos").standard_normal(task.graph.num_nodes)
+    edges, start = (
+        cross_edges(task),
+        generator(task.seed, "lanczos").standard_normal(task.graph.num_nodes),
+    )
     offline = Boundary(messages(edges), task.observers)
     values, vectors = lanczos(laplacian(task, offline, edges), start, parameters.iterations)
     values, vectors = values[: parameters.vectors], vectors[:, : parameters.vectors]
@@ -61,18 +69,28 @@ def run(task: Task, parameters: FedLapParameters, steps: Any = None) -> RunResul
         return parameters.smoothing * (theta @ squares) / squares.sum()
 
     basis = {"values": (len(values),)}
-    kinds = {f"basis for client {i}": {**basis, "vectors": (len(own.nodes), len(values))} for i, own in enumerate(edges)}
-    boundary = Boundary({**training.kinds(new_model(torch.empty(0, len(values)))), **kinds}, task.observers)
+    kinds = {
+        f"basis for client {i}": {**basis, "vectors": (len(own.nodes), len(values))}
+        for i, own in enumerate(edges)
+    }
+    boundary = Boundary(
+        {**training.kinds(new_model(torch.empty(0, len(values)))), **kinds}, task.observers
+    )
     rows = []
     for i, own in enumerate(edges):
         told = {"values": theta, "vectors": torch.from_numpy(vectors[own.nodes]).float()}
         rows.append(boundary.send(i, "down", f"basis for client {i}", told)["vectors"])
     result = training.train(task, boundary, rows, new_model, energy)
-    return dataclasses.replace(result, communication=merged(offline.communication.rows(), result.communication))
+    return dataclasses.replace(
+        result, communication=merged(offline.communication.rows(), result.communication)
+    )
 
 
-def lanczos(multiply: Callable[[np.ndarray], np.ndarray], start: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values of a symmetric matrix, ascending, and its Ritz vectors, after at most so many steps (Lanczos, 1950).
+def lanczos(
+    multiply: Callable[[np.ndarray], np.ndarray], start: np.ndarray, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values of a symmetric matrix, ascending, and its Ritz vectors, after at most so many
+    steps (Lanczos, 1950).
 
     Args:
         multiply: the matrix times a vector, shape (n,).
@@ -97,10 +115,15 @@ def lanczos(multiply: Callable[[np.ndarray], np.ndarray], start: np.ndarray, ste
     return values, basis[:, : len(diagonal)] @ coordinates
 
 
-def laplacian(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Callable[[np.ndarray], np.ndarray]:
+def laplacian(
+    task: Task, boundary: Boundary, edges: Sequence[CrossEdges]
+) -> Callable[[np.ndarray], np.ndarray]:
     """L times a vector, shape (n,) each, of which each client computes the entries of its nodes."""
     known = [np.concatenate([own.nodes, own.outside]) for own in edges]
-    rows = [normalised_adjacency(task.graph)[own.nodes][:, each] for own, each in zip(edges, known, strict=True)]
+    rows = [
+        normalised_adjacency(task.graph)[own.nodes][:, each]
+        for own, each in zip(edges, known, strict=True)
+    ]
 
     def product(vector: np.ndarray) -> np.ndarray:
         found = np.empty_like(vector)
@@ -108,7 +131,9 @@ def laplacian(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Ca
             sent = {"entries": torch.from_numpy(vector[known[i]])}
             told = boundary.send(i, "down", f"vector for client {i}", sent)["entries"].numpy()
             answer = {"entries": torch.from_numpy(told[: len(own.nodes)] - rows[i] @ told)}
-            found[own.nodes] = boundary.send(i, "up", f"product from client {i}", answer)["entries"].numpy()
+            found[own.nodes] = boundary.send(i, "up", f"product from client {i}", answer)[
+                "entries"
+            ].numpy()
         return found
 
     return product

@@ -1,17 +1,21 @@
-"""FedStruct: clients know walks of L steps on the global graph, and learn a vector for each of its nodes.
+"""FedStruct: clients know walks of L steps on the global graph, and learn a vector for each of its
+nodes.
 
-Source: Aliakbari, Östman and Graell i Amat, "Decoupled subgraph federated learning" (2024), with Hop2Vec.  With
+Source: Aliakbari, Östman and Graell i Amat, "Decoupled subgraph federated learning" (2024), with
+Hop2Vec.  With
 
     Ā = (D̂^(−1) (A + I))^L,   D̂ = D + I,
 
-of the global graph, client k predicts O_k = f(X_k, A_k) + Ā_k MLP(S) from its rows of Ā, shape (n_k, n), and a row of S for each
-node of the global graph, shape (n, d).  Training is that of :mod:`feddep.methods.fedstruct.training`.
+of the global graph, client k predicts O_k = f(X_k, A_k) + Ā_k MLP(S) from its rows of Ā, shape
+(n_k, n), and a row of S for each node of the global graph, shape (n, d).  Training is that of
+:mod:`feddep.methods.fedstruct.training`.
 
 Clients compute their rows in L − 1 exchanges.  With B = D̂^(−1) (A + I), Ā¹_k = B_k, and
 
     Ā^(l+1)_k = Σ_u B_k[:, u] Ā^l[u]   over the client's own nodes u and their neighbours elsewhere,
 
-whose rows of Ā^l their owners send.  A row says which nodes of the global graph are within l steps of u, by their ids.
+whose rows of Ā^l their owners send.  A row says which nodes of the global graph are within l steps
+of u, by their ids.
 """
 
 from collections.abc import Sequence
@@ -29,7 +33,9 @@ from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
 
 LARGEST = 20_000
-"""Most nodes of a global graph: clients and experimenter together hold its n × n matrix several times."""
+"""Most nodes of a global graph: clients and experimenter together hold its n × n matrix several
+times.
+"""
 
 
 class FedStructModel(training.StructureModel):
@@ -48,7 +54,8 @@ def run(task: Task, parameters: FedStructParameters, steps: Any = None) -> RunRe
     nodes = task.graph.num_nodes
     if nodes > LARGEST:
         raise ConfigError(
-            f"fedstruct takes graphs of at most {LARGEST} nodes, but {task.name} has {nodes} (key datasets), "
+            f"fedstruct takes graphs of at most {LARGEST} nodes, but {task.name} has {nodes} "
+            "(key datasets), "
             f"whose n × n matrix takes {4 * nodes**2 / 2**30:.3g} GiB"
         )
 
@@ -56,7 +63,10 @@ def run(task: Task, parameters: FedStructParameters, steps: Any = None) -> RunRe
         return FedStructModel(task, matrix, parameters.structure_width)
 
     edges = cross_edges(task)
-    boundary = Boundary({**training.kinds(new_model(torch.empty(0, nodes))), **messages(edges, nodes)}, task.observers)
+    boundary = Boundary(
+        {**training.kinds(new_model(torch.empty(0, nodes))), **messages(edges, nodes)},
+        task.observers,
+    )
     return training.train(task, boundary, powers(task, boundary, edges, parameters.hops), new_model)
 
 
@@ -69,11 +79,21 @@ def powers(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: in
         server = np.zeros(walk.shape, dtype=np.float32)
         for i, own in enumerate(edges):
             if len(own.outside):
-                sent = boundary.send(i, "up", f"walks from client {i}", {"walks": torch.from_numpy(rows[i][own.endpoints])})
+                sent = boundary.send(
+                    i,
+                    "up",
+                    f"walks from client {i}",
+                    {"walks": torch.from_numpy(rows[i][own.endpoints])},
+                )
                 server[own.nodes[own.endpoints]] = sent["walks"]
         for i, own in enumerate(edges):
             if len(own.outside):
-                told = boundary.send(i, "down", f"walks for client {i}", {"walks": torch.from_numpy(server[own.outside])})
+                told = boundary.send(
+                    i,
+                    "down",
+                    f"walks for client {i}",
+                    {"walks": torch.from_numpy(server[own.outside])},
+                )
                 rows[i] = np.concatenate([rows[i], told["walks"].numpy()])
             rows[i] = walk[own.nodes][:, known[i]] @ rows[i]
     return [torch.from_numpy(each) for each in rows]

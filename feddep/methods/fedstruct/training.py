@@ -1,15 +1,18 @@
-"""What FedStruct and FedLap share: a classifier with a structure model beside it, trained by federated SGD.
+"""What FedStruct and FedLap share: a classifier with a structure model beside it, trained by
+federated SGD.
 
 Client k predicts
 
     O_k = f(X_k, A_k) + g(M_k, S),
 
-where f is the setting's encoder on its own subgraph, g a multilayer perceptron on structure features, and M_k the client's rows
-of a constant matrix of the global graph, which it gets before training.  S is learned, and the same at all clients.
+where f is the setting's encoder on its own subgraph, g a multilayer perceptron on structure
+features, and M_k the client's rows of a constant matrix of the global graph, which it gets before
+training.  S is learned, and the same at all clients.
 
-In each step a client sends the gradient of its loss by all weights and by S.  The server takes a step of the setting's optimiser,
-whose moments it keeps, with the mean of the gradients (FedSGD: McMahan et al., 2017), and sends what comes of it.  A round is as
-many steps as the setting has local epochs; each crosses the boundary.
+In each step a client sends the gradient of its loss by all weights and by S.  The server takes a
+step of the setting's optimiser, whose moments it keeps, with the mean of the gradients (FedSGD:
+McMahan et al., 2017), and sends what comes of it.  A round is as many steps as the setting has
+local epochs; each crosses the boundary.
 """
 
 from abc import ABC, abstractmethod
@@ -41,18 +44,30 @@ class StructureModel(nn.Module, ABC):
     Attributes:
         encoder: f, the setting's encoder with the run's initial weights.
         structure: S, shape (rows, d).
-        matrix: the rows of a constant matrix that belong to the nodes that are classified, shape (n, rows); not a weight.
+        matrix: the rows of a constant matrix that belong to the nodes that are classified, shape
+            (n, rows); not a weight.
     """
 
     def __init__(self, task: Task, matrix: Tensor, width: int) -> None:
-        """Draw initial weights: a normalisation of S, a hidden layer of the setting's width and one for the classes."""
+        """Draw initial weights: a normalisation of S, a hidden layer of the setting's width and one
+        for the classes.
+        """
         super().__init__()
-        classes, self.dropout, generator = task.graph.num_classes, task.setting.dropout, task.torch_generator("structure")
+        classes, self.dropout, generator = (
+            task.graph.num_classes,
+            task.setting.dropout,
+            task.torch_generator("structure"),
+        )
         self.encoder, self.matrix = task.new_model(), matrix.to(task.device)
         self.aggregation = self.encoder.aggregation
-        self.structure = nn.Parameter(START * torch.randn(matrix.shape[1], width, generator=generator))
+        self.structure = nn.Parameter(
+            START * torch.randn(matrix.shape[1], width, generator=generator)
+        )
         self.norm = nn.LayerNorm(width)
-        self.hidden, self.output = Linear(width, task.setting.hidden_channels), Linear(task.setting.hidden_channels, classes)
+        self.hidden, self.output = (
+            Linear(width, task.setting.hidden_channels),
+            Linear(task.setting.hidden_channels, classes),
+        )
         for layer in (self.hidden, self.output):
             layer.reset_parameters(generator)
         self.to(task.device)
@@ -62,12 +77,24 @@ class StructureModel(nn.Module, ABC):
         """What g gives, shape (n, C)."""
 
     def perceptron(self, features: Tensor, generator: torch.Generator | None) -> Tensor:
-        """A multilayer perceptron of rows that are normalised (Ba et al., 2016), shape (rows, C)."""
+        """A multilayer perceptron of rows that are normalised (Ba et al., 2016), shape (rows,
+        C).
+        """
         return self.output(drop(self.hidden(self.norm(features)).relu(), self.dropout, generator))
 
-    def full(self, x: Any, adjacency: SparseMatrix, z: Any = None, generator: torch.Generator | None = None) -> Tensor:
-        """Logits O of all nodes, shape (n, C); the arguments are those of :meth:`feddep.nn.encoders.LayeredEncoder.full`."""
-        return self.encoder.full(x, adjacency, generator=generator) + self.structure_logits(generator)
+    def full(
+        self,
+        x: Any,
+        adjacency: SparseMatrix,
+        z: Any = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits O of all nodes, shape (n, C); the arguments are those of
+        :meth:`feddep.nn.encoders.LayeredEncoder.full`.
+        """
+        return self.encoder.full(x, adjacency, generator=generator) + self.structure_logits(
+            generator
+        )
 
 
 class GradientClient(Client):
@@ -79,7 +106,10 @@ class GradientClient(Client):
     def weights(self) -> Payload:
         """The gradient by name; 0 of a client without training nodes."""
         of = self.model.named_parameters()
-        return {name: torch.zeros_like(weight) if weight.grad is None else weight.grad for name, weight in of}
+        return {
+            name: torch.zeros_like(weight) if weight.grad is None else weight.grad
+            for name, weight in of
+        }
 
 
 class GradientServer(Server):
@@ -127,7 +157,9 @@ def train(
             for client in clients:
                 client.load(server.weights)
 
-    return train_federated(task, new_model(whole), boundary, clients, server=server, before_round=further_steps)
+    return train_federated(
+        task, new_model(whole), boundary, clients, server=server, before_round=further_steps
+    )
 
 
 def kinds(model: StructureModel) -> dict[str, Schema]:

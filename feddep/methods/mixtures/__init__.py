@@ -1,4 +1,6 @@
-"""Methods whose server gives each client its own mean of all clients' weights: FedGTA, FED-PUB, FedAux and GCFL+."""
+"""Methods whose server gives each client its own mean of all clients' weights: FedGTA, FED-PUB,
+FedAux and GCFL+.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -14,16 +16,21 @@ Temperature = Annotated[float, Field(ge=0, le=1000)]
 class FedGTAParameters(Parameters):
     """What a client tells of its predictions, and whom it is mixed with.
 
-    The defaults are the authors' for Cora.  They take 20 moments and a threshold of 0.6 for CiteSeer, and 13 moments `origin` and
-    a threshold of 0.65 for PubMed (comments in their config.py).
+    The defaults are the authors' for Cora.  They take 20 moments and a threshold of 0.6 for
+    CiteSeer, and 13 moments `origin` and a threshold of 0.65 for PubMed (comments in their
+    config.py).
     """
 
     moments: Literal["origin", "mean", "hybrid"] = "hybrid"
-    """moments of the propagated predictions: about 0 (`origin`), about their mean (`mean`), or both (code, Cora)"""
+    """moments of the propagated predictions: about 0 (`origin`), about their mean (`mean`), or both
+    (code, Cora)
+    """
     orders: Annotated[int, Field(ge=1, le=100)] = 6
     """number M of moments a class (code, Cora)"""
     threshold: Annotated[float, Field(ge=-1, le=1)] = 0.5
-    """cosine of two clients' moments above which they are mixed (code, Cora); with 1 each client keeps its own weights"""
+    """cosine of two clients' moments above which they are mixed (code, Cora); with 1 each client
+    keeps its own weights
+    """
     propagation_steps: Repetitions = 5
     """steps of label propagation (code)"""
     propagation: Share = 0.5
@@ -36,10 +43,12 @@ class FedPubParameters(Parameters):
     """The mixture, the masks and what holds them."""
 
     tau: Temperature = 10.0
-    """τ, how much more a client of similar outputs counts; 0: all count the same (code's parser; its scripts have 3 and 5)"""
+    """τ, how much more a client of similar outputs counts; 0: all count the same (code's parser;
+    its scripts have 3 and 5)
+    """
     regularizers: Literal["written", "released"] = "written"
-    """`written`: λ₁ and λ₂ as the loss has them; `released`: the code takes both from detached tensors, so that they have no
-    gradient, and neither is computed"""
+    """`written`: λ₁ and λ₂ as the loss has them; `released`: the code takes both from detached
+    tensors, so that they have no gradient, and neither is computed"""
     lambda1: Weight = 0.001
     """λ₁ of the L1 norm of the masks (code); an applied mask below it in size is 0"""
     lambda2: Weight = 0.001
@@ -50,7 +59,9 @@ class FedAuxParameters(Parameters):
     """The kernel and the mixture."""
 
     tau: Temperature = 10.0
-    """τ, how much more a client with a similar auxiliary vector counts; 0: all count the same (paper)"""
+    """τ, how much more a client with a similar auxiliary vector counts; 0: all count the same
+    (paper)
+    """
     sigma: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
     """width σ of the kernel (paper)"""
 
@@ -67,11 +78,14 @@ class GCFLPlusParameters(Parameters):
     after: Repetitions = 20
     """rounds before the first split (code)"""
     shared: Literal["all", "hidden"] = "all"
-    """layers that are exchanged: `all`, as each layer of a GCN is a convolution, or all but the last (`hidden`), as the output
-    layer of the authors' network is no convolution and stays with the client"""
+    """layers that are exchanged: `all`, as each layer of a GCN is a convolution, or all but the
+    last (`hidden`), as the output layer of the authors' network is no convolution and stays with
+    the client"""
 
 
-def _method(name: str, title: str, parameters: type[Parameters], evaluation: Any, **more: Any) -> Method:
+def _method(
+    name: str, title: str, parameters: type[Parameters], evaluation: Any, **more: Any
+) -> Method:
     function = f"feddep.methods.mixtures.{name}:run"
     return Method(name, title, parameters, function, full_batch=True, evaluation=evaluation, **more)
 
@@ -79,6 +93,14 @@ def _method(name: str, title: str, parameters: type[Parameters], evaluation: Any
 METHODS = (
     _method("fedgta", "FedGTA", FedGTAParameters, "local_before", encoders=ANY_ENCODER),
     _method("fedpub", "FED-PUB", FedPubParameters, "local_after", encoders=BUILT_IN_ENCODERS),
-    _method("fedaux", "FedAux", FedAuxParameters, "local_after", encoders=("gcn",), mini_batch=False, revision=2),
+    _method(
+        "fedaux",
+        "FedAux",
+        FedAuxParameters,
+        "local_after",
+        encoders=("gcn",),
+        mini_batch=False,
+        revision=2,
+    ),
     _method("gcfl_plus", "GCFL+", GCFLPlusParameters, "local_before", encoders=BUILT_IN_ENCODERS),
 )

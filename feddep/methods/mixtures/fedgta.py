@@ -1,17 +1,21 @@
-"""FedGTA: clients are mixed whose predictions are distributed alike over classes and graph (Li et al., VLDB 2024).
+"""FedGTA: clients are mixed whose predictions are distributed alike over classes and graph (Li et
+al., VLDB 2024).
 
-After its local steps a client spreads what it predicts, P⁰ = y on training nodes and softmax(logits) elsewhere, over its
-subgraph,
+After its local steps a client spreads what it predicts, P⁰ = y on training nodes and
+softmax(logits) elsewhere, over its subgraph,
 
-    Y ← α Â Y + (1 − α) P⁰,  then  Y_v ← Y_v + y_v on training nodes,        P = softmax(Y),  P' = softmax(Y / T),
+    Y ← α Â Y + (1 − α) P⁰,  then  Y_v ← Y_v + y_v on training nodes,        P = softmax(Y),  P' =
+    softmax(Y / T),
 
-both with y on training nodes.  It sends the moments of P, the means over nodes of P^p, of (P − mean)^p or both for p = 1 …
-M, and its confidence H = Σ_v d_v (C/e + Σ_c P'_vc log P'_vc), which is the larger the surer its predictions are.  The
-server mixes client k with S_k, those whose moments have a cosine with k's above the threshold, each weighted by its H.
+both with y on training nodes.  It sends the moments of P, the means over nodes of P^p, of (P −
+mean)^p or both for p = 1 … M, and its confidence H = Σ_v d_v (C/e + Σ_c P'_vc log P'_vc), which is
+the larger the surer its predictions are.  The server mixes client k with S_k, those whose moments
+have a cosine with k's above the threshold, each weighted by its H.
 
-The first moments are close to the shares of the classes among a client's nodes: the server learns them.  Degrees d are
-those of Â, which counts a node as a neighbour of its own; in the code they are not, and a client without an edge counts 0.
-The authors train GAMLP; here it is the setting's encoder.
+The first moments are close to the shares of the classes among a client's nodes: the server learns
+them.  Degrees d are those of Â, which counts a node as a neighbour of its own; in the code they are
+not, and a client without an edge counts 0. The authors train GAMLP; here it is the setting's
+encoder.
 """
 
 from collections.abc import Sequence
@@ -35,8 +39,12 @@ from feddep.training.task import RunResult, Task
 class FedGTAClient(Client):
     """A client that sends moments and confidence of its predictions."""
 
-    def __init__(self, *arguments: Any, graphs: Sequence[Graph], parameters: FedGTAParameters) -> None:
-        """Set up a client on its own one of ``graphs``; the first arguments are those of :class:`Client`."""
+    def __init__(
+        self, *arguments: Any, graphs: Sequence[Graph], parameters: FedGTAParameters
+    ) -> None:
+        """Set up a client on its own one of ``graphs``; the first arguments are those of
+        :class:`Client`.
+        """
         super().__init__(*arguments)
         graph, labels = graphs[self.number], self.evaluator.labels
         self.parameters = parameters
@@ -71,7 +79,9 @@ def moments(predictions: Tensor, parameters: FedGTAParameters) -> Tensor:
     about = {"origin": [predictions], "mean": [predictions - predictions.mean(dim=0)]}
     about["hybrid"] = about["origin"] + about["mean"]
     orders = range(1, parameters.orders + 1)
-    return torch.cat([values.pow(p).mean(dim=0) for values in about[parameters.moments] for p in orders])
+    return torch.cat(
+        [values.pow(p).mean(dim=0) for values in about[parameters.moments] for p in orders]
+    )
 
 
 class FedGTAServer(MixingServer):
@@ -79,7 +89,10 @@ class FedGTAServer(MixingServer):
 
     def mixture(self, updates: Sequence[Update]) -> Tensor:
         """H_l where l is in S_k, which k always is, and 0 elsewhere."""
-        similar = cosines(torch.stack([update.extra["moments"] for update in updates])) > self.parameters.threshold
+        similar = (
+            cosines(torch.stack([update.extra["moments"] for update in updates]))
+            > self.parameters.threshold
+        )
         similar.fill_diagonal_(True)
         return similar * torch.stack([update.extra["confidence"] for update in updates])
 
@@ -90,4 +103,6 @@ def run(task: Task, parameters: FedGTAParameters, steps: Any = None) -> RunResul
     size = given.orders * task.graph.num_classes * (2 if given.moments == "hybrid" else 1)
     client = partial(FedGTAClient, graphs=[graph for graph, _ in parts], parameters=given)
     server = partial(FedGTAServer, parameters=given)
-    return fedavg.train_on(task, parts, client, server, extra={"moments": (size,), "confidence": ()})
+    return fedavg.train_on(
+        task, parts, client, server, extra={"moments": (size,), "confidence": ()}
+    )

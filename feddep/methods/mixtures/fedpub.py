@@ -1,20 +1,24 @@
-"""FED-PUB: clients are mixed whose models answer alike on a random graph, and mask what they receive (Baek et al., ICML 2023).
+"""FED-PUB: clients are mixed whose models answer alike on a random graph, and mask what they
+receive (Baek et al., ICML 2023).
 
-A client's layers apply θ ∘ μ in place of their weights.  The masks μ, at first 1, stay with the client; the server sends it
-θ̄.  Its loss is CE + λ₁ ‖μ‖₁ + λ₂ Σ ‖θ − θ̄‖₂, a norm a tensor, the latter from the second round on.  Where nothing is
-trained, entries of μ below λ₁ in size are taken as 0.  After its local steps a client sends θ and f_k, the mean over the
-nodes of a random graph of what its model gives for them, shape (C,).  The server answers with
+A client's layers apply θ ∘ μ in place of their weights.  The masks μ, at first 1, stay with the
+client; the server sends it θ̄.  Its loss is CE + λ₁ ‖μ‖₁ + λ₂ Σ ‖θ − θ̄‖₂, a norm a tensor, the
+latter from the second round on.  Where nothing is trained, entries of μ below λ₁ in size are taken
+as 0.  After its local steps a client sends θ and f_k, the mean over the nodes of a random graph of
+what its model gives for them, shape (C,).  The server answers with
 
     θ̄_k = Σ_l a_kl θ_l,    a_kl = softmax over l of τ cos(f_k, f_l).
 
-The random graph, 5 blocks of 100 nodes with normal features, is drawn by everyone from the same seed: it holds nothing of
-any client and is not sent.  Beyond FedAvg, the server learns of each client what its masked model gives for noise.
+The random graph, 5 blocks of 100 nodes with normal features, is drawn by everyone from the same
+seed: it holds nothing of any client and is not sent.  Beyond FedAvg, the server learns of each
+client what its masked model gives for noise.
 
-In the released code both regularisers are taken from ``state_dict()``, whose tensors are detached: they add constants to
-the loss, and masks are trained by the cross-entropy alone (``regularizers: released``).  Its masks are sent and averaged
-too, and no client reads the average.  Its network ends in a linear layer, masked too; here masks are laid
-over the weight matrices of the setting's encoder, and f_k is what its last layer gives.  The paper's text was not at hand;
-the norms are those of the code.
+In the released code both regularisers are taken from ``state_dict()``, whose tensors are detached:
+they add constants to the loss, and masks are trained by the cross-entropy alone (``regularizers:
+released``).  Its masks are sent and averaged too, and no client reads the average.  Its network
+ends in a linear layer, masked too; here masks are laid over the weight matrices of the setting's
+encoder, and f_k is what its last layer gives.  The paper's text was not at hand; the norms are
+those of the code.
 """
 
 from functools import partial
@@ -37,11 +41,15 @@ from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 
 BLOCKS, BLOCK_NODES, EDGE_PROBABILITY = 5, 100, 0.1
-"""Blocks of the random graph, nodes of each, and the probability of an edge within one; there is none between two (code)."""
+"""Blocks of the random graph, nodes of each, and the probability of an edge within one; there is
+none between two (code).
+"""
 
 
 class Mask(nn.Module):
-    """θ ∘ μ; when the module is not in training, without the entries of μ below a threshold in size."""
+    """θ ∘ μ; when the module is not in training, without the entries of μ below a threshold in
+    size.
+    """
 
     def __init__(self, weight: Tensor, threshold: float) -> None:
         super().__init__()
@@ -49,7 +57,9 @@ class Mask(nn.Module):
         self.threshold = threshold
 
     def forward(self, weight: Tensor) -> Tensor:
-        return weight * (self.mask if self.training else self.mask * (self.mask.abs() >= self.threshold))
+        return weight * (
+            self.mask if self.training else self.mask * (self.mask.abs() >= self.threshold)
+        )
 
 
 def masked(model: Any, threshold: float) -> Any:
@@ -72,8 +82,12 @@ class RandomGraph:
         n = BLOCKS * BLOCK_NODES
         pairs = np.stack(np.triu_indices(n, 1), axis=1)
         within = pairs[:, 0] // BLOCK_NODES == pairs[:, 1] // BLOCK_NODES
-        drawn = seeding.generator(task.seed, "fedpub", "edges").random(len(pairs)) < EDGE_PROBABILITY
-        graph = Graph.from_edges(pairs[within & drawn], sp.csr_matrix((n, 1)), np.zeros(n, dtype=np.int64), 1)
+        drawn = (
+            seeding.generator(task.seed, "fedpub", "edges").random(len(pairs)) < EDGE_PROBABILITY
+        )
+        graph = Graph.from_edges(
+            pairs[within & drawn], sp.csr_matrix((n, 1)), np.zeros(n, dtype=np.int64), 1
+        )
         self.adjacency = SparseMatrix.from_scipy(model.aggregation(graph), task.device)
         generator = task.torch_generator("fedpub", "features")
         self.features = torch.randn(n, task.graph.num_features, generator=generator).to(task.device)
@@ -83,7 +97,9 @@ class FedPubClient(Client):
     """A client that masks the weights that it receives."""
 
     def __init__(self, *arguments: Any, graph: RandomGraph, parameters: FedPubParameters) -> None:
-        """Set up a client, whose model has masks; the first arguments are those of :class:`Client`."""
+        """Set up a client, whose model has masks; the first arguments are those of
+        :class:`Client`.
+        """
         super().__init__(*arguments)
         self.graph, self.parameters = graph, parameters
         self.received: Payload | None = None
@@ -95,7 +111,9 @@ class FedPubClient(Client):
         """Take over θ̄; those of the first round are nobody's, and nothing is held near them."""
         super().load(weights)
         state = self.model.state_dict()
-        self.received = {} if self.received is None else {name: state[name].clone() for name in weights}
+        self.received = (
+            {} if self.received is None else {name: state[name].clone() for name in weights}
+        )
 
     def train(self) -> float:
         """The local steps, with all of the masks."""
@@ -109,7 +127,9 @@ class FedPubClient(Client):
         named = dict(model.named_parameters())
         sizes = [tensor.abs().sum() for name, tensor in named.items() if is_mask(name)]
         distances = [(named[name] - given).norm() for name, given in (self.received or {}).items()]
-        return self.parameters.lambda1 * sum(sizes[1:], sizes[0]) + self.parameters.lambda2 * sum(distances, torch.tensor(0.0))
+        return self.parameters.lambda1 * sum(sizes[1:], sizes[0]) + self.parameters.lambda2 * sum(
+            distances, torch.tensor(0.0)
+        )
 
     @torch.no_grad()
     def extra(self) -> Payload:

@@ -1,18 +1,20 @@
-"""GCFL+: the server splits clients into clusters whose gradients shrink alike (Xie et al., NeurIPS 2021).
+"""GCFL+: the server splits clients into clusters whose gradients shrink alike (Xie et al., NeurIPS
+2021).
 
-All clients are one cluster at first, and each gets the mean of its cluster's weights.  A client sends, beside its weights,
-the norm of its last gradient.  With the updates Δw_k = w_k − what k had received, a cluster of three or more is split in
-two after round ``after`` if
+All clients are one cluster at first, and each gets the mean of its cluster's weights.  A client
+sends, beside its weights, the norm of its last gradient.  With the updates Δw_k = w_k − what k had
+received, a cluster of three or more is split in two after round ``after`` if
 
     ‖mean of Δw_k‖ < ε₁    and    max ‖Δw_k‖ > ε₂,
 
-and if the last gradient norms of all clients are known since the last split, ``sequence`` of them.  Between clients are
-their distances by dynamic time warping (DTW), the root of the least sum of squared differences; the parts are those of the
-minimum cut of max(distances) − distances (Stoer and Wagner, 1997).
+and if the last gradient norms of all clients are known since the last split, ``sequence`` of them.
+Between clients are their distances by dynamic time warping (DTW), the root of the least sum of
+squared differences; the parts are those of the minimum cut of max(distances) − distances (Stoer and
+Wagner, 1997).
 
-The method is one for graph classification, where ε₁ and ε₂ are set by hand to the size of updates.  Until a cluster is
-split it is FedAvg of the shared layers.  The authors take the best over all cluster models by test accuracy; here a client
-has its cluster's.
+The method is one for graph classification, where ε₁ and ε₂ are set by hand to the size of updates.
+Until a cluster is split it is FedAvg of the shared layers.  The authors take the best over all
+cluster models by test accuracy; here a client has its cluster's.
 """
 
 import itertools
@@ -40,7 +42,9 @@ class GCFLClient(Client):
         """The norm."""
         named = dict(self.model.named_parameters())
         gradients = [named[name].grad for name in self._boundary.named(self._kind)]
-        return numbers(gradient_norm=float(sum(g.square().sum() for g in gradients if g is not None)) ** 0.5)
+        return numbers(
+            gradient_norm=float(sum(g.square().sum() for g in gradients if g is not None)) ** 0.5
+        )
 
 
 class ClusteringServer(MixingServer):
@@ -62,8 +66,13 @@ class ClusteringServer(MixingServer):
         self.clusters = self.clusters or [list(range(len(updates)))]
         self._norms.append([float(update.extra["gradient_norm"]) for update in updates])
         changes = torch.stack([self._change(k, update.weights) for k, update in enumerate(updates)])
-        self.clusters = [part for cluster in self.clusters for part in self._parts(cluster, changes[cluster])]
-        shares, rows = torch.tensor(self.shares(updates), dtype=torch.float64), torch.zeros(len(updates), len(updates)).double()
+        self.clusters = [
+            part for cluster in self.clusters for part in self._parts(cluster, changes[cluster])
+        ]
+        shares, rows = (
+            torch.tensor(self.shares(updates), dtype=torch.float64),
+            torch.zeros(len(updates), len(updates)).double(),
+        )
         for cluster in self.clusters:
             rows[np.ix_(cluster, cluster)] = shares[cluster]
         return rows
@@ -74,14 +83,19 @@ class ClusteringServer(MixingServer):
 
     def _parts(self, cluster: list[int], changes: Tensor) -> list[list[int]]:
         given = self.parameters
-        stationary = float(changes.mean(dim=0).norm()) < given.epsilon1 and float(changes.norm(dim=1).max()) > given.epsilon2
+        stationary = (
+            float(changes.mean(dim=0).norm()) < given.epsilon1
+            and float(changes.norm(dim=1).max()) > given.epsilon2
+        )
         late = self._round > given.after and len(self._norms) >= given.sequence
         if not (stationary and late and len(cluster) > 2):
             return [cluster]
         sequences = np.array(self._norms[-given.sequence :]).T[cluster]
         self._norms = []
         distances = time_warping(sequences)
-        return [sorted(cluster[k] for k in part) for part in minimum_cut(distances.max() - distances)]
+        return [
+            sorted(cluster[k] for k in part) for part in minimum_cut(distances.max() - distances)
+        ]
 
 
 def time_warping(sequences: np.ndarray) -> np.ndarray:
@@ -97,9 +111,13 @@ def time_warping(sequences: np.ndarray) -> np.ndarray:
 
 
 def minimum_cut(weights: np.ndarray) -> tuple[list[int], list[int]]:
-    """The two sets of vertices between which the weights, symmetric and of shape (K, K), add up to the least."""
+    """The two sets of vertices between which the weights, symmetric and of shape (K, K), add up to
+    the least.
+    """
     graph = nx.Graph()
-    graph.add_weighted_edges_from((i, j, weights[i, j]) for i, j in itertools.combinations(range(len(weights)), 2))
+    graph.add_weighted_edges_from(
+        (i, j, weights[i, j]) for i, j in itertools.combinations(range(len(weights)), 2)
+    )
     return nx.stoer_wagner(graph)[1]
 
 

@@ -17,7 +17,9 @@ class MixingServer(Server, ABC):
     """Sends client k Σ_l a_kl w_l / Σ_l a_kl, where w_l are the weights that client l has sent."""
 
     def __init__(self, *arguments: Any, parameters: Any) -> None:
-        """Set up a server; the first arguments are those of :class:`feddep.federation.server.Server`."""
+        """Set up a server; the first arguments are those of
+        :class:`feddep.federation.server.Server`.
+        """
         super().__init__(*arguments)
         self.parameters = parameters
         self._personal: list[Payload] = []

@@ -1,6 +1,8 @@
-"""FedAvg optimised otherwise: FedProx, SCAFFOLD, FedAdam and FedYogi, and FedAvg with more local epochs or other layers.
+"""FedAvg optimised otherwise: FedProx, SCAFFOLD, FedAdam and FedYogi, and FedAvg with more local
+epochs or other layers.
 
-No paper of this benchmark has them.  They tell what better optimisation wins from what knowing missing neighbours wins.
+No paper of this benchmark has them.  They tell what better optimisation wins from what knowing
+missing neighbours wins.
 """
 
 from typing import Annotated
@@ -35,7 +37,12 @@ class ServerOptimizerParameters(Parameters):
 _FOLDER = "feddep.methods.optimisation"
 
 METHODS = (
-    Method("fedavg_selfloop", "FedAvg, self-loops", NoParameters, f"{_FOLDER}.fedavg_variants:run_closed"),
+    Method(
+        "fedavg_selfloop",
+        "FedAvg, self-loops",
+        NoParameters,
+        f"{_FOLDER}.fedavg_variants:run_closed",
+    ),
     Method(
         "fedavg_more_local",
         "FedAvg, M epochs",
@@ -44,8 +51,36 @@ METHODS = (
         encoders=ANY_ENCODER,
         full_batch=True,
     ),
-    Method("fedprox", "FedProx", FedProxParameters, f"{_FOLDER}.fedprox:run", encoders=ANY_ENCODER, full_batch=True),
-    Method("scaffold", "SCAFFOLD", NoParameters, f"{_FOLDER}.scaffold:run", encoders=ANY_ENCODER, full_batch=True),
-    Method("fedadam", "FedAdam", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_adam", encoders=ANY_ENCODER, full_batch=True),
-    Method("fedyogi", "FedYogi", ServerOptimizerParameters, f"{_FOLDER}.fedopt:run_yogi", encoders=ANY_ENCODER, full_batch=True),
+    Method(
+        "fedprox",
+        "FedProx",
+        FedProxParameters,
+        f"{_FOLDER}.fedprox:run",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
+    Method(
+        "scaffold",
+        "SCAFFOLD",
+        NoParameters,
+        f"{_FOLDER}.scaffold:run",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
+    Method(
+        "fedadam",
+        "FedAdam",
+        ServerOptimizerParameters,
+        f"{_FOLDER}.fedopt:run_adam",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
+    Method(
+        "fedyogi",
+        "FedYogi",
+        ServerOptimizerParameters,
+        f"{_FOLDER}.fedopt:run_yogi",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+    ),
 )

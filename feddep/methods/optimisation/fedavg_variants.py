@@ -8,12 +8,16 @@ from feddep.training.task import RunResult, Task
 
 
 def run_closed(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
-    """FedAvg of FedDEP's layers without embeddings: what is left of FedDEP's classifier where nothing is generated."""
+    """FedAvg of FedDEP's layers without embeddings: what is left of FedDEP's classifier where
+    nothing is generated.
+    """
     return _run_with(task, encoder="sage_selfloop")
 
 
 def run_longer(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
-    """FedAvg with M times as many local epochs: in a round the clients' longest chain of steps is as long as Global's."""
+    """FedAvg with M times as many local epochs: in a round the clients' longest chain of steps is
+    as long as Global's.
+    """
     assert task.partition is not None  # asked for by its declaration
     return _run_with(task, local_epochs=task.setting.local_epochs * task.partition.num_clients)
 

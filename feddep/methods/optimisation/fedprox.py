@@ -1,4 +1,6 @@
-"""FedProx: the local loss plus μ/2 ‖w − w_t‖², where w_t are the weights that the server sent (Li et al., 2020, Algorithm 2)."""
+"""FedProx: the local loss plus μ/2 ‖w − w_t‖², where w_t are the weights that the server sent (Li
+et al., 2020, Algorithm 2).
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +18,9 @@ class ProximalClient(Client):
     """A client that stays near the weights that it was given."""
 
     def __init__(self, *arguments: Any, mu: float) -> None:
-        """Set up a client; the first arguments are those of :class:`feddep.federation.client.Client`."""
+        """Set up a client; the first arguments are those of
+        :class:`feddep.federation.client.Client`.
+        """
         super().__init__(*arguments)
         self.mu = mu
         self.learner.correction = self.proximal_gradient
@@ -32,8 +36,13 @@ class ProximalClient(Client):
 
 
 def half_square_gradient(model: Any, given: Sequence[Tensor], weight: float) -> list[Tensor]:
-    """``weight`` times the distance of each of a model's weights from those that are given, in their order."""
-    return [(own.detach() - other).mul_(weight) for own, other in zip(model.parameters(), given, strict=True)]
+    """``weight`` times the distance of each of a model's weights from those that are given, in
+    their order.
+    """
+    return [
+        (own.detach() - other).mul_(weight)
+        for own, other in zip(model.parameters(), given, strict=True)
+    ]
 
 
 def run(task: Task, parameters: FedProxParameters, steps: Any = None) -> RunResult:

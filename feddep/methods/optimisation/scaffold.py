@@ -1,8 +1,9 @@
-"""SCAFFOLD: control variates c and c_i correct the drift of clients (Karimireddy et al., 2020, Algorithm 1, option II).
+"""SCAFFOLD: control variates c and c_i correct the drift of clients (Karimireddy et al., 2020,
+Algorithm 1, option II).
 
-A client's steps follow g_i(y) − c_i + c, where g_i is the gradient of its loss.  After K steps of size η from w it
-takes c_i⁺ = c_i − c + (w − y_i) / (K η) and sends it with y_i; the server averages both.  With all clients in every round the
-mean of the c_i⁺ is the c of the paper.
+A client's steps follow g_i(y) − c_i + c, where g_i is the gradient of its loss.  After K steps of
+size η from w it takes c_i⁺ = c_i − c + (w − y_i) / (K η) and sends it with y_i; the server averages
+both.  With all clients in every round the mean of the c_i⁺ is the c of the paper.
 """
 
 from typing import Any
@@ -18,7 +19,9 @@ from feddep.utils.errors import ConfigError
 
 
 def with_control(model: Any) -> Any:
-    """The model with a buffer for the control variate of each weight, 0 at first: it is sent with the weights."""
+    """The model with a buffer for the control variate of each weight, 0 at first: it is sent with
+    the weights.
+    """
     for name, weight in list(model.named_parameters()):
         model.register_buffer(_control(name), torch.zeros_like(weight))
     return model
@@ -43,19 +46,29 @@ class ScaffoldClient(Client):
         self.learner.correction = lambda _: self.correction
 
     def load(self, weights: Payload) -> None:
-        """Take over the server's weights w and control variate c; c − c_i corrects all steps of the round."""
+        """Take over the server's weights w and control variate c; c − c_i corrects all steps of the
+        round.
+        """
         super().load(weights)
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
-        self.correction = [shared - own for shared, own in zip(controls(self.model), self.own, strict=True)]
+        self.correction = [
+            shared - own for shared, own in zip(controls(self.model), self.own, strict=True)
+        ]
 
     def train(self) -> float:
-        """The local steps to the weights y_i, and then the new control variate c_i⁺, which is sent with them."""
+        """The local steps to the weights y_i, and then the new control variate c_i⁺, which is sent
+        with them.
+        """
         loss = super().train()
         steps = self.setting.local_epochs * self.learner.steps_per_epoch
         divisor = max(steps, 1) * self.setting.learning_rate
         weights = [weight.detach() for weight in self.model.parameters()]
-        drift = [(given - weight) / divisor for given, weight in zip(self.given, weights, strict=True)]
-        self.own = [change - correction for change, correction in zip(drift, self.correction, strict=True)]
+        drift = [
+            (given - weight) / divisor for given, weight in zip(self.given, weights, strict=True)
+        ]
+        self.own = [
+            change - correction for change, correction in zip(drift, self.correction, strict=True)
+        ]
         for control, own in zip(controls(self.model), self.own, strict=True):
             control.copy_(own)
         return loss
@@ -65,12 +78,16 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
     """FedAvg of corrected clients.
 
     Raises:
-        ConfigError: if clients are not trained by plain SGD, of which alone (w − y_i) / (K η) is a mean gradient.
+        ConfigError: if clients are not trained by plain SGD, of which alone (w − y_i) / (K η) is a
+        mean gradient.
     """
     setting = task.setting
     if setting.optimizer != "sgd" or setting.weight_decay:
         raise ConfigError(
-            f"scaffold needs optimizer sgd and weight_decay 0 (key settings), but they are {setting.optimizer} and "
+            "scaffold needs optimizer sgd and weight_decay 0 (key settings), but they are "
+            f"{setting.optimizer} and "
             f"{setting.weight_decay:g}"
         )
-    return fedavg.train_on(task, task.subgraphs(), ScaffoldClient, new_model=lambda: with_control(task.new_model()))
+    return fedavg.train_on(
+        task, task.subgraphs(), ScaffoldClient, new_model=lambda: with_control(task.new_model())
+    )

@@ -1,4 +1,6 @@
-"""Oracles: what knowing the missing neighbours is worth.  They are given what no client could know, and are no protocols."""
+"""Oracles: what knowing the missing neighbours is worth.  They are given what no client could know,
+and are no protocols.
+"""
 
 from feddep.methods.feddep import PRETRAINING, FedDEPParameters
 from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, ORACLE, Method
@@ -6,11 +8,13 @@ from feddep.utils.parameters import Hops, Parameters
 
 
 class HaloParameters(Parameters):
-    """How much of the global graph a client sees.  No paper has this oracle; the choices are ours."""
+    """How much of the global graph a client sees.  No paper has this oracle; the choices are
+    ours.
+    """
 
     hops: Hops | None = None
-    """how far from its own nodes a client sees; 1: direct neighbours, 0: none, which is FedAvg; null: as many as the classifier
-    has layers, so that every ego-graph is complete"""
+    """how far from its own nodes a client sees; 1: direct neighbours, 0: none, which is FedAvg;
+    null: as many as the classifier has layers, so that every ego-graph is complete"""
 
 
 _CODE = "feddep.methods.oracles.true_neighbours"

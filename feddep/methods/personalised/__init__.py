@@ -1,4 +1,5 @@
-"""Models that fit each client: personal layers or models, and local steps that stay near to what the clients have in common.
+"""Models that fit each client: personal layers or models, and local steps that stay near to what
+the clients have in common.
 
 None of them knows of graphs.  FedAvg with rounds of tuning at its end is what they have to beat.
 """
@@ -20,7 +21,8 @@ class FinetuningParameters(Parameters):
     """How FedAvg is tuned."""
 
     tuning_rounds: Natural = 10
-    """rounds at the end in which each client trains alone (ours); if there are no more, all of them"""
+    """rounds at the end in which each client trains alone (ours); if there are no more, all of them
+    """
 
 
 class DittoParameters(Parameters):
@@ -36,8 +38,8 @@ class FedProtoParameters(Parameters):
     prototype_weight: Weight = 1.0
     """weight λ of the distance from the prototypes (code)"""
     mean: Literal["written", "openfgl"] = "written"
-    """the mean over the clients that have the class (`written`), or over all by their numbers of nodes, where a client without
-    the class counts with a prototype of zeros (`openfgl`)"""
+    """the mean over the clients that have the class (`written`), or over all by their numbers of
+    nodes, where a client without the class counts with a prototype of zeros (`openfgl`)"""
 
 
 class MoonParameters(Parameters):
@@ -53,7 +55,9 @@ class FedDCParameters(Parameters):
     """Drift of FedDC (Gao et al., 2022)."""
 
     alpha: Weight = 0.1
-    """weight α of the distance from the server's weights less the drift (OpenFGL; the authors' code has 0.01 on CIFAR-10)"""
+    """weight α of the distance from the server's weights less the drift (OpenFGL; the authors' code
+    has 0.01 on CIFAR-10)
+    """
     correction: Literal["written", "openfgl"] = "written"
     """as the paper writes it, or with the slips of OpenFGL's code"""
 
@@ -62,7 +66,9 @@ class FedALAParameters(Parameters):
     """Mixing of FedALA (Zhang et al., 2023)."""
 
     mixed_layers: Positive = 1
-    """number p of upper layers that are mixed; those below are the server's (code: the last weight and bias)"""
+    """number p of upper layers that are mixed; those below are the server's (code: the last weight
+    and bias)
+    """
     mixing_share: Share = 0.8
     """share of the training nodes that mixing weights are learned on (code)"""
     mixing_rate: StepSize = 1.0
@@ -76,8 +82,16 @@ _Method = partial(Method, full_batch=True)
 _Personal = partial(_Method, evaluation="local_after")
 
 METHODS = (
-    _Personal("fedavg_finetuned", "FedAvg, fine-tuned", FinetuningParameters, f"{_FOLDER}.finetuned:run", encoders=ANY_ENCODER),
-    _Personal("fedper", "FedPer", NoParameters, f"{_FOLDER}.fedper:run", encoders=BUILT_IN_ENCODERS),
+    _Personal(
+        "fedavg_finetuned",
+        "FedAvg, fine-tuned",
+        FinetuningParameters,
+        f"{_FOLDER}.finetuned:run",
+        encoders=ANY_ENCODER,
+    ),
+    _Personal(
+        "fedper", "FedPer", NoParameters, f"{_FOLDER}.fedper:run", encoders=BUILT_IN_ENCODERS
+    ),
     _Personal("ditto", "Ditto", DittoParameters, f"{_FOLDER}.ditto:run", encoders=ANY_ENCODER),
     _Personal(
         "fedproto",
@@ -88,7 +102,11 @@ METHODS = (
         encoders=_EMBEDDING,
         mini_batch=False,
     ),
-    _Method("moon", "MOON", MoonParameters, f"{_FOLDER}.moon:run", encoders=_EMBEDDING, mini_batch=False),
+    _Method(
+        "moon", "MOON", MoonParameters, f"{_FOLDER}.moon:run", encoders=_EMBEDDING, mini_batch=False
+    ),
     _Method("feddc", "FedDC", FedDCParameters, f"{_FOLDER}.feddc:run", encoders=ANY_ENCODER),
-    _Personal("fedala", "FedALA", FedALAParameters, f"{_FOLDER}.fedala:run", encoders=BUILT_IN_ENCODERS),
+    _Personal(
+        "fedala", "FedALA", FedALAParameters, f"{_FOLDER}.fedala:run", encoders=BUILT_IN_ENCODERS
+    ),
 )

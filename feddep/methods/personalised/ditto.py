@@ -1,7 +1,8 @@
-"""Ditto: beside the model of FedAvg each client trains one of its own (Li et al., 2021, Algorithm 1).
+"""Ditto: beside the model of FedAvg each client trains one of its own (Li et al., 2021, Algorithm
+1).
 
-A round's local steps on the personal weights v follow the client's loss plus λ/2 ‖v − w‖², where w are the weights that the
-server sent.  The client is judged by v, which never leaves it.
+A round's local steps on the personal weights v follow the client's loss plus λ/2 ‖v − w‖², where w
+are the weights that the server sent.  The client is judged by v, which never leaves it.
 """
 
 import copy
@@ -19,7 +20,9 @@ from feddep.training.task import RunResult, Task
 
 
 class DittoClient(Client):
-    """A client whose model is personal; a client of FedAvg with the same learner takes part in its place."""
+    """A client whose model is personal; a client of FedAvg with the same learner takes part in its
+    place.
+    """
 
     def __init__(self, *arguments: Any, weight: float) -> None:
         """Set up a client with λ = ``weight``; the first arguments are those of :class:`Client`."""
@@ -49,4 +52,6 @@ class DittoClient(Client):
 
 def run(task: Task, parameters: DittoParameters, steps: Any = None) -> RunResult:
     """FedAvg, and a personal model a client."""
-    return fedavg.train_on(task, task.subgraphs(), partial(DittoClient, weight=parameters.personal_weight))
+    return fedavg.train_on(
+        task, task.subgraphs(), partial(DittoClient, weight=parameters.personal_weight)
+    )

@@ -1,12 +1,15 @@
-"""FedALA: a client begins a round with a mixture of its own and the server's upper layers (Zhang et al., 2023, Algorithm 1).
+"""FedALA: a client begins a round with a mixture of its own and the server's upper layers (Zhang et
+al., 2023, Algorithm 1).
 
-With g what the server sent and l the client's weights of the round before, the p upper layers begin at l + (g − l) ∘ W, and those
-below at g.  The elements of W, in [0, 1] and 1 at first, are learned on a sample of the training nodes by the steps
+With g what the server sent and l the client's weights of the round before, the p upper layers begin
+at l + (g − l) ∘ W, and those below at g.  The elements of W, in [0, 1] and 1 at first, are learned
+on a sample of the training nodes by the steps
 
     W ← W − η (∂L/∂θ) ∘ (g − l), cut to [0, 1]
 
-of the loss L at the mixture θ: at first until the loss has settled, in later rounds one step.  A step is on the whole sample and
-all its neighbours, without dropout.  The authors' code counts tensors where the paper counts layers; its sample is a slice.
+of the loss L at the mixture θ: at first until the loss has settled, in later rounds one step.  A
+step is on the whole sample and all its neighbours, without dropout.  The authors' code counts
+tensors where the paper counts layers; its sample is a slice.
 """
 
 from functools import partial
@@ -25,7 +28,9 @@ from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 
 SETTLED, RECENT, MOST = 0.1, 10, 100
-"""W is first learned until the last 10 losses have a standard deviation below 0.1 (code), for at most 100 steps (ours)."""
+"""W is first learned until the last 10 losses have a standard deviation below 0.1 (code), for at
+most 100 steps (ours).
+"""
 
 
 class MixingClient(Client):
@@ -53,14 +58,23 @@ class MixingClient(Client):
         steps = 1 if self.mixing else MOST
         self.mixing = self.mixing or [torch.ones_like(change) for change in changes]
         size = max(1, round(self.params.mixing_share * len(self.split.train)))
-        nodes = torch.from_numpy(self.rng.choice(self.split.train, size, replace=False)).to(self.evaluator.labels.device)
+        nodes = torch.from_numpy(self.rng.choice(self.split.train, size, replace=False)).to(
+            self.evaluator.labels.device
+        )
         self.place(old, changes)
-        while len(losses) < steps and (len(losses) <= RECENT or np.std(losses[-RECENT:]) >= SETTLED):
+        while len(losses) < steps and (
+            len(losses) <= RECENT or np.std(losses[-RECENT:]) >= SETTLED
+        ):
             logits = self.model.full(self.evaluator.features, self.evaluator.adjacency)
             loss = cross_entropy(logits[nodes], self.evaluator.labels[nodes])
             losses.append(float(loss.detach()))
-            gradients = zip(torch.autograd.grad(loss, self.upper), changes, self.mixing, strict=True)
-            self.mixing = [(w - self.params.mixing_rate * gradient * change).clamp(0, 1) for gradient, change, w in gradients]
+            gradients = zip(
+                torch.autograd.grad(loss, self.upper), changes, self.mixing, strict=True
+            )
+            self.mixing = [
+                (w - self.params.mixing_rate * gradient * change).clamp(0, 1)
+                for gradient, change, w in gradients
+            ]
             self.place(old, changes)
 
     @torch.no_grad()
@@ -72,4 +86,6 @@ class MixingClient(Client):
 
 def run(task: Task, parameters: FedALAParameters, steps: Any = None) -> RunResult:
     """FedAvg of mixing clients."""
-    return fedavg.train_on(task, task.subgraphs(), partial(MixingClient, params=parameters, seed=task.seed))
+    return fedavg.train_on(
+        task, task.subgraphs(), partial(MixingClient, params=parameters, seed=task.seed)
+    )

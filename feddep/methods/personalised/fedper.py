@@ -1,4 +1,6 @@
-"""FedPer: the last layer is personal (Arivazhagan et al., 2019); the layers below are averaged as FedAvg does."""
+"""FedPer: the last layer is personal (Arivazhagan et al., 2019); the layers below are averaged as
+FedAvg does.
+"""
 
 from typing import Any
 

@@ -1,12 +1,15 @@
-"""FedProto: clients share the mean embedding of each class and nothing of their models (Tan et al., 2022, Algorithm 1).
+"""FedProto: clients share the mean embedding of each class and nothing of their models (Tan et al.,
+2022, Algorithm 1).
 
-A client adds to its loss λ times the mean of (h_i − c_{y_i})² over its training nodes i and the coordinates of their embeddings,
-where c_j is the prototype of class j that the server sent.  So do the authors' code and PFLlib's, where the paper has distances
-of prototypes.  After the local steps a client sends its own prototypes, the mean embeddings of its training nodes of each class,
-and which classes these are.  The server sends the mean over the clients that have the class.
+A client adds to its loss λ times the mean of (h_i − c_{y_i})² over its training nodes i and the
+coordinates of their embeddings, where c_j is the prototype of class j that the server sent.  So do
+the authors' code and PFLlib's, where the paper has distances of prototypes.  After the local steps
+a client sends its own prototypes, the mean embeddings of its training nodes of each class, and
+which classes these are.  The server sends the mean over the clients that have the class.
 
-A node's class is the classifier's answer, as in OpenFGL, and not the nearest prototype.  OpenFGL's code (``mean: openfgl``)
-averages over all clients by their numbers of nodes; a client without the class has a prototype of zeros, which shrinks the mean.
+A node's class is the classifier's answer, as in OpenFGL, and not the nearest prototype.  OpenFGL's
+code (``mean: openfgl``) averages over all clients by their numbers of nodes; a client without the
+class has a prototype of zeros, which shrinks the mean.
 """
 
 from collections.abc import Sequence
@@ -28,7 +31,9 @@ BUFFERS = ("prototypes", "known")
 
 
 def with_prototypes(model: Any) -> Any:
-    """The model with buffers for prototypes c, shape (C, H), and whether there is one, 1 or 0, shape (C,)."""
+    """The model with buffers for prototypes c, shape (C, H), and whether there is one, 1 or 0,
+    shape (C,).
+    """
     *_, hidden, classes = model.output_widths
     zeros = next(model.parameters()).new_zeros
     model.register_buffer("prototypes", zeros((classes, hidden)))
@@ -40,7 +45,9 @@ class PrototypeServer(Server):
     """A server that averages prototypes over the clients that have the class."""
 
     def aggregate(self, updates: Sequence[Update]) -> None:
-        prototypes, known = (torch.stack([update.weights[name] for update in updates]) for name in BUFFERS)
+        prototypes, known = (
+            torch.stack([update.weights[name] for update in updates]) for name in BUFFERS
+        )
         count = known.sum(dim=0)  # of a class that a client lacks, its prototype is 0
         mean = prototypes.sum(dim=0) / count.clamp(min=1).unsqueeze(1)
         self.weights = {"prototypes": mean, "known": count.clamp(max=1)}
@@ -59,8 +66,12 @@ class PrototypeClient(Client):
         self.labels = self.evaluator.labels[self.learner.nodes]
 
     def pull(self, model: Any, hidden: Tensor, logits: Tensor) -> Tensor:
-        """λ times the mean squared distance of training nodes from the prototypes of their classes; 0 before there are any."""
-        distances = (hidden[self.learner.nodes] - model.prototypes[self.labels]).square().mean(dim=1)
+        """λ times the mean squared distance of training nodes from the prototypes of their classes;
+        0 before there are any.
+        """
+        distances = (
+            (hidden[self.learner.nodes] - model.prototypes[self.labels]).square().mean(dim=1)
+        )
         return self.weight * (distances * (model.known[self.labels] > 0)).mean()
 
     def train(self) -> float:

@@ -1,4 +1,5 @@
-"""FedAvg whose last rounds are every client's own: it trains on from what it was sent last, and nothing is sent.
+"""FedAvg whose last rounds are every client's own: it trains on from what it was sent last, and
+nothing is sent.
 
 What a personalised method has to beat: Local, begun at FedAvg's weights.
 """
@@ -14,10 +15,14 @@ from feddep.training.task import RunResult, Task
 
 
 class TuningClient(Client):
-    """A client that sends its weights in the first rounds only; where no client sends any, the server sends none."""
+    """A client that sends its weights in the first rounds only; where no client sends any, the
+    server sends none.
+    """
 
     def __init__(self, *arguments: Any, rounds: int) -> None:
-        """Set up a client of so many federated ``rounds``; the first arguments are those of :class:`Client`."""
+        """Set up a client of so many federated ``rounds``; the first arguments are those of
+        :class:`Client`.
+        """
         super().__init__(*arguments)
         self.left = rounds
 

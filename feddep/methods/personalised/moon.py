@@ -1,12 +1,15 @@
-"""MOON: the local model's embeddings stay near those of the model that was sent (Li et al., 2021, Algorithm 1).
+"""MOON: the local model's embeddings stay near those of the model that was sent (Li et al., 2021,
+Algorithm 1).
 
-With an embedding z of a node, z_glob that of the model that the server sent, and z_prev that of the client's model at the end of
-the round before, a client adds to its loss μ times the mean over its nodes of
+With an embedding z of a node, z_glob that of the model that the server sent, and z_prev that of the
+client's model at the end of the round before, a client adds to its loss μ times the mean over its
+nodes of
 
     −log( exp(cos(z, z_glob) / τ) / (exp(cos(z, z_glob) / τ) + exp(cos(z, z_prev) / τ)) )
 
-In the first round there is no z_prev, and nothing is added.  The embedding is what the last layer reads; there is no projection
-head as in the paper, and all nodes of a client count, labelled or not, as in OpenFGL's code.
+In the first round there is no z_prev, and nothing is added.  The embedding is what the last layer
+reads; there is no projection head as in the paper, and all nodes of a client count, labelled or
+not, as in OpenFGL's code.
 """
 
 from functools import partial
@@ -26,7 +29,9 @@ from feddep.utils.errors import ConfigError
 
 
 class ContrastiveClient(Client):
-    """A client that keeps the embeddings of the model that it was sent, and of its own of the round before."""
+    """A client that keeps the embeddings of the model that it was sent, and of its own of the round
+    before.
+    """
 
     learner: FullBatchLearner
     previous: Tensor
@@ -37,7 +42,9 @@ class ContrastiveClient(Client):
         self.params = params
 
     def train(self) -> float:
-        """The local steps from the model as it was sent; from the second round on with the contrast."""
+        """The local steps from the model as it was sent; from the second round on with the
+        contrast.
+        """
         self.received = embeddings(self.model, self.evaluator)
         loss = super().train()
         self.previous = embeddings(self.model, self.evaluator)
@@ -46,8 +53,12 @@ class ContrastiveClient(Client):
 
     def contrast(self, model: Any, hidden: Tensor, logits: Tensor) -> Tensor:
         """The term of the loss, from embeddings z of all nodes, shape (n, H)."""
-        similarities = torch.stack([cosine_similarity(hidden, each) for each in (self.received, self.previous)])
-        return -self.params.mu * (similarities / self.params.temperature).log_softmax(dim=0)[0].mean()
+        similarities = torch.stack(
+            [cosine_similarity(hidden, each) for each in (self.received, self.previous)]
+        )
+        return (
+            -self.params.mu * (similarities / self.params.temperature).log_softmax(dim=0)[0].mean()
+        )
 
 
 @torch.no_grad()
@@ -63,7 +74,10 @@ def check_hidden(task: Task) -> None:
         ConfigError: if it has a single layer, which reads the features.
     """
     if task.setting.layers < 2:
-        raise ConfigError(f"layers is {task.setting.layers} (key settings), but {task.name} needs a hidden layer, so at least 2")
+        raise ConfigError(
+            f"layers is {task.setting.layers} (key settings), but {task.name} needs a hidden "
+            "layer, so at least 2"
+        )
 
 
 def run(task: Task, parameters: MoonParameters, steps: Any = None) -> RunResult:

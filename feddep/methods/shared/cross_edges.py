@@ -1,4 +1,6 @@
-"""The edges that lead from a client's subgraph to other clients: lost in the benchmark, known in some published settings."""
+"""The edges that lead from a client's subgraph to other clients: lost in the benchmark, known in
+some published settings.
+"""
 
 from dataclasses import dataclass
 
@@ -26,13 +28,19 @@ class CrossEdges:
 
     @property
     def endpoints(self) -> np.ndarray:
-        """The client's own nodes that are joined to others', in its own node ids, ascending; int64, shape (b,)."""
+        """The client's own nodes that are joined to others', in its own node ids, ascending; int64,
+        shape (b,).
+        """
         return np.flatnonzero(np.diff(self.links.indptr))
 
 
 def cross_edges(task: Task) -> list[CrossEdges]:
-    """The edges of every client to others, in the order of :meth:`feddep.training.task.Task.subgraphs`."""
-    assert task.partition is not None, "Task.subgraphs, which comes first, refuses a task without a partition"
+    """The edges of every client to others, in the order of
+    :meth:`feddep.training.task.Task.subgraphs`.
+    """
+    assert task.partition is not None, (
+        "Task.subgraphs, which comes first, refuses a task without a partition"
+    )
     found = []
     for client in range(task.partition.num_clients):
         nodes = task.partition.nodes(client)
@@ -44,8 +52,11 @@ def cross_edges(task: Task) -> list[CrossEdges]:
 def expand(graph: Graph, links: sp.csr_matrix) -> Graph:
     """A client's subgraph with a stand-in for each node outside, to draw neighbours from.
 
-    Nodes 0 … n − 1 are the client's, n … n + h − 1 the stand-ins: they have no features, no label that means anything, and
-    no neighbours of their own, as a client knows nothing of what lies behind them.  ``links`` has the shape (n, h).
+    Nodes 0 … n − 1 are the client's, n … n + h − 1 the stand-ins: they have no features, no label
+    that means anything, and no neighbours of their own, as a client knows nothing of what lies
+    behind them.  ``links`` has the shape (n, h).
     """
     none = sp.csr_matrix(links.shape[::-1], dtype=np.float32)
-    return graph.extended(sp.bmat([[graph.adjacency, links], [none, None]], format="csr", dtype=np.float32))
+    return graph.extended(
+        sp.bmat([[graph.adjacency, links], [none, None]], format="csr", dtype=np.float32)
+    )

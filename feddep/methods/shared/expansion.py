@@ -1,13 +1,17 @@
-"""A subgraph expanded by stand-ins for its neighbours at other clients, of whom only embeddings are known.
+"""A subgraph expanded by stand-ins for its neighbours at other clients, of whom only embeddings are
+known.
 
-Convolution k = 0 … L − 1 reads the inputs x^k_u of a node's neighbours u.  For a neighbour at another client,
+Convolution k = 0 … L − 1 reads the inputs x^k_u of a node's neighbours u.  For a neighbour at
+another client,
 
 * x^k_u with k ≥ 1, the output of the convolution before, after ReLU, is received;
-* x⁰_u are its features, which are never sent.  What is received instead, if anything, is W⁰ x_u, their image under the first
-  convolution's weight for neighbours: all that this convolution makes of them.
+* x⁰_u are its features, which are never sent.  What is received instead, if anything, is W⁰ x_u,
+  their image under the first convolution's weight for neighbours: all that this convolution makes
+  of them.
 
-If everything is received, and was computed with the weights in use, the client's nodes get exactly the embeddings that they
-have on the global graph.  What was received is constant: no gradient flows through it.
+If everything is received, and was computed with the weights in use, the client's nodes get exactly
+the embeddings that they have on the global graph.  What was received is constant: no gradient flows
+through it.
 """
 
 import itertools
@@ -31,23 +35,34 @@ from feddep.training.task import Task
 
 def level_widths(model: GraphSAGE, levels: Sequence[int]) -> dict[int, int]:
     """Width of what is received of a node for each of the given convolutions."""
-    return {k: len(model.convolutions[0].bias) if k == 0 else model.convolutions[k].inputs for k in levels}
+    return {
+        k: len(model.convolutions[0].bias) if k == 0 else model.convolutions[k].inputs
+        for k in levels
+    }
 
 
 def columns_of(widths: dict[int, int]) -> dict[int, slice]:
-    """Where what is received for each convolution stands in a row of an :class:`ExpandedTable`, behind a flag."""
+    """Where what is received for each convolution stands in a row of an :class:`ExpandedTable`,
+    behind a flag.
+    """
     ends = itertools.accumulate(widths.values(), initial=1)
-    return {k: slice(start, end) for k, (start, end) in zip(widths, itertools.pairwise(ends), strict=True)}
+    return {
+        k: slice(start, end)
+        for k, (start, end) in zip(widths, itertools.pairwise(ends), strict=True)
+    }
 
 
 class ExpandedTable(FeatureTable):
-    """Looks up the inputs of sampled nodes: features of the client's own, received embeddings of stand-ins.
+    """Looks up the inputs of sampled nodes: features of the client's own, received embeddings of
+    stand-ins.
 
     In the mean of features, stand-ins count as neighbours of x_u = 0.
     """
 
     def __init__(self, features: sp.csr_matrix, widths: dict[int, int], device: str) -> None:
-        """Prepare the lookup; ``features`` has empty rows for the stand-ins, ``widths`` are those of what is received."""
+        """Prepare the lookup; ``features`` has empty rows for the stand-ins, ``widths`` are those
+        of what is received.
+        """
         super().__init__(features, device)
         self._columns = columns_of(widths)
         # PAD is −1 and so finds the last row, which stays zero.
@@ -60,7 +75,9 @@ class ExpandedTable(FeatureTable):
         stand_ins[:, self._columns[level]] = embeddings
 
     def embeddings(self, nodes: np.ndarray) -> Tensor:
-        """What is known of each node: 1 and then the embeddings of a stand-in, zeros for any other node; shape (…, ·)."""
+        """What is known of each node: 1 and then the embeddings of a stand-in, zeros for any other
+        node; shape (…, ·).
+        """
         return self._rows[torch.from_numpy(nodes).to(self._rows.device, torch.int64)]
 
 
@@ -68,17 +85,23 @@ class ExpandedSAGE(GraphSAGE):
     """A GraphSAGE that reads an :class:`ExpandedTable`."""
 
     def __init__(self, *sizes: Any, levels: Sequence[int]) -> None:
-        """Set up the layers, as :class:`GraphSAGE`; stand-ins take part in the convolutions ``levels``."""
+        """Set up the layers, as :class:`GraphSAGE`; stand-ins take part in the convolutions
+        ``levels``.
+        """
         super().__init__(*sizes)
         self._columns = columns_of(level_widths(self, levels))
 
-    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: ExpandedTable) -> Tensor:
+    def _complete_outputs(
+        self, k: int, hidden: Tensor, trees: SampledTrees, table: ExpandedTable
+    ) -> Tensor:
         if k or k not in self._columns:
             return hidden
         _, drawn = trees.split(trees.nodes)
         return hidden + table.embeddings(drawn)[..., self._columns[k]].flatten(0, 1).mean(dim=1)
 
-    def _complete_inputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: ExpandedTable) -> Tensor:
+    def _complete_inputs(
+        self, k: int, hidden: Tensor, trees: SampledTrees, table: ExpandedTable
+    ) -> Tensor:
         if k not in self._columns:
             return hidden
         known = table.embeddings(trees.nodes)
@@ -91,21 +114,27 @@ def new_expanded_model(task: Task, levels: Sequence[int]) -> ExpandedSAGE:
 
 
 class ExpandedSubgraph(Evaluator):
-    """A client's subgraph with its stand-ins: what to train on, and evaluation with full neighbourhoods, stand-ins included.
+    """A client's subgraph with its stand-ins: what to train on, and evaluation with full
+    neighbourhoods, stand-ins included.
 
     Attributes:
-        wide: the graph to draw neighbours from where stand-ins take part; nodes 0 … n − 1 are the client's.
+        wide: the graph to draw neighbours from where stand-ins take part; nodes 0 … n − 1 are the
+            client's.
         narrow: the same nodes, stand-ins without any neighbour, to draw from where they do not.
         table: inputs of the nodes of both.
     """
 
     def __init__(self, task: Task, graph: Graph, edges: CrossEdges, levels: Sequence[int]) -> None:
-        """Prepare a client with n nodes and edges to h nodes elsewhere; stand-ins take part in the convolutions ``levels``."""
+        """Prepare a client with n nodes and edges to h nodes elsewhere; stand-ins take part in the
+        convolutions ``levels``.
+        """
         device = task.device
         super().__init__(graph, device)
         self.wide = expand(graph, edges.links)
         self.narrow = expand(graph, sp.csr_matrix(edges.links.shape, dtype=np.float32))
-        self.table = ExpandedTable(self.wide.features, level_widths(task.new_sage(), levels), device)
+        self.table = ExpandedTable(
+            self.wide.features, level_widths(task.new_sage(), levels), device
+        )
         self._levels = frozenset(levels)
         self._received: dict[int, Tensor] = {}
         self._endpoints = torch.from_numpy(edges.endpoints).to(device)
@@ -119,7 +148,9 @@ class ExpandedSubgraph(Evaluator):
 
     @torch.no_grad()
     def outputs(self, model: GraphSAGE, layers: int) -> Tensor:
-        """What the first ``layers`` convolutions make of the client's nodes, before the last ReLU, shape (n, ·)."""
+        """What the first ``layers`` convolutions make of the client's nodes, before the last ReLU,
+        shape (n, ·).
+        """
         x: Any = self.features
         for k, convolution in enumerate(model.convolutions[:layers]):
             own, weight = convolution.weight.split(convolution.inputs)
@@ -128,7 +159,9 @@ class ExpandedSubgraph(Evaluator):
         return x
 
     def publish(self, model: GraphSAGE, level: int) -> Tensor:
-        """What others receive for a convolution: a row for each of the client's nodes with neighbours elsewhere."""
+        """What others receive for a convolution: a row for each of the client's nodes with
+        neighbours elsewhere.
+        """
         if level == 0:
             first = model.convolutions[0]
             return (self.features @ first.weight.detach()[first.inputs :])[self._endpoints]
@@ -143,4 +176,6 @@ class ExpandedSubgraph(Evaluator):
         if k not in self._levels:
             return self.adjacency @ messages
         received = self._received[k]
-        return self._mean_own @ messages + self._mean_outside @ (received if k == 0 else received @ weight)
+        return self._mean_own @ messages + self._mean_outside @ (
+            received if k == 0 else received @ weight
+        )

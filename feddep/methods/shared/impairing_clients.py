@@ -9,7 +9,8 @@ from feddep.utils.errors import ConfigError
 
 
 def impair_client(task: Task, params: Any, number: int, client: Part) -> Impaired:
-    """Hide some of a client's nodes: ``params.hidden_share`` of those that ``params.hidden_from`` names.
+    """Hide some of a client's nodes: ``params.hidden_share`` of those that ``params.hidden_from``
+    names.
 
     Raises:
         ConfigError: if no node would remain.
@@ -18,7 +19,8 @@ def impair_client(task: Task, params: Any, number: int, client: Part) -> Impaire
     impaired = impair(*client, params.hidden_share, params.hidden_from, rng)
     if not len(impaired.kept):
         raise ConfigError(
-            f"hidden_share {params.hidden_share} of hidden_from {params.hidden_from} hides all {len(impaired.hidden)} nodes of "
+            f"hidden_share {params.hidden_share} of hidden_from {params.hidden_from} hides all "
+            f"{len(impaired.hidden)} nodes of "
             f"client {number}; lower hidden_share"
         )
     return impaired

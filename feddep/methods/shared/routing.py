@@ -1,4 +1,6 @@
-"""Who needs whose embeddings, and the way they take: up from their owners, down to the clients that are joined to them."""
+"""Who needs whose embeddings, and the way they take: up from their owners, down to the clients that
+are joined to them.
+"""
 
 from collections.abc import Sequence
 
@@ -21,7 +23,8 @@ class Router:
     """
 
     def __init__(self, published: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> None:
-        """Match the names of the nodes of each client's rows, in order, with those that each client asks for.
+        """Match the names of the nodes of each client's rows, in order, with those that each client
+        asks for.
 
         Any names will do as long as each node has one of its own.
         """
@@ -38,25 +41,32 @@ class Router:
 def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router:
     """Let the third party find out whose embeddings go to whom, from names that it cannot read.
 
-    A node's name is a random number, the same at every client: it stands for a deterministic encryption under a key that all
-    clients have and the third party has not.
+    A node's name is a random number, the same at every client: it stands for a deterministic
+    encryption under a key that all clients have and the third party has not.
     """
     names = torch.from_numpy(generator(task.seed, "names").random(task.graph.num_nodes))
     received = []
     for i, own in enumerate(edges):
         sent = {"own": names[own.nodes[own.endpoints]], "elsewhere": names[own.outside]}
         received.append(boundary.send(i, "up", names_of(i), sent) if len(own.outside) else sent)
-    return Router([each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received])
+    return Router(
+        [each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received]
+    )
 
 
 def names_of(client: int) -> str:
-    """The kind of message with the names of a client's nodes that have neighbours elsewhere, and of those neighbours."""
+    """The kind of message with the names of a client's nodes that have neighbours elsewhere, and of
+    those neighbours.
+    """
     return f"encrypted names from client {client}"
 
 
 def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, Schema]:
     """What the messages with names hold."""
-    return {names_of(i): {"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)} for i, own in enumerate(edges)}
+    return {
+        names_of(i): {"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)}
+        for i, own in enumerate(edges)
+    }
 
 
 def upward(client: int, level: int) -> str:
@@ -70,7 +80,9 @@ def downward(client: int, level: int) -> str:
 
 
 def embedding_kinds(edges: Sequence[CrossEdges], widths: dict[int, int]) -> dict[str, Schema]:
-    """The messages of an exchange: the width of what is exchanged, by the convolution that it is for."""
+    """The messages of an exchange: the width of what is exchanged, by the convolution that it is
+    for.
+    """
     kinds: dict[str, Schema] = {}
     for i, own in enumerate(edges):
         for level, width in widths.items():
@@ -80,19 +92,32 @@ def embedding_kinds(edges: Sequence[CrossEdges], widths: dict[int, int]) -> dict
 
 
 def exchange(
-    boundary: Boundary, router: Router, model: GraphSAGE, subgraphs: Sequence[ExpandedSubgraph], levels: Sequence[int]
+    boundary: Boundary,
+    router: Router,
+    model: GraphSAGE,
+    subgraphs: Sequence[ExpandedSubgraph],
+    levels: Sequence[int],
 ) -> None:
-    """Compute what stands in for nodes elsewhere with the weights of ``model``, and carry it to all who need it.
+    """Compute what stands in for nodes elsewhere with the weights of ``model``, and carry it to all
+    who need it.
 
-    Convolution by convolution, as the inputs of one hold what the one before made of neighbours elsewhere.  A client without
-    edges to others sends and gets nothing.
+    Convolution by convolution, as the inputs of one hold what the one before made of neighbours
+    elsewhere.  A client without edges to others sends and gets nothing.
     """
     for level in sorted(levels):
         published = [subgraph.publish(model, level) for subgraph in subgraphs]
-        sent = [_carry(boundary, i, "up", upward(i, level), rows) for i, rows in enumerate(published)]
+        sent = [
+            _carry(boundary, i, "up", upward(i, level), rows) for i, rows in enumerate(published)
+        ]
         for i, rows in enumerate(router.deliver(sent)):
             subgraphs[i].receive(level, _carry(boundary, i, "down", downward(i, level), rows))
 
 
-def _carry(boundary: Boundary, client: int, direction: Direction, kind: str, rows: Tensor) -> Tensor:
-    return boundary.send(client, direction, kind, {"embeddings": rows})["embeddings"] if len(rows) else rows
+def _carry(
+    boundary: Boundary, client: int, direction: Direction, kind: str, rows: Tensor
+) -> Tensor:
+    return (
+        boundary.send(client, direction, kind, {"embeddings": rows})["embeddings"]
+        if len(rows)
+        else rows
+    )

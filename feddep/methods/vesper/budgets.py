@@ -1,4 +1,6 @@
-"""Noise and guarantees of a run of VESPER or a baseline of its paper, from what the run was made with and public sizes."""
+"""Noise and guarantees of a run of VESPER or a baseline of its paper, from what the run was made
+with and public sizes.
+"""
 
 import functools
 import math
@@ -29,7 +31,8 @@ class Budget:
 
     Attributes:
         epsilon: the budget ε that noise was computed from.
-        delta: δ of all ε here; 1/n² of a run that has none, which is below 1/|E| and computed from public facts alone.
+        delta: δ of all ε here; 1/n² of a run that has none, which is below 1/|E| and computed from
+            public facts alone.
         theta: the noise scale θ that was used; 0 where a method that could have noise has none.
         guarantee: ε of an edge by the account ``certified``; ∞ where no finite one is proven.
         paper_epsilon: ε by the account ``rdp``, which is the paper's, whether or not it holds.
@@ -43,12 +46,14 @@ class Budget:
 
 
 def training_nodes(n: int, shares: Mapping[str, float], labelled: float | None = None) -> int:
-    """Number of training nodes N_T, as :func:`feddep.graph.split.random_split` and ``Split.labelled`` leave them.
+    """Number of training nodes N_T, as :func:`feddep.graph.split.random_split` and
+    ``Split.labelled`` leave them.
 
     Args:
         n: number of nodes of the graph.
         shares: shares of ``train``, ``val`` and ``test``.
-        labelled: share of the nodes of all three sets whose label may be trained on; None keeps all training nodes.
+        labelled: share of the nodes of all three sets whose label may be trained on; None keeps all
+            training nodes.
     """
     ends = np.floor(n * (np.cumsum([shares[part] for part in PARTS]) + _ROUNDING)).astype(int)
     return int(ends[0]) if labelled is None else round(labelled * int(ends[-1]))
@@ -58,7 +63,8 @@ def budget(specification: Mapping[str, Any]) -> Budget:
     """Noise and guarantees of a run.
 
     Args:
-        specification: of the run, as its result has it (:func:`feddep.experiment.keys.specification`).
+        specification: of the run, as its result has it
+            (:func:`feddep.experiment.keys.specification`).
 
     Raises:
         ConfigError: if the method is none of VESPER's paper.
@@ -67,7 +73,10 @@ def budget(specification: Mapping[str, Any]) -> Budget:
     """
     method, parameters = registry.configured(specification["method"])
     if not isinstance(parameters, VerticalParameters):
-        raise ConfigError(f"the method {method.name} is none of VESPER's paper; a trade-off is of: {', '.join(METHODS)}")
+        raise ConfigError(
+            f"the method {method.name} is none of VESPER's paper; a trade-off is of: "
+            f"{', '.join(METHODS)}"
+        )
     if not isinstance(parameters, PerturbedParameters):
         return Budget()
     if parameters.epsilon is None and parameters.theta == 0:
@@ -76,11 +85,15 @@ def budget(specification: Mapping[str, Any]) -> Budget:
     n, edges = _sizes(dataset)
     nodes = training_nodes(n, specification["split"], dataset.get("labelled"))
     delta = n**-2 if parameters.delta is None else parameters.delta
-    return _budget(nodes, edges, delta, setting, parameters, aggregation_of(method.name, parameters))
+    return _budget(
+        nodes, edges, delta, setting, parameters, aggregation_of(method.name, parameters)
+    )
 
 
 def _sizes(dataset: Mapping[str, Any]) -> tuple[int, int]:
-    """Numbers of nodes and edges of a graph; of a synthetic one 0 edges, which nobody has counted."""
+    """Numbers of nodes and edges of a graph; of a synthetic one 0 edges, which nobody has
+    counted.
+    """
     if (synthetic := dataset.get("synthetic")) is None:
         graph = REGISTRY[dataset["name"]]
         return graph.nodes, graph.edges
@@ -89,16 +102,32 @@ def _sizes(dataset: Mapping[str, Any]) -> tuple[int, int]:
 
 @functools.cache
 def _budget(
-    nodes: int, edges: int, delta: float, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str
+    nodes: int,
+    edges: int,
+    delta: float,
+    setting: TrainingConfig,
+    parameters: PerturbedParameters,
+    aggregation: str,
 ) -> Budget:
-    """The same from public sizes; kept, as seeds and much that differs between runs change nothing."""
+    """The same from public sizes; kept, as seeds and much that differs between runs change
+    nothing.
+    """
     epsilon, theta = parameters.epsilon, noise_scale(nodes, edges, setting, parameters, aggregation)
 
     def spent(accountant: str) -> float | None:
         return accounted_epsilon(nodes, setting, parameters, aggregation, accountant, theta, delta)
 
-    # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change any number of VFGNN's rows;
-    # and the paper's theorem is of a release in every step.
-    guarantee, paper = spent("certified"), None if parameters.release == "one_shot" else spent(PAPER)
+    # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change
+    # any number of VFGNN's rows; and the paper's theorem is of a release in every step.
+    guarantee, paper = (
+        spent("certified"),
+        None if parameters.release == "one_shot" else spent(PAPER),
+    )
     known = math.nan if epsilon is None else epsilon
-    return Budget(known, delta, theta, math.inf if guarantee is None else guarantee, math.nan if paper is None else paper)
+    return Budget(
+        known,
+        delta,
+        theta,
+        math.inf if guarantee is None else guarantee,
+        math.nan if paper is None else paper,
+    )

@@ -20,40 +20,53 @@ from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
 GRAPH_PARTY = 0
-"""The number of party A on the communication log: what it sends goes up, what it gets comes down."""
+"""The number of party A on the communication log: what it sends goes up, what it gets comes down.
+"""
 
 
 class RootBatches:
-    """Batches of training nodes, from a stream that both parties know: each has one of these, and no names need be sent."""
+    """Batches of training nodes, from a stream that both parties know: each has one of these, and
+    no names need be sent.
+    """
 
     def __init__(self, nodes: np.ndarray, size: int, seed: int, name: str) -> None:
-        """Start the stream ``name`` of the run ``seed``, for batches of B = ``size`` of the N_T training ``nodes``.
+        """Start the stream ``name`` of the run ``seed``, for batches of B = ``size`` of the N_T
+        training ``nodes``.
 
         Raises:
             ConfigError: if B is above N_T.
         """
         if size > len(nodes):
-            raise ConfigError(f"setting.batch_size is {size}; it must be at most the number of training nodes, {len(nodes)}")
+            raise ConfigError(
+                f"setting.batch_size is {size}; it must be at most the number of training "
+                f"nodes, {len(nodes)}"
+            )
         self.in_epoch = -(-len(nodes) // size)
         """Number of batches ⌈N_T/B⌉ of an epoch."""
         self._nodes, self._size = nodes, size
         self._rng = seeding.generator(seed, name)
 
     def draw(self) -> np.ndarray:
-        """The next batch: B nodes, uniformly without replacement, whatever the batches before are; shape (B,)."""
+        """The next batch: B nodes, uniformly without replacement, whatever the batches before are;
+        shape (B,).
+        """
         return self._rng.choice(self._nodes, self._size, replace=False, shuffle=False)
 
 
 @dataclass(frozen=True)
 class Clipping:
-    """A's gradient of a step is scaled down to L2 norm ``norm`` over all weights; each number then gets Gaussian ``noise``."""
+    """A's gradient of a step is scaled down to L2 norm ``norm`` over all weights; each number then
+    gets Gaussian ``noise``.
+    """
 
     norm: float
     noise: float
 
 
 class GraphParty:
-    """Party A.  What its methods return has crossed the boundary; what they are given crosses it on the way in."""
+    """Party A.  What its methods return has crossed the boundary; what they are given crosses it on
+    the way in.
+    """
 
     def __init__(
         self,
@@ -86,7 +99,8 @@ class GraphParty:
             seed: the run's seed.
             device: where tensors live.
             clipping: of its gradient.
-            degrees: for message passing to go by, shape (n,); by default, how many neighbours a node hears.
+            degrees: for message passing to go by, shape (n,); by default, how many neighbours a
+                node hears.
         """
         self._features, self._sampler = features, sampler
         self._encoder, self._extractor = encoder, extractor
@@ -94,7 +108,10 @@ class GraphParty:
         self._batches, self._boundary = batches, boundary
         self._kind, self._answer = kinds
         self._device, self._clipping, self._degrees = device, clipping, degrees
-        self._sampling = {part: seeding.generator(seed, "party a", part, "sampling") for part in (self._kind, "evaluation")}
+        self._sampling = {
+            part: seeding.generator(seed, "party a", part, "sampling")
+            for part in (self._kind, "evaluation")
+        }
         self._torch = {
             name: seeding.torch_generator(seed, "party a", self._kind, name, device=device)
             for name in ("noise", "dropout", "evaluation noise", "gradient noise")
@@ -112,7 +129,8 @@ class GraphParty:
     def keep_sums(self, nodes: np.ndarray) -> None:
         """Draw the noised sums of all ``nodes``, in the order of their ids, once.
 
-        All that is sent from then on is computed from them, and no longer from the graph: nothing more is told of it.
+        All that is sent from then on is computed from them, and no longer from the graph: nothing
+        more is told of it.
         """
         assert self._extractor is not None
         blocks = self._sampler.draw(nodes, self._hops, self._sampling["evaluation"])
@@ -124,7 +142,9 @@ class GraphParty:
         """Compute and send the embeddings of the next batch, shape (B, L, d)."""
         roots = self._batches.draw()
         with torch.set_grad_enabled(bool(self._weights)):
-            layers = self._embed(roots, self._sampling[self._kind], self._torch["noise"], self._torch["dropout"])
+            layers = self._embed(
+                roots, self._sampling[self._kind], self._torch["noise"], self._torch["dropout"]
+            )
             self._sent = torch.stack(layers, dim=1)
         return self._boundary.send(GRAPH_PARTY, "up", self._kind, {"values": self._sent})
 
@@ -139,17 +159,25 @@ class GraphParty:
             torch.nn.utils.clip_grad_norm_(self._weights, self._clipping.norm)
             for weight in self._weights:
                 if weight.grad is not None:
-                    noise = torch.randn(weight.shape, generator=self._torch["gradient noise"], device=weight.device)
+                    noise = torch.randn(
+                        weight.shape, generator=self._torch["gradient noise"], device=weight.device
+                    )
                     weight.grad.add_(noise, alpha=self._clipping.noise)
         self._optimizer.step()
 
     @torch.no_grad()
     def release(self, groups: Mapping[str, np.ndarray]) -> Iterator[Payload]:
-        """Compute the embeddings of disjoint groups of nodes in one message-flow graph; send a message for each, by its kind.
+        """Compute the embeddings of disjoint groups of nodes in one message-flow graph; send a
+        message for each, by its kind.
 
-        Noise is drawn as in training, once for a node and layer, so that all messages together are one release of each layer.
+        Noise is drawn as in training, once for a node and layer, so that all messages together are
+        one release of each layer.
         """
-        layers = self._embed(np.concatenate(list(groups.values())), self._sampling["evaluation"], self._torch["evaluation noise"])
+        layers = self._embed(
+            np.concatenate(list(groups.values())),
+            self._sampling["evaluation"],
+            self._torch["evaluation noise"],
+        )
         start = 0
         for kind, nodes in groups.items():
             rows = torch.stack([layer[start : start + len(nodes)] for layer in layers], dim=1)
@@ -157,19 +185,27 @@ class GraphParty:
             start += len(nodes)
 
     def _embed(
-        self, roots: np.ndarray, rng: np.random.Generator, noise: torch.Generator, dropout: torch.Generator | None = None
+        self,
+        roots: np.ndarray,
+        rng: np.random.Generator,
+        noise: torch.Generator,
+        dropout: torch.Generator | None = None,
     ) -> list[Tensor]:
         """The rows that are sent of the roots, a tensor of shape (B, d) for each layer."""
         if self._extractor is None:
             return [stacked(self._encoded(roots, dropout), len(roots))]
         if self._released is not None:
-            return self._extractor.from_sums(self._released, torch.from_numpy(roots).to(self._device))
+            return self._extractor.from_sums(
+                self._released, torch.from_numpy(roots).to(self._device)
+            )
         blocks = self._sampler.draw(roots, self._hops, rng)
         degrees = blocks.degrees if self._degrees is None else self._degrees[blocks.nodes]
         return self._extractor(self._encoded(blocks.nodes, dropout), blocks, degrees, noise)
 
     def _encoded(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Iterator[Tensor]:
-        """Encodings of some nodes, in parts; those of all nodes are computed once if they stay the same."""
+        """Encodings of some nodes, in parts; those of all nodes are computed once if they stay the
+        same.
+        """
         if not self._constant:
             return self._computed(nodes, dropout)
         if self._encodings is None:
@@ -179,14 +215,20 @@ class GraphParty:
         return iter([self._encodings[torch.from_numpy(nodes).to(self._device)]])
 
     def _computed(self, nodes: np.ndarray, dropout: torch.Generator | None) -> Iterator[Tensor]:
-        for part in [nodes] if torch.is_grad_enabled() else np.array_split(nodes, math.ceil(len(nodes) / ROWS)):
+        for part in (
+            [nodes]
+            if torch.is_grad_enabled()
+            else np.array_split(nodes, math.ceil(len(nodes) / ROWS))
+        ):
             yield self._encoder(feature_rows(self._features, part, self._device), dropout)
 
 
 def noised_degrees(graph: Graph, degree: int, deviation: float, seed: int) -> np.ndarray:
-    """The degrees of all nodes, those above D taken as D, with Gaussian noise of standard deviation ``deviation``; shape (n,).
+    """The degrees of all nodes, those above D taken as D, with Gaussian noise of standard deviation
+    ``deviation``; shape (n,).
 
-    They are the graph's own, not those after bounding: of these an edge changes two by at most 1, of those one may change by 2.
+    They are the graph's own, not those after bounding: of these an edge changes two by at most 1,
+    of those one may change by 2.
     """
     noise = seeding.generator(seed, "party a", "degrees").normal(0, deviation, graph.num_nodes)
     return np.minimum(graph.degrees, degree) + noise

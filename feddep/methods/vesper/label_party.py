@@ -18,7 +18,9 @@ from feddep.utils import seeding
 
 
 class LabelParty:
-    """Party B.  It sees embeddings, after they have crossed the boundary, and node ids; what it returns has yet to cross it."""
+    """Party B.  It sees embeddings, after they have crossed the boundary, and node ids; what it
+    returns has yet to cross it.
+    """
 
     def __init__(
         self,
@@ -30,7 +32,8 @@ class LabelParty:
         stream: str,
         device: str = "cpu",
     ) -> None:
-        """Set up the party, which has the labels of all nodes, shape (n,), and draws from the stream of that name.
+        """Set up the party, which has the labels of all nodes, shape (n,), and draws from the
+        stream of that name.
 
         The decoder goes from embeddings, shape (B, L, d), to logits.
         """
@@ -48,7 +51,8 @@ class LabelParty:
         self._kept = received["values"]
 
     def learn(self, received: Payload | None = None) -> Payload:
-        """Make a step on the next batch, and return the gradient of the mean loss by its embeddings, shape (B, L, d).
+        """Make a step on the next batch, and return the gradient of the mean loss by its
+        embeddings, shape (B, L, d).
 
         Without a message, the step is on embeddings that were kept.
         """
@@ -64,16 +68,22 @@ class LabelParty:
 
     @torch.no_grad()
     def score(self, nodes: np.ndarray, received: Payload | None = None) -> Right:
-        """How well ``nodes`` are classified, as the setting has it, from their embeddings or from those that were kept."""
+        """How well ``nodes`` are classified, as the setting has it, from their embeddings or from
+        those that were kept.
+        """
         chosen = torch.from_numpy(nodes).to(self._labels.device)
-        logits = torch.cat([self._decoder(rows) for rows in self._rows(chosen, received).split(ROWS)])
+        logits = torch.cat(
+            [self._decoder(rows) for rows in self._rows(chosen, received).split(ROWS)]
+        )
         return score(logits, self._labels[chosen], self._metric)
 
     def mean_loss(self) -> float:
         """Mean loss a node, in nats, of the steps since this was asked last."""
         sizes, losses = zip(*self._losses, strict=True)
         self._losses = []
-        return float(torch.stack(losses).cpu().numpy().astype(np.float64) @ np.array(sizes) / sum(sizes))
+        return float(
+            torch.stack(losses).cpu().numpy().astype(np.float64) @ np.array(sizes) / sum(sizes)
+        )
 
     def _rows(self, nodes: Tensor, received: Payload | None) -> Tensor:
         """The embeddings of some nodes that were received, or those that were kept."""

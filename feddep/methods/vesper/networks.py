@@ -1,4 +1,6 @@
-"""The perceptron that encodes features at A, and the decoders at B, from the embeddings of L layers to a class (Section 2.5)."""
+"""The perceptron that encodes features at A, and the decoders at B, from the embeddings of L layers
+to a class (Section 2.5).
+"""
 
 import itertools
 from collections.abc import Sequence
@@ -19,7 +21,9 @@ _DENSE = 0.25
 
 
 class NormalisedSELU(nn.BatchNorm1d):
-    """Batch normalisation, then SELU; by the statistics of the batch where gradients are computed, else by the running ones."""
+    """Batch normalisation, then SELU; by the statistics of the batch where gradients are computed,
+    else by the running ones.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         self.training = torch.is_grad_enabled()
@@ -27,14 +31,23 @@ class NormalisedSELU(nn.BatchNorm1d):
 
 
 class Perceptron(nn.Module):
-    """Linear maps of the given widths, with ReLU and dropout between them; ReLU after the last only with ``relu_last``.
+    """Linear maps of the given widths, with ReLU and dropout between them; ReLU after the last only
+    with ``relu_last``.
 
     With ``selu``, :class:`NormalisedSELU` takes the place of ReLU between them.
     """
 
-    def __init__(self, widths: Sequence[int], dropout: float = 0.0, relu_last: bool = False, selu: bool = False) -> None:
+    def __init__(
+        self,
+        widths: Sequence[int],
+        dropout: float = 0.0,
+        relu_last: bool = False,
+        selu: bool = False,
+    ) -> None:
         super().__init__()
-        self.between = nn.ModuleList(NormalisedSELU(width) if selu else nn.ReLU() for width in widths[1:-1])
+        self.between = nn.ModuleList(
+            NormalisedSELU(width) if selu else nn.ReLU() for width in widths[1:-1]
+        )
         self.maps = [Linear(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)]
         for k, each in enumerate(self.maps):
             self.add_module(f"map{k}", each)
@@ -45,8 +58,12 @@ class Perceptron(nn.Module):
         for each in self.maps:
             each.reset_parameters(generator)
 
-    def forward(self, x: Tensor | ConstantMatrix, generator: torch.Generator | None = None) -> Tensor:
-        """From rows of inputs, shape (R, widths[0]), to shape (R, widths[−1]); no dropout without a generator."""
+    def forward(
+        self, x: Tensor | ConstantMatrix, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """From rows of inputs, shape (R, widths[0]), to shape (R, widths[−1]); no dropout without a
+        generator.
+        """
         first, *rest = self.maps
         hidden = x @ first.weight.T + first.bias
         for activation, each in zip(self.between, rest, strict=True):
@@ -54,8 +71,12 @@ class Perceptron(nn.Module):
         return hidden.relu() if self.relu_last else hidden
 
 
-def feature_rows(features: sp.csr_matrix, nodes: np.ndarray, device: torch.device | str = "cpu") -> Tensor | SparseMatrix:
-    """The rows of some nodes in a feature matrix, shape (n, F): as a sparse matrix, or dense where few entries are zero."""
+def feature_rows(
+    features: sp.csr_matrix, nodes: np.ndarray, device: torch.device | str = "cpu"
+) -> Tensor | SparseMatrix:
+    """The rows of some nodes in a feature matrix, shape (n, F): as a sparse matrix, or dense where
+    few entries are zero.
+    """
     rows = features[nodes]
     if rows.nnz < _DENSE * len(nodes) * features.shape[1]:
         return SparseMatrix.from_scipy(rows, device)
@@ -66,7 +87,9 @@ class ConcatDecoder(nn.Module):
     """The CONCAT decoder: the embeddings of all layers side by side, followed by a perceptron."""
 
     def __init__(self, width: int, layers: int, classes: int, maps: int, dropout: float) -> None:
-        """Set up the decoder of L = ``layers`` embeddings of width d, with so many linear ``maps``, hidden ones of width d."""
+        """Set up the decoder of L = ``layers`` embeddings of width d, with so many linear ``maps``,
+        hidden ones of width d.
+        """
         super().__init__()
         self.perceptron = Perceptron([layers * width, *[width] * (maps - 1), classes], dropout)
 
@@ -74,12 +97,16 @@ class ConcatDecoder(nn.Module):
         self.perceptron.reset_parameters(generator)
 
     def forward(self, embeddings: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Logits, shape (B, C), from embeddings, shape (B, L, d); no dropout without a generator."""
+        """Logits, shape (B, C), from embeddings, shape (B, L, d); no dropout without a
+        generator.
+        """
         return self.perceptron(embeddings.flatten(1), generator)
 
 
 class GRUDecoder(nn.Module):
-    """The GRU decoder: the embeddings are read as a sequence, layer 1 first; a perceptron follows the last state of width d."""
+    """The GRU decoder: the embeddings are read as a sequence, layer 1 first; a perceptron follows
+    the last state of width d.
+    """
 
     def __init__(self, width: int, classes: int, maps: int, dropout: float) -> None:
         super().__init__()
@@ -97,14 +124,17 @@ class GRUDecoder(nn.Module):
 
 
 class HopDecoder(nn.Module):
-    """The classifier of GAP's authors: the linear maps of all hops side by side, scaled to length 1, then the head.
+    """The classifier of GAP's authors: the linear maps of all hops side by side, scaled to length
+    1, then the head.
 
-    The head, :class:`NormalisedSELU` and a linear map, is also what their encoder is trained with: it then reads encodings that
-    are scaled to length 1.
+    The head, :class:`NormalisedSELU` and a linear map, is also what their encoder is trained with:
+    it then reads encodings that are scaled to length 1.
     """
 
     def __init__(self, width: int, hops: int, classes: int, dropout: float, mapped: bool) -> None:
-        """Set up the decoder of ``hops`` embeddings of width d, each through a map of its own if they are ``mapped``."""
+        """Set up the decoder of ``hops`` embeddings of width d, each through a map of its own if
+        they are ``mapped``.
+        """
         super().__init__()
         self.maps = nn.ModuleList(Linear(width, width) for _ in range(hops if mapped else 0))
         self.between, self.head = NormalisedSELU(hops * width), Linear(hops * width, classes)
@@ -117,5 +147,9 @@ class HopDecoder(nn.Module):
     def forward(self, embeddings: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """As :meth:`ConcatDecoder.forward`."""
         if self.maps:
-            embeddings = torch.stack([each(x) for each, x in zip(self.maps, embeddings.unbind(1), strict=True)], dim=1)
-        return self.head(drop(self.between(unit_rows(embeddings.flatten(1))), self.dropout, generator))  # type: ignore[no-any-return]
+            embeddings = torch.stack(
+                [each(x) for each, x in zip(self.maps, embeddings.unbind(1), strict=True)], dim=1
+            )
+        return self.head(
+            drop(self.between(unit_rows(embeddings.flatten(1))), self.dropout, generator)
+        )  # type: ignore[no-any-return]

@@ -1,4 +1,6 @@
-"""Perturbed message passing (PMP): each layer's sums over neighbours get Gaussian noise (VESPER, Algorithms 1 and 2)."""
+"""Perturbed message passing (PMP): each layer's sums over neighbours get Gaussian noise (VESPER,
+Algorithms 1 and 2).
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +18,9 @@ from feddep.utils.errors import DivergenceError
 
 Aggregation = Literal["gin", "gcn"]
 ROWS = 2**14
-"""Most nodes that are encoded, passed through a layer or decoded at a time where nothing is learned; a mini-batch has fewer."""
+"""Most nodes that are encoded, passed through a layer or decoded at a time where nothing is
+learned; a mini-batch has fewer.
+"""
 
 
 @dataclass(frozen=True)
@@ -26,19 +30,23 @@ class Design:
     With the aggregate a_v = ω_v h_v + Σ_u β_uv h_u and z ~ N(0, θ² I):
 
     * ``weights_first``, PMP: h_v ← ReLU(W a_v + z) / ‖·‖, with ‖W‖₂ = 1;
-    * ``noise_first``: h_v ← ReLU(W (a_v + z)) / ‖·‖, and no gradient passes the aggregate, as in GAP.  All that is learned is
-      then computed from what has noise, and W needs no bound;
+    * ``noise_first``: h_v ← ReLU(W (a_v + z)) / ‖·‖, and no gradient passes the aggregate, as in
+      GAP.  All that is learned is then computed from what has noise, and W needs no bound;
     * ``no_weights``, GAP: h_v ← (a_v + z) / ‖·‖;
-    * ``noise_last``, VFGNN: h_v ← ReLU(W a_v) / ‖·‖, with ‖W‖₂ = 1; of the last layer only h_v + z is used.
+    * ``noise_last``, VFGNN: h_v ← ReLU(W a_v) / ‖·‖, with ‖W‖₂ = 1; of the last layer only h_v + z
+        is used.
 
     Attributes:
-        aggregation: ``gin``: ω_v = β_uv = 1.  ``gcn``: ω_v = c_v², β_uv = c_u c_v with c_v = 1/√(max(d_v, floor) + 1).
+        aggregation: ``gin``: ω_v = β_uv = 1.  ``gcn``: ω_v = c_v², β_uv = c_u c_v with c_v =
+            1/√(max(d_v, floor) + 1).
         order: one of the above.
         theta: standard deviation θ of the noise on each number; 0 for none.
-        min_degree: D_min: where d_v is less, a linear map of h_v with weights of its own, W_tr h_v + b_tr, takes the place of
-            W a_v (truncated message passing, Algorithm 2); 0 for no such map.
+        min_degree: D_min: where d_v is less, a linear map of h_v with weights of its own, W_tr h_v
+            + b_tr, takes the place of W a_v (truncated message passing, Algorithm 2); 0 for no such
+            map.
         floor: see ``aggregation``.
-        encodings: whether the rows before the first layer, which hold no edges and get no noise, are put out as well.
+        encodings: whether the rows before the first layer, which hold no edges and get no noise,
+            are put out as well.
         own: whether a_v holds ω_v h_v; without it a node is no neighbour of its own.
     """
 
@@ -57,10 +65,12 @@ def unit_rows(x: Tensor) -> Tensor:
 
 
 def spectrally_normalised(weight: Tensor) -> Tensor:
-    """The matrix divided by its spectral norm, so that ‖W‖₂ = 1; the gradient flows through the norm as well.
+    """The matrix divided by its spectral norm, so that ‖W‖₂ = 1; the gradient flows through the
+    norm as well.
 
-    The norm is that of a singular value decomposition.  Power iteration (Miyato et al., 2018) approaches it from below, so that
-    what it divides by has a norm above 1: no bound on a sensitivity.
+    The norm is that of a singular value decomposition.  Power iteration (Miyato et al., 2018)
+    approaches it from below, so that what it divides by has a norm above 1: no bound on a
+    sensitivity.
 
     Raises:
         DivergenceError: if it has none, as weights are too large or not finite.
@@ -68,11 +78,15 @@ def spectrally_normalised(weight: Tensor) -> Tensor:
     try:
         return weight / torch.linalg.matrix_norm(weight, 2)
     except torch.linalg.LinAlgError:
-        raise DivergenceError("the weights of a layer of message passing have no spectral norm") from None
+        raise DivergenceError(
+            "the weights of a layer of message passing have no spectral norm"
+        ) from None
 
 
 def stacked(parts: Iterable[Tensor], rows: int) -> Tensor:
-    """Parts of some rows each as one tensor of so many rows; without a gradient, one part is kept at a time."""
+    """Parts of some rows each as one tensor of so many rows; without a gradient, one part is kept
+    at a time.
+    """
     if torch.is_grad_enabled():
         found = list(parts)
         return found[0] if len(found) == 1 else torch.cat(found)
@@ -88,11 +102,13 @@ def stacked(parts: Iterable[Tensor], rows: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class NoisedSums:
-    """One release of the only layer of ``noise_first``, from which its rows are computed with whatever weights there are.
+    """One release of the only layer of ``noise_first``, from which its rows are computed with
+    whatever weights there are.
 
     Attributes:
         sums: what W reads, with noise; shape (R, d).
-        low: whether the linear map of truncated message passing reads it instead, shape (R, 1); None for no such map.
+        low: whether the linear map of truncated message passing reads it instead, shape (R, 1);
+            None for no such map.
         encodings: the rows before the layer, shape (R, d), if they are put out.
     """
 
@@ -102,7 +118,9 @@ class NoisedSums:
 
 
 class PerturbedMessagePassing(nn.Module):
-    """L layers of message passing with noise; the private representation extractor of VESPER, and those of its baselines."""
+    """L layers of message passing with noise; the private representation extractor of VESPER, and
+    those of its baselines.
+    """
 
     def __init__(self, width: int, layers: int, design: Design) -> None:
         """Set up the layers, all of one width d; call :meth:`reset_parameters` before use."""
@@ -111,7 +129,9 @@ class PerturbedMessagePassing(nn.Module):
         self.design = design
         learned = 0 if design.order == "no_weights" else layers
         self.raw = nn.ParameterList(nn.Parameter(torch.empty(width, width)) for _ in range(learned))
-        self.low = nn.ModuleList(Linear(width, width) for _ in range(learned if design.min_degree else 0))
+        self.low = nn.ModuleList(
+            Linear(width, width) for _ in range(learned if design.min_degree else 0)
+        )
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all weights uniformly from ±1/√d."""
@@ -135,14 +155,16 @@ class PerturbedMessagePassing(nn.Module):
         """The rows of the roots after each layer.
 
         Args:
-            encodings: of the nodes of the graph, shape (n, d), together or in parts of some rows; made unit rows first.
-            blocks: the message-flow graph; each of its nodes is computed once in each layer that it is needed in, so that its
-                noise is drawn once a layer.
+            encodings: of the nodes of the graph, shape (n, d), together or in parts of some rows;
+                made unit rows first.
+            blocks: the message-flow graph; each of its nodes is computed once in each layer that it
+                is needed in, so that its noise is drawn once a layer.
             degrees: d_v of its nodes, whole numbers or not; shape (n,).
             generator: source of the noise; needed unless θ is 0.
 
         Returns:
-            H^(1) … H^(L), each of shape (B, d), or of ``noise_last`` H^(L) alone; before them, if asked for, H^(0).
+            H^(1) … H^(L), each of shape (B, d), or of ``noise_last`` H^(L) alone; before them, if
+            asked for, H^(0).
         """
         parts = [encodings] if isinstance(encodings, Tensor) else encodings
         hidden = stacked((unit_rows(part) for part in parts), len(blocks.nodes))
@@ -151,33 +173,67 @@ class PerturbedMessagePassing(nn.Module):
         for layer in range(1, self.depth + 1):
             hidden = self._layer(hidden, blocks, degrees, layer, generator)
             roots = hidden[: blocks.sizes[0]]
-            found.append(roots if torch.is_grad_enabled() else roots.clone())  # so that the other rows can be forgotten
-        return before + ([self._noised(found[-1], generator)] if self.design.order == "noise_last" else found)
+            found.append(
+                roots if torch.is_grad_enabled() else roots.clone()
+            )  # so that the other rows can be forgotten
+        return before + (
+            [self._noised(found[-1], generator)] if self.design.order == "noise_last" else found
+        )
 
     def noised_sums(
-        self, encodings: Iterable[Tensor], blocks: Blocks, degrees: np.ndarray, generator: torch.Generator | None
+        self,
+        encodings: Iterable[Tensor],
+        blocks: Blocks,
+        degrees: np.ndarray,
+        generator: torch.Generator | None,
     ) -> NoisedSums:
-        """The noised sums of the roots, for one layer of ``noise_first``; the arguments are those of :meth:`forward`."""
+        """The noised sums of the roots, for one layer of ``noise_first``; the arguments are those
+        of :meth:`forward`.
+        """
         hidden, size = stacked(map(unit_rows, encodings), len(blocks.nodes)), blocks.sizes[0]
         pieces = (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
-        found = stacked((self._inputs(hidden, blocks, degrees, 1, rows, generator)[0] for rows in pieces), size)
-        return NoisedSums(found, self._is_low(degrees[:size], found.device), hidden[:size] if self.design.encodings else None)
+        found = stacked(
+            (self._inputs(hidden, blocks, degrees, 1, rows, generator)[0] for rows in pieces), size
+        )
+        return NoisedSums(
+            found,
+            self._is_low(degrees[:size], found.device),
+            hidden[:size] if self.design.encodings else None,
+        )
 
     def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
-        """What :meth:`forward` puts out for some rows of a release, with the weights as they are now."""
+        """What :meth:`forward` puts out for some rows of a release, with the weights as they are
+        now.
+        """
         x = released.sums[rows]
-        y = self._mapped(x, x, None if released.low is None else released.low[rows], 1, self.weight(1))
-        return [*([] if released.encodings is None else [released.encodings[rows]]), unit_rows(y.relu())]
+        y = self._mapped(
+            x, x, None if released.low is None else released.low[rows], 1, self.weight(1)
+        )
+        return [
+            *([] if released.encodings is None else [released.encodings[rows]]),
+            unit_rows(y.relu()),
+        ]
 
     def _layer(
-        self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, generator: torch.Generator | None
+        self,
+        hidden: Tensor,
+        blocks: Blocks,
+        degrees: np.ndarray,
+        layer: int,
+        generator: torch.Generator | None,
     ) -> Tensor:
         weight = self.weight(layer) if len(self.raw) else None
         if self.design.order == "noise_first":
             hidden = hidden.detach()
         size = blocks.sizes[blocks.hops - layer]
         pieces = (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
-        return stacked((self._rows(hidden, blocks, degrees, layer, rows, weight, generator) for rows in pieces), size)
+        return stacked(
+            (
+                self._rows(hidden, blocks, degrees, layer, rows, weight, generator)
+                for rows in pieces
+            ),
+            size,
+        )
 
     def _rows(
         self,
@@ -190,16 +246,28 @@ class PerturbedMessagePassing(nn.Module):
         generator: torch.Generator | None,
     ) -> Tensor:
         if weight is None:
-            return unit_rows(self._noised(self._aggregated(hidden, blocks, degrees, layer, rows), generator))
-        y = self._mapped(*self._inputs(hidden, blocks, degrees, layer, rows, generator), layer, weight)
+            return unit_rows(
+                self._noised(self._aggregated(hidden, blocks, degrees, layer, rows), generator)
+            )
+        y = self._mapped(
+            *self._inputs(hidden, blocks, degrees, layer, rows, generator), layer, weight
+        )
         if self.design.order == "weights_first":
             y = self._noised(y, generator)
         return unit_rows(y.relu())
 
     def _inputs(
-        self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, rows: slice, generator: torch.Generator | None
+        self,
+        hidden: Tensor,
+        blocks: Blocks,
+        degrees: np.ndarray,
+        layer: int,
+        rows: slice,
+        generator: torch.Generator | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What W reads, with noise for ``noise_first``; what the map for low degrees reads; and whether that map is taken."""
+        """What W reads, with noise for ``noise_first``; what the map for low degrees reads; and
+        whether that map is taken.
+        """
         x, own = self._aggregated(hidden, blocks, degrees, layer, rows), hidden[rows]
         low = self._is_low(degrees[rows], x.device)
         if self.design.order == "noise_first":
@@ -211,12 +279,16 @@ class PerturbedMessagePassing(nn.Module):
         least = self.design.min_degree
         return torch.from_numpy(degrees < least).to(device)[:, None] if least else None
 
-    def _mapped(self, x: Tensor, own: Tensor, low: Tensor | None, layer: int, weight: Tensor) -> Tensor:
+    def _mapped(
+        self, x: Tensor, own: Tensor, low: Tensor | None, layer: int, weight: Tensor
+    ) -> Tensor:
         """W x, or W_tr h_v + b_tr where degrees are low."""
         y = x @ weight.T
         return y if low is None else torch.where(low, self.low[layer - 1](own), y)
 
-    def _aggregated(self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, rows: slice) -> Tensor:
+    def _aggregated(
+        self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, rows: slice
+    ) -> Tensor:
         """ω_v h_v + Σ_u β_uv h_u for some rows of a layer."""
         indptr, indices, (_, columns) = blocks.neighbours(layer)
         ends = indptr[rows.start : rows.stop + 1]
@@ -225,7 +297,9 @@ class PerturbedMessagePassing(nn.Module):
         if self.design.aggregation == "gin":
             values = np.ones(len(heard), dtype=np.float32)
         else:
-            scale = (1 / np.sqrt(np.maximum(degrees[:columns], self.design.floor) + 1)).astype(np.float32)
+            scale = (1 / np.sqrt(np.maximum(degrees[:columns], self.design.floor) + 1)).astype(
+                np.float32
+            )
             values = np.repeat(scale[rows], np.diff(ends)) * scale[heard]
             own = own * torch.from_numpy(scale[rows] ** 2).to(hidden.device)[:, None]
         matrix = SparseMatrix(ends - ends[0], heard, values, (len(own), columns), hidden.device)

@@ -1,8 +1,9 @@
 """Training of VESPER and its baselines by SplitNN (VESPER, Algorithm 3), and validation.
 
-Inference is by the same message passing with the same noise: B must not learn more by asking for predictions than it does in
-training, and the paper has no other way to compute them.  After each round, A sends the embeddings of all validation and test
-nodes, computed as one release.  B counts correct answers; A is told none of them.
+Inference is by the same message passing with the same noise: B must not learn more by asking for
+predictions than it does in training, and the paper has no other way to compute them.  After each
+round, A sends the embeddings of all validation and test nodes, computed as one release.  B counts
+correct answers; A is told none of them.
 """
 
 import itertools
@@ -36,7 +37,11 @@ from feddep.training.history import History, Right, share
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 
-VALIDATION, TEST, ALL = "validation representations", "test representations", "representations of all nodes"
+VALIDATION, TEST, ALL = (
+    "validation representations",
+    "test representations",
+    "representations of all nodes",
+)
 TRAINING = ("representations", "gradients")
 PRETRAINING = ("encodings", "gradients of encodings")
 
@@ -57,15 +62,18 @@ class Protocol:
         parameters: encoder and decoder's perceptron.
         design: message passing; none for an MLP.
         degree: the largest degree D.
-        bounding: how D bounds degrees, as in :class:`feddep.methods.vesper.MessagePassingParameters`.
+        bounding: how D bounds degrees, as in
+            :class:`feddep.methods.vesper.MessagePassingParameters`.
         decoder: ``concat`` or ``gru``.
         weights: how A's weights are trained, as in :class:`feddep.methods.vesper.WeightParameters`.
-        one_shot: whether each layer is released once for all nodes: their embeddings are sent once, in place of those of each
-            batch, or with ``detached`` weights, A keeps noised sums and sends what its weights of the step make of them.
+        one_shot: whether each layer is released once for all nodes: their embeddings are sent once,
+            in place of those of each batch, or with ``detached`` weights, A keeps noised sums and
+            sends what its weights of the step make of them.
         encoder_epochs: epochs in which the encoder is trained before, without the graph.
         clipping: what A's gradient goes through.
         degree_noise: standard deviation of the noise on degrees.
-        kinds: the kinds of messages with embeddings and with their gradients; the former also names random streams.
+        kinds: the kinds of messages with embeddings and with their gradients; the former also names
+            random streams.
     """
 
     parameters: VerticalParameters
@@ -97,12 +105,16 @@ def run_vertical_mlp(task: Task, parameters: VerticalParameters, steps: Any = No
     return train(task, Protocol(parameters))
 
 
-def run_vertical_gin(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
+def run_vertical_gin(
+    task: Task, parameters: MessagePassingParameters, steps: Any = None
+) -> RunResult:
     """GIN without privacy: VESPER without noise (Appendix C.3)."""
     return train(task, _passing(parameters, Design("gin")))
 
 
-def run_vertical_gcn(task: Task, parameters: MessagePassingParameters, steps: Any = None) -> RunResult:
+def run_vertical_gcn(
+    task: Task, parameters: MessagePassingParameters, steps: Any = None
+) -> RunResult:
     """GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
     return train(task, _passing(parameters, Design("gcn")))
 
@@ -113,7 +125,9 @@ def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> Run
 
 
 def run_gap(task: Task, parameters: GAPParameters, steps: Any = None) -> RunResult:
-    """GAP: the encoder without the graph, then noised sums without weights, then the decoder (Appendix C.3)."""
+    """GAP: the encoder without the graph, then noised sums without weights, then the decoder
+    (Appendix C.3).
+    """
     return _run_perturbed(task, parameters, "gap", "gin", "no_weights")
 
 
@@ -130,8 +144,19 @@ def run_vesper_gin(task: Task, parameters: WeightParameters, steps: Any = None) 
 def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GCN and truncated message passing (Algorithms 2 and 3)."""
     least = parameters.min_degree
-    options: dict[str, Any] = {"min_degree": least, "floor": least if parameters.degree_ratio > 0 else 0}
-    return _run_perturbed(task, parameters, "vesper_gcn", "gcn", _order(parameters), parameters.degree_ratio, **options)
+    options: dict[str, Any] = {
+        "min_degree": least,
+        "floor": least if parameters.degree_ratio > 0 else 0,
+    }
+    return _run_perturbed(
+        task,
+        parameters,
+        "vesper_gcn",
+        "gcn",
+        _order(parameters),
+        parameters.degree_ratio,
+        **options,
+    )
 
 
 def _order(parameters: WeightParameters) -> str:
@@ -148,22 +173,35 @@ def _run_perturbed(
     **options: Any,
 ) -> RunResult:
     accounted = aggregation_of(method, parameters)
-    theta = noise_scale(len(task.split.train), task.graph.num_edges, task.setting, parameters, accounted)
-    return train(task, perturbed(task, parameters, Design(aggregation, order, theta, **options), degree_ratio * theta))
+    theta = noise_scale(
+        len(task.split.train), task.graph.num_edges, task.setting, parameters, accounted
+    )
+    return train(
+        task,
+        perturbed(
+            task, parameters, Design(aggregation, order, theta, **options), degree_ratio * theta
+        ),
+    )
 
 
 def _passing(parameters: MessagePassingParameters, design: Design, **options: Any) -> Protocol:
     design = replace(design, encodings=parameters.encodings)
-    return Protocol(parameters, design, parameters.degree, parameters.bounding, parameters.decoder, **options)
+    return Protocol(
+        parameters, design, parameters.degree, parameters.bounding, parameters.decoder, **options
+    )
 
 
-def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degree_noise: float = 0.0) -> Protocol:
+def perturbed(
+    task: Task, parameters: PerturbedParameters, design: Design, degree_noise: float = 0.0
+) -> Protocol:
     """The protocol of a method with noise."""
     weights, clipping = "frozen", None
     if isinstance(parameters, WeightParameters):
         weights = parameters.weights
         if weights == "dpsgd":
-            clipping = Clipping(parameters.clip, parameters.gradient_ratio * design.theta * parameters.clip)
+            clipping = Clipping(
+                parameters.clip, parameters.gradient_ratio * design.theta * parameters.clip
+            )
     epochs = parameters.encoder_epochs
     if epochs is None:
         epochs = task.setting.rounds if weights in ("frozen", "detached") else 0
@@ -179,7 +217,9 @@ def perturbed(task: Task, parameters: PerturbedParameters, design: Design, degre
 
 
 def train(task: Task, protocol: Protocol) -> RunResult:
-    """Train the encoder without the graph, where that is asked for, then all that is trained; test in every round."""
+    """Train the encoder without the graph, where that is asked for, then all that is trained; test
+    in every round.
+    """
     encoder, communications = new_encoder(task, protocol.parameters), []
     if protocol.encoder_epochs:
         before = SplitTraining(task, Protocol(protocol.parameters, kinds=PRETRAINING), encoder)
@@ -195,7 +235,9 @@ def train(task: Task, protocol: Protocol) -> RunResult:
             loss = training.epoch()
         validation, test = training.evaluate()
         history.record(training.model, loss, share(*validation), share(*test))
-        history.record_local(test, test)  # both parties have all nodes: local accuracy is global accuracy
+        history.record_local(
+            test, test
+        )  # both parties have all nodes: local accuracy is global accuracy
 
     run_rounds(task, [history], one_round)
     return RunResult([history], merged(*communications, training.boundary.communication.rows()))
@@ -220,14 +262,18 @@ class SplitTraining:
         self.task, self.protocol = task, protocol
         graph, split, setting, seed = task.graph, task.split, task.setting, task.seed
         stream = protocol.kinds[0]
-        batches = [RootBatches(split.train, setting.batch_size, seed, f"batches of {stream}") for _ in "ab"]
+        batches = [
+            RootBatches(split.train, setting.batch_size, seed, f"batches of {stream}") for _ in "ab"
+        ]
         self._split, self._steps, self._sent_once = split, batches[0].in_epoch, protocol.sent_once
         self._nodes = np.arange(graph.num_nodes)
         self.boundary = Boundary(messages(task, protocol), task.observers)
 
         extractor = None if protocol.design is None else new_extractor(task, protocol.design)
         decoder = new_decoder(task, protocol)
-        self.model = nn.ModuleDict({"encoder": encoder, **({} if extractor is None else {"extractor": extractor})})
+        self.model = nn.ModuleDict(
+            {"encoder": encoder, **({} if extractor is None else {"extractor": extractor})}
+        )
         trained = [part for name, part in self.model.items() if name in _TRAINED[protocol.weights]]
         self._answered = bool(trained)
         self.party_a = GraphParty(
@@ -243,9 +289,13 @@ class SplitTraining:
             seed,
             task.device,
             protocol.clipping,
-            noised_degrees(graph, protocol.degree, protocol.degree_noise, seed) if protocol.degree_noise else None,
+            noised_degrees(graph, protocol.degree, protocol.degree_noise, seed)
+            if protocol.degree_noise
+            else None,
         )
-        self.party_b = LabelParty(graph.labels, decoder, setting, batches[1], seed, stream, task.device)
+        self.party_b = LabelParty(
+            graph.labels, decoder, setting, batches[1], seed, stream, task.device
+        )
         self.model["decoder"] = decoder
         task.show("split training", self)
 
@@ -279,28 +329,46 @@ def messages(task: Task, protocol: Protocol) -> dict[str, Schema]:
     up, down = protocol.kinds
     sizes = {ALL: task.graph.num_nodes}
     if not protocol.sent_once:
-        sizes = {VALIDATION: len(task.split.val), TEST: len(task.split.test)} if up == TRAINING[0] else {}
-        sizes |= dict.fromkeys((up, down) if _TRAINED[protocol.weights] else (up,), task.setting.batch_size)
+        sizes = (
+            {VALIDATION: len(task.split.val), TEST: len(task.split.test)}
+            if up == TRAINING[0]
+            else {}
+        )
+        sizes |= dict.fromkeys(
+            (up, down) if _TRAINED[protocol.weights] else (up,), task.setting.batch_size
+        )
     return {kind: {"values": (size, count, width)} for kind, size in sizes.items()}
 
 
 def new_sampler(graph: Graph, protocol: Protocol, seed: int) -> BlockSampler:
     """What A draws message-flow graphs from: the graph, or the graph with degrees bounded once."""
     if protocol.bounding in KEEPING:
-        return BlockSampler(bounded_adjacency(graph, protocol.degree, seed, protocol.bounding), protocol.degree)
-    return BlockSampler(graph.adjacency, protocol.degree if protocol.bounding == "sampled" else graph.num_nodes)
+        return BlockSampler(
+            bounded_adjacency(graph, protocol.degree, seed, protocol.bounding), protocol.degree
+        )
+    return BlockSampler(
+        graph.adjacency, protocol.degree if protocol.bounding == "sampled" else graph.num_nodes
+    )
 
 
 def new_encoder(task: Task, parameters: VerticalParameters) -> Perceptron:
-    """A's encoder with the run's initial weights: from F features to width d, ReLU after each of its maps, or GAP's authors'."""
+    """A's encoder with the run's initial weights: from F features to width d, ReLU after each of
+    its maps, or GAP's authors'.
+    """
     widths = [task.graph.num_features, *[task.setting.hidden_channels] * parameters.encoder_layers]
     selu = isinstance(parameters, GAPAuthorsParameters)
-    return _drawn(task, Perceptron(widths, task.setting.dropout, relu_last=not selu, selu=selu), "encoder")
+    return _drawn(
+        task, Perceptron(widths, task.setting.dropout, relu_last=not selu, selu=selu), "encoder"
+    )
 
 
 def new_extractor(task: Task, design: Design) -> PerturbedMessagePassing:
     """A's message passing with the run's initial weights."""
-    return _drawn(task, PerturbedMessagePassing(task.setting.hidden_channels, task.setting.layers, design), "extractor")
+    return _drawn(
+        task,
+        PerturbedMessagePassing(task.setting.hidden_channels, task.setting.layers, design),
+        "extractor",
+    )
 
 
 def new_decoder(task: Task, protocol: Protocol) -> ConcatDecoder | GRUDecoder | HopDecoder:
@@ -309,10 +377,16 @@ def new_decoder(task: Task, protocol: Protocol) -> ConcatDecoder | GRUDecoder | 
     rest = task.graph.num_classes, protocol.parameters.decoder_layers, setting.dropout
     if isinstance(protocol.parameters, GAPAuthorsParameters):
         sizes = setting.hidden_channels, protocol.embeddings(setting.layers), task.graph.num_classes
-        return _drawn(task, HopDecoder(*sizes, setting.dropout, mapped=protocol.design is not None), *stream)
+        return _drawn(
+            task, HopDecoder(*sizes, setting.dropout, mapped=protocol.design is not None), *stream
+        )
     if protocol.decoder == "gru":
         return _drawn(task, GRUDecoder(setting.hidden_channels, *rest), *stream)
-    return _drawn(task, ConcatDecoder(setting.hidden_channels, protocol.embeddings(setting.layers), *rest), *stream)
+    return _drawn(
+        task,
+        ConcatDecoder(setting.hidden_channels, protocol.embeddings(setting.layers), *rest),
+        *stream,
+    )
 
 
 def _drawn(task: Task, model: Any, *stream: str) -> Any:

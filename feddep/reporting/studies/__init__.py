@@ -1,8 +1,10 @@
-"""Studies beside the main table, such as a sweep over one option: the kinds that there are, one module a kind.
+"""Studies beside the main table, such as a sweep over one option: the kinds that there are, one
+module a kind.
 
-A kind is a module ``feddep/reporting/studies/KIND.py`` with ``SHOWS``, what its table shows and how to read it, Markdown;
-``tables(study)``, its tables by file name, the main one called ``table``; ``markdown(study, tables)``, these for people to read;
-and ``figure(study, tables)``.  ``study`` is a :class:`feddep.reporting.load.Study`.  Nothing else needs to know of a kind.
+A kind is a module ``feddep/reporting/studies/KIND.py`` with ``SHOWS``, what its table shows and how
+to read it, Markdown; ``tables(study)``, its tables by file name, the main one called ``table``;
+``markdown(study, tables)``, these for people to read; and ``figure(study, tables)``.  ``study`` is
+a :class:`feddep.reporting.load.Study`.  Nothing else needs to know of a kind.
 """
 
 import importlib
@@ -48,10 +50,22 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     tables = module.tables(study)
     body = markdown.explained(module.markdown(study, tables))
     title = markdown.text(study.title)
-    parts = [f"# {title}", module.SHOWS, f"![{title}](figure.png)", body, load.provenance(study.recorded)]
+    parts = [
+        f"# {title}",
+        module.SHOWS,
+        f"![{title}](figure.png)",
+        body,
+        load.provenance(study.recorded),
+    ]
     by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False)
     if by_area.any():
-        graphs = dict.fromkeys(map(dataset_title, map(variants.base, study.runs.loc[by_area, "dataset"])))
+        graphs = dict.fromkeys(
+            map(dataset_title, map(variants.base, study.runs.loc[by_area, "dataset"]))
+        )
         parts.insert(2, f"Accuracy on {', '.join(graphs)} is the area under the ROC curve.")
     page = "\n\n".join(part.strip() for part in parts) + "\n"
-    return {**{f"{each}.csv": table for each, table in tables.items()}, "page.md": page, "figure": module.figure(study, tables)}
+    return {
+        **{f"{each}.csv": table for each, table in tables.items()},
+        "page.md": page,
+        "figure": module.figure(study, tables),
+    }

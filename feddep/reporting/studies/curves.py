@@ -10,10 +10,11 @@ from feddep.reporting.labels import place_title, places
 from feddep.reporting.load import Study
 
 SHOWS = """\
-Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes and after the last
-round; and seconds, means over the seeds, of training the classifier and of all that a method makes before it. In the
-figure lines are means over the seeds, bands reach from minimum to maximum, and time begins with what is made before.
-One process plays all clients in turn: its time is the work of all of them together.
+Test accuracy, mean ± sample standard deviation over the seeds, at the round that is
+best on validation nodes and after the last round; and seconds, means over the seeds, of training
+the classifier and of all that a method makes before it. In the figure lines are means over the
+seeds, bands reach from minimum to maximum, and time begins with what is made before. One process
+plays all clients in turn: its time is the work of all of them together.
 """
 MEASURED = {"test": "test accuracy", "loss": "training loss", "seconds": "run time in seconds"}
 
@@ -21,19 +22,25 @@ MEASURED = {"test": "test accuracy", "loss": "training loss", "seconds": "run ti
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: the summary over seeds, with total_seconds; ``rounds``: a row a method and round.
 
-    The columns of ``rounds``, for test accuracy, training loss and seconds since the first of what is made before the
-    classifier: mean, low and high, over seeds.
+    The columns of ``rounds``, for test accuracy, training loss and seconds since the first of what
+    is made before the classifier: mean, low and high, over seeds.
     """
     summary = study.summary()
     history = load.curves(study.config, study.plan, study.runs)
     history["seconds"] += history["seconds_before"]
     rounds = load.over_seeds(history, list(MEASURED))
-    return {"table": summary.assign(total_seconds=summary["seconds"] + summary["seconds_before"]), "rounds": rounds}
+    return {
+        "table": summary.assign(total_seconds=summary["seconds"] + summary["seconds_before"]),
+        "rounds": rounds,
+    }
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A line a method, setting, dataset and number of clients."""
-    return md.shown(tables["table"], ["clients", "method", *study.options, "mean", "last_mean", "seconds", "seconds_before"])
+    return md.shown(
+        tables["table"],
+        ["clients", "method", *study.options, "mean", "last_mean", "seconds", "seconds_before"],
+    )
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
@@ -46,5 +53,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             title = place_title(dataset, m) + (f", {setting}" if several else "")
             # A method that sees the whole graph stands beside the others at each number of clients.
             shown = beside_clients(of, m)
-            drawn += [("" if k else title, shown, quantity, label) for k, (quantity, label) in enumerate(MEASURED.items())]
+            drawn += [
+                ("" if k else title, shown, quantity, label)
+                for k, (quantity, label) in enumerate(MEASURED.items())
+            ]
     return figures.histories(study.title, drawn)

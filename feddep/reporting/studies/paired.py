@@ -1,7 +1,8 @@
 """Kind ``paired``: do named interpretations differ from one baseline by more than chance?
 
-The baseline is the method that the study's first block names first.  If that has several variants, and all other methods vary
-the same options, each of these is compared with the variant of the same values: GAP at the same budget ε, for instance.
+The baseline is the method that the study's first block names first.  If that has several variants,
+and all other methods vary the same options, each of these is compared with the variant of the same
+values: GAP at the same budget ε, for instance.
 """
 
 from collections.abc import Sequence
@@ -20,28 +21,41 @@ from feddep.reporting.statistics import SIGNIFICANT
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-Difference of test accuracy (at the round that is best on validation nodes) from the baseline's, paired by seed: both runs of a
-pair share partition, split and seed. Brackets: 95 % t-interval of the mean difference. *p*: paired t-test, two-sided, and after
-Holm's correction over all lines of the table; both with Nadeau and Bengio's correction, as seeds resplit one graph. `*`:
-significant, the p after Holm's correction is below 0.05. *All cells*: the mean of the lines' differences, each taken as one
-observation; those of a dataset share their splits, so that this interval is somewhat too narrow. Fewer than three pairs have no
-test.
+Difference of test accuracy (at the round that is best on validation nodes) from the
+baseline's, paired by seed: both runs of a pair share partition, split and seed. Brackets: 95 %
+t-interval of the mean difference. *p*: paired t-test, two-sided, and after Holm's correction over
+all lines of the table; both with Nadeau and Bengio's correction, as seeds resplit one graph. `*`:
+significant, the p after Holm's correction is below 0.05. *All cells*: the mean of the lines'
+differences, each taken as one observation; those of a dataset share their splits, so that this
+interval is somewhat too narrow. Fewer than three pairs have no test.
 """
 COLUMNS = ["setting", "dataset", "clients", "method", "reference", "cells", "seeds"]
-COLUMNS += ["mean_difference", "std_difference", "low", "high", "p", "p_holm", "significant", *statistics.FLAWS]
+COLUMNS += [
+    "mean_difference",
+    "std_difference",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "significant",
+    *statistics.FLAWS,
+]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """A row a method and place; then a row a method over all its places, with dataset and clients empty.
+    """A row a method and place; then a row a method over all its places, with dataset and clients
+    empty.
 
-    The latter is a row a setting where a method has several in one place, and has no setting where places have their own.
+    The latter is a row a setting where a method has several in one place, and has no setting where
+    places have their own.
 
     Returns:
-        setting, dataset, clients, method and reference (the baseline), as they are spelled; cells: number of places, 1 or
-        for the pooled row all; seeds: pairs, empty in a pooled row, whose observations are the mean differences of the places;
-        mean_difference to p: see :func:`feddep.reporting.statistics.interval`; p_holm, after Holm's correction over all
-        rows; significant: whether p_holm is below 0.05, empty where there is no test; undertrained and stalled: shares of the
-        pairs, in a pooled row the mean over its places.
+        setting, dataset, clients, method and reference (the baseline), as they are spelled; cells:
+        number of places, 1 or for the pooled row all; seeds: pairs, empty in a pooled row, whose
+        observations are the mean differences of the places; mean_difference to p: see
+        :func:`feddep.reporting.statistics.interval`; p_holm, after Holm's correction over all rows;
+        significant: whether p_holm is below 0.05, empty where there is no test; undertrained and
+        stalled: shares of the pairs, in a pooled row the mean over its places.
 
     Raises:
         DataError: if no run can be paired with one of the baseline.
@@ -49,23 +63,41 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     runs, first = study.runs, study.runs["method"].iloc[0]
     references = pd.Series(_references(list(dict.fromkeys(runs["method"]))))
     found = [
-        statistics.compare(runs[runs["method"].isin(of.index)], runs[runs["method"] == reference], study.resplit_ratio)
+        statistics.compare(
+            runs[runs["method"].isin(of.index)],
+            runs[runs["method"] == reference],
+            study.resplit_ratio,
+        )
         for reference, of in references.groupby(references, sort=False)
     ]
     table = pd.concat(found, ignore_index=True).assign(cells=1) if found else pd.DataFrame()
     if table.empty:
-        raise DataError(f"no run of the study {study.name} has setting, dataset, clients and seed in common with {first}")
+        raise DataError(
+            f"no run of the study {study.name} has setting, dataset, clients and seed in common "
+            f"with {first}"
+        )
     pooled = [
         {
-            **{"method": method, "setting": _common(of["setting"]), "cells": len(of), **of[[*statistics.FLAWS]].mean()},
+            **{
+                "method": method,
+                "setting": _common(of["setting"]),
+                "cells": len(of),
+                **of[[*statistics.FLAWS]].mean(),
+            },
             **{**statistics.interval(of["mean_difference"], 0.0), "seeds": None},
         }
-        for (method, *_), of in table.groupby(["method", "setting"] if _several(table) else ["method"], sort=False)
+        for (method, *_), of in table.groupby(
+            ["method", "setting"] if _several(table) else ["method"], sort=False
+        )
         if len(of) > 1
     ]
-    table = pd.concat([in_paper_order(table, ["dataset", "clients"]), pd.DataFrame(pooled)], ignore_index=True)
+    table = pd.concat(
+        [in_paper_order(table, ["dataset", "clients"]), pd.DataFrame(pooled)], ignore_index=True
+    )
     table["p_holm"] = statistics.holm(table["p"])
-    table["significant"] = (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
+    table["significant"] = (
+        (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
+    )
     table["reference"] = table["method"].map(references)
     return {"table": table[COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})}
 
@@ -80,7 +112,9 @@ def _common(settings: pd.Series) -> str | None:
 
 
 def _varied(spelled: Sequence[str]) -> dict[str, tuple[Any, ...]]:
-    """The options of which variants of one entry have several values: by name their values, None where one has none."""
+    """The options of which variants of one entry have several values: by name their values, None
+    where one has none.
+    """
     changes = [variants.read(name)[1] for name in spelled]
     options = {key: tuple(has.get(key) for has in changes) for has in changes for key in has}
     return {key: values for key, values in options.items() if len(set(values)) > 1}
@@ -97,8 +131,14 @@ def _references(spelled: Sequence[str]) -> dict[str, str]:
         changes = variants.read(name)[1]
         return tuple(changes.get(key) for key in options)
 
-    alike, entries = {values(name): name for name in baselines}, {variants.base(name) for name in rest}
-    of_all = all(options.keys() <= _varied([name for name in rest if variants.base(name) == entry]).keys() for entry in entries)
+    alike, entries = (
+        {values(name): name for name in baselines},
+        {variants.base(name) for name in rest},
+    )
+    of_all = all(
+        options.keys() <= _varied([name for name in rest if variants.base(name) == entry]).keys()
+        for entry in entries
+    )
     if options and rest and of_all and all(values(name) in alike for name in rest):
         return {name: alike[values(name)] for name in rest}
     return dict.fromkeys(others, first)
@@ -116,23 +156,44 @@ def _baseline(table: pd.DataFrame) -> str:
     references = list(dict.fromkeys(table["reference"]))
     if len(references) == 1:
         return method_title(references[0])
-    return f"{method_title(variants.base(references[0]))} with the same {' and '.join(_varied(references))}"
+    return (
+        f"{method_title(variants.base(references[0]))} with the same "
+        f"{' and '.join(_varied(references))}"
+    )
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a variant of the baseline, a row a place, a colour a method; filled where a difference is significant."""
+    """A panel a variant of the baseline, a row a place, a colour a method; filled where a
+    difference is significant.
+    """
     table = tables["table"]
     several, references = _several(table), list(dict.fromkeys(table["reference"]))
-    settings, short = distinguishing(table["setting"].dropna()), distinguishing(table["dataset"].dropna())
+    settings, short = (
+        distinguishing(table["setting"].dropna()),
+        distinguishing(table["dataset"].dropna()),
+    )
     chosen = _varied(references) if len(references) > 1 else {}
     names = {name: without(name, chosen) for name in [*table["method"], *references]}
-    titles = {spelled: method_title(name) for spelled, name in distinguishing(names.values()).items()}
+    titles = {
+        spelled: method_title(name) for spelled, name in distinguishing(names.values()).items()
+    }
     drawn: dict[str, dict[str, dict[str, Any]]] = {}
     for row in records(table):
-        changes = {key: value for key, value in variants.read(row["method"])[1].items() if key in chosen}
-        place = "All cells" if row["dataset"] is None else place_title(short[row["dataset"]], row["clients"])
+        changes = {
+            key: value for key, value in variants.read(row["method"])[1].items() if key in chosen
+        }
+        place = (
+            "All cells"
+            if row["dataset"] is None
+            else place_title(short[row["dataset"]], row["clients"])
+        )
         place += f", {settings[row['setting']]}" if several else ""
-        panel = drawn.setdefault(variants.format_name("", changes).lstrip(",").replace(",", ", "), {})
-        panel.setdefault(place, {})[titles[names[row["method"]]]] = {**row, "mean": row["mean_difference"]}
+        panel = drawn.setdefault(
+            variants.format_name("", changes).lstrip(",").replace(",", ", "), {}
+        )
+        panel.setdefault(place, {})[titles[names[row["method"]]]] = {
+            **row,
+            "mean": row["mean_difference"],
+        }
     label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
     return figures.forests(f"{figures.significant(table)}\n{study.title}", drawn, label)

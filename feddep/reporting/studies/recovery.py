@@ -1,8 +1,10 @@
-"""Kind ``recovery``: what do missing neighbours cost, where, and how much of it does each method recover?
+"""Kind ``recovery``: what do missing neighbours cost, where, and how much of it does each method
+recover?
 
-A cell is a dataset, with its partition and share of labels, and a number of clients.  It wants runs of ``fedavg``, of the oracle,
-FedAvg whose clients know the true neighbours across their borders, and of the methods to compare.  Where there are several
-settings, such as encoders, each method has that of its own which does best on validation nodes.
+A cell is a dataset, with its partition and share of labels, and a number of clients.  It wants runs
+of ``fedavg``, of the oracle, FedAvg whose clients know the true neighbours across their borders,
+and of the methods to compare.  Where there are several settings, such as encoders, each method has
+that of its own which does best on validation nodes.
 """
 
 from itertools import product
@@ -15,52 +17,87 @@ from matplotlib.figure import Figure
 
 from feddep.reporting import drawing, figures, statistics
 from feddep.reporting import markdown as md
-from feddep.reporting.frames import beside_clients, client_numbers, in_paper_order, of_place, records
-from feddep.reporting.labels import assumptions, method_title, place_title, sort_datasets, sort_methods
+from feddep.reporting.frames import (
+    beside_clients,
+    client_numbers,
+    in_paper_order,
+    of_place,
+    records,
+)
+from feddep.reporting.labels import (
+    assumptions,
+    method_title,
+    place_title,
+    sort_datasets,
+    sort_methods,
+)
 from feddep.reporting.load import Study
 from feddep.reporting.statistics import BOUND, FLAWS, REFERENCE, SIGNIFICANT
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-What missing neighbours cost, and what of it each method recovers. *Headroom*: accuracy of the oracle, FedAvg whose clients
-know their true neighbours across the borders, less FedAvg's. *Gain*: a method's accuracy less FedAvg's. *Share*: mean gain over
-mean headroom, where that is at least 0.02 and no run stalled that it rests on; it may be negative, or above 1. Test nodes are
-classified in two ways: *global*, on the global graph, and *local*, by their owners, each on its own, possibly mended, subgraph;
-a method without clients has one accuracy for both. Of several settings, such as encoders, each method has for each dataset,
-number of clients and way of classification the one with the best mean accuracy of validation nodes that are classified
-likewise. The round is always the one that is best on the clients' validation nodes. Differences are paired by seed; brackets:
-95 % t-interval of the mean with Nadeau and Bengio's correction, as seeds resplit one graph; `*`: significant at 5 % after
-Holm's correction over all gains, of both ways; intervals and p of the gains are in `table.csv`. ±: sample standard deviation
-over seeds.
+What missing neighbours cost, and what of it each method recovers. *Headroom*: accuracy
+of the oracle, FedAvg whose clients know their true neighbours across the borders, less FedAvg's.
+*Gain*: a method's accuracy less FedAvg's. *Share*: mean gain over mean headroom, where that is at
+least 0.02 and no run stalled that it rests on; it may be negative, or above 1. Test nodes are
+classified in two ways: *global*, on the global graph, and *local*, by their owners, each on its
+own, possibly mended, subgraph; a method without clients has one accuracy for both. Of several
+settings, such as encoders, each method has for each dataset, number of clients and way of
+classification the one with the best mean accuracy of validation nodes that are classified likewise.
+The round is always the one that is best on the clients' validation nodes. Differences are paired by
+seed; brackets: 95 % t-interval of the mean with Nadeau and Bengio's correction, as seeds resplit
+one graph; `*`: significant at 5 % after Holm's correction over all gains, of both ways; intervals
+and p of the gains are in `table.csv`. ±: sample standard deviation over seeds.
 """
 EVALUATIONS = {"global": "global graph", "local": "local subgraphs"}
 _MEASURES = {"global": ("test", "global_validation"), "local": ("local_before", "validation")}
-"""Of each evaluation the accuracies of test nodes and of validation nodes, columns of a study's runs."""
+"""Of each evaluation the accuracies of test nodes and of validation nodes, columns of a study's
+runs.
+"""
 LEAST_HEADROOM = 0.02
 """A share of less would be mostly noise."""
 _MOST_COLUMNS = 5
 """Methods that a map can have as its columns."""
-_COLUMNS = ["method", "assumes", "setting", "mean", "std", "seeds", "gain", "low", "high", "p", "p_holm", "share", *FLAWS]
+_COLUMNS = [
+    "method",
+    "assumes",
+    "setting",
+    "mean",
+    "std",
+    "seeds",
+    "gain",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "share",
+    *FLAWS,
+]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """``cells``: a row an evaluation and cell; ``table``: one for each method in it; ``summary``: an evaluation and method.
+    """``cells``: a row an evaluation and cell; ``table``: one for each method in it; ``summary``:
+    an evaluation and method.
 
     Returns:
-        In ``cells``: for FedAvg and the oracle the chosen setting, mean and std of test accuracy, and undertrained and stalled,
-        shares of such runs, such as ``oracle_mean``; of the headroom seeds, mean, low, high and these, such as ``headroom_low``.
-        In ``table``: the same of a method, with its gain, see :func:`feddep.reporting.statistics.interval`, and share, empty
-        where the mean headroom is below :data:`LEAST_HEADROOM`.
-        In ``summary``: cells that have a share; mean_share, least_share and largest_share over these; significant: in how many
-        of them it is significantly better than FedAvg; largest_loss: the least mean gain in any cell.
+        In ``cells``: for FedAvg and the oracle the chosen setting, mean and std of test accuracy,
+        and undertrained and stalled, shares of such runs, such as ``oracle_mean``; of the headroom
+        seeds, mean, low, high and these, such as ``headroom_low``. In ``table``: the same of a
+        method, with its gain, see :func:`feddep.reporting.statistics.interval`, and share, empty
+        where the mean headroom is below :data:`LEAST_HEADROOM`. In ``summary``: cells that have a
+        share; mean_share, least_share and largest_share over these; significant: in how many of
+        them it is significantly better than FedAvg; largest_loss: the least mean gain in any cell.
 
     Raises:
-        DataError: if a run has not measured what is needed, or no cell has runs of FedAvg and the oracle with a seed in common.
+        DataError: if a run has not measured what is needed, or no cell has runs of FedAvg and the
+        oracle with a seed in common.
     """
     runs, options = _measured(study), study.columns("dataset")
     cells: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
-    for evaluation, dataset, m in product(EVALUATIONS, sort_datasets(runs["dataset"]), client_numbers(runs)):
+    for evaluation, dataset, m in product(
+        EVALUATIONS, sort_datasets(runs["dataset"]), client_numbers(runs)
+    ):
         here = beside_clients(of_place(runs, evaluation, dataset), m)
         chosen = {str(method): _chosen(of) for method, of in here.groupby("method", sort=False)}
         if m is None or REFERENCE not in chosen:
@@ -71,24 +108,43 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         headroom["mean"] = headroom["mean_difference"]
         parts = {part: headroom[part] for part in ("seeds", "mean", "low", "high", *FLAWS)}
         levels = {"fedavg": _level(reference), "oracle": _level(bound), "headroom": parts}
-        cells.append(cell | {f"{name}_{part}": value for name, of in levels.items() for part, value in of.items()})
+        cells.append(
+            cell
+            | {f"{name}_{part}": value for name, of in levels.items() for part, value in of.items()}
+        )
         for method in sort_methods(chosen):
-            test = statistics.difference(statistics.pairs(chosen[method], reference), study.resplit_ratio)
-            gain, stalled = test.pop("mean_difference"), max(headroom["stalled"], test["stalled"]) > 0
-            share = np.nan if stalled or headroom["mean"] < LEAST_HEADROOM else gain / headroom["mean"]
+            test = statistics.difference(
+                statistics.pairs(chosen[method], reference), study.resplit_ratio
+            )
+            gain, stalled = (
+                test.pop("mean_difference"),
+                max(headroom["stalled"], test["stalled"]) > 0,
+            )
+            share = (
+                np.nan if stalled or headroom["mean"] < LEAST_HEADROOM else gain / headroom["mean"]
+            )
             names = {"method": method, "assumes": assumptions(method)}
-            rows.append({**cell, **names, **_level(chosen[method]), **test, "gain": gain, "share": share})
+            rows.append(
+                {**cell, **names, **_level(chosen[method]), **test, "gain": gain, "share": share}
+            )
     if not any(cell["headroom_seeds"] for cell in cells):
-        raise DataError(f"no dataset, number of clients and seed of the study {study.name} has both {REFERENCE} and {BOUND}")
+        raise DataError(
+            f"no dataset, number of clients and seed of the study {study.name} has both "
+            f"{REFERENCE} and {BOUND}"
+        )
     table = pd.DataFrame(rows, columns=["evaluation", "dataset", *options, "clients", *_COLUMNS])
     table["p_holm"] = statistics.holm(table["p"])
     return {"cells": pd.DataFrame(cells), "table": table, "summary": _summary(table)}
 
 
 def _measured(study: Study) -> pd.DataFrame:
-    """The runs of each evaluation: in ``setting`` the evaluation, in ``spelled`` the setting, in ``test`` the test accuracy."""
+    """The runs of each evaluation: in ``setting`` the evaluation, in ``spelled`` the setting, in
+    ``test`` the test accuracy.
+    """
     runs = study.runs
-    whole = runs["clients"].isna()  # all its nodes are on one graph, whichever way they are classified
+    whole = runs[
+        "clients"
+    ].isna()  # all its nodes are on one graph, whichever way they are classified
     runs = runs.assign(
         local_before=runs["local_before"].mask(whole, runs["test"]),
         global_validation=runs["global_validation"].mask(whole, runs["validation"]),
@@ -97,21 +153,32 @@ def _measured(study: Study) -> pd.DataFrame:
         if (missing := runs[measure].isna()).any():
             first = runs[missing].iloc[0]
             run = f"{first['method']} on {first['dataset']} with seed {first['seed']}"
-            raise DataError(f"studies.{study.name} needs {measure} of every run, and {run} has not measured it")
+            raise DataError(
+                f"studies.{study.name} needs {measure} of every run, and {run} has not measured it"
+            )
     return pd.concat(
-        runs.assign(spelled=runs["setting"], setting=evaluation, test=runs[test], score=runs[validation])
+        runs.assign(
+            spelled=runs["setting"], setting=evaluation, test=runs[test], score=runs[validation]
+        )
         for evaluation, (test, validation) in _MEASURES.items()
     )
 
 
 def _chosen(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of a method in a cell with the setting that validation nodes choose, the first of equals."""
+    """The runs of a method in a cell with the setting that validation nodes choose, the first of
+    equals.
+    """
     return runs[runs["spelled"] == runs.groupby("spelled", sort=False)["score"].mean().idxmax()]
 
 
 def _level(runs: pd.DataFrame) -> dict[str, Any]:
     flaws = {name: runs[name].astype(float).mean() for name in FLAWS}
-    return {"setting": next(iter(runs["spelled"]), None), "mean": runs["test"].mean(), "std": runs["test"].std(), **flaws}
+    return {
+        "setting": next(iter(runs["spelled"]), None),
+        "mean": runs["test"].mean(),
+        "std": runs["test"].std(),
+        **flaws,
+    }
 
 
 def _summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -129,23 +196,53 @@ def _summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """A section an evaluation: the methods over all cells; then, a line a cell, the headroom, and the methods' gains."""
+    """A section an evaluation: the methods over all cells; then, a line a cell, the headroom, and
+    the methods' gains.
+    """
     several = study.runs["setting"].nunique() > 1
     settings = {name: [f"{name}setting"] if several else [] for name in ("fedavg_", "oracle_", "")}
-    overall = ["method", "assumes", "cells", "mean_share", "least_share", "largest_share", "significant", "largest_loss"]
-    levels = ["dataset", "clients", "fedavg_mean", *settings["fedavg_"], "oracle_mean", *settings["oracle_"], "headroom_mean"]
+    overall = [
+        "method",
+        "assumes",
+        "cells",
+        "mean_share",
+        "least_share",
+        "largest_share",
+        "significant",
+        "largest_loss",
+    ]
+    levels = [
+        "dataset",
+        "clients",
+        "fedavg_mean",
+        *settings["fedavg_"],
+        "oracle_mean",
+        *settings["oracle_"],
+        "headroom_mean",
+    ]
     gains = ["dataset", "clients", "method", "mean", *settings[""], "gain", "share"]
     parts = []
     for evaluation, title in EVALUATIONS.items():
-        summary, cells, table = (tables[name][tables[name]["evaluation"] == evaluation] for name in ("summary", "cells", "table"))
-        parts += [f"## {title.capitalize()}", md.shown(summary, overall, []) if len(summary) else ""]
+        summary, cells, table = (
+            tables[name][tables[name]["evaluation"] == evaluation]
+            for name in ("summary", "cells", "table")
+        )
+        parts += [
+            f"## {title.capitalize()}",
+            md.shown(summary, overall, []) if len(summary) else "",
+        ]
         parts += ["### Missing neighbours", md.shown(cells, levels, [])]
-        parts += ["### Gain over FedAvg, and share of the headroom", md.shown(table, gains, [])] if len(table) else []
+        parts += (
+            ["### Gain over FedAvg, and share of the headroom", md.shown(table, gains, [])]
+            if len(table)
+            else []
+        )
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """For each evaluation a map of the headroom, in percentage points, and beside it of the share that each method recovers.
+    """For each evaluation a map of the headroom, in percentage points, and beside it of the share
+    that each method recovers.
 
     A row a cell; with many methods a row a method, and its columns the cells that have a share.
     """
@@ -153,35 +250,60 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     maps: list[tuple[Any, ...]] = []
     across = table["method"].nunique() > _MOST_COLUMNS
     for evaluation in EVALUATIONS:
-        headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(columns=lambda _: "headroom")
+        headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(
+            columns=lambda _: "headroom"
+        )
         share = _map(table[table["evaluation"] == evaluation], "share")
         highest = max(100 * LEAST_HEADROOM, float(np.nanmax(headroom.to_numpy(), initial=0.0)))
         maps.append((headroom.add_suffix(f", {evaluation}"), "Blues", (0.0, highest), "z.1f"))
         if len(share):
-            share = (share if across else share.reindex(headroom.index)).add_suffix(f", {evaluation}")
+            share = (share if across else share.reindex(headroom.index)).add_suffix(
+                f", {evaluation}"
+            )
             maps.append((share, "RdBu", (-1.0, 1.0), "z.2f"))
-    most = f"Missing neighbours cost up to {100 * cells['headroom_mean'].max():.1f} percentage points"
+    most = (
+        f"Missing neighbours cost up to {100 * cells['headroom_mean'].max():.1f} percentage points"
+    )
     if len(table):
-        best = table.groupby("method", sort=False)["share"].agg(["mean", "size"]).nlargest(1, "mean").reset_index().iloc[0]
-        most += f"; {method_title(best['method'])} recovers {best['mean']:.0%} of it on average of {best['size']} cells"
+        best = (
+            table.groupby("method", sort=False)["share"]
+            .agg(["mean", "size"])
+            .nlargest(1, "mean")
+            .reset_index()
+            .iloc[0]
+        )
+        most += (
+            f"; {method_title(best['method'])} recovers {best['mean']:.0%} of it on average "
+            f"of {best['size']} cells"
+        )
     sizes = [values.shape[1] for values, *_ in maps]
     with drawing.style():
         if across:
-            drawn, axes = drawing.panels(len(maps), 1, sum(0.13 * size + 1.3 for size in sizes), height_ratios=sizes)
+            drawn, axes = drawing.panels(
+                len(maps), 1, sum(0.13 * size + 1.3 for size in sizes), height_ratios=sizes
+            )
         else:
-            high = 0.15 * len(maps[0][0]) * (1 + max(place.count("\n") for place in maps[0][0].index))
+            high = (
+                0.15 * len(maps[0][0]) * (1 + max(place.count("\n") for place in maps[0][0].index))
+            )
             drawn, axes = drawing.panels(1, len(maps), 1.5 + high, width_ratios=sizes)
         for k, (ax, (values, *look)) in enumerate(zip(axes.flat, maps, strict=True)):
             figures.heat_map(ax, values.T if across else values, *look)
             ax.tick_params(labelleft=across or k == 0)
         note = " (none: small headroom, or stalled runs)" if len(table) else ""
-        drawing.head(drawn, f"{most}\n{study.title}: headroom in points, share of it recovered{note}")
+        drawing.head(
+            drawn, f"{most}\n{study.title}: headroom in points, share of it recovered{note}"
+        )
     return drawn
 
 
 def _map(table: pd.DataFrame, of: str) -> pd.DataFrame:
     """A row a cell, a column a method."""
     rows = [fill(place_title(row["dataset"], row["clients"]), 54) for row in records(table)]
-    found = table.assign(place=rows).pivot_table(of, "place", "method", aggfunc="first", dropna=False)
-    found = found.reindex(index=list(dict.fromkeys(rows)), columns=sort_methods(table["method"])).astype(float)
+    found = table.assign(place=rows).pivot_table(
+        of, "place", "method", aggfunc="first", dropna=False
+    )
+    found = found.reindex(
+        index=list(dict.fromkeys(rows)), columns=sort_methods(table["method"])
+    ).astype(float)
     return found.rename(columns=lambda name: fill(method_title(name), 60))

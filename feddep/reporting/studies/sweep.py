@@ -1,4 +1,6 @@
-"""Kind ``sweep``: accuracy over one or more options, such as FedDEP's Table 3 over C, its Figure 4 over L, FedSage's Figure 3."""
+"""Kind ``sweep``: accuracy over one or more options, such as FedDEP's Table 3 over C, its Figure 4
+over L, FedSage's Figure 3.
+"""
 
 from typing import Any
 
@@ -15,11 +17,12 @@ from feddep.reporting.load import KEYS, Study
 from feddep.reporting.published import PAPERS
 
 SHOWS = """\
-Test accuracy, mean ± sample standard deviation over the seeds, at the round that is best on validation nodes.
-**Bold**: of the values in a column that a method can have, the one that is best on validation nodes, which is what a user
-would choose; it need not be the best on test nodes. *local*, where it was measured: the same test nodes, each classified by its
-owner on its own, possibly mended subgraph, before the local steps of the round. *FedDEP paper*, *FedSage paper*, where it has the
-same sweep: FedDEP's Table 3, FedSage's Tables 2 to 4 of Appendix D, as printed.
+Test accuracy, mean ± sample standard deviation over the seeds, at the round that is
+best on validation nodes. **Bold**: of the values in a column that a method can have, the one that
+is best on validation nodes, which is what a user would choose; it need not be the best on test
+nodes. *local*, where it was measured: the same test nodes, each classified by its owner on its own,
+possibly mended subgraph, before the local steps of the round. *FedDEP paper*, *FedSage paper*,
+where it has the same sweep: FedDEP's Table 3, FedSage's Tables 2 to 4 of Appendix D, as printed.
 """
 SHARED = "fedsage_plus_shared"
 """The method that only FedSage's Table 2 of Appendix D has, beside FedSage+ and FedAvg."""
@@ -28,10 +31,11 @@ SHARED = "fedsage_plus_shared"
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """The summary over seeds, with
 
-    chosen: whether this is the value (of the options of setting and method) with the best mean validation accuracy; the
-    first of equals, and false where there is nothing to choose between;
-    paper_PAPER_mean, paper_PAPER_std: what that paper prints, if it has a table over the study's only option, or, where
-    nothing but the method differs, if the study has FedSage's shared NeighGen; NaN where that table has no such number.
+    chosen: whether this is the value (of the options of setting and method) with the best mean
+    validation accuracy; the first of equals, and false where there is nothing to choose between;
+    paper_PAPER_mean, paper_PAPER_std: what that paper prints, if it has a table over the study's
+    only option, or, where nothing but the method differs, if the study has FedSage's shared
+    NeighGen; NaN where that table has no such number.
     """
     summary = study.summary()
     given = [*KEYS, *study.columns("dataset")]  # what a user cannot choose
@@ -43,43 +47,68 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 def _beside_papers(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
     match list(study.options.items()):
         case [(option, part)]:
-            numbers, values = published.sweep(option, part), [md.value(row[option]) for row in records(summary)]
+            numbers, values = (
+                published.sweep(option, part),
+                [md.value(row[option]) for row in records(summary)],
+            )
         case [] if SHARED in set(summary["method"]):
-            numbers, values = published.accuracy("appendix_table2").assign(value=None), [""] * len(summary)
+            numbers, values = (
+                published.accuracy("appendix_table2").assign(value=None),
+                [""] * len(summary),
+            )
         case _:
             return summary
-    numbers = numbers.assign(row=numbers["method"], value=[md.value(row["value"]) for row in records(numbers)])
+    numbers = numbers.assign(
+        row=numbers["method"], value=[md.value(row["value"]) for row in records(numbers)]
+    )
     beside = summary.assign(row=summary["method"].map(variants.base), value=values)
     papers = sorted(numbers["paper"].unique())
-    return published.beside(beside, numbers, ["dataset", "clients", "row", "value"], papers).drop(columns=["row", "value"])
+    return published.beside(beside, numbers, ["dataset", "clients", "row", "value"], papers).drop(
+        columns=["row", "value"]
+    )
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting and dataset; a line a method, value and number of clients."""
-    short, papers = distinguishing(tables["table"]["method"]), [f"paper_{paper}_mean" for paper in PAPERS]
+    short, papers = (
+        distinguishing(tables["table"]["method"]),
+        [f"paper_{paper}_mean" for paper in PAPERS],
+    )
     table = tables["table"].assign(method=tables["table"]["method"].map(short))
-    return md.in_common(short) + md.shown(table, ["method", *study.options, "clients", "mean", "local_before_mean", *papers])
+    return md.in_common(short) + md.shown(
+        table, ["method", *study.options, "clients", "mean", "local_before_mean", *papers]
+    )
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a setting, dataset and number of clients: accuracy over the option with the most values, with deviations.
+    """A panel a setting, dataset and number of clients: accuracy over the option with the most
+    values, with deviations.
 
-    A method without the option is a horizontal line.  Where no option is varied, accuracy is drawn over the number of clients.
+    A method without the option is a horizontal line.  Where no option is varied, accuracy is drawn
+    over the number of clients.
     """
     table = tables["table"]
     across = max(study.options, key=lambda column: study.runs[column].nunique(), default="clients")
     label = "number of clients M" if across == "clients" else across.replace("_", " ")
-    others, short = [option for option in study.options if option != across], distinguishing(table["method"])
+    others, short = (
+        [option for option in study.options if option != across],
+        distinguishing(table["method"]),
+    )
     panels: dict[str, list[dict[str, Any]]] = {}
     for place in places(table):
         here = of_place(table, *place)
         for m in client_numbers(here) if across != "clients" else [None]:
             panel = panel_title(table, *place) + ("" if m is None else f", M={m}")
             panels[panel] = records(here if across == "clients" else beside_clients(here, m))
-    alike = ["setting", "dataset", *(["clients"] if across == "clients" else ["clients", "method", *others])]
+    alike = [
+        "setting",
+        "dataset",
+        *(["clients"] if across == "clients" else ["clients", "method", *others]),
+    ]
     apart = table.dropna(subset=across).groupby(alike, dropna=False)["mean"].agg(np.ptp).max()
     return figures.lines(
-        f"{'Methods differ' if across == 'clients' else f'Over {label} accuracy differs'} by up to {apart:.3f}\n{study.title}",
+        f"{'Methods differ' if across == 'clients' else f'Over {label} accuracy differs'} by up "
+        f"to {apart:.3f}\n{study.title}",
         panels,
         lambda row: row[across],
         lambda row: md.line_name({**row, "method": short[row["method"]]}, others),

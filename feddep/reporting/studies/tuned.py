@@ -1,7 +1,9 @@
-"""Kind ``tuned``: every method with hyperparameters of its own, chosen for each dataset on validation nodes.
+"""Kind ``tuned``: every method with hyperparameters of its own, chosen for each dataset on
+validation nodes.
 
-The runs of ``search_seeds`` are trials: settings and variants of a method.  All methods have equally many on a dataset.
-The other runs are of what was chosen; the table compares them with those of ``options.reference``, by default the first method.
+The runs of ``search_seeds`` are trials: settings and variants of a method.  All methods have
+equally many on a dataset. The other runs are of what was chosen; the table compares them with those
+of ``options.reference``, by default the first method.
 """
 
 from typing import Any, cast
@@ -19,12 +21,13 @@ from feddep.reporting.statistics import FLAWS, SIGNIFICANT
 from feddep.utils.errors import DataError
 
 SHOWS = """\
-Each method has the hyperparameters that did best on the validation nodes of a seed that is in no table, among equally many
-trials for each method on a dataset; the last table names them. Test accuracy at the round that is best on validation nodes,
-mean ± sample standard deviation over seeds that the search has not seen; a method on the whole graph stands beside every M.
-Differences are paired by seed; brackets: 95 % t-interval with Nadeau and Bengio's correction, as seeds resplit one graph; `*`:
-significant at 5 % after Holm's correction over all differences of the table. In the figure, numbers stand for what is far
-below.
+Each method has the hyperparameters that did best on the validation nodes of a seed
+that is in no table, among equally many trials for each method on a dataset; the last table names
+them. Test accuracy at the round that is best on validation nodes, mean ± sample standard deviation
+over seeds that the search has not seen; a method on the whole graph stands beside every M.
+Differences are paired by seed; brackets: 95 % t-interval with Nadeau and Bengio's correction, as
+seeds resplit one graph; `*`: significant at 5 % after Holm's correction over all differences of the
+table. In the figure, numbers stand for what is far below.
 """
 _POINT = ["setting", "method"]
 _COLUMNS = ["dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"]
@@ -32,33 +35,45 @@ _COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS, "
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """``table``: a row a method, dataset and number of clients; ``choices``: a row a method and dataset.
+    """``table``: a row a method, dataset and number of clients; ``choices``: a row a method and
+    dataset.
 
     Returns:
-        In ``table``: mean and std of test accuracy; undertrained_runs, their share; the differences from the reference, see
-        :func:`feddep.reporting.statistics.interval`; undertrained, the greater of the two rows' shares; stalled,
-        the share of pairs with such a run, of the reference that of its runs; means of the bytes that crossed the boundary and
-        of the seconds of a run with the steps before it.
-        In ``choices``: trials, their number; chosen_setting and chosen_method as they are spelled; validation, its mean over the
-        search's runs, and median_validation, that of all trials.
+        In ``table``: mean and std of test accuracy; undertrained_runs, their share; the differences
+        from the reference, see :func:`feddep.reporting.statistics.interval`; undertrained, the
+        greater of the two rows' shares; stalled, the share of pairs with such a run, of the
+        reference that of its runs; means of the bytes that crossed the boundary and of the seconds
+        of a run with the steps before it. In ``choices``: trials, their number; chosen_setting and
+        chosen_method as they are spelled; validation, its mean over the search's runs, and
+        median_validation, that of all trials.
 
     Raises:
-        DataError: if methods had unequal numbers of trials, no run is of another seed, or one is of other hyperparameters than
-            were chosen.
+        DataError: if methods had unequal numbers of trials, no run is of another seed, or one is of
+            other hyperparameters than were chosen.
     """
     runs = study.runs.assign(name=study.runs["method"].map(variants.base))
     searched = runs["seed"].isin(study.entry["search_seeds"] or ())
     choices, final = _choices(study.name, runs[searched]), runs[~searched]
-    chosen = {(row["method"], row["dataset"]): (row["chosen_setting"], row["chosen_method"]) for row in records(choices)}
+    chosen = {
+        (row["method"], row["dataset"]): (row["chosen_setting"], row["chosen_method"])
+        for row in records(choices)
+    }
     if final.empty:
-        found = "; ".join(f"{method} with {setting} on {dataset}" for (_, dataset), (setting, method) in chosen.items())
-        raise DataError(f"studies.{study.name} runs its search_seeds alone; add runs of other seeds of what they chose: {found}")
+        found = "; ".join(
+            f"{method} with {setting} on {dataset}"
+            for (_, dataset), (setting, method) in chosen.items()
+        )
+        raise DataError(
+            f"studies.{study.name} runs its search_seeds alone; add runs of other seeds of what "
+            f"they chose: {found}"
+        )
     for row in records(final[["name", "dataset", *_POINT]].drop_duplicates()):
         choice = chosen.get((row["name"], row["dataset"]))
         if (row["setting"], row["method"]) != choice:
             found = "has no trial" if choice is None else f"chose {choice[1]} with {choice[0]}"
             raise DataError(
-                f"studies.{study.name} runs {row['method']} with {row['setting']} on {row['dataset']}, but its search {found}"
+                f"studies.{study.name} runs {row['method']} with {row['setting']} on "
+                f"{row['dataset']}, but its search {found}"
             )
     return {"table": compared(study, final), "choices": choices}
 
@@ -68,12 +83,21 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
     for (method, dataset), of in trials.groupby(["name", "dataset"], sort=False):
         scores = of.groupby(_POINT, sort=False)["validation"].mean()
         setting, spelled = cast(tuple, scores.idxmax())
-        row = {"method": method, "dataset": dataset, "trials": len(scores), "chosen_setting": setting, "chosen_method": spelled}
+        row = {
+            "method": method,
+            "dataset": dataset,
+            "trials": len(scores),
+            "chosen_setting": setting,
+            "chosen_method": spelled,
+        }
         rows.append(row | {"validation": scores.max(), "median_validation": scores.median()})
     table = pd.DataFrame(rows)
     if table.empty or (table.groupby("dataset")["trials"].nunique() > 1).any():
         counted = ", ".join(f"{row['method']} on {row['dataset']}: {row['trials']}" for row in rows)
-        raise DataError(f"studies.{name} has unequal numbers of trials ({counted or 'none'}) with its search_seeds")
+        raise DataError(
+            f"studies.{name} has unequal numbers of trials ({counted or 'none'}) with its "
+            "search_seeds"
+        )
     return in_paper_order(table, ["method", "dataset"])
 
 
@@ -84,14 +108,20 @@ def compared(study: Study, final: pd.DataFrame) -> pd.DataFrame:
     runs = final.assign(setting=study.name, method=names, seconds=seconds)
     baseline = runs[runs["method"] == reference]
     # Beside every number of clients that the reference has: what sees the whole graph, too.
-    levels = runs.merge(baseline[["dataset", "clients"]].drop_duplicates(), on="dataset", suffixes=("_own", ""))
-    levels = levels[levels["clients_own"].isna() | (levels["clients_own"] == levels["clients"]).fillna(False)]
+    levels = runs.merge(
+        baseline[["dataset", "clients"]].drop_duplicates(), on="dataset", suffixes=("_own", "")
+    )
+    levels = levels[
+        levels["clients_own"].isna() | (levels["clients_own"] == levels["clients"]).fillna(False)
+    ]
     keys = ["dataset", "clients", "method"]
     groups = levels.groupby(keys, sort=False)
     flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
     costs = {name: (name, "mean") for name in ("bytes", "seconds")}
     table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **costs).reset_index()
-    tests = statistics.compare(runs[runs["method"] != reference], baseline, study.resplit_ratio).drop(columns="undertrained")
+    tests = statistics.compare(
+        runs[runs["method"] != reference], baseline, study.resplit_ratio
+    ).drop(columns="undertrained")
     table = table.merge(tests, how="left", on=keys).assign(reference=reference)
     table["stalled"] = table["stalled"].fillna(table["stalled_runs"])
     of_reference = table["undertrained_runs"].where(table["method"] == reference)
@@ -102,11 +132,24 @@ def compared(study: Study, final: pd.DataFrame) -> pd.DataFrame:
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """Accuracies and differences by dataset, and what was chosen."""
-    chosen = ["method", "dataset", "trials", "chosen_setting", "chosen_method", "validation", "median_validation"]
+    chosen = [
+        "method",
+        "dataset",
+        "trials",
+        "chosen_setting",
+        "chosen_method",
+        "validation",
+        "median_validation",
+    ]
     table = tables["table"]
-    accuracy = md.shown(table, ["clients", "method", "mean", "mean_difference", "p_holm"], ["dataset"])
+    accuracy = md.shown(
+        table, ["clients", "method", "mean", "mean_difference", "p_holm"], ["dataset"]
+    )
     reference = method_title(table["reference"].iloc[0])
-    return f"Differences are from {reference}.\n\n{accuracy}\n## What was chosen\n\n{md.shown(tables['choices'], chosen, [])}"
+    return (
+        f"Differences are from {reference}.\n\n{accuracy}\n## What was "
+        f"chosen\n\n{md.shown(tables['choices'], chosen, [])}"
+    )
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
@@ -115,14 +158,24 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     They are filled where significant, and numbers at the edge where far away.
     """
     table, reference = tables["table"], tables["table"]["reference"].iloc[0]
-    gains = table[table["method"] != reference].groupby("method", sort=False)["mean_difference"].mean()
-    names, short = list(gains.sort_values(ascending=False, kind="stable").index), distinguishing(table["dataset"])
+    gains = (
+        table[table["method"] != reference].groupby("method", sort=False)["mean_difference"].mean()
+    )
+    names, short = (
+        list(gains.sort_values(ascending=False, kind="stable").index),
+        distinguishing(table["dataset"]),
+    )
     drawn: dict[str, dict[str, Any]] = {}
     for row in records(table):
-        panel = drawn.setdefault(place_title(short[row["dataset"]], row["clients"]), {method_title(name): {} for name in names})
+        panel = drawn.setdefault(
+            place_title(short[row["dataset"]], row["clients"]),
+            {method_title(name): {} for name in names},
+        )
         if row["method"] != reference:
             significant = row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT
-            panel[method_title(row["method"])] = {"": {**row, "mean": row["mean_difference"], "significant": significant}}
+            panel[method_title(row["method"])] = {
+                "": {**row, "mean": row["mean_difference"], "significant": significant}
+            }
     by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False).any()
     measure = "test accuracy, or area under the ROC curve," if by_area else "test accuracy"
     label = f"{measure} less that of {method_title(reference)}, mean and 95 % interval"

@@ -1,4 +1,6 @@
-"""Answers: FedAvg to the bit where there are none; Bayes' rule, label propagation and what is sent against slow references."""
+"""Answers: FedAvg to the bit where there are none; Bayes' rule, label propagation and what is sent
+against slow references.
+"""
 
 import dataclasses
 import math
@@ -15,14 +17,29 @@ from scipy.special import log_softmax, logsumexp, softmax
 from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.graph.split import Split
-from feddep.methods.answers import PropagationParameters, asking, bayes, class_counts, propagation, recorded_fedavg
+from feddep.methods.answers import (
+    PropagationParameters,
+    asking,
+    bayes,
+    class_counts,
+    propagation,
+    recorded_fedavg,
+)
 from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import total
 from feddep.utils.errors import ConfigError
-from method_tasks import parameters_of, run_on, same_runs, steps_of, task_of, train, without_cross_edges
+from method_tasks import (
+    parameters_of,
+    run_on,
+    same_runs,
+    steps_of,
+    task_of,
+    train,
+    without_cross_edges,
+)
 
 RULES = ["answers_bayes", "answers_pooled", "answers_propagation"]
 CURVES = ["loss", "validation", "test", "global_validation"]
@@ -44,19 +61,25 @@ def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
 def test_the_global_graph_and_the_choice_of_a_round_are_those_of_fedavg(name: str):
     (changed,), (plain,) = train(name).histories, train("fedavg").histories
     assert all(getattr(changed, curve) == getattr(plain, curve) for curve in CURVES)
-    assert all(torch.equal(tensor, changed.best_weights[key]) for key, tensor in plain.best_weights.items())
+    assert all(
+        torch.equal(tensor, changed.best_weights[key]) for key, tensor in plain.best_weights.items()
+    )
     assert changed.local_before != plain.local_before
 
 
 @given(st.integers(2, 3), st.integers(0, 3), st.floats(0.1, 8), st.integers(0, 1000))
-def test_the_posterior_is_that_of_an_enumeration_of_the_missing_neighbours_classes(classes, missing, epsilon, seed):
+def test_the_posterior_is_that_of_an_enumeration_of_the_missing_neighbours_classes(
+    classes, missing, epsilon, seed
+):
     rng = np.random.default_rng(seed)
     p, told = rng.dirichlet(np.ones(classes)), rng.integers(classes, size=missing)
     compatibility, noise = rng.dirichlet(np.ones(classes), classes), kernel(classes, epsilon)
     joint = np.zeros(classes)
     for y in range(classes):
         for each in product(range(classes), repeat=missing):
-            joint[y] += p[y] * math.prod(compatibility[y, c] * noise[c, a] for c, a in zip(each, told, strict=True))
+            joint[y] += p[y] * math.prod(
+                compatibility[y, c] * noise[c, a] for c, a in zip(each, told, strict=True)
+            )
     links = sp.csr_matrix(np.ones((1, missing), dtype=np.float32))
     scores = np.log(p) + bayes.evidence(links, told, compatibility @ noise)[0]
     np.testing.assert_allclose(softmax(scores), joint / joint.sum(), rtol=1e-6)
@@ -72,12 +95,21 @@ def test_plain_evidence_is_a_fixed_weight_of_the_answer_and_a_uniform_rest():
 @given(st.integers(2, 4), st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 1000))
 def test_pooled_answers_are_a_geometric_mean_of_their_likelihoods(classes, missing, seed):
     rng = np.random.default_rng(seed)
-    told, likelihood = rng.integers(classes, size=sum(missing)), rng.dirichlet(np.ones(classes), classes)
-    links, expected, start = np.zeros((len(missing), len(told)), dtype=np.float32), np.ones((len(missing), classes)), 0
+    told, likelihood = (
+        rng.integers(classes, size=sum(missing)),
+        rng.dirichlet(np.ones(classes), classes),
+    )
+    links, expected, start = (
+        np.zeros((len(missing), len(told)), dtype=np.float32),
+        np.ones((len(missing), classes)),
+        0,
+    )
     for v, count in enumerate(missing):
         links[v, start : start + count] = 1
         for y in range(classes):
-            expected[v, y] = math.prod(likelihood[y, a] for a in told[start : start + count]) ** (1 / max(count, 1))
+            expected[v, y] = math.prod(likelihood[y, a] for a in told[start : start + count]) ** (
+                1 / max(count, 1)
+            )
         start += count
     found = bayes.pooled_evidence(sp.csr_matrix(links), told, likelihood)
     np.testing.assert_allclose(np.exp(found), expected, rtol=1e-6)
@@ -94,19 +126,25 @@ def test_neighbour_counts_are_of_training_nodes_and_their_neighbours_in_the_subg
         assert np.array_equal(counts, expected)
         found = bayes.compatibility(counts, bayes.prior(0.6, 4), 5.0)
         np.testing.assert_allclose(found.sum(axis=1), 1)
-        np.testing.assert_allclose(found * (counts.sum(axis=1) + 5)[:, None], counts + 5 * bayes.prior(0.6, 4))
+        np.testing.assert_allclose(
+            found * (counts.sum(axis=1) + 5)[:, None], counts + 5 * bayes.prior(0.6, 4)
+        )
 
 
 def test_answers_come_from_the_round_that_is_best_on_validation_nodes():
     logits = torch.randn(4, 5, 3)
-    step = StepResult({"client0.before": logits, "history.validation": torch.tensor([0.2, 0.9, 0.9, 0.1])})
+    step = StepResult(
+        {"client0.before": logits, "history.validation": torch.tensor([0.2, 0.9, 0.9, 0.1])}
+    )
     (found,) = recorded_fedavg.at_best_round(step)
     assert np.array_equal(found, logits[1].numpy())
 
 
 def test_propagation_starts_from_labels_and_predictions_and_counts_all_neighbours(monkeypatch):
     task, given, propagated = task_of("answers_propagation"), [], propagation.propagated
-    monkeypatch.setattr(propagation, "propagated", lambda *each: given.append(each) or propagated(*each))
+    monkeypatch.setattr(
+        propagation, "propagated", lambda *each: given.append(each) or propagated(*each)
+    )
     run_on(task, "answers_propagation", epsilon=None)
     for (graph, split), own, (adjacency, told, degrees, start, kept, _) in zip(
         task.subgraphs(), cross_edges(task), given, strict=False
@@ -125,9 +163,14 @@ def test_propagation_ends_where_a_linear_system_is_solved(task, alpha):
     parameters = PropagationParameters(alpha=alpha, iterations=1000)
     for (graph, split), own in zip(task.subgraphs(), cross_edges(task), strict=True):
         n, a = graph.num_nodes, graph.adjacency.toarray()
-        start, told = rng.dirichlet(np.ones(3), n), own.links @ rng.dirichlet(np.ones(3), len(own.outside))
+        start, told = (
+            rng.dirichlet(np.ones(3), n),
+            own.links @ rng.dirichlet(np.ones(3), len(own.outside)),
+        )
         degrees = a.sum(axis=1) + own.links.toarray().sum(axis=1)
-        found = propagation.propagated(graph.adjacency, told, degrees, start, split.train, parameters)
+        found = propagation.propagated(
+            graph.adjacency, told, degrees, start, split.train, parameters
+        )
         matrix, right = np.eye(n), start.copy()
         for v in set(range(n)) - set(split.train):
             if degrees[v]:
@@ -141,10 +184,15 @@ def test_an_owner_knows_the_labels_that_it_trains_on_and_predicts_all_others():
     for graph, split in task.subgraphs():
         logits = np.random.default_rng(0).standard_normal((graph.num_nodes, graph.num_classes))
         before = logits.copy()
-        found, others = asking.known_classes((graph, split), logits, True), np.concatenate([split.val, split.test])
+        found, others = (
+            asking.known_classes((graph, split), logits, True),
+            np.concatenate([split.val, split.test]),
+        )
         assert np.array_equal(found[split.train], graph.labels[split.train])
         assert np.array_equal(found[others], logits[others].argmax(axis=1))
-        assert np.array_equal(asking.known_classes((graph, split), logits, False), logits.argmax(axis=1))
+        assert np.array_equal(
+            asking.known_classes((graph, split), logits, False), logits.argmax(axis=1)
+        )
         assert np.array_equal(logits, before)
 
 
@@ -163,12 +211,16 @@ def test_answers_are_drawn_once_a_node_by_the_law_of_randomised_response():
         counts += np.bincount([answers.pop() for answers in heard.values()], minlength=3)
     keep = math.e / (math.e + 2)
     np.testing.assert_allclose(
-        counts / counts.sum(), [(1 - keep) / 2, keep, (1 - keep) / 2], atol=4 * 0.5 / math.sqrt(counts.sum())
+        counts / counts.sum(),
+        [(1 - keep) / 2, keep, (1 - keep) / 2],
+        atol=4 * 0.5 / math.sqrt(counts.sum()),
     )
 
 
 @pytest.mark.parametrize("labels", [False, True])
-def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was_heard(labels: bool):
+def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was_heard(
+    labels: bool,
+):
     heard = {}
 
     def listen(client, direction, kind, payload):
@@ -176,7 +228,9 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
             heard[client] = payload["answers"].numpy().argmax(axis=1)
 
     task = dataclasses.replace(task_of("answers_bayes"), observers=(listen,))
-    (history,) = run_on(task, "answers_bayes", likelihood="plain", labels=labels, epsilon=None).histories
+    (history,) = run_on(
+        task, "answers_bayes", likelihood="plain", labels=labels, epsilon=None
+    ).histories
     model = task.new_model()
     model.load_state_dict(history.best_weights)
     logits = [Evaluator(graph).logits(model).numpy() for graph, _ in task.subgraphs()]
@@ -184,7 +238,9 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
     for own, part, each in zip(cross_edges(task), task.subgraphs(), logits, strict=True):
         known[own.nodes] = asking.known_classes(part, each, labels)
     right = 0
-    for i, (own, (graph, split)) in enumerate(zip(cross_edges(task), task.subgraphs(), strict=True)):
+    for i, (own, (graph, split)) in enumerate(
+        zip(cross_edges(task), task.subgraphs(), strict=True)
+    ):
         assert np.array_equal(heard[i], known[own.outside])
         scores = log_softmax(logits[i].astype(float), axis=1)
         for v in split.test:
@@ -199,11 +255,17 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
 @pytest.mark.parametrize("name", RULES)
 def test_what_is_sent_beside_fedavg_are_names_and_answers_once(name: str):
     task = task_of(name)
-    kinds = {(row["client"], row["direction"], row["kind"]): row for row in run_on(task, name).communication}
+    kinds = {
+        (row["client"], row["direction"], row["kind"]): row
+        for row in run_on(task, name).communication
+    }
     for i, own in enumerate(cross_edges(task)):
         row = 4 * task.graph.num_classes
         names = kinds.pop((i, "up", f"encrypted names from client {i}"))
-        up, down = (kinds.pop((i, *way)) for way in (("up", f"answers of client {i}"), ("down", f"answers for client {i}")))
+        up, down = (
+            kinds.pop((i, *way))
+            for way in (("up", f"answers of client {i}"), ("down", f"answers for client {i}"))
+        )
         assert {each["messages"] for each in (names, up, down)} == {1}
         assert names["bytes"] == 8 * (len(own.endpoints) + len(own.outside))
         assert (up["bytes"], down["bytes"]) == (row * len(own.endpoints), row * len(own.outside))
@@ -220,16 +282,22 @@ def test_rules_and_their_parameters_share_one_training():
 def test_the_second_fedavg_reads_how_often_each_class_was_answered(monkeypatch):
     task, given, train_on = task_of("answers_counts"), [], class_counts.fedavg.train_on
     results = {"pretrain": recorded_fedavg.train(task)}
-    monkeypatch.setattr(class_counts.fedavg, "train_on", lambda *each: given.append(each) or train_on(*each))
+    monkeypatch.setattr(
+        class_counts.fedavg, "train_on", lambda *each: given.append(each) or train_on(*each)
+    )
     result = class_counts.run(task, parameters_of("answers_counts", epsilon=None), results)
     known = np.zeros(task.graph.num_nodes, dtype=np.int64)
-    for own, logits in zip(cross_edges(task), recorded_fedavg.at_best_round(results["pretrain"]), strict=True):
+    for own, logits in zip(
+        cross_edges(task), recorded_fedavg.at_best_round(results["pretrain"]), strict=True
+    ):
         known[own.nodes] = logits.argmax(axis=1)
     ((wider, parts),) = given
     width = task.graph.num_features
     assert wider.graph.features[:, width:].nnz == 0
     assert (wider.graph.features[:, :width] != task.graph.features).nnz == 0
-    for (graph, split), (plain, same), own in zip(parts, task.subgraphs(), cross_edges(task), strict=True):
+    for (graph, split), (plain, same), own in zip(
+        parts, task.subgraphs(), cross_edges(task), strict=True
+    ):
         expected = np.zeros((graph.num_nodes, 4))
         for v, u in zip(*own.links.nonzero(), strict=True):
             expected[v, known[own.outside[u]]] += 1
@@ -245,40 +313,59 @@ def test_labels_that_are_read_are_drawn_once_by_randomised_response_and_others_s
     task = dataclasses.replace(task, split=Split(nodes[:3000], nodes[3000:6000], nodes[6000:]))
     monkeypatch.setattr(recorded_fedavg, "train", given.append)
     for _ in range(2):
-        recorded_fedavg.train_on_private_labels(task, parameters_of("answers_private_labels", label_epsilon=1.0))
+        recorded_fedavg.train_on_private_labels(
+            task, parameters_of("answers_private_labels", label_epsilon=1.0)
+        )
     first, second = (each.graph.labels for each in given)
     assert np.array_equal(first, second)
     kept = first == task.graph.labels
     assert kept[task.split.test].all()
     for read in (task.split.train, task.split.val):
-        assert kept[read].mean() == pytest.approx(math.e / (math.e + 2), abs=4 * 0.5 / math.sqrt(len(read)))
+        assert kept[read].mean() == pytest.approx(
+            math.e / (math.e + 2), abs=4 * 0.5 / math.sqrt(len(read))
+        )
 
 
 def test_bayes_on_labels_that_no_noise_changes_is_that_of_the_other_method():
-    ours, theirs = train("answers_private_labels", label_epsilon=1000.0, labels=True), train("answers_bayes", labels=True)
+    ours, theirs = (
+        train("answers_private_labels", label_epsilon=1000.0, labels=True),
+        train("answers_bayes", labels=True),
+    )
     assert same_runs(ours, theirs)
 
 
 def test_without_weight_of_answers_it_is_fedavg_on_the_private_labels():
     (ours,) = train("answers_private_labels", label_epsilon=1.0, homophily=0.0).histories
     task = task_of("answers_private_labels")
-    step = recorded_fedavg.train_on_private_labels(task, parameters_of("answers_private_labels", label_epsilon=1.0))
+    step = recorded_fedavg.train_on_private_labels(
+        task, parameters_of("answers_private_labels", label_epsilon=1.0)
+    )
     right = 0
-    for (graph, split), logits in zip(task.subgraphs(), recorded_fedavg.at_best_round(step), strict=True):
+    for (graph, split), logits in zip(
+        task.subgraphs(), recorded_fedavg.at_best_round(step), strict=True
+    ):
         right += int((logits.argmax(axis=1) == graph.labels)[split.test].sum())
     assert ours.local_before[ours.best_round - 1] == (right, len(task.split.test))
 
 
 @pytest.mark.parametrize("name", [*RULES, "answers_private_labels"])
 def test_owners_judge_what_the_rule_makes_of_their_predictions(name: str):
-    owners, (history,) = run_on(task_of(name, evaluation="owners"), name).owners, run_on(task_of(name), name).histories
+    owners, (history,) = (
+        run_on(task_of(name, evaluation="owners"), name).owners,
+        run_on(task_of(name), name).histories,
+    )
     plain = run_on(task_of(name, evaluation="owners"), "fedavg").owners
     sizes = [(len(split.val), len(split.test)) for _, split in task_of(name).subgraphs()]
     for when in ("before", "after"):
         rounds = getattr(owners, when)
         assert [total(each.test) for each in rounds] == getattr(history, f"local_{when}")
-        assert all([n for _, n in part] == list(size) for part, size in zip(rounds[0], zip(*sizes, strict=True), strict=True))
-        assert [each.validation for each in rounds] != [each.validation for each in getattr(plain, when)]
+        assert all(
+            [n for _, n in part] == list(size)
+            for part, size in zip(rounds[0], zip(*sizes, strict=True), strict=True)
+        )
+        assert [each.validation for each in rounds] != [
+            each.validation for each in getattr(plain, when)
+        ]
 
 
 @pytest.mark.parametrize("name", ["answers_bayes", "answers_pooled"])
@@ -286,11 +373,18 @@ def test_without_edges_to_others_owners_judge_fedavg(name: str):
     task = without_cross_edges(name)
     task = dataclasses.replace(task, setting=task.setting.replace(evaluation="owners"))
     changed, plain = run_on(task, name), run_on(task, "fedavg")
-    assert [changed.owners.before, changed.owners.after] == [plain.owners.before, plain.owners.after]
+    assert [changed.owners.before, changed.owners.after] == [
+        plain.owners.before,
+        plain.owners.after,
+    ]
 
 
 def test_a_method_without_owners_scores_is_refused_where_the_setting_asks_for_them(monkeypatch):
     original = recorded_fedavg.changed
-    monkeypatch.setattr(bayes, "changed", lambda task, *rest: original(dataclasses.replace(task, owners_judge=False), *rest))
+    monkeypatch.setattr(
+        bayes,
+        "changed",
+        lambda task, *rest: original(dataclasses.replace(task, owners_judge=False), *rest),
+    )
     with pytest.raises(ConfigError, match="answers_bayes"):
         run_on(task_of("answers_bayes", evaluation="owners"), "answers_bayes")

@@ -1,4 +1,6 @@
-"""AdaFGL: its equations a node at a time, what it sends, and that without a second step it is FedAvg."""
+"""AdaFGL: its equations a node at a time, what it sends, and that without a second step it is
+FedAvg.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,16 @@ import torch
 
 from divided import random_task
 from feddep.methods.distilled import AdaFGLParameters
-from feddep.methods.distilled.adafgl import AdaFGLModel, SmoothedMLP, View, edges, homophily_score, signed, similarity, with_loops
+from feddep.methods.distilled.adafgl import (
+    AdaFGLModel,
+    SmoothedMLP,
+    View,
+    edges,
+    homophily_score,
+    signed,
+    similarity,
+    with_loops,
+)
 from feddep.training.evaluator import Evaluator
 from method_tasks import counted, run_on
 
@@ -63,7 +74,9 @@ def test_the_prediction_mixes_both_branches(score: float):
     torch.testing.assert_close(view.smoothing, with_loops(mixed))
     z, own, smoothed, h = (branch(view, None).detach() for branch in model.branches.values())
     p = signed(0.2 * view.relation + 0.8 * similarity(h.softmax(1))).numpy()
-    passed = (softmax(np.maximum(p, 0) @ h.numpy()) - softmax(np.maximum(-p, 0) @ h.numpy()) + h.numpy()) / 2
+    passed = (
+        softmax(np.maximum(p, 0) @ h.numpy()) - softmax(np.maximum(-p, 0) @ h.numpy()) + h.numpy()
+    ) / 2
     homophilous = (softmax(z.numpy()) + q) / 2
     heterophilous = (softmax(own.numpy()) + softmax(smoothed.numpy()) + softmax(passed)) / 3
     expected = score * homophilous + (1 - score) * heterophilous
@@ -80,7 +93,10 @@ def test_nothing_but_reports_is_sent_in_the_second_step():
 
 def test_without_a_second_step_it_is_fedavg():
     task = random_task(clients=1, evaluation="owners", **GCN)
-    found, expected = (run_on(task, name, **kept) for name, kept in (("adafgl", {"federated_share": 1.0}), ("fedavg", {})))
+    found, expected = (
+        run_on(task, name, **kept)
+        for name, kept in (("adafgl", {"federated_share": 1.0}), ("fedavg", {}))
+    )
     assert found.histories[0].loss == expected.histories[0].loss
     assert found.owners.before == expected.owners.before
     assert found.owners.after == expected.owners.after
@@ -89,7 +105,10 @@ def test_without_a_second_step_it_is_fedavg():
 def test_a_switch_takes_one_branch():
     """A threshold of 0 always takes the homophilous branch; both share step 1."""
     task = random_task(**GCN)
-    first, other = (run_on(task, "adafgl", combination="switch", threshold=threshold).histories for threshold in (0.0, 1.0))
+    first, other = (
+        run_on(task, "adafgl", combination="switch", threshold=threshold).histories
+        for threshold in (0.0, 1.0)
+    )
     for mine, theirs in zip(first, other, strict=True):
         assert mine.loss[:2] == theirs.loss[:2]
         assert mine.loss[2:] != theirs.loss[2:]

@@ -1,4 +1,6 @@
-"""FedTAD: reliabilities and losses against plain loops, what is sent once, and that without distillation it is FedAvg."""
+"""FedTAD: reliabilities and losses against plain loops, what is sent once, and that without
+distillation it is FedAvg.
+"""
 
 import numpy as np
 import pytest
@@ -24,7 +26,9 @@ def test_the_topology_embedding_holds_return_probabilities():
     step = closed @ np.diag(1 / closed.sum(axis=0))
     found = topology_embedding(graph, FedTADParameters(walk_length=3), RNG)
     for length in (1, 2, 3):
-        np.testing.assert_allclose(found[:, length - 1], np.diag(np.linalg.matrix_power(step, length)), rtol=1e-5)
+        np.testing.assert_allclose(
+            found[:, length - 1], np.diag(np.linalg.matrix_power(step, length)), rtol=1e-5
+        )
 
 
 def test_walks_visit_neighbours():
@@ -41,20 +45,29 @@ def test_walks_visit_neighbours():
 @pytest.mark.parametrize("topology", ["return", "walk_ids"])
 def test_reliability_is_its_sum(topology: str):
     graph, params, train = random_graph(12, 20), FedTADParameters(topology=topology), np.arange(7)
-    f = np.hstack([graph.features.toarray(), topology_embedding(graph, params, np.random.default_rng(1))])
+    f = np.hstack(
+        [graph.features.toarray(), topology_embedding(graph, params, np.random.default_rng(1))]
+    )
     expected = np.zeros(graph.num_classes)
     for i in train:
         around = graph.adjacency[i].indices
         cosines = [f[i] @ f[j] / np.linalg.norm(f[i]) / np.linalg.norm(f[j]) for j in around]
         expected[graph.labels[i]] += (1 + sum(cosines)) / (len(around) + 1)
-    np.testing.assert_allclose(reliability(graph, train, params, np.random.default_rng(1)), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        reliability(graph, train, params, np.random.default_rng(1)), expected, rtol=1e-5
+    )
 
 
 def server_of(task: Task, **changes: object) -> tuple[FedTADServer, list[Update]]:
     params = FedTADParameters(generated=9, neighbours=2, **changes)
-    server = FedTADServer(task.new_model().state_dict(), "nodes", task=task, clients=2, params=params)
+    server = FedTADServer(
+        task.new_model().state_dict(), "nodes", task=task, clients=2, params=params
+    )
     sent = [torch.rand(task.graph.num_classes) for _ in range(2)]
-    updates = [Update(drawn(task.new_model(), i).state_dict(), 1, 0.0, {"reliability": sent[i]}) for i in range(2)]
+    updates = [
+        Update(drawn(task.new_model(), i).state_dict(), 1, 0.0, {"reliability": sent[i]})
+        for i in range(2)
+    ]
     return server, updates
 
 
@@ -62,7 +75,9 @@ def server_of(task: Task, **changes: object) -> tuple[FedTADServer, list[Update]
 def test_losses_are_those_of_loops(divergence: str):
     """One step of SGD on the generator is against the gradient of the loss, written as loops."""
     task = random_task(clients=2, **GCN)
-    server, updates = server_of(task, divergence=divergence, repetitions=0, semantic_weight=0.7, diversity_weight=0.3)
+    server, updates = server_of(
+        task, divergence=divergence, repetitions=0, semantic_weight=0.7, diversity_weight=0.3
+    )
     server.aggregate(updates)
     sums = torch.stack([update.extra["reliability"] for update in updates])
     torch.testing.assert_close(server.reliability, sums / sums.sum(dim=0))
@@ -91,7 +106,9 @@ def test_losses_are_those_of_loops(divergence: str):
 
 def test_diversity_is_its_double_sum():
     z, x = torch.rand(4, 3, dtype=torch.float64), torch.rand(4, 5, dtype=torch.float64)
-    terms = [((z[i] - z[j]) ** 2).mean() * (x[i] - x[j]).abs().mean() for i in range(4) for j in range(4)]
+    terms = [
+        ((z[i] - z[j]) ** 2).mean() * (x[i] - x[j]).abs().mean() for i in range(4) for j in range(4)
+    ]
     assert float(diversity(z, x)) == pytest.approx(float(torch.exp(-sum(terms) / 16)))
 
 
@@ -106,13 +123,20 @@ def test_distillation_brings_the_global_model_to_the_clients():
     def gap() -> float:
         pairs = zip(server.of_clients, server.reliability, strict=True)
         outputs = server.model.full(x, adjacency)
-        return float(sum(r @ server.distance(outputs, model.full(x, adjacency)) for model, r in pairs).detach())
+        return float(
+            sum(
+                r @ server.distance(outputs, model.full(x, adjacency)) for model, r in pairs
+            ).detach()
+        )
 
     first, teachers = gap(), [model.layer0.weight.clone() for model in server.of_clients]
     for _ in range(20):
         server.train_model(z)
     assert gap() < first
-    assert all(torch.equal(model.layer0.weight, old) for model, old in zip(server.of_clients, teachers, strict=True))
+    assert all(
+        torch.equal(model.layer0.weight, old)
+        for model, old in zip(server.of_clients, teachers, strict=True)
+    )
 
 
 def test_reliabilities_are_sent_once():

@@ -1,4 +1,6 @@
-"""FGSSL: both terms against loops over nodes, views, what teaches whom, and that without its terms it is FedAvg."""
+"""FGSSL: both terms against loops over nodes, views, what teaches whom, and that without its terms
+it is FedAvg.
+"""
 
 from functools import partial
 
@@ -43,24 +45,39 @@ def test_the_contrast_is_its_sums():
 def test_the_distillation_is_its_sum_over_neighbours():
     graph = random_graph(8, 12)
     z, taught = torch.randn(2, 8, 3, dtype=torch.float64)
-    edges = torch.from_numpy(np.repeat(np.arange(8), graph.degrees)), torch.from_numpy(graph.indices).long()
+    edges = (
+        torch.from_numpy(np.repeat(np.arange(8), graph.degrees)),
+        torch.from_numpy(graph.indices).long(),
+    )
     expected = 0.0
     for i in range(8):
         around = graph.adjacency[i].indices
-        own, other = (torch.stack([cosine(of[i], of[j]) / 2 for j in around]).softmax(0) for of in (z, taught))
+        own, other = (
+            torch.stack([cosine(of[i], of[j]) / 2 for j in around]).softmax(0) for of in (z, taught)
+        )
         expected += 4 * float((other * (other.log() - own.log())).sum()) / 8
-    assert float(distillation(z.float(), taught.float(), edges, 2.0)) == pytest.approx(expected, rel=1e-4)
+    assert float(distillation(z.float(), taught.float(), edges, 2.0)) == pytest.approx(
+        expected, rel=1e-4
+    )
     assert float(distillation(z.float(), z.float(), edges, 2.0)) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_a_view_lacks_edges_and_columns():
     graph = random_graph(60, 400)
-    views = Views(graph, Evaluator(graph, "cpu", normalised_adjacency), np.random.default_rng(0), "cpu")
+    views = Views(
+        graph, Evaluator(graph, "cpu", normalised_adjacency), np.random.default_rng(0), "cpu"
+    )
     features, adjacency = views.draw(0.8, 0.5)
-    seen = {tuple(sorted(pair)) for pair in torch.stack(adjacency.entries(), dim=1).tolist() if pair[0] != pair[1]}
+    seen = {
+        tuple(sorted(pair))
+        for pair in torch.stack(adjacency.entries(), dim=1).tolist()
+        if pair[0] != pair[1]
+    }
     assert 0.1 < len(seen) / graph.num_edges < 0.3
     assert seen < {tuple(edge) for edge in graph.edges()}
-    expected = normalised_adjacency(Graph.from_edges(np.array(sorted(seen)), graph.features, graph.labels, graph.num_classes))
+    expected = normalised_adjacency(
+        Graph.from_edges(np.array(sorted(seen)), graph.features, graph.labels, graph.num_classes)
+    )
     assert np.array_equal(adjacency.dense().numpy(), expected.toarray())
     x, kept = graph.features.toarray(), (features @ torch.eye(graph.num_features)).numpy()
     for column in range(x.shape[1]):
@@ -90,7 +107,9 @@ def test_who_teaches(teacher: str):
 
 def test_without_its_terms_it_is_fedavg():
     task = random_task(**GCN)
-    assert same_runs(run_on(task, "fgssl", contrast_weight=0.0, distillation_weight=0.0), run_on(task, "fedavg"))
+    assert same_runs(
+        run_on(task, "fgssl", contrast_weight=0.0, distillation_weight=0.0), run_on(task, "fedavg")
+    )
 
 
 def test_masked_columns_are_those_of_a_masked_copy():
@@ -100,7 +119,10 @@ def test_masked_columns_are_those_of_a_masked_copy():
     copy = sp.csr_matrix(matrix.multiply(mask))
     copy.eliminate_zeros()
     gradients = []
-    for each in (MaskedColumns(SparseMatrix.from_scipy(matrix), torch.from_numpy(mask)), SparseMatrix.from_scipy(copy)):
+    for each in (
+        MaskedColumns(SparseMatrix.from_scipy(matrix), torch.from_numpy(mask)),
+        SparseMatrix.from_scipy(copy),
+    ):
         w = torch.randn(20, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
         product = each @ w
         (product**2).sum().backward()

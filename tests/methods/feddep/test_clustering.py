@@ -13,4 +13,6 @@ def test_kmeans_finds_what_is_there():
     assert len({*zip(found.tolist(), group.tolist(), strict=True)}) == len({*found.tolist()}) == 4
     _, centres = kmeans(points, 4, 0)
     expected = np.stack([points[group == g].numpy().mean(axis=0) for g in range(4)])
-    np.testing.assert_allclose(centres[np.lexsort(centres.T)], expected[np.lexsort(expected.T)], atol=1e-5)
+    np.testing.assert_allclose(
+        centres[np.lexsort(centres.T)], expected[np.lexsort(expected.T)], atol=1e-5
+    )

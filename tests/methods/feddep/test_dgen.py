@@ -16,7 +16,10 @@ def new_dgen(dropout: float = 0.0) -> DGen:
 
 
 def generate(dgen: DGen, graph: Graph = GRAPH, rate: float = 1.0, seed: int = 0) -> Generated:
-    x, mean = SparseMatrix.from_scipy(graph.features), SparseMatrix.from_scipy(mean_adjacency(graph))
+    x, mean = (
+        SparseMatrix.from_scipy(graph.features),
+        SparseMatrix.from_scipy(mean_adjacency(graph)),
+    )
     return dgen(x, mean, rate, torch.Generator().manual_seed(seed))
 
 
@@ -40,18 +43,26 @@ def test_it_is_the_paper_s_composition():
     def convolve(convolution: torch.nn.Module, h: torch.Tensor) -> torch.Tensor:
         return torch.cat([h, mean @ h], dim=1) @ convolution.weight + convolution.bias
 
-    encoded = convolve(dgen.encoder.convolutions[1], convolve(dgen.encoder.convolutions[0], x).relu())
+    encoded = convolve(
+        dgen.encoder.convolutions[1], convolve(dgen.encoder.convolutions[0], x).relu()
+    )
     noise = torch.randn(encoded.shape, generator=torch.Generator().manual_seed(7))
     first, second = dgen.widen
     hidden = second(first(encoded + noise).relu()).relu()
     torch.testing.assert_close(generated.count, dgen.count(encoded).relu().flatten())
     assert 0 < generated.chosen.any(dim=1).sum() < 30
-    torch.testing.assert_close(generated.embeddings, dgen.embedding(hidden).tanh().view(30, 5, 4)[generated.chosen])
+    torch.testing.assert_close(
+        generated.embeddings, dgen.embedding(hidden).tanh().view(30, 5, 4)[generated.chosen]
+    )
 
 
 def test_sizes_are_those_of_the_published_code():
     dgen = DGen(11, 128, 5, 128, 0.5)
-    shapes = {name: tuple(parameter.shape) for name, parameter in dgen.named_parameters() if name.endswith("weight")}
+    shapes = {
+        name: tuple(parameter.shape)
+        for name, parameter in dgen.named_parameters()
+        if name.endswith("weight")
+    }
     assert shapes == {
         "encoder.convolution0.weight": (22, 128),
         "encoder.convolution1.weight": (256, 128),
@@ -62,7 +73,9 @@ def test_sizes_are_those_of_the_published_code():
     }
 
 
-@pytest.mark.parametrize(("count", "filled"), [(-3.0, 0), (0.4, 0), (0.6, 1), (2.4, 2), (5.0, 5), (99.0, 5)])
+@pytest.mark.parametrize(
+    ("count", "filled"), [(-3.0, 0), (0.4, 0), (0.6, 1), (2.4, 2), (5.0, 5), (99.0, 5)]
+)
 def test_the_count_is_rounded_and_clamped_for_use_only(count, filled):
     generated = generate(predicting(count))
     assert generated.chosen.tolist() == [[slot < filled for slot in range(5)]] * 30
@@ -89,7 +102,9 @@ def test_the_mean_over_slots():
 
 
 def test_dropout_is_for_training():
-    """Without it the count, which has no noise, is the same whatever is drawn; with it, it is not."""
+    """Without it the count, which has no noise, is the same whatever is drawn; with it, it is
+    not.
+    """
     dgen = new_dgen(dropout=0.5)
     assert torch.equal(generate(dgen.eval(), seed=0).count, generate(dgen, seed=1).count)
     assert not torch.equal(generate(dgen.train(), seed=0).count, generate(dgen, seed=1).count)
@@ -97,13 +112,17 @@ def test_dropout_is_for_training():
 
 @pytest.mark.parametrize(("count", "rate"), [(0.6, 1.0), (2.4, 0.3), (-1.0, 1.0)])
 def test_what_is_left_out_and_blocks_of_nodes_change_nothing(count, rate, monkeypatch):
-    """Slots that no node fills, nodes without neighbours, and how many nodes are worked on at once; of gradients, too."""
+    """Slots that no node fills, nodes without neighbours, and how many nodes are worked on at once;
+    of gradients, too.
+    """
     dgen = predicting(count)
 
     def gradients() -> list[torch.Tensor]:
         made = generate(dgen.train(), rate=rate).embeddings
         loss = (made * torch.arange(1.0, made.numel() + 1).view_as(made)).sum()
-        found = torch.autograd.grad(loss, list(dgen.parameters()), allow_unused=True, materialize_grads=True)
+        found = torch.autograd.grad(
+            loss, list(dgen.parameters()), allow_unused=True, materialize_grads=True
+        )
         dgen.eval()
         return list(found)
 
@@ -119,4 +138,6 @@ def test_what_is_left_out_and_blocks_of_nodes_change_nothing(count, rate, monkey
         dgen.count.bias.fill_(5.0)
     everything = generate(dgen)
     assert everything.chosen.all()
-    torch.testing.assert_close(everything.embeddings.view(30, 5, 4)[generated.chosen], generated.embeddings)
+    torch.testing.assert_close(
+        everything.embeddings.view(30, 5, 4)[generated.chosen], generated.embeddings
+    )

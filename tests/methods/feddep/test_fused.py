@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, sample_trees
 from feddep.methods.feddep.classifier import MendedEvaluator
-from feddep.methods.feddep.fused import FusedClassifier, FusedGNN, FusedLayer, MendedTable, fused_classifier
+from feddep.methods.feddep.fused import (
+    FusedClassifier,
+    FusedGNN,
+    FusedLayer,
+    MendedTable,
+    fused_classifier,
+)
 from feddep.nn.encoders import GAT, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.selfloop import SelfLoopSAGE
@@ -26,7 +32,9 @@ def sizes(graph: Graph, layers: int = 2, dropout: float = 0.0) -> tuple[int, int
     return graph.num_features, HIDDEN, graph.num_classes, layers, dropout
 
 
-def new_model(graph: Graph, layout: str, layers: int = 2, dropout: float = 0.0, encoder: str = "sage") -> FusedClassifier:
+def new_model(
+    graph: Graph, layout: str, layers: int = 2, dropout: float = 0.0, encoder: str = "sage"
+) -> FusedClassifier:
     features, *others = sizes(graph, layers, dropout)
     return drawn(fused_classifier(layout, features, WIDTH, *others, encoder=encoder), 1)
 
@@ -41,7 +49,9 @@ def matrices(model: FusedGNN) -> list[np.ndarray]:
 
 
 def equation(model: FusedGNN, graph: Graph, z: np.ndarray) -> np.ndarray:
-    """The paper's equations for all nodes, one node after the other, with the closed neighbourhood G¹(v) = {v} ∪ N(v)."""
+    """The paper's equations for all nodes, one node after the other, with the closed neighbourhood
+    G¹(v) = {v} ∪ N(v).
+    """
     weights, x = matrices(model), graph.features.toarray()
     h = [np.maximum(weights[0] @ np.concatenate([x[v], z[v]]), 0) for v in range(graph.num_nodes)]
     for k, w in enumerate(weights[1:], start=1):
@@ -56,17 +66,29 @@ def equation(model: FusedGNN, graph: Graph, z: np.ndarray) -> np.ndarray:
 def equation_on_tree(
     model: FusedGNN, graph: Graph, z: np.ndarray, tree: np.ndarray, fanout: int, layer: int, at: int
 ) -> np.ndarray:
-    """The same for one node of a sampled tree; drawn neighbours are a set, its members' subtrees are averaged."""
+    """The same for one node of a sampled tree; drawn neighbours are a set, its members' subtrees
+    are averaged.
+    """
     weights, node = matrices(model), tree[at]
     last = len(weights) - 1
     if layer == 0:
-        return np.maximum(weights[0] @ np.concatenate([graph.features[node].toarray()[0], z[node]]), 0)
+        return np.maximum(
+            weights[0] @ np.concatenate([graph.features[node].toarray()[0], z[node]]), 0
+        )
     inner = tree_width(fanout, last - layer)
     children = [inner + at * fanout + j for j in range(fanout)]
     members = [equation_on_tree(model, graph, z, tree, fanout, layer - 1, at)]
     for neighbour in {tree[child] for child in children} - {PAD}:
         copies = [child for child in children if tree[child] == neighbour]
-        members.append(np.mean([equation_on_tree(model, graph, z, tree, fanout, layer - 1, copy) for copy in copies], axis=0))
+        members.append(
+            np.mean(
+                [
+                    equation_on_tree(model, graph, z, tree, fanout, layer - 1, copy)
+                    for copy in copies
+                ],
+                axis=0,
+            )
+        )
     out = weights[layer] @ np.concatenate([np.mean(members, axis=0), z[node]])
     return out if layer == last else np.maximum(out, 0)
 
@@ -81,9 +103,13 @@ def test_full_batch_is_the_equation(graph, layers, seed):
 @given(graphs(), st.integers(1, 2), st.integers(1, 3), st.integers(0, 2**16))
 def test_mini_batch_is_the_equation_on_the_drawn_neighbours(graph, layers, fanout, seed):
     model, z = new_model(graph, "paper", layers), embeddings_of(graph, seed)
-    trees = sample_trees(graph, np.arange(graph.num_nodes), (fanout,) * layers, np.random.default_rng(seed))
+    trees = sample_trees(
+        graph, np.arange(graph.num_nodes), (fanout,) * layers, np.random.default_rng(seed)
+    )
     logits = model(trees, MendedTable(graph.features, z))
-    expected = [equation_on_tree(model, graph, z.numpy(), tree, fanout, layers, 0) for tree in trees.nodes]
+    expected = [
+        equation_on_tree(model, graph, z.numpy(), tree, fanout, layers, 0) for tree in trees.nodes
+    ]
     np.testing.assert_allclose(logits.detach(), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -92,7 +118,10 @@ def test_no_embeddings_are_zero_embeddings(layout):
     graph = random_graph(20, 40, seed=3)
     model = new_model(graph, layout)
     zero = torch.zeros(20, WIDTH)
-    torch.testing.assert_close(MendedEvaluator(graph, model).logits(model), MendedEvaluator(graph, model, zero).logits(model))
+    torch.testing.assert_close(
+        MendedEvaluator(graph, model).logits(model),
+        MendedEvaluator(graph, model, zero).logits(model),
+    )
 
 
 def test_initial_weights_have_the_stated_bounds():
@@ -116,9 +145,14 @@ def test_layers_with_self_loops_are_the_fused_ones_without_embeddings():
 
 @pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
 def test_an_encoder_fused_with_zero_embeddings_is_the_encoder(name: str):
-    """With the same generator the weights are the encoder's; with z̄ = 0 so is every number, dropout included."""
+    """With the same generator the weights are the encoder's; with z̄ = 0 so is every number,
+    dropout included.
+    """
     graph = random_graph(10, 30)
-    plain, fused = new_encoder(name, *sizes(graph, 2, 0.5)), new_model(graph, "authors", dropout=0.5, encoder=name)
+    plain, fused = (
+        new_encoder(name, *sizes(graph, 2, 0.5)),
+        new_model(graph, "authors", dropout=0.5, encoder=name),
+    )
     plain.reset_parameters(torch.Generator().manual_seed(1))
     trees = sample_trees(graph, np.arange(10), (3, 3), np.random.default_rng(0))
     features = FeatureTable(graph.features, "cpu", graph.degrees)
@@ -135,11 +169,18 @@ def test_an_encoder_fused_with_zero_embeddings_is_the_encoder(name: str):
 
 def single_layers(name: str, graph: Graph, model: FusedClassifier) -> list:
     """The two layers of an encoder, each as an encoder of its own."""
-    layers = [new_encoder(name, *shape, 1, 0.0) for shape in ((graph.num_features, 1, HIDDEN), (HIDDEN, 1, graph.num_classes))]
+    layers = [
+        new_encoder(name, *shape, 1, 0.0)
+        for shape in ((graph.num_features, 1, HIDDEN), (HIDDEN, 1, graph.num_classes))
+    ]
     kind = "convolution" if name == "sage" else "layer"
     for k, single in enumerate(layers):
         weights = model.state_dict().items()
-        own = {key.replace(f"{kind}{k}.", f"{kind}0."): value for key, value in weights if f"{kind}{k}." in key}
+        own = {
+            key.replace(f"{kind}{k}.", f"{kind}0."): value
+            for key, value in weights
+            if f"{kind}{k}." in key
+        }
         if name == "gat" and not k:  # one layer alone would be a last one, with a single head
             single.layers[0] = single.layer0 = GAT.new_layer(graph.num_features, HIDDEN, False)
         single.load_state_dict(own)
@@ -149,7 +190,9 @@ def single_layers(name: str, graph: Graph, model: FusedClassifier) -> list:
 @pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
 @pytest.mark.parametrize("layout", ["authors", "chained"])
 def test_fusions_are_their_equation(name: str, layout: str):
-    """Where every node has one neighbour, which mini-batches draw again and again, and node 6 has none."""
+    """Where every node has one neighbour, which mini-batches draw again and again, and node 6 has
+    none.
+    """
     graph = pairs()
     model, z = new_model(graph, layout, encoder=name), embeddings_of(graph)
     if layout == "chained":
@@ -159,11 +202,15 @@ def test_fusions_are_their_equation(name: str, layout: str):
         added = [z @ fusion for fusion in model.fusions]
     first, last = single_layers(name, graph, model)
     hidden = full(first, graph) + added[0]
-    rectified = Graph.from_edges(graph.edges(), hidden.detach().relu().numpy(), graph.labels, graph.num_classes)
+    rectified = Graph.from_edges(
+        graph.edges(), hidden.detach().relu().numpy(), graph.labels, graph.num_classes
+    )
     expected = full(last, rectified) + added[1]
     torch.testing.assert_close(full(model, graph, z), expected, rtol=1e-4, atol=1e-5)
     trees = sample_trees(graph, np.arange(7), (2, 2), np.random.default_rng(0))
-    torch.testing.assert_close(model(trees, MendedTable(graph.features, z, graph.degrees)), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        model(trees, MendedTable(graph.features, z, graph.degrees)), expected, rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(("layout", "encoder"), [("paper", "gcn"), ("chained", "sage_selfloop")])

@@ -31,7 +31,9 @@ WIDTH, SLOTS = 3, 4
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Generated, torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+def cases(
+    draw: st.DrawFn,
+) -> tuple[Generated, torch.Tensor, torch.Tensor, torch.Tensor, list[torch.Tensor]]:
     """What was generated, n_v, the pairs, the targets, and the prototypes of the other clients."""
     nodes, own, others = draw(st.integers(1, 6)), draw(st.integers(1, 8)), draw(st.integers(0, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
@@ -64,16 +66,28 @@ def by_hand(case, weights: GeneratorParameters) -> torch.Tensor:  # type: ignore
                 continue
             z = generated.embeddings[next(place)]
             if hidden:
-                loss = loss + weights.intra_weight * min(((z - targets[u]) ** 2).sum() for u in hidden)
+                loss = loss + weights.intra_weight * min(
+                    ((z - targets[u]) ** 2).sum() for u in hidden
+                )
             for of_j in prototypes:
-                loss = loss + weights.cross_weight * min(((z - prototype) ** 2).sum() for prototype in of_j)
+                loss = loss + weights.cross_weight * min(
+                    ((z - prototype) ** 2).sum() for prototype in of_j
+                )
     return loss / nodes
 
 
-@given(cases(), st.floats(0, 2), st.floats(0, 2), st.floats(0, 2), st.sampled_from(["paper", "authors"]))
+@given(
+    cases(),
+    st.floats(0, 2),
+    st.floats(0, 2),
+    st.floats(0, 2),
+    st.sampled_from(["paper", "authors"]),
+)
 def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross, scale):
     """By the authors' scale, distances are averaged over slots and coordinates."""
-    weights = GeneratorParameters(count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0, scale=scale)
+    weights = GeneratorParameters(
+        count_weight=count, intra_weight=intra, cross_weight=cross, task_weight=0.0, scale=scale
+    )
     generated, missing, pairs, targets, prototypes = case
     inputs = (generated.count, generated.embeddings)
     ours, _ = generator_loss(generated, missing, pairs, targets, nearest_in(prototypes), weights)
@@ -81,7 +95,9 @@ def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross, sc
     theirs = by_hand(case, weights.replace(intra_weight=each * intra, cross_weight=each * cross))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     gradients = [
-        torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True) if loss.requires_grad else None
+        torch.autograd.grad(loss, inputs, allow_unused=True, materialize_grads=True)
+        if loss.requires_grad
+        else None
         for loss in (ours, theirs)
     ]
     if None not in gradients:
@@ -91,15 +107,24 @@ def test_the_loss_and_its_gradient_are_the_paper_s(case, count, intra, cross, sc
 
 @given(cases(), st.integers(1, 50), st.booleans())
 def test_blocks_change_no_bit_of_distances_and_their_gradients(case, numbers, elsewhere):
-    """A block at a time and all at once, by PyTorch's own gradients, with and without another reader of the embeddings."""
+    """A block at a time and all at once, by PyTorch's own gradients, with and without another
+    reader of the embeddings.
+    """
     generated, _, _, targets, prototypes = case
     rng = torch.Generator().manual_seed(0)
     size = len(generated.embeddings)
-    found: list[Targets | torch.Tensor] = [nearest(generated.embeddings, each) for each in (targets, *prototypes)]
+    found: list[Targets | torch.Tensor] = [
+        nearest(generated.embeddings, each) for each in (targets, *prototypes)
+    ]
     found.append(torch.rand(size, WIDTH, generator=rng))
-    factors, weights = torch.rand(len(found), size, generator=rng), torch.rand(size, WIDTH, generator=rng)
+    factors, weights = (
+        torch.rand(len(found), size, generator=rng),
+        torch.rand(size, WIDTH, generator=rng),
+    )
 
-    def gradient(embeddings: torch.Tensor, squares: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def gradient(
+        embeddings: torch.Tensor, squares: list[torch.Tensor]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         loss = torch.zeros(())
         for factor, of_term in zip(factors, squares, strict=True):
             loss = loss + (factor * of_term).sum()
@@ -117,7 +142,10 @@ def test_blocks_change_no_bit_of_distances_and_their_gradients(case, numbers, el
 
 def test_the_nearest_is_found_whatever_the_block_size(monkeypatch):
     generator = torch.Generator().manual_seed(0)
-    points, candidates = torch.randn(35, 3, generator=generator), torch.randn(11, 3, generator=generator)
+    points, candidates = (
+        torch.randn(35, 3, generator=generator),
+        torch.randn(11, 3, generator=generator),
+    )
     expected = candidates[torch.cdist(points, candidates).argmin(dim=1)]
     assert torch.equal(nearest(points, candidates)[:], expected)
     monkeypatch.setattr("feddep.methods.feddep.generation._BLOCK", 20)
@@ -126,15 +154,25 @@ def test_the_nearest_is_found_whatever_the_block_size(monkeypatch):
 
 GRAPH = planted_partition(160, 4, 8, 32, 6.0, 1.0, 8, 0.8, 0)
 SPLIT = random_split(160, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-HOW = GeneratorParameters(generator_epochs=150, generator_optimizer="adam", generator_learning_rate=0.003, cross_weight=0.0)
+HOW = GeneratorParameters(
+    generator_epochs=150,
+    generator_optimizer="adam",
+    generator_learning_rate=0.003,
+    cross_weight=0.0,
+)
 
 
 def train(how: GeneratorParameters, graph: Graph = GRAPH, bias: float | None = None) -> Any:
-    """Train on one client; returns the generator, which weights of DGen have moved, the losses and the impaired subgraph."""
+    """Train on one client; returns the generator, which weights of DGen have moved, the losses and
+    the impaired subgraph.
+    """
     impaired = impair(graph, SPLIT, 0.5, "all", np.random.default_rng(0))
     targets = torch.nn.functional.one_hot(torch.from_numpy(GRAPH.labels), 4).float() * 1.6 - 0.8
     others = nearest_in([torch.rand(3, 4, generator=torch.Generator().manual_seed(1))])
-    dgen, classifier = drawn(DGen(32, 4, 5, 16, 0.0)), drawn(fused_classifier("paper", 32, 4, 8, 4, 2, 0.0))
+    dgen, classifier = (
+        drawn(DGen(32, 4, 5, 16, 0.0)),
+        drawn(fused_classifier("paper", 32, 4, 8, 4, 2, 0.0)),
+    )
     if bias is not None:
         torch.nn.init.constant_(dgen.count.bias, bias)
     before = [parameter.clone() for parameter in dgen.parameters()]
@@ -159,8 +197,12 @@ def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
 
 @pytest.mark.parametrize("term", ["count", "intra", "cross", "task", None])
 def test_every_term_trains_the_generator(term):
-    """With one weight alone, one step moves DGen, which generates something from the first step on; with none, it stays."""
-    weights: dict[str, Any] = {f"{each}_weight": float(each == term) for each in ("count", "intra", "cross", "task")}
+    """With one weight alone, one step moves DGen, which generates something from the first step on;
+    with none, it stays.
+    """
+    weights: dict[str, Any] = {
+        f"{each}_weight": float(each == term) for each in ("count", "intra", "cross", "task")
+    }
     _, moved, *_ = train(GeneratorParameters(generator_epochs=1, **weights), bias=2.0)
     assert any(moved) == (term is not None)
 

@@ -19,7 +19,12 @@ HOW = PretrainingParameters(depth=2, embedding=6, pretraining_epochs=3)
 
 
 def pretrain(
-    graph: Graph, train: np.ndarray, how: PretrainingParameters, setting: TrainingConfig, seed: int, number: int
+    graph: Graph,
+    train: np.ndarray,
+    how: PretrainingParameters,
+    setting: TrainingConfig,
+    seed: int,
+    number: int,
 ) -> torch.Tensor:
     """Embeddings of a client with these training nodes."""
     split = Split(train, train[:0], train[:0])
@@ -29,7 +34,9 @@ def pretrain(
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_an_embedding_sees_as_many_hops_as_asked_for_and_no_more(depth):
-    """Trained weights are held fixed, by no training at all, and the features of one end of a path are changed."""
+    """Trained weights are held fixed, by no training at all, and the features of one end of a path
+    are changed.
+    """
     path = Graph.from_edges(np.array([(v, v + 1) for v in range(5)]), np.eye(6), np.zeros(6), 2)
     changed = Graph.from_edges(path.edges(), np.diag([9.0, 1, 1, 1, 1, 1]), path.labels, 2)
     how = HOW.replace(depth=depth, pretraining_epochs=0)
@@ -59,7 +66,14 @@ def test_training_makes_embeddings_tell_classes_apart():
     train, rest = np.arange(0, 120, 2), np.arange(1, 120, 2)
 
     def nearest_mean(epochs: int) -> float:
-        z = pretrain(graph, train, PretrainingParameters(depth=2, embedding=16, pretraining_epochs=epochs), SETTING, 0, 0).numpy()
+        z = pretrain(
+            graph,
+            train,
+            PretrainingParameters(depth=2, embedding=16, pretraining_epochs=epochs),
+            SETTING,
+            0,
+            0,
+        ).numpy()
         means = np.stack([z[train][graph.labels[train] == c].mean(axis=0) for c in range(3)])
         chosen = np.linalg.norm(z[rest][:, None] - means, axis=2).argmin(axis=1)
         return float((chosen == graph.labels[rest]).mean())
@@ -69,6 +83,8 @@ def test_training_makes_embeddings_tell_classes_apart():
 
 def test_clients_draw_from_streams_of_their_own():
     graph = random_graph(30, 60, seed=2)
-    first, again, other = (pretrain(graph, np.arange(20), HOW, SETTING, 0, number) for number in (0, 0, 1))
+    first, again, other = (
+        pretrain(graph, np.arange(20), HOW, SETTING, 0, number) for number in (0, 0, 1)
+    )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)

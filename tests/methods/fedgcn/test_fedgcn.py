@@ -1,4 +1,6 @@
-"""FedGCN: sums after the exchange are those of the global graph, and with two hops so are its logits."""
+"""FedGCN: sums after the exchange are those of the global graph, and with two hops so are its
+logits.
+"""
 
 import dataclasses
 import math
@@ -38,7 +40,12 @@ def test_it_is_a_gcn_on_the_global_graph():
     aggregated = normalised_adjacency(task.graph) @ task.graph.features
     summed = dataclasses.replace(task.graph, features=aggregated.tocsr())
     found = Evaluator(summed, "cpu", normalised_adjacency).logits(model)
-    torch.testing.assert_close(found, Evaluator(task.graph, "cpu", normalised_adjacency).logits(plain), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        found,
+        Evaluator(task.graph, "cpu", normalised_adjacency).logits(plain),
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("hops", [1, 2])
@@ -56,14 +63,18 @@ def sent_by(task, hops, noise=0.0):
         if direction == "up":
             sent[client] = payload["sums"]
 
-    rows = fedgcn.exchange(task, Boundary(fedgcn._messages(task, edges, hops), (listen,)), edges, hops, noise)
+    rows = fedgcn.exchange(
+        task, Boundary(fedgcn._messages(task, edges, hops), (listen,)), edges, hops, noise
+    )
     return sent, rows
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0, 20.0])
 def test_the_noise_multiplier_is_the_least_of_the_gaussian_mechanism(epsilon):
     def delta(sigma):
-        return norm.cdf(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * norm.cdf(-0.5 / sigma - epsilon * sigma)
+        return norm.cdf(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * norm.cdf(
+            -0.5 / sigma - epsilon * sigma
+        )
 
     sigma = fedgcn.noise_multiplier(epsilon, 1e-5)
     assert delta(sigma) <= 1e-5 < delta(0.999 * sigma)
@@ -71,19 +82,25 @@ def test_the_noise_multiplier_is_the_least_of_the_gaussian_mechanism(epsilon):
 
 def test_rows_are_bounded_and_shorter_ones_stay():
     rows = sp.csr_matrix(np.array([[3, 4, 0], [0, 0.5, 0], [0, 0, 0]], dtype=np.float32))
-    np.testing.assert_allclose(fedgcn.bounded(rows, 1.0).toarray(), [[0.6, 0.8, 0], [0, 0.5, 0], [0, 0, 0]])
+    np.testing.assert_allclose(
+        fedgcn.bounded(rows, 1.0).toarray(), [[0.6, 0.8, 0], [0, 0.5, 0], [0, 0, 0]]
+    )
 
 
 @pytest.mark.parametrize("hops", [1, 2])
 def test_what_a_client_sends_moves_by_no_more_than_noise_is_made_for(hops):
-    """The noise's standard deviation over ``noise`` is the largest move where one node's features move by 1; it is reached."""
+    """The noise's standard deviation over ``noise`` is the largest move where one node's features
+    move by 1; it is reached.
+    """
     task = task_of("fedgcn_noised")
     exact, _ = sent_by(task, hops)
     moves = dict.fromkeys(exact, 0.0)
     for v in range(task.graph.num_nodes):
         features = task.graph.features.tolil()
         features[v, 0] += 1
-        moved = dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=features.tocsr()))
+        moved = dataclasses.replace(
+            task, graph=dataclasses.replace(task.graph, features=features.tocsr())
+        )
         for client, sums in sent_by(moved, hops)[0].items():
             moves[client] = max(moves[client], float((sums - exact[client]).norm()))
     noised, _ = sent_by(task, hops, noise=3.0)
@@ -102,7 +119,9 @@ def test_a_client_is_left_with_the_noise_of_the_others_alone(hops):
     for client, own in enumerate(edges):
         known = np.concatenate([own.nodes, own.outside]) if hops == 2 else own.nodes
         others = noise.sum(dim=0) - noise[client]
-        torch.testing.assert_close(found[client] - truth[client], others[known], rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(
+            found[client] - truth[client], others[known], rtol=1e-3, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize("full_batch", [False, True])
@@ -116,7 +135,9 @@ def test_bounded_features_that_may_be_negative_are_twice_the_bound_apart(monkeyp
     task, given = task_of("fedgcn_noised"), []
     monkeypatch.setattr(fedgcn, "run", lambda task, parameters, noise: given.append(noise))
     parameters = parameters_of("fedgcn_noised", clip=5.0)
-    negative = dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=-task.graph.features))
+    negative = dataclasses.replace(
+        task, graph=dataclasses.replace(task.graph, features=-task.graph.features)
+    )
     for each in (task, negative):
         fedgcn.run_noised(each, parameters)
     sigma = fedgcn.noise_multiplier(4.0, 1e-5)

@@ -24,29 +24,39 @@ def test_of_one_client_without_dp_sgd_it_is_fedavg(monkeypatch):
     monkeypatch.setattr(fedgnn, "PrivateLearner", lambda *given, privacy: Learner(*given))
     ours, plain = run(1, **FREE), train("fedavg", clients=1)
     np.testing.assert_allclose(ours.histories[0].loss, plain.histories[0].loss, rtol=1e-4)
-    assert {row["kind"] for row in ours.communication} == {row["kind"] for row in plain.communication}
+    assert {row["kind"] for row in ours.communication} == {
+        row["kind"] for row in plain.communication
+    }
 
 
 @pytest.mark.parametrize(("refresh", "times"), [(1, ROUNDS + 1), (2, 3), (100, 1)])
 def test_embeddings_are_renewed_as_often_as_asked_for(refresh, times):
     communication = run(refresh=refresh, **FREE).communication
-    assert {row["messages"] for row in communication if row["kind"].startswith("embeddings")} == {times}
+    assert {row["messages"] for row in communication if row["kind"].startswith("embeddings")} == {
+        times
+    }
 
 
 def test_the_third_party_matches_names_that_say_nothing_of_the_nodes():
     task = task_of("fedgnn")
     all_edges, messages = cross_edges(task), {}
-    boundary = Boundary(routing.name_kinds(all_edges), [lambda *message: messages.update([message[2:]])])
+    boundary = Boundary(
+        routing.name_kinds(all_edges), [lambda *message: messages.update([message[2:]])]
+    )
     routing.match(task, boundary, all_edges)
     for i, edges in enumerate(all_edges):
         own = messages[routing.names_of(i)]["own"].numpy()
         assert ((own >= 0) & (own < 1)).all()
         ranks = np.argsort(np.argsort(own))
-        assert abs(np.corrcoef(ranks, edges.endpoints)[0, 1]) < 0.5  # an order that told of ids would give 1
+        assert (
+            abs(np.corrcoef(ranks, edges.endpoints)[0, 1]) < 0.5
+        )  # an order that told of ids would give 1
 
 
 def test_embeddings_are_those_of_the_global_graph_when_training_starts(monkeypatch):
-    """Before the first round every client's logits are those that the initial weights give on the global graph."""
+    """Before the first round every client's logits are those that the initial weights give on the
+    global graph.
+    """
     task, seen = task_of("fedgnn"), []
     receive = ExpandedSubgraph.receive
 
@@ -59,7 +69,9 @@ def test_embeddings_are_those_of_the_global_graph_when_training_starts(monkeypat
     run(**FREE)
     whole = task.evaluator.logits(task.new_model())
     for edges, logits in zip(cross_edges(task), seen, strict=True):
-        torch.testing.assert_close(logits, whole[torch.from_numpy(edges.nodes)], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            logits, whole[torch.from_numpy(edges.nodes)], rtol=1e-4, atol=1e-5
+        )
 
 
 def test_every_client_trains_by_dp_sgd_with_the_given_noise(monkeypatch):

@@ -12,20 +12,27 @@ def test_a_learning_step_is_the_equations():
     learning = Learning(batch=4)
     agent = Ddpg(3, 2, learning, seed=0)
     rng = np.random.default_rng(0)
-    steps = [(rng.normal(size=3), rng.random(2), float(rng.normal()), rng.normal(size=3)) for _ in range(4)]
+    steps = [
+        (rng.normal(size=3), rng.random(2), float(rng.normal()), rng.normal(size=3))
+        for _ in range(4)
+    ]
     for step in steps:
         agent.remember(*step)
     before = copy.deepcopy(agent)
     agent.learn()
 
     drawn = [steps[i] for i in before._rng.integers(0, 4, 4)]
-    s, a, r, following = (torch.tensor(np.array([np.atleast_1d(step[k]) for step in drawn])).float() for k in range(4))
+    s, a, r, following = (
+        torch.tensor(np.array([np.atleast_1d(step[k]) for step in drawn])).float() for k in range(4)
+    )
 
     def mu(actor, state):
         return torch.sigmoid(actor(state, state[:, :0]))
 
     with torch.no_grad():
-        y = r + learning.discount * before._target_critic(following, mu(before._target_actor, following))
+        y = r + learning.discount * before._target_critic(
+            following, mu(before._target_actor, following)
+        )
     critic_optimizer = torch.optim.Adam(before._critic.parameters(), lr=1e-3, weight_decay=1e-2)
     (before._critic(s, a) - y).square().mean().backward()
     critic_optimizer.step()
@@ -36,7 +43,11 @@ def test_a_learning_step_is_the_equations():
         for mine, expected in zip(ours.parameters(), reference.parameters(), strict=True):
             torch.testing.assert_close(mine, expected)
     for part in ("_critic", "_actor"):
-        targets = getattr(agent, f"_target{part}"), getattr(before, f"_target{part}"), getattr(agent, part)
+        targets = (
+            getattr(agent, f"_target{part}"),
+            getattr(before, f"_target{part}"),
+            getattr(agent, part),
+        )
         for slow, was, fast in zip(*(network.parameters() for network in targets), strict=True):
             torch.testing.assert_close(slow, 0.995 * was + 0.005 * fast)
 
@@ -46,7 +57,9 @@ def test_actions_are_shares_and_exploring_is_what_varies_them():
     explored = np.array([agent.act(np.zeros(2), explore=True) for _ in range(50)])
     assert explored.min() == 0
     assert explored.max() == 1
-    assert np.array_equal(agent.act(np.zeros(2), explore=False), agent.act(np.zeros(2), explore=False))
+    assert np.array_equal(
+        agent.act(np.zeros(2), explore=False), agent.act(np.zeros(2), explore=False)
+    )
 
 
 def test_it_does_not_learn_before_it_has_a_batch_of_experience():
@@ -55,5 +68,7 @@ def test_it_does_not_learn_before_it_has_a_batch_of_experience():
         agent.remember(np.zeros(1), np.ones(1), 1.0, np.zeros(1))
         before = copy.deepcopy(agent._actor.state_dict())
         agent.learn()
-        same = all(torch.equal(tensor, before[name]) for name, tensor in agent._actor.state_dict().items())
+        same = all(
+            torch.equal(tensor, before[name]) for name, tensor in agent._actor.state_dict().items()
+        )
         assert same == (count < 5)

@@ -24,7 +24,11 @@ def test_of_one_client_with_the_largest_fanouts_it_is_fedavg(monkeypatch):
 def test_the_agent_explores_and_learns_in_practice_only(monkeypatch):
     explored, learned = [], []
     act, learn = Ddpg.act, Ddpg.learn
-    monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: (explored.append(explore), act(self, state, explore))[1])
+    monkeypatch.setattr(
+        Ddpg,
+        "act",
+        lambda self, state, explore: (explored.append(explore), act(self, state, explore))[1],
+    )
     monkeypatch.setattr(Ddpg, "learn", lambda self: (learned.append(len(explored)), learn(self))[1])
     run(episodes=1, updates=2)
     assert explored == [True] * ROUNDS + [False] * ROUNDS
@@ -34,7 +38,9 @@ def test_the_agent_explores_and_learns_in_practice_only(monkeypatch):
 def test_what_is_remembered_is_the_state_before_the_action_and_the_one_after(monkeypatch):
     remembered = []
     remember = Ddpg.remember
-    monkeypatch.setattr(Ddpg, "remember", lambda self, *step: (remembered.append(step), remember(self, *step))[1])
+    monkeypatch.setattr(
+        Ddpg, "remember", lambda self, *step: (remembered.append(step), remember(self, *step))[1]
+    )
     run(episodes=1, cost_weight=0.0, target=0.5)
     assert not remembered[0][0].any()  # clients start with equal weights
     for before, after in itertools.pairwise(remembered):
@@ -46,7 +52,9 @@ def test_what_is_remembered_is_the_state_before_the_action_and_the_one_after(mon
 def test_every_client_and_layer_draws_as_many_neighbours_as_it_is_told(monkeypatch):
     used = []
     epoch = Learner.epoch
-    monkeypatch.setattr(Learner, "epoch", lambda self, *a: (used.append(self.fanouts), epoch(self, *a))[1])
+    monkeypatch.setattr(
+        Learner, "epoch", lambda self, *a: (used.append(self.fanouts), epoch(self, *a))[1]
+    )
     monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: np.linspace(0, 1, 2 * CLIENTS))
     run(episodes=0)
     assert used == [(1, 1), (2, 2), (3, 3)] * ROUNDS  # ⌈3 a⌉ for a = 0, 0.2, 0.4, 0.6, 0.8, 1

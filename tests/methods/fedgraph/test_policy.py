@@ -19,7 +19,8 @@ def test_fanouts_divide_the_range_evenly():
 def test_work_is_the_size_of_the_sampled_trees(fanouts):
     graph = star(6)
     sizes = [
-        sample_trees(graph, np.zeros(1), chosen, np.random.default_rng(0)).nodes.size for chosen in (fanouts, [5] * len(fanouts))
+        sample_trees(graph, np.zeros(1), chosen, np.random.default_rng(0)).nodes.size
+        for chosen in (fanouts, [5] * len(fanouts))
     ]
     assert work(fanouts, 5) == pytest.approx(sizes[0] / sizes[1])
 
@@ -34,14 +35,24 @@ def test_reward_is_the_formula():
 def test_the_state_is_the_principal_components_of_the_weights(clients, seed):
     rng = np.random.default_rng(seed)
     payloads = [
-        {"w": torch.from_numpy(rng.normal(size=(3, 2))), "b": torch.from_numpy(rng.normal(size=2))} for _ in range(clients)
+        {"w": torch.from_numpy(rng.normal(size=(3, 2))), "b": torch.from_numpy(rng.normal(size=2))}
+        for _ in range(clients)
     ]
     scores = summary(payloads).reshape(clients, clients)
-    vectors = np.array([np.concatenate([payload["w"].numpy().ravel(), payload["b"].numpy()]) for payload in payloads])
+    vectors = np.array(
+        [
+            np.concatenate([payload["w"].numpy().ravel(), payload["b"].numpy()])
+            for payload in payloads
+        ]
+    )
     left, values, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
     expected = np.zeros((clients, clients))
     expected[:, : len(values)] = left * values
     np.testing.assert_allclose(np.abs(scores), np.abs(expected), atol=1e-6)
     distances = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
-    np.testing.assert_allclose(np.linalg.norm(scores[:, None] - scores[None], axis=2), distances, atol=1e-6)
-    assert np.abs(scores).max(axis=0) == pytest.approx(scores.max(axis=0))  # the largest score of a component is positive
+    np.testing.assert_allclose(
+        np.linalg.norm(scores[:, None] - scores[None], axis=2), distances, atol=1e-6
+    )
+    assert np.abs(scores).max(axis=0) == pytest.approx(
+        scores.max(axis=0)
+    )  # the largest score of a component is positive

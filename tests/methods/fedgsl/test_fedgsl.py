@@ -1,4 +1,6 @@
-"""FedGSL's own promises: what is shared, how it is noised, and that learned edges are all there is to it."""
+"""FedGSL's own promises: what is shared, how it is noised, and that learned edges are all there is
+to it.
+"""
 
 import numpy as np
 import pytest

@@ -16,7 +16,12 @@ from method_tasks import CLIENTS, counted, parameters_of, run_on, steps_of, task
 from small_models import drawn
 
 LOCAL, FEDERATED = 2, 3
-SMALL = {"embedding": 6, "generator_width": 8, "generator_batch": 10, "generator_local_epochs": LOCAL}
+SMALL = {
+    "embedding": 6,
+    "generator_width": 8,
+    "generator_batch": 10,
+    "generator_local_epochs": LOCAL,
+}
 SMALL |= {"generator_federated_epochs": FEDERATED}
 
 
@@ -47,16 +52,23 @@ def test_messages_are_algorithm_1_s(clients):
     asked, answered = (FEDERATED, FEDERATED * request), (FEDERATED, FEDERATED * gradients)
     expected = {}
     for i in range(clients):
-        expected |= {(i, "up", request_of(i)): asked, (i, "down", gradients_for(i)): answered}  # the sum, once
+        expected |= {
+            (i, "up", request_of(i)): asked,
+            (i, "down", gradients_for(i)): answered,
+        }  # the sum, once
         for j in {*range(clients)} - {i}:
             expected |= {(j, "down", request_of(i)): asked, (j, "up", gradients_for(i)): answered}
     assert counted(communication) == expected
 
 
 def test_messages_follow_algorithm_1_in_order():
-    """Procedures C, A (line 9), D and A (line 14), epoch after epoch, and nothing before the local epochs are over."""
+    """Procedures C, A (line 9), D and A (line 14), epoch after epoch, and nothing before the local
+    epochs are over.
+    """
     events: list[tuple[int, str, str]] = []
-    task = dataclasses.replace(task_of("fedsage_plus"), observers=(lambda *message: events.append(message[:3]),))
+    task = dataclasses.replace(
+        task_of("fedsage_plus"), observers=(lambda *message: events.append(message[:3]),)
+    )
     run_on(task, "fedsage_plus", **SMALL)
     for i in range(CLIENTS):
         epoch = [(i, "up", request_of(i))]
@@ -64,7 +76,9 @@ def test_messages_follow_algorithm_1_in_order():
             if j != i:
                 epoch += [(j, "down", request_of(i)), (j, "up", gradients_for(i))]
         epoch += [(i, "down", gradients_for(i))]
-        assert [event for event in events if event[2] in (request_of(i), gradients_for(i))] == epoch * FEDERATED
+        assert [
+            event for event in events if event[2] in (request_of(i), gradients_for(i))
+        ] == epoch * FEDERATED
     kinds = [kind for *_, kind in events]
     last = max(kinds.index(request_of(i)) for i in range(CLIENTS))
     assert not {"model", "training", "validation"} & set(kinds[:last])
@@ -72,12 +86,19 @@ def test_messages_follow_algorithm_1_in_order():
 
 def test_nothing_is_sent_without_others():
     assert generator_of("fedsage_plus", small(), clients=1).communication == []
-    assert generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)).communication == []
+    assert (
+        generator_of(
+            "locsage_plus", small("locsage_plus", generator_federated_epochs=0)
+        ).communication
+        == []
+    )
     assert generator_of("fedsage_plus", small(generator_federated_epochs=0)).communication == []
 
 
 def request_and_peers(slots: int = 2, nodes: int = 3, scale: str = "paper") -> Any:
-    """A generator that fills all slots of ``nodes`` nodes, and clients that can be asked about it."""
+    """A generator that fills all slots of ``nodes`` nodes, and clients that can be asked about
+    it.
+    """
     task = task_of("fedsage_plus")
     params = small(max_generated=slots, scale=scale)
     generator = drawn(NeighbourGenerator(64, 6, slots, 8, task.setting.dropout), 1)
@@ -93,7 +114,9 @@ def request_and_peers(slots: int = 2, nodes: int = 3, scale: str = "paper") -> A
 def test_an_answer_is_the_gradient_of_the_nearest_node_s_distance(scale):
     """Against a loop over generated neighbours and all nodes of the client that is asked."""
     task, params, generator, request, features = request_and_peers(scale=scale)
-    answer = Peer(task, params, 2, features[2]).answer(0, {k: v.clone() for k, v in request.items()})
+    answer = Peer(task, params, 2, features[2]).answer(
+        0, {k: v.clone() for k, v in request.items()}
+    )
     draws = torch.Generator().manual_seed(seeding.derive_seed(task.seed, "client2", "answers", 0))
     generated = generator.train()(request["embeddings"], draws)
     x = torch.from_numpy(features[2].toarray())
@@ -102,7 +125,11 @@ def test_an_answer_is_the_gradient_of_the_nearest_node_s_distance(scale):
         loss = loss + min(((point - row) ** 2).sum() for row in x)
     loss = loss / 3 / (1 if scale == "paper" else 2 * 64)
     loss.backward()
-    expected = {name: weight.grad for name, weight in generator.named_parameters() if not name.startswith("number.")}
+    expected = {
+        name: weight.grad
+        for name, weight in generator.named_parameters()
+        if not name.startswith("number.")
+    }
     assert answer.keys() == expected.keys()
     for name, gradient in expected.items():
         torch.testing.assert_close(answer[name], gradient)
@@ -111,21 +138,32 @@ def test_an_answer_is_the_gradient_of_the_nearest_node_s_distance(scale):
 def test_the_server_adds_up_what_the_others_answer():
     task, params, _, request, features = request_and_peers()
     shapes = {name: tuple(tensor.shape) for name, tensor in request.items()}
-    of_features = {name: shape for name, shape in shapes.items() if name != "embeddings" and cross_client.is_of_features(name)}
+    of_features = {
+        name: shape
+        for name, shape in shapes.items()
+        if name != "embeddings" and cross_client.is_of_features(name)
+    }
     boundary = Boundary({request_of(0): shapes, gradients_for(0): of_features})
     others = {j: Peer(task, params, j, features[j]) for j in (1, 2)}
     total = ask_others(boundary, 0, others, request)
     alone = [
-        Peer(task, params, j, features[j]).answer(0, {name: tensor.clone() for name, tensor in request.items()}) for j in (1, 2)
+        Peer(task, params, j, features[j]).answer(
+            0, {name: tensor.clone() for name, tensor in request.items()}
+        )
+        for j in (1, 2)
     ]
     for name, gradient in total.items():
         torch.testing.assert_close(gradient, alone[0][name] + alone[1][name])
 
 
 def test_a_gradient_gives_a_node_s_features_away():
-    """As the module says: one generated neighbour in a slot, and weights and gradients yield the nearest node exactly."""
+    """As the module says: one generated neighbour in a slot, and weights and gradients yield the
+    nearest node exactly.
+    """
     task, params, generator, request, features = request_and_peers(nodes=1, slots=1)
-    answer = Peer(task, params, 1, features[1]).answer(0, {k: v.clone() for k, v in request.items()})
+    answer = Peer(task, params, 1, features[1]).answer(
+        0, {k: v.clone() for k, v in request.items()}
+    )
     delta, outer = answer["heads.0.bias"], answer["heads.0.weight"]
     hidden = outer.T @ delta / delta.square().sum()
     point = generator.heads[0](hidden).tanh()
@@ -144,8 +182,12 @@ def test_nothing_generated_is_answered_with_zeros():
 
 
 def test_the_first_epochs_are_locsage_plus_s_and_then_others_matter():
-    local = generator_of("locsage_plus", small("locsage_plus", generator_federated_epochs=0)).tensors
-    ours, unheard = (generator_of("fedsage_plus", small(**how)).tensors for how in ({}, {"cross_weight": 0.0}))
+    local = generator_of(
+        "locsage_plus", small("locsage_plus", generator_federated_epochs=0)
+    ).tensors
+    ours, unheard = (
+        generator_of("fedsage_plus", small(**how)).tensors for how in ({}, {"cross_weight": 0.0})
+    )
     assert torch.equal(ours["client1.loss"][:LOCAL], local["client1.loss"])
     assert not torch.equal(ours["client1.loss"], unheard["client1.loss"])
 
@@ -154,8 +196,13 @@ def test_without_generated_neighbours_it_is_fedavg():
     """To the last bit, and LocSage+ is Local."""
     task, parameters = task_of("fedsage_plus"), small()
     made = steps_of("fedsage_plus", task, parameters)["generator"]
-    nothing = {name: tensor[:0] if "owner" in name or "features" in name else tensor for name, tensor in made.tensors.items()}
-    ours = fedsage_plus.run(task, parameters, {"generator": dataclasses.replace(made, tensors=nothing)})
+    nothing = {
+        name: tensor[:0] if "owner" in name or "features" in name else tensor
+        for name, tensor in made.tensors.items()
+    }
+    ours = fedsage_plus.run(
+        task, parameters, {"generator": dataclasses.replace(made, tensors=nothing)}
+    )
     theirs = fedavg.run(task)
     assert ours.histories[0].loss == theirs.histories[0].loss
     assert ours.histories[0].test == theirs.histories[0].test
@@ -167,5 +214,7 @@ def test_the_shared_generator_is_averaged_every_round():
     communication = generator_of("fedsage_plus_shared", small("fedsage_plus_shared")).communication
     rounds = LOCAL + FEDERATED
     messages = {key: messages for key, (messages, _) in counted(communication, "neighgen").items()}
-    assert messages == {(i, d, "neighgen"): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")}
+    assert messages == {
+        (i, d, "neighgen"): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")
+    }
     assert {row["kind"] for row in communication} == {"neighgen", "training"}

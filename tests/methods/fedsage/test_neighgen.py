@@ -17,7 +17,10 @@ def new_neighgen(dropout: float = 0.0, seed: int = 0) -> NeighGen:
 
 def generate(neighgen: NeighGen, seed: int = 0) -> Generated:
     draws = torch.Generator().manual_seed(seed)
-    x, mean = SparseMatrix.from_scipy(GRAPH.features), SparseMatrix.from_scipy(mean_adjacency(GRAPH))
+    x, mean = (
+        SparseMatrix.from_scipy(GRAPH.features),
+        SparseMatrix.from_scipy(mean_adjacency(GRAPH)),
+    )
     return neighgen.generator(neighgen.encode(x, mean, draws), draws)
 
 
@@ -35,7 +38,10 @@ def test_it_is_the_paper_s_composition():
     with torch.no_grad():
         neighgen.generator.number.weight *= 30  # so that numbers differ
     ours = generate(neighgen, seed=7)
-    x, mean = torch.from_numpy(GRAPH.features.toarray()), torch.from_numpy(mean_adjacency(GRAPH).toarray())
+    x, mean = (
+        torch.from_numpy(GRAPH.features.toarray()),
+        torch.from_numpy(mean_adjacency(GRAPH).toarray()),
+    )
     z = x
     for convolution in neighgen.encoder.convolutions:
         z = (torch.cat([z, mean @ z], dim=1) @ convolution.weight + convolution.bias).relu()
@@ -45,7 +51,9 @@ def test_it_is_the_paper_s_composition():
         hidden = layer(hidden).relu()
     torch.testing.assert_close(ours.count, h.number(z).relu().flatten())
     expected = {
-        (v, slot): h.heads[slot](hidden[v]).tanh() for v in range(30) for slot in range(min(round(ours.count[v].item()), SLOTS))
+        (v, slot): h.heads[slot](hidden[v]).tanh()
+        for v in range(30)
+        for slot in range(min(round(ours.count[v].item()), SLOTS))
     }
     assert len(expected) == len(ours.owner)
     assert len(set(ours.count.round().tolist())) > 2
@@ -56,7 +64,10 @@ def test_it_is_the_paper_s_composition():
 
 
 def test_widths_are_those_of_the_code_but_for_the_last_hidden_one():
-    shapes = {name: tuple(weight.shape) for name, weight in NeighbourGenerator(7, 128, 2, 2048, 0.5).named_parameters()}
+    shapes = {
+        name: tuple(weight.shape)
+        for name, weight in NeighbourGenerator(7, 128, 2, 2048, 0.5).named_parameters()
+    }
     weights = {name: shape for name, shape in shapes.items() if name.endswith("weight")}
     assert weights == {
         "number.weight": (1, 128),
@@ -67,7 +78,9 @@ def test_widths_are_those_of_the_code_but_for_the_last_hidden_one():
     }
 
 
-@pytest.mark.parametrize(("count", "filled"), [(-3.0, 0), (0.4, 0), (0.6, 1), (2.4, 2), (5.0, 5), (99.0, 5)])
+@pytest.mark.parametrize(
+    ("count", "filled"), [(-3.0, 0), (0.4, 0), (0.6, 1), (2.4, 2), (5.0, 5), (99.0, 5)]
+)
 def test_the_count_is_rounded_and_at_most_the_slots_for_use_only(count, filled):
     z = torch.tensor([[count], [1.0]])
     generated = predicting(z)(z, torch.Generator().manual_seed(0))
@@ -76,12 +89,17 @@ def test_the_count_is_rounded_and_at_most_the_slots_for_use_only(count, filled):
     assert generated.features.shape == (filled + 1, FEATURES)
     torch.testing.assert_close(generated.count, torch.tensor([max(count, 0.0), 1.0]))
     nothing = torch.zeros(2, 1)
-    assert predicting(nothing)(nothing, torch.Generator().manual_seed(0)).features.shape == (0, FEATURES)
+    assert predicting(nothing)(nothing, torch.Generator().manual_seed(0)).features.shape == (
+        0,
+        FEATURES,
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_at_first_about_one_neighbour_is_predicted_whatever_the_seed(seed):
-    """So dGen's ReLU has a gradient at every node; with a bias around 0 it would be dead for half of the seeds."""
+    """So dGen's ReLU has a gradient at every node; with a bias around 0 it would be dead for half
+    of the seeds.
+    """
     assert (generate(new_neighgen(seed=seed).eval()).count - 1).abs().max() < 1
 
 

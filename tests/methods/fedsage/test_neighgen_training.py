@@ -37,10 +37,19 @@ from small_models import drawn
 SLOTS = 4
 WIDTHS = {"max_generated": SLOTS, "embedding": 8, "generator_width": 12}
 EPOCHS = {"generator_local_epochs": 0, "generator_federated_epochs": 0, "generator_batch": 1000}
-HOW = NeighGenParameters(hidden_share=0.3, generator_learning_rate=0.01, generator_weight_decay=0.0, **WIDTHS, **EPOCHS)
+HOW = NeighGenParameters(
+    hidden_share=0.3, generator_learning_rate=0.01, generator_weight_decay=0.0, **WIDTHS, **EPOCHS
+)
 GRAPH = planted_partition(160, 4, 8, 32, 6.0, 1.0, 8, 0.8, 0)
 SPLIT = random_split(160, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
-TASK = Task("test", GRAPH, SPLIT, None, TrainingConfig(batch_size=16, fanout=3, hidden_channels=16, dropout=0.0), 0)
+TASK = Task(
+    "test",
+    GRAPH,
+    SPLIT,
+    None,
+    TrainingConfig(batch_size=16, fanout=3, hidden_channels=16, dropout=0.0),
+    0,
+)
 
 
 def some(rng: np.random.Generator, *shape: int) -> torch.Tensor:
@@ -52,12 +61,21 @@ def generated_for(rng: np.random.Generator, nodes: int, features: int) -> Genera
     wanted = rng.integers(0, SLOTS + 1, nodes)
     owner = np.concatenate([np.flatnonzero(wanted > slot) for slot in range(SLOTS)])
     count = torch.from_numpy(rng.uniform(0, 6, nodes).astype(np.float32)).requires_grad_()
-    return Generated(count, torch.from_numpy(owner), some(rng, len(owner), features).requires_grad_())
+    return Generated(
+        count, torch.from_numpy(owner), some(rng, len(owner), features).requires_grad_()
+    )
 
 
 def trainer_of(how: NeighGenParameters, task: Task = TASK) -> NeighGenTrainer:
     client = (task.graph, task.split)
-    return NeighGenTrainer(task, how, 0, client, impair_client(task, how, 0, client), new_neighgen(task, how, "client0"))
+    return NeighGenTrainer(
+        task,
+        how,
+        0,
+        client,
+        impair_client(task, how, 0, client),
+        new_neighgen(task, how, "client0"),
+    )
 
 
 def test_the_nearest_node_is_the_same_whatever_the_block_size(monkeypatch):
@@ -89,11 +107,15 @@ def by_hand(case, how: NeighGenParameters, slots: int) -> torch.Tensor:  # type:
     loss = torch.zeros(())
     for k, v in enumerate(nodes):
         hidden = [u for w, u in impaired.pairs.tolist() if w == v]
-        loss = loss + how.count_weight * smooth_l1_loss(generated.count[k], torch.tensor(float(len(hidden))))
+        loss = loss + how.count_weight * smooth_l1_loss(
+            generated.count[k], torch.tensor(float(len(hidden)))
+        )
         for p in range(len(generated.owner)):
             if generated.owner[p] == k and hidden:
                 term = min(((generated.features[p] - x[u]) ** 2).sum() for u in hidden)
-                loss = loss + how.feature_weight * (term if how.scale == "paper" else term / (slots * x.shape[1]))
+                loss = loss + how.feature_weight * (
+                    term if how.scale == "paper" else term / (slots * x.shape[1])
+                )
     return loss / len(nodes)
 
 
@@ -108,13 +130,18 @@ def test_the_local_loss_and_its_gradient_are_the_paper_s(case, count, feature, s
     theirs = by_hand(case, how, SLOTS)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     inputs = (generated.count, generated.features)
-    gradients = [torch.autograd.grad(each, inputs, allow_unused=True, materialize_grads=True) for each in (ours, theirs)]
+    gradients = [
+        torch.autograd.grad(each, inputs, allow_unused=True, materialize_grads=True)
+        for each in (ours, theirs)
+    ]
     for our, their in zip(*gradients, strict=True):
         torch.testing.assert_close(our, their, rtol=1e-3, atol=1e-4)
 
 
 def test_the_task_loss_is_that_of_the_wholly_mended_graph():
-    """Only the neighbourhood of the sampled nodes is mended; their logits are those of the graph that is mended everywhere."""
+    """Only the neighbourhood of the sampled nodes is mended; their logits are those of the graph
+    that is mended everywhere.
+    """
     how = HOW.replace(generator_batch=10, count_weight=0.0, feature_weight=0.0)
     trainer, impaired = trainer_of(how), impair_client(TASK, how, 0, (GRAPH, SPLIT))
     graph, nodes = impaired.graph, np.arange(40, 50)
@@ -122,7 +149,9 @@ def test_the_task_loss_is_that_of_the_wholly_mended_graph():
     near = within(graph, nodes, 1)
     assert len(near) < graph.num_nodes
     ours = trainer._task_loss(part_of(whole, near), near, nodes)
-    mended = dense_graph(MendedSubgraph(graph, whole.owner, whole.features.detach()), graph, whole.features.detach())
+    mended = dense_graph(
+        MendedSubgraph(graph, whole.owner, whole.features.detach()), graph, whole.features.detach()
+    )
     train = [v for v in nodes if impaired.kept[v] in SPLIT.train]
     logits = Evaluator(mended).logits(trainer.classifier)[train]
     torch.testing.assert_close(ours, cross_entropy(logits, torch.from_numpy(graph.labels[train])))
@@ -132,20 +161,26 @@ def test_the_task_loss_is_that_of_the_wholly_mended_graph():
 def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
     trainer = trainer_of(HOW.replace(task_weight=0.0))
     losses = [trainer.step() for _ in range(150)]
-    assert losses[-1] < losses[0]  # although more neighbours are generated at the end, and the loss is summed over them
+    assert (
+        losses[-1] < losses[0]
+    )  # although more neighbours are generated at the end, and the loss is summed over them
     impaired = impair_client(TASK, HOW, 0, (GRAPH, SPLIT))
     trainer._whole = impaired.graph
     made = trainer.mend()
     assert made["features"].dtype == torch.float16
     rounded = made["count"].round().clamp(max=SLOTS).long()
-    assert made["owner"].tolist() == np.repeat(np.arange(impaired.graph.num_nodes), rounded).tolist()
+    assert (
+        made["owner"].tolist() == np.repeat(np.arange(impaired.graph.num_nodes), rounded).tolist()
+    )
     assert np.corrcoef(made["count"], impaired.missing)[0, 1] > 0.8
     assert abs(made["count"].mean() - impaired.missing.mean()) < 0.3
     hidden = HiddenNeighbours(GRAPH.features, impaired)
     known = torch.from_numpy(impaired.missing)[made["owner"]] > 0
     features = made["features"].float()[known]
     target = hidden.nearest(features, made["owner"][known].numpy())
-    assert (features - target).square().sum() < 0.5 * target.square().sum()  # half of what zeros would have
+    assert (
+        features - target
+    ).square().sum() < 0.5 * target.square().sum()  # half of what zeros would have
 
 
 def test_answers_of_others_are_added_to_the_gradient():
@@ -192,7 +227,9 @@ def test_generated_nodes_have_their_owner_as_their_neighbour(case):
     assert np.array_equal(dense[:n, :n], real.adjacency.toarray())
     assert not dense[n:, n:].any()
     assert (dense[n:].sum(axis=1) == 1).all()
-    assert (np.diff(graph.indices) > 0)[np.diff(np.repeat(np.arange(n + g), graph.degrees)) == 0].all()
+    assert (np.diff(graph.indices) > 0)[
+        np.diff(np.repeat(np.arange(n + g), graph.degrees)) == 0
+    ].all()
 
 
 @given(mended_subgraphs(), st.integers(1, 3), st.integers(0, 2**16))
@@ -201,7 +238,10 @@ def test_a_lookup_is_that_of_a_graph_with_all_features_in_one_matrix(case, fanou
     rng = np.random.default_rng(seed)
     trees = sample_trees(whole, rng.integers(0, whole.num_nodes, 5), (fanout,) * 2, rng)
     own, drawn = (part.reshape(-1, *part.shape[2:]) for part in trees.split(trees.nodes))
-    weights = [some(np.random.default_rng(seed), 2 * whole.num_features, 3).requires_grad_() for _ in range(2)]
+    weights = [
+        some(np.random.default_rng(seed), 2 * whole.num_features, 3).requires_grad_()
+        for _ in range(2)
+    ]
     products = [
         table.joined(own, drawn) @ weight
         for table, weight in zip([mended.table, FeatureTable(whole.features)], weights, strict=True)
@@ -214,7 +254,9 @@ def test_a_lookup_is_that_of_a_graph_with_all_features_in_one_matrix(case, fanou
 
 @given(mended_subgraphs(), st.integers(1, 3), st.integers(0, 2**16))
 def test_logits_of_some_nodes_are_those_of_the_whole_mended_graph(case, layers, seed):
-    """Whatever the number of layers, for real and generated nodes in any order; so are the gradients."""
+    """Whatever the number of layers, for real and generated nodes in any order; so are the
+    gradients.
+    """
     mended, real, features = case
     rng = np.random.default_rng(seed)
     nodes = rng.permutation(mended.graph.num_nodes)[: rng.integers(1, 4)]

@@ -1,4 +1,6 @@
-"""FedStruct and FedLap: matrices are those of the global graph, and training is SGD on all clients' nodes together."""
+"""FedStruct and FedLap: matrices are those of the global graph, and training is SGD on all clients'
+nodes together.
+"""
 
 import dataclasses
 
@@ -17,7 +19,13 @@ from feddep.methods.shared.cross_edges import cross_edges
 from feddep.utils.errors import ConfigError
 from method_tasks import counted, parameters_of, run_on
 
-FULL = {"encoder": "gcn", "full_batch": True, "optimizer": "adam", "learning_rate": 0.01, "layers": 2}
+FULL = {
+    "encoder": "gcn",
+    "full_batch": True,
+    "optimizer": "adam",
+    "learning_rate": 0.01,
+    "layers": 2,
+}
 
 
 def closed(graph: Graph) -> np.ndarray:
@@ -55,7 +63,9 @@ def test_lanczos_vectors_are_orthonormal_and_diagonalise(task, steps):
     start = np.random.default_rng(0).standard_normal(task.graph.num_nodes)
     values, vectors = fedlap.lanczos(multiply(task), start, steps)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(len(values)), atol=1e-8)
-    np.testing.assert_allclose(vectors.T @ laplacian(task.graph) @ vectors, np.diag(values), atol=1e-5)
+    np.testing.assert_allclose(
+        vectors.T @ laplacian(task.graph) @ vectors, np.diag(values), atol=1e-5
+    )
     assert (np.diff(values) >= 0).all()
 
 
@@ -65,7 +75,9 @@ def test_lanczos_finds_the_least_eigenvalues_first(steps):
     rng = np.random.default_rng(0)
     eigenvalues = np.concatenate([[0.0, 0.0, 0.1, 0.2], rng.uniform(1.2, 2, 56)])
     basis = np.linalg.qr(rng.standard_normal((60, 60)))[0]
-    values, vectors = fedlap.lanczos(lambda v: basis @ (eigenvalues * (basis.T @ v)), rng.standard_normal(60), steps)
+    values, vectors = fedlap.lanczos(
+        lambda v: basis @ (eigenvalues * (basis.T @ v)), rng.standard_normal(60), steps
+    )
     assert vectors.shape == (60, steps)
     np.testing.assert_allclose(values[:3], [0, 0.1, 0.2], atol=1e-4)
     np.testing.assert_allclose(np.abs(basis[:, 2:4].T @ vectors[:, 1:3]), np.eye(2), atol=1e-2)
@@ -88,13 +100,20 @@ def observed(task, name, **options):
 def together(task, weights, steps, structure, energy):
     """The weights after steps of Adam on all clients' training nodes at once, in dense operations.
 
-    ``structure`` gives a client's structure logits from its number, S or W, and the perceptron; ``energy`` a term of the loss.
+    ``structure`` gives a client's structure logits from its number, S or W, and the perceptron;
+    ``energy`` a term of the loss.
     """
     w = {name: weight.requires_grad_() for name, weight in weights.items()}
-    adam = torch.optim.Adam(w.values(), lr=task.setting.learning_rate, weight_decay=task.setting.weight_decay)
+    adam = torch.optim.Adam(
+        w.values(), lr=task.setting.learning_rate, weight_decay=task.setting.weight_decay
+    )
 
     def perceptron(rows):
-        hidden = layer_norm(rows, rows.shape[1:], w["norm.weight"], w["norm.bias"]) @ w["hidden.weight"].T + w["hidden.bias"]
+        hidden = (
+            layer_norm(rows, rows.shape[1:], w["norm.weight"], w["norm.bias"])
+            @ w["hidden.weight"].T
+            + w["hidden.bias"]
+        )
         return hidden.relu() @ w["output.weight"].T + w["output.bias"]
 
     for _ in range(steps):
@@ -102,9 +121,12 @@ def together(task, weights, steps, structure, energy):
         for i, (graph, split) in enumerate(task.subgraphs()):
             adjacency = torch.from_numpy(np.eye(graph.num_nodes) - laplacian(graph)).float()
             hidden = (
-                adjacency @ torch.from_numpy(graph.features.toarray()) @ w["encoder.layer0.weight"] + w["encoder.layer0.bias"]
+                adjacency @ torch.from_numpy(graph.features.toarray()) @ w["encoder.layer0.weight"]
+                + w["encoder.layer0.bias"]
             )
-            logits = adjacency @ hidden.relu() @ w["encoder.layer1.weight"] + w["encoder.layer1.bias"]
+            logits = (
+                adjacency @ hidden.relu() @ w["encoder.layer1.weight"] + w["encoder.layer1.bias"]
+            )
             logits = logits + structure(i, w["structure"], perceptron)
             labels = torch.from_numpy(graph.labels[split.train])
             losses.append(cross_entropy(logits[split.train], labels, reduction="sum"))
@@ -127,9 +149,14 @@ def test_training_is_adam_on_all_clients_nodes(name, rounds, epochs):
         first, last, _ = observed(task, name, structure_width=6, hops=3)
         walk = closed(task.graph) / closed(task.graph).sum(axis=1, keepdims=True)
         cubed = torch.from_numpy(np.linalg.matrix_power(walk, 3)).float()
-        structure, energy = (lambda i, s, perceptron: cubed[nodes[i]] @ perceptron(s)), (lambda s: 0.0)
+        structure, energy = (
+            (lambda i, s, perceptron: cubed[nodes[i]] @ perceptron(s)),
+            (lambda s: 0.0),
+        )
     else:
-        first, last, bases = observed(task, name, structure_width=6, vectors=5, iterations=12, smoothing=2.0)
+        first, last, bases = observed(
+            task, name, structure_width=6, vectors=5, iterations=12, smoothing=2.0
+        )
         basis = torch.empty(30, 5)
         basis[np.concatenate(nodes)] = torch.cat(bases)
 
@@ -137,7 +164,11 @@ def test_training_is_adam_on_all_clients_nodes(name, rounds, epochs):
             return perceptron((bases[i] @ w).relu())
 
         def energy(w):
-            return 2.0 * torch.trace((basis @ w).T @ dense @ basis @ w) / torch.trace((basis @ w).T @ basis @ w)
+            return (
+                2.0
+                * torch.trace((basis @ w).T @ dense @ basis @ w)
+                / torch.trace((basis @ w).T @ basis @ w)
+            )
 
     for key, weight in together(task, first, rounds * epochs, structure, energy).items():
         torch.testing.assert_close(last[key], weight.detach(), rtol=1e-3, atol=1e-4)

@@ -22,7 +22,15 @@ def masked_client(regularizers="written"):
     task = random_task(encoder="gcn", full_batch=True)
     parameters = FedPubParameters(regularizers=regularizers, lambda1=0.25, lambda2=0.5)
     graph, model = RandomGraph(task, task.new_model()), masked(task.new_model(), 0.25)
-    return client_of(task, 0, FedPubClient, model, lambda name: not is_mask(name), graph=graph, parameters=parameters)
+    return client_of(
+        task,
+        0,
+        FedPubClient,
+        model,
+        lambda name: not is_mask(name),
+        graph=graph,
+        parameters=parameters,
+    )
 
 
 def test_masks_multiply_and_small_ones_vanish_outside_training():
@@ -36,13 +44,19 @@ def test_masks_multiply_and_small_ones_vanish_outside_training():
     for training, kept in ((True, values), (False, [-0.5, 0.0, 0.25, 0.0, 1.0])):
         model.train(training)
         for layer, original in zip(model.layers, plain.layers, strict=True):
-            factors = torch.tensor(kept * original.weight.numel())[: original.weight.numel()].view_as(original.weight)
+            factors = torch.tensor(kept * original.weight.numel())[
+                : original.weight.numel()
+            ].view_as(original.weight)
             assert torch.equal(layer.weight, original.weight * factors)
 
 
 def test_the_penalty_is_its_formula_from_the_second_round_on():
     client = masked_client()
-    first = {name: tensor.clone() for name, tensor in client.model.state_dict().items() if not is_mask(name)}
+    first = {
+        name: tensor.clone()
+        for name, tensor in client.model.state_dict().items()
+        if not is_mask(name)
+    }
     names = [name for name, _ in client.model.named_parameters() if is_mask(name)]
     entries = sum(client.model.state_dict()[name].numel() for name in names)
     client.load(first)
@@ -53,13 +67,17 @@ def test_the_penalty_is_its_formula_from_the_second_round_on():
     distances = sum(0.5 * math.sqrt(tensor.numel()) for tensor in first.values())
     assert float(penalty.detach()) == pytest.approx(0.25 * entries + 0.5 * distances, rel=1e-5)
     penalty.backward()
-    assert all(torch.allclose(client.model.get_parameter(name).grad, torch.tensor(0.25)) for name in names)
+    assert all(
+        torch.allclose(client.model.get_parameter(name).grad, torch.tensor(0.25)) for name in names
+    )
     assert all(client.model.get_parameter(name).grad.norm() > 0.4 for name in first)
 
 
 def test_as_released_nothing_is_regularised():
     assert masked_client("released").learner.regularizer is None
-    task = task_of("fedpub", local_epochs=2, **FIELD)  # the first step of a round is at θ̄, where its norm has no gradient
+    task = task_of(
+        "fedpub", local_epochs=2, **FIELD
+    )  # the first step of a round is at θ̄, where its norm has no gradient
     without = run_on(task, "fedpub", lambda1=0.0, lambda2=0.0).owners
     released = run_on(task, "fedpub", lambda1=0.0, regularizers="released").owners
     written = run_on(task, "fedpub", lambda1=0.0).owners
@@ -72,7 +90,9 @@ def test_masks_stay_and_the_function_is_sent():
     observers = (lambda *message: seen.append(message),)
     communication = run_on(dataclasses.replace(task, observers=observers), "fedpub").communication
     assert not [name for *_, payload in seen for name in payload if is_mask(name)]
-    assert counted(communication, "extra") == {(client, "up", "extra"): (2, 2 * 4 * 4) for client in range(3)}
+    assert counted(communication, "extra") == {
+        (client, "up", "extra"): (2, 2 * 4 * 4) for client in range(3)
+    }
     size = 4 * (64 * 16 + 16 + 16 * 4 + 4)
     assert counted(communication, "model")[0, "up", "model"] == (2, 2 * size)
 
@@ -86,17 +106,31 @@ def test_the_function_is_what_the_masked_model_gives_for_the_random_graph():
     assert not (adjacency * (blocks[:, None] != blocks)).any()
     assert 0.09 < ((adjacency > 0).sum() - 500) / (500 * 99) < 0.11
     for k, layer in enumerate(client.model.layers):
-        hidden = adjacency @ ((hidden.relu() if k else hidden) @ layer.weight.double()) + layer.bias.double()
-    np.testing.assert_allclose(client.extra()["function"].numpy(), hidden.mean(dim=0).detach().numpy(), rtol=1e-4, atol=1e-5)
+        hidden = (
+            adjacency @ ((hidden.relu() if k else hidden) @ layer.weight.double())
+            + layer.bias.double()
+        )
+    np.testing.assert_allclose(
+        client.extra()["function"].numpy(),
+        hidden.mean(dim=0).detach().numpy(),
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("tau", [0.0, 2.0])
 def test_the_mixture_is_a_softmax_of_cosines(tau: float):
     vectors = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
-    updates = [Update({"w": torch.tensor([float(k)])}, k + 1.0, 0.0, {"f": torch.tensor(v)}) for k, v in enumerate(vectors)]
+    updates = [
+        Update({"w": torch.tensor([float(k)])}, k + 1.0, 0.0, {"f": torch.tensor(v)})
+        for k, v in enumerate(vectors)
+    ]
     server = SimilarityServer({"w": torch.zeros(1)}, parameters=FedPubParameters(tau=tau), name="f")
     server.aggregate(updates)
     for i, mine in enumerate(vectors):
-        powers = [math.exp(tau * np.dot(mine, other) / (math.hypot(*mine) * math.hypot(*other))) for other in vectors]
+        powers = [
+            math.exp(tau * np.dot(mine, other) / (math.hypot(*mine) * math.hypot(*other)))
+            for other in vectors
+        ]
         expected = sum(power * k for k, power in enumerate(powers)) / sum(powers)
         assert float(server.weights_for(i)["w"]) == pytest.approx(expected, rel=1e-5)

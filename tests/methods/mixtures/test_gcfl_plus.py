@@ -27,7 +27,9 @@ def test_distances_are_those_of_the_best_warping():
     sequences = np.random.default_rng(0).normal(size=(4, 5))
     found = time_warping(sequences)
     for i, j in itertools.product(range(4), repeat=2):
-        assert found[i, j] == pytest.approx(math.sqrt(warped(list(sequences[i]), list(sequences[j]))))
+        assert found[i, j] == pytest.approx(
+            math.sqrt(warped(list(sequences[i]), list(sequences[j])))
+        )
 
 
 def test_the_cut_is_the_least_of_all():
@@ -42,7 +44,9 @@ def test_the_cut_is_the_least_of_all():
 
         first, second = minimum_cut(weights)
         assert sorted([*first, *second]) == list(range(5))
-        least = min(value(part) for size in (1, 2) for part in itertools.combinations(range(5), size))
+        least = min(
+            value(part) for size in (1, 2) for part in itertools.combinations(range(5), size)
+        )
         assert value(first) == pytest.approx(least)
     assert sorted(map(len, minimum_cut(np.zeros((3, 3))))) == [1, 2]
 
@@ -51,17 +55,26 @@ CHANGES = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
 
 
 def rounds(number, changes=CHANGES, norms=(1.0, 1.1, 5.0, 5.2), **parameters):
-    """The clusters after each round, in which clients change what they got by ``changes`` and send ``norms``."""
-    server = ClusteringServer({"w": torch.zeros(2)}, parameters=GCFLPlusParameters(sequence=3, after=4, **parameters))
+    """The clusters after each round, in which clients change what they got by ``changes`` and send
+    ``norms``.
+    """
+    server = ClusteringServer(
+        {"w": torch.zeros(2)}, parameters=GCFLPlusParameters(sequence=3, after=4, **parameters)
+    )
     found = []
     for _ in range(number):
         got = [server.weights_for(k)["w"] for k in range(4)]
         extra = [{"gradient_norm": torch.tensor(norm)} for norm in norms]
-        updates = [Update({"w": got[k] + torch.tensor(changes[k])}, k + 1.0, 0.0, extra[k]) for k in range(4)]
+        updates = [
+            Update({"w": got[k] + torch.tensor(changes[k])}, k + 1.0, 0.0, extra[k])
+            for k in range(4)
+        ]
         server.aggregate(updates)
         found.append(server.clusters)
         for cluster in server.clusters:
-            sent = sum((k + 1) * updates[k].weights["w"] for k in cluster) / sum(k + 1 for k in cluster)
+            sent = sum((k + 1) * updates[k].weights["w"] for k in cluster) / sum(
+                k + 1 for k in cluster
+            )
             for k in cluster:
                 torch.testing.assert_close(server.weights_for(k)["w"], sent)
     return found
@@ -88,12 +101,19 @@ def test_after_a_split_norms_are_collected_anew():
 def test_without_a_split_it_is_fedavg(encoder):
     options = {**FIELD, "encoder": encoder}
     same_models(
-        run_on(task_of("gcfl_plus", **options), "gcfl_plus"), run_on(task_of("fedavg", **options), "fedavg"), "before", "after"
+        run_on(task_of("gcfl_plus", **options), "gcfl_plus"),
+        run_on(task_of("fedavg", **options), "fedavg"),
+        "before",
+        "after",
     )
 
 
 def test_all_but_the_last_layer_may_be_exchanged():
     for shared, size in (("all", 64 * 16 + 16 + 16 * 4 + 4), ("hidden", 64 * 16 + 16)):
-        communication = run_on(task_of("gcfl_plus", rounds=2, **FIELD), "gcfl_plus", shared=shared).communication
+        communication = run_on(
+            task_of("gcfl_plus", rounds=2, **FIELD), "gcfl_plus", shared=shared
+        ).communication
         assert counted(communication, "model")[1, "up", "model"] == (2, 2 * 4 * size)
-        assert counted(communication, "extra") == {(client, "up", "extra"): (2, 16) for client in range(3)}
+        assert counted(communication, "extra") == {
+            (client, "up", "extra"): (2, 16) for client in range(3)
+        }

@@ -37,7 +37,9 @@ def test_the_proximal_gradient_is_that_of_its_formula():
     task = random_task()
     model, other = task.new_model(), task.new_model()
     boundary = Boundary({"model": schema_of(model), **REPORTS})
-    client = fedavg.new_client(task, 0, task.subgraphs()[0], boundary, partial(ProximalClient, mu=0.6))
+    client = fedavg.new_client(
+        task, 0, task.subgraphs()[0], boundary, partial(ProximalClient, mu=0.6)
+    )
     client.load(model.state_dict())
     client.update()  # which leaves the weights that it started from in its term
     with torch.no_grad():
@@ -70,12 +72,17 @@ def flat(weights: Iterable[torch.Tensor]) -> torch.Tensor:
 
 
 def test_scaffold_is_its_algorithm():
-    """Full batches without sampling noise: g_i is the gradient of a client's loss, and a round is Algorithm 1, option II."""
-    task = random_task(clients=2, learning_rate=0.1, batch_size=100, local_epochs=2, layers=1, fanout=30)
+    """Full batches without sampling noise: g_i is the gradient of a client's loss, and a round is
+    Algorithm 1, option II.
+    """
+    task = random_task(
+        clients=2, learning_rate=0.1, batch_size=100, local_epochs=2, layers=1, fanout=30
+    )
     parts, model = task.subgraphs(), with_control(task.new_model())
     boundary = Boundary({"model": schema_of(model), **REPORTS})
     clients = [
-        fedavg.new_client(task, i, part, boundary, ScaffoldClient, with_control(task.new_model())) for i, part in enumerate(parts)
+        fedavg.new_client(task, i, part, boundary, ScaffoldClient, with_control(task.new_model()))
+        for i, part in enumerate(parts)
     ]
     sizes = [len(split.train) for _, split in parts]
     w, names = flat(model.parameters()), [name for name, _ in model.named_parameters()]
@@ -87,11 +94,15 @@ def test_scaffold_is_its_algorithm():
             client.load(model.state_dict())
             updates.append(client.update().weights)
             own[i] = own[i] - c + (w - flat(updates[i][name] for name in names)) / (2 * 0.1)
-            sent = flat(tensor for name, tensor in updates[i].items() if name.startswith("control_"))
+            sent = flat(
+                tensor for name, tensor in updates[i].items() if name.startswith("control_")
+            )
             torch.testing.assert_close(sent, own[i], rtol=1e-4, atol=1e-6)
         model.load_state_dict(weighted_mean(updates, sizes))
         w, c = flat(model.parameters()), flat(controls(model))
-        expected = sum(size * of_client for size, of_client in zip(sizes, own, strict=True)) / sum(sizes)
+        expected = sum(size * of_client for size, of_client in zip(sizes, own, strict=True)) / sum(
+            sizes
+        )
         torch.testing.assert_close(c, expected, rtol=1e-4, atol=1e-6)
 
 
@@ -102,7 +113,8 @@ def test_scaffold_corrects_what_it_says():
     model = with_control(task.new_model())
     client = fedavg.new_client(task, 0, task.subgraphs()[0], boundary, ScaffoldClient, model)
     state = {
-        name: torch.full_like(value, 2.0) if name.startswith("control_") else value for name, value in model.state_dict().items()
+        name: torch.full_like(value, 2.0) if name.startswith("control_") else value
+        for name, value in model.state_dict().items()
     }
     client.own = [torch.full_like(weight, 0.5) for weight in model.parameters()]
     client.load(state)
@@ -117,7 +129,13 @@ def test_scaffold_needs_plain_sgd():
 
 GENERATOR = {"generator_local_epochs": 1, "generator_federated_epochs": 1, "generator_width": 8}
 SMALL = {
-    "feddep": {"fused": "authors", "pretraining_epochs": 2, "embedding": 8, "generator_epochs": 2, "count_bias": 2.0},
+    "feddep": {
+        "fused": "authors",
+        "pretraining_epochs": 2,
+        "embedding": 8,
+        "generator_epochs": 2,
+        "count_bias": 2.0,
+    },
     "fedsage_plus": GENERATOR,
     "locsage_plus": {**GENERATOR, "generator_federated_epochs": 0},
 }

@@ -1,4 +1,6 @@
-"""FedDEP's oracle: the true mean embedding of each node's missing neighbours, and FedDEP's classifier on it."""
+"""FedDEP's oracle: the true mean embedding of each node's missing neighbours, and FedDEP's
+classifier on it.
+"""
 
 from typing import Any
 
@@ -15,7 +17,9 @@ SMALL = {"embedding": 6, "pretraining_epochs": 2}
 
 
 def run(task: Task | None = None, **changes: Any) -> RunResult:
-    return run_on(task_of("feddep_oracle") if task is None else task, "feddep_oracle", **SMALL, **changes)
+    return run_on(
+        task_of("feddep_oracle") if task is None else task, "feddep_oracle", **SMALL, **changes
+    )
 
 
 def unmended(task: Task) -> RunResult:
@@ -25,7 +29,10 @@ def unmended(task: Task) -> RunResult:
 
 @pytest.mark.parametrize("encoder", ["local", "federated"])
 def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(encoder):
-    task, parameters = task_of("feddep_oracle"), parameters_of("feddep_oracle", **SMALL, encoder=encoder)
+    task, parameters = (
+        task_of("feddep_oracle"),
+        parameters_of("feddep_oracle", **SMALL, encoder=encoder),
+    )
     assert task.partition is not None
     embeddings = pretraining.embed(task, parameters, {}).of_clients("embeddings")
     owned = [task.partition.nodes(i).tolist() for i in range(CLIENTS)]
@@ -51,7 +58,10 @@ def test_one_client_lacks_nothing():
 
 
 def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
-    losses = [outcome.histories[0].loss[-1] for outcome in (unmended(task_of("feddep_oracle")), run(), run(encoder="federated"))]
+    losses = [
+        outcome.histories[0].loss[-1]
+        for outcome in (unmended(task_of("feddep_oracle")), run(), run(encoder="federated"))
+    ]
     assert len(set(losses)) == 3
 
 
@@ -65,10 +75,17 @@ def test_only_inference_differs_where_the_truth_is_known_there():
 
 def test_pretraining_is_feddep_s_own():
     """The step is the same function with the same parameters: its cache serves both."""
-    ours, theirs = (registry.find(name).steps(parameters_of(name)) for name in ("feddep_oracle", "feddep"))
+    ours, theirs = (
+        registry.find(name).steps(parameters_of(name)) for name in ("feddep_oracle", "feddep")
+    )
     assert tuple(ours) == tuple(theirs[:1])
 
 
 def test_the_classifier_and_a_federated_encoder_are_counted():
     assert {row["kind"] for row in run().communication} == {"model", "training", "validation"}
-    assert {row["kind"] for row in run(encoder="federated").communication} == {"model", "encoder", "training", "validation"}
+    assert {row["kind"] for row in run(encoder="federated").communication} == {
+        "model",
+        "encoder",
+        "training",
+        "validation",
+    }

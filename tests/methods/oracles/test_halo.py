@@ -1,4 +1,6 @@
-"""FedAvg's oracle: FedAvg where nothing is missing, the global graph's neighbourhoods where something is."""
+"""FedAvg's oracle: FedAvg where nothing is missing, the global graph's neighbourhoods where
+something is.
+"""
 
 import numpy as np
 
@@ -18,7 +20,9 @@ def test_halo_nodes_are_neither_trained_nor_validated_on():
     task = task_of("fedavg_oracle")
     assert task.partition is not None
     parts = extended(task, 2)
-    for client, ((graph, split), (plain, own)) in enumerate(zip(parts, task.subgraphs(), strict=True)):
+    for client, ((graph, split), (plain, own)) in enumerate(
+        zip(parts, task.subgraphs(), strict=True)
+    ):
         assert graph.num_nodes > plain.num_nodes
         assert graph.subgraph(np.arange(plain.num_nodes)).fingerprint == plain.fingerprint
         nodes = task.partition.nodes(client)
@@ -45,7 +49,10 @@ def test_with_a_hop_a_layer_a_client_sees_its_nodes_as_the_experimenter_does():
 
 def test_without_hops_it_is_fedavg_and_null_means_as_many_hops_as_layers():
     task = task_of("fedavg_oracle")
-    plain, (none, one, two, default) = fedavg.run(task), (run_fedavg(task, HaloParameters(hops=k)) for k in (0, 1, 2, None))
+    plain, (none, one, two, default) = (
+        fedavg.run(task),
+        (run_fedavg(task, HaloParameters(hops=k)) for k in (0, 1, 2, None)),
+    )
     assert same_runs(none, plain)
     assert same_runs(default, two)
     assert not same_runs(one, plain)

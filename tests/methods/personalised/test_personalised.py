@@ -1,4 +1,6 @@
-"""The personalised methods against their equations, written out on tiny graphs, and against FedAvg and Local."""
+"""The personalised methods against their equations, written out on tiny graphs, and against FedAvg
+and Local.
+"""
 
 import dataclasses
 from functools import partial
@@ -32,7 +34,13 @@ from method_tasks import counted, run_on
 
 ROUNDS, RATE = 4, 0.1
 SETTING = TrainingConfig(
-    **{"full_batch": True, "encoder": "gcn", "evaluation": "owners", "optimizer": "sgd", "learning_rate": RATE},
+    **{
+        "full_batch": True,
+        "encoder": "gcn",
+        "evaluation": "owners",
+        "optimizer": "sgd",
+        "learning_rate": RATE,
+    },
     **{"rounds": ROUNDS, "local_epochs": 2, "hidden_channels": 8, "dropout": 0.0},
 )
 
@@ -41,7 +49,9 @@ def task(**changes: Any) -> Task:
     """Three clients of a random graph; class 0 is missing at client 2."""
     graph = random_graph(60, 150)
     owner = np.arange(60) % 3
-    graph = dataclasses.replace(graph, labels=np.where((owner == 2) & (graph.labels == 0), 1, graph.labels))
+    graph = dataclasses.replace(
+        graph, labels=np.where((owner == 2) & (graph.labels == 0), 1, graph.labels)
+    )
     partition = Partition(owner, 3)
     split = within_clients_split(graph, partition, {"train": 0.4, "val": 0.3}, 0)
     return Task("a task", graph, split, partition, SETTING.replace(**changes), 0)
@@ -57,7 +67,9 @@ def judged(name: str, given: Task | None = None, **parameters: Any) -> OwnersHis
 def client_of(given: Task, new: Any, model: Any = None) -> Client:
     """The first client of a kind, with the initial weights."""
     model = model or given.new_model()
-    return fedavg.new_client(given, 0, given.subgraphs()[0], Boundary({"model": schema_of(model), **REPORTS}), new, model)
+    return fedavg.new_client(
+        given, 0, given.subgraphs()[0], Boundary({"model": schema_of(model), **REPORTS}), new, model
+    )
 
 
 def flat(tensors: Any) -> torch.Tensor:
@@ -69,14 +81,19 @@ def gradient(client: Client, weights: torch.Tensor, given: Task) -> torch.Tensor
     model = given.new_model()
     torch.nn.utils.vector_to_parameters(weights, model.parameters())
     inputs, nodes = client.evaluator, client.split.train
-    cross_entropy(model.full(inputs.features, inputs.adjacency)[nodes], inputs.labels[nodes]).backward()
+    cross_entropy(
+        model.full(inputs.features, inputs.adjacency)[nodes], inputs.labels[nodes]
+    ).backward()
     return flat(weight.grad for weight in model.parameters())
 
 
 def shifted(model: Any, by: float) -> dict[str, torch.Tensor]:
     """The state of a model with all weights moved."""
     weights = dict(model.named_parameters())
-    return {name: tensor + by if name in weights else tensor for name, tensor in model.state_dict().items()}
+    return {
+        name: tensor + by if name in weights else tensor
+        for name, tensor in model.state_dict().items()
+    }
 
 
 def test_without_tuning_it_is_fedavg_and_with_nothing_else_local():
@@ -120,7 +137,11 @@ def test_ditto_without_pull_is_local_and_what_it_sends_is_fedavg():
     assert judged("ditto", personal_weight=0.0).after == judged("local").after
     crossed: dict[str, list[dict[str, torch.Tensor]]] = {"ditto": [], "fedavg": []}
     for name, seen in crossed.items():
-        observe = lambda client, way, kind, payload, seen=seen: seen.append(payload) if kind == "model" else None  # noqa: E731
+
+        def observe(client, way, kind, payload, seen=seen):
+            if kind == "model":
+                seen.append(payload)
+
         run_on(dataclasses.replace(task(), observers=[observe]), name)
     for mine, other in zip(crossed["ditto"], crossed["fedavg"], strict=True):
         assert all(torch.equal(mine[name], tensor) for name, tensor in other.items())
@@ -147,7 +168,9 @@ def test_without_contrast_moon_is_fedavg():
 
 def test_the_contrast_is_its_formula():
     given = task()
-    client = client_of(given, partial(ContrastiveClient, params=MoonParameters(mu=2.0, temperature=0.3)))
+    client = client_of(
+        given, partial(ContrastiveClient, params=MoonParameters(mu=2.0, temperature=0.3))
+    )
     client.update()
     previous = embeddings(client.model, client.evaluator)
     client.load(shifted(given.new_model(), 0.1))
@@ -157,7 +180,8 @@ def test_the_contrast_is_its_formula():
     terms = []
     for i in range(len(z)):
         to_received, to_previous = (
-            np.exp(float(z[i] @ other[i] / max(z[i].norm() * other[i].norm(), 1e-8)) / 0.3) for other in (received, previous)
+            np.exp(float(z[i] @ other[i] / max(z[i].norm() * other[i].norm(), 1e-8)) / 0.3)
+            for other in (received, previous)
         )
         terms.append(-np.log(to_received / (to_received + to_previous)))
     client.previous = previous  # that of the round before, as it was while the client trained
@@ -174,27 +198,45 @@ def test_only_prototypes_are_sent():
     for client in range(3):
         assert sent[client, "up", "model"] == (ROUNDS, ROUNDS * 4 * (3 * 8 + 3))
         assert sent[client, "down", "model"] == (ROUNDS + 1, (ROUNDS + 1) * 4 * (3 * 8 + 3))
-        assert {kind for number, _, kind in sent if number == client} == {"model", "training", "validation"}
+        assert {kind for number, _, kind in sent if number == client} == {
+            "model",
+            "training",
+            "validation",
+        }
 
 
 def test_a_clients_prototypes_and_their_pull_are_their_formulas():
     given = task()
-    client = client_of(given, partial(PrototypeClient, weight=0.6), with_prototypes(given.new_model()))
+    client = client_of(
+        given, partial(PrototypeClient, weight=0.6), with_prototypes(given.new_model())
+    )
     client.update()
-    hidden, labels, train = embeddings(client.model, client.evaluator), client.evaluator.labels, client.split.train
+    hidden, labels, train = (
+        embeddings(client.model, client.evaluator),
+        client.evaluator.labels,
+        client.split.train,
+    )
     for label in range(3):
         of_class = [hidden[node] for node in train if labels[node] == label]
-        torch.testing.assert_close(client.model.prototypes[label], torch.stack(of_class).mean(dim=0))
+        torch.testing.assert_close(
+            client.model.prototypes[label], torch.stack(of_class).mean(dim=0)
+        )
     client.model.known[1] = 0
     client.model.prototypes += 0.2
     z = hidden + 1
-    terms = [float(((z[i] - client.model.prototypes[labels[i]]) ** 2).mean()) * (int(labels[i]) != 1) for i in train]
+    terms = [
+        float(((z[i] - client.model.prototypes[labels[i]]) ** 2).mean()) * (int(labels[i]) != 1)
+        for i in train
+    ]
     assert float(client.pull(client.model, z, z)) == pytest.approx(0.6 * np.mean(terms), rel=1e-4)
 
 
 def test_a_class_is_averaged_over_the_clients_that_have_it():
     rng = np.random.default_rng(0)
-    prototypes, known = rng.normal(size=(3, 4, 5)), np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 0]])
+    prototypes, known = (
+        rng.normal(size=(3, 4, 5)),
+        np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 0]]),
+    )
     prototypes *= known[..., None]
     server = PrototypeServer({})
     updates = [
@@ -212,7 +254,11 @@ def test_a_class_is_averaged_over_the_clients_that_have_it():
 def test_the_slip_shrinks_prototypes_of_classes_that_a_client_lacks():
     sent: dict[str, list[torch.Tensor]] = {"written": [], "openfgl": []}
     for mean, seen in sent.items():
-        observe = lambda client, way, kind, payload, seen=seen: seen.append(payload["prototypes"]) if way == "down" else None  # noqa: E731
+
+        def observe(client, way, kind, payload, seen=seen):
+            if way == "down":
+                seen.append(payload["prototypes"])
+
         run_on(dataclasses.replace(task(rounds=1), observers=[observe]), "fedproto", mean=mean)
     written, slip = sent["written"][-1].norm(dim=1), sent["openfgl"][-1].norm(dim=1)
     assert slip[0] < 0.9 * written[0]
@@ -226,7 +272,10 @@ def test_feddc_is_its_algorithm(correction: str):
     parts, model = given.subgraphs(), with_control(given.new_model())
     boundary = Boundary({"model": schema_of(model), **REPORTS})
     new = partial(DriftClient, params=FedDCParameters(alpha=0.3, correction=correction))
-    clients = [fedavg.new_client(given, i, part, boundary, new, with_control(given.new_model())) for i, part in enumerate(parts)]
+    clients = [
+        fedavg.new_client(given, i, part, boundary, new, with_control(given.new_model()))
+        for i, part in enumerate(parts)
+    ]
     shares = [len(split.train) for _, split in parts]
     names = [name for name, _ in model.named_parameters()]
     w = flat(model.parameters())
@@ -240,12 +289,18 @@ def test_feddc_is_its_algorithm(correction: str):
             for _ in range(2):
                 step = gradient(client, theta, given)
                 if written or number:
-                    step = step + 0.3 * (drift[i] + theta - w) + (last[i] - (mean if written else 0)) / (2 * RATE)
+                    step = (
+                        step
+                        + 0.3 * (drift[i] + theta - w)
+                        + (last[i] - (mean if written else 0)) / (2 * RATE)
+                    )
                 theta = theta - RATE * step
             drift[i] = drift[i] + (theta - w if written else last[i])
             last[i] = theta - w
             expected.append({"sent": theta + drift[i], "change": last[i]})
-            torch.testing.assert_close(flat(updates[i][name] for name in names), expected[i]["sent"], rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(
+                flat(updates[i][name] for name in names), expected[i]["sent"], rtol=1e-3, atol=1e-5
+            )
         model.load_state_dict(weighted_mean(updates, shares))
         of_both = weighted_mean(expected, shares)
         w, mean = of_both["sent"], of_both["change"]
@@ -253,9 +308,14 @@ def test_feddc_is_its_algorithm(correction: str):
 
 
 def test_mixing_weights_follow_the_gradient():
-    """By a network of one layer, all of which is mixed: 11 steps at first, as few losses tell nothing, and then one."""
+    """By a network of one layer, all of which is mixed: 11 steps at first, as few losses tell
+    nothing, and then one.
+    """
     given = task(layers=1)
-    client = client_of(given, partial(MixingClient, params=FedALAParameters(mixing_share=1.0, mixing_rate=3.0), seed=0))
+    client = client_of(
+        given,
+        partial(MixingClient, params=FedALAParameters(mixing_share=1.0, mixing_rate=3.0), seed=0),
+    )
     client.load(given.new_model().state_dict())
     assert not client.mixing  # nothing to mix yet
     w = torch.ones_like(flat(client.model.parameters()))
@@ -268,13 +328,17 @@ def test_mixing_weights_follow_the_gradient():
             w = (w - 3 * gradient(client, own + change * w, given) * change).clamp(0, 1)
         client.load(sent)
         torch.testing.assert_close(flat(client.mixing), w, rtol=1e-3, atol=1e-5)
-        torch.testing.assert_close(flat(client.model.parameters()), own + change * w, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(
+            flat(client.model.parameters()), own + change * w, rtol=1e-3, atol=1e-5
+        )
         assert 0 < w.mean() < 1
 
 
 def test_fedala_mixes_upper_layers_only_and_draws_a_share():
     given = task()
-    client = client_of(given, partial(MixingClient, params=FedALAParameters(mixing_rate=30.0), seed=0))
+    client = client_of(
+        given, partial(MixingClient, params=FedALAParameters(mixing_rate=30.0), seed=0)
+    )
     client.update()
     sent = shifted(given.new_model(), -0.2)
     client.load(sent)
@@ -282,7 +346,10 @@ def test_fedala_mixes_upper_layers_only_and_draws_a_share():
     assert not torch.equal(client.model.layer1.weight, sent["layer1.weight"])
     plain, mixed = judged("fedavg"), judged("fedala", mixing_rate=1e-30)
     np.testing.assert_allclose(mixed.history.loss, plain.history.loss, rtol=1e-4)  # W stays 1
-    assert judged("fedala", mixing_share=0.2, mixing_rate=30.0).history.loss != judged("fedala", mixing_rate=30.0).history.loss
+    assert (
+        judged("fedala", mixing_share=0.2, mixing_rate=30.0).history.loss
+        != judged("fedala", mixing_rate=30.0).history.loss
+    )
 
 
 @pytest.mark.parametrize("name", ["moon", "fedproto"])

@@ -11,9 +11,17 @@ from feddep.methods.shared.cross_edges import cross_edges, expand
 def test_they_hold_the_edges_to_others_and_no_more(task):
     graph, owner = task.graph, task.partition.client
     for i, own in enumerate(cross_edges(task)):
-        expected = {(v, u) for v in range(graph.num_nodes) if owner[v] == i for u in graph.adjacency[v].indices if owner[u] != i}
+        expected = {
+            (v, u)
+            for v in range(graph.num_nodes)
+            if owner[v] == i
+            for u in graph.adjacency[v].indices
+            if owner[u] != i
+        }
         rows, columns = own.links.nonzero()
-        assert {(own.nodes[v], own.outside[u]) for v, u in zip(rows, columns, strict=True)} == expected
+        assert {
+            (own.nodes[v], own.outside[u]) for v, u in zip(rows, columns, strict=True)
+        } == expected
         assert set(own.outside) == {u for _, u in expected}
         assert set(own.nodes[own.endpoints]) == {v for v, _ in expected}
         assert (np.diff(own.outside) > 0).all()

@@ -21,7 +21,7 @@ def test_everybody_gets_the_rows_of_the_names_that_they_asked_for(clients, seed)
         np.testing.assert_array_equal(delivered, np.stack([asked, -asked], axis=1))
 
 
-def test_an_exchange_costs_a_row_for_each_node_with_cross_client_edges_and_each_neighbour_elsewhere():
+def test_an_exchange_costs_a_row_for_each_endpoint_of_a_cross_client_edge():
     task = random_task(layers=3)
     all_edges, _, boundary = expanded(task, trained(task), range(1, 3))
     expected = {}

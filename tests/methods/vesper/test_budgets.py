@@ -26,12 +26,21 @@ BOUNDED = {"bounding": "both", "accountant": "certified", "epsilon": 8.0, "delta
 
 
 def specification(name: str, dataset: dict[str, Any] = CORA, **options: Any) -> dict[str, Any]:
-    return {"dataset": dataset, "split": SHARES, "setting": SETTING, "method": {"name": name, **options}}
+    return {
+        "dataset": dataset,
+        "split": SHARES,
+        "setting": SETTING,
+        "method": {"name": name, **options},
+    }
 
 
 @pytest.mark.parametrize("n", [20, 121, 240, 333, 2708, 19717])
-@pytest.mark.parametrize("shares", [(0.6, 0.2, 0.2), (0.1, 0.2, 0.7), (0.3, 0.1, 0.1), (0.7, 0.1, 0.2)])
-def test_the_number_of_training_nodes_is_that_of_the_split(n: int, shares: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    "shares", [(0.6, 0.2, 0.2), (0.1, 0.2, 0.7), (0.3, 0.1, 0.1), (0.7, 0.1, 0.2)]
+)
+def test_the_number_of_training_nodes_is_that_of_the_split(
+    n: int, shares: tuple[float, ...]
+) -> None:
     fractions = dict(zip(("train", "val", "test"), shares, strict=True))
     split = random_split(n, fractions, seed=0)
     assert training_nodes(n, fractions) == len(split.train)
@@ -52,14 +61,23 @@ def test_the_number_of_training_nodes_is_that_of_the_split(n: int, shares: tuple
 def test_the_noise_is_what_a_run_uses(
     name: str, options: dict[str, Any], labelled: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split_training, "train", lambda task, protocol: protocol)  # what it is asked to train
+    monkeypatch.setattr(
+        split_training, "train", lambda task, protocol: protocol
+    )  # what it is asked to train
     specified = specification(name, {**TINY, "labelled": labelled}, **{**options, "delta": 1e-4})
     method, parameters = registry.configured(specified["method"])
-    graph, setting = planted_partition(121, 4, 12, 32, 6.0, 1.0, 8, 0.5, 0), TrainingConfig(**SETTING)
+    graph, setting = (
+        planted_partition(121, 4, 12, 32, 6.0, 1.0, 8, 0.5, 0),
+        TrainingConfig(**SETTING),
+    )
     task = Task("tiny", graph, random_split(121, SHARES, 0).labelled(labelled, 0), None, setting, 0)
     module, _, function = method.function.partition(":")
     assert module == split_training.__name__
-    assert budget(specified).theta == getattr(split_training, function)(task, parameters).design.theta > 0
+    assert (
+        budget(specified).theta
+        == getattr(split_training, function)(task, parameters).design.theta
+        > 0
+    )
 
 
 def test_the_noise_of_the_papers_account(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,14 +85,20 @@ def test_the_noise_of_the_papers_account(monkeypatch: pytest.MonkeyPatch) -> Non
     specified = specification("vesper_gcn", accountant="rdp", epsilon=5.0, delta=1e-4, degree=7)
     _, parameters = registry.configured(specified["method"])
     found = budget(specified)
-    assert found.theta == noise_scale(1624, CORA_EDGES, TrainingConfig(**SETTING), parameters, AGGREGATIONS["vesper_gcn"])
+    assert found.theta == noise_scale(
+        1624, CORA_EDGES, TrainingConfig(**SETTING), parameters, AGGREGATIONS["vesper_gcn"]
+    )
     assert found.delta == 1e-4
     assert found.paper_epsilon == pytest.approx(5.0, rel=1e-3)
     assert found.paper_epsilon <= 5.0
 
 
 def test_a_budget_of_the_certified_account_is_a_guarantee() -> None:
-    for name, options in [("vesper_gin", {"weights": "detached"}), ("vfgnn", {"weights": "frozen"}), ("gap", {})]:
+    for name, options in [
+        ("vesper_gin", {"weights": "detached"}),
+        ("vfgnn", {"weights": "frozen"}),
+        ("gap", {}),
+    ]:
         found = budget(specification(name, **BOUNDED, **options))
         assert found.guarantee == pytest.approx(8.0, rel=1e-3)
         assert found.guarantee <= found.epsilon == 8.0
@@ -101,7 +125,9 @@ def test_what_does_not_apply_is_left_out() -> None:
     once = budget(specification("gap", release="one_shot", bounding="none", theta=5.0))
     assert math.isnan(once.paper_epsilon)
     assert 0 < once.guarantee < math.inf
-    least = budget(specification("vesper_gcn", min_degree=1, theta=5.0))  # Proposition 2 starts at 2
+    least = budget(
+        specification("vesper_gcn", min_degree=1, theta=5.0)
+    )  # Proposition 2 starts at 2
     assert math.isnan(least.paper_epsilon)
     plain = budget(specification("vertical_gin"))
     assert all(map(math.isnan, (plain.theta, plain.delta, plain.guarantee, plain.paper_epsilon)))

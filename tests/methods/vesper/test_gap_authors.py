@@ -1,4 +1,6 @@
-"""GAP by its authors' code against a plain version of it: full batches, dense matrices, PyTorch's own modules."""
+"""GAP by its authors' code against a plain version of it: full batches, dense matrices, PyTorch's
+own modules.
+"""
 
 import dataclasses
 from typing import Any
@@ -16,7 +18,9 @@ HOPS, EPOCHS, WIDTH, FULL = 3, 5, 16, 144
 
 
 class Plain(nn.Module):
-    """Their ``EncoderModule`` (one hop, no maps before the head) and ``ClassificationModule``, with given weights."""
+    """Their ``EncoderModule`` (one hop, no maps before the head) and ``ClassificationModule``, with
+    given weights.
+    """
 
     def __init__(self, before: list[nn.Module], head: Any) -> None:
         super().__init__()
@@ -54,10 +58,23 @@ def test_it_is_what_the_authors_compute():
 
     def show(name: str, training: Any) -> None:
         started.append(training)
-        first.append({part: {k: v.clone() for k, v in model.state_dict().items()} for part, model in training.model.items()})
+        first.append(
+            {
+                part: {k: v.clone() for k, v in model.state_dict().items()}
+                for part, model in training.model.items()
+            }
+        )
 
-    result = run_on(dataclasses.replace(task, inspectors=(show,)), "gap_authors", theta=0.0, encoder_epochs=EPOCHS)
-    assert [set(each) for each in first] == [{"encoder", "decoder"}, {"encoder", "extractor", "decoder"}]
+    result = run_on(
+        dataclasses.replace(task, inspectors=(show,)),
+        "gap_authors",
+        theta=0.0,
+        encoder_epochs=EPOCHS,
+    )
+    assert [set(each) for each in first] == [
+        {"encoder", "decoder"},
+        {"encoder", "extractor", "decoder"},
+    ]
     for training, state in zip(started, first, strict=True):
         training.model["decoder"].load_state_dict(state["decoder"])
     ours = started[0].model["encoder"]
@@ -65,8 +82,13 @@ def test_it_is_what_the_authors_compute():
     ours.load_state_dict(first[0]["encoder"])
 
     graph, labels = task.graph, torch.from_numpy(task.graph.labels)
-    features, adjacency = torch.from_numpy(graph.features.toarray()), torch.from_numpy(graph.adjacency.toarray()).float()
-    encoder = nn.Sequential(linear(ours.maps[0]), nn.BatchNorm1d(WIDTH), nn.SELU(), linear(ours.maps[1]))
+    features, adjacency = (
+        torch.from_numpy(graph.features.toarray()),
+        torch.from_numpy(graph.adjacency.toarray()).float(),
+    )
+    encoder = nn.Sequential(
+        linear(ours.maps[0]), nn.BatchNorm1d(WIDTH), nn.SELU(), linear(ours.maps[1])
+    )
     fit(Plain([encoder], started[0].model["decoder"].head), [features], labels, task.split.train)
     for given, mine in ((encoder[0], "map0"), (encoder[3], "map1")):
         torch.testing.assert_close(given.weight, trained[f"{mine}.weight"], atol=1e-4, rtol=1e-3)
@@ -76,7 +98,11 @@ def test_it_is_what_the_authors_compute():
             hops.append(normalize(adjacency @ hops[-1], dim=-1))
     decoder = started[1].model["decoder"]
     classifier = Plain([linear(each) for each in decoder.maps], decoder.head)
-    assert result.histories[0].loss == pytest.approx(fit(classifier, hops, labels, task.split.train), rel=1e-2)
+    assert result.histories[0].loss == pytest.approx(
+        fit(classifier, hops, labels, task.split.train), rel=1e-2
+    )
     with torch.no_grad():
         correct = classifier.eval()(hops).argmax(dim=1) == labels
-    assert result.histories[0].test[-1] == pytest.approx(float(correct[task.split.test].float().mean()), abs=1e-6)
+    assert result.histories[0].test[-1] == pytest.approx(
+        float(correct[task.split.test].float().mean()), abs=1e-6
+    )

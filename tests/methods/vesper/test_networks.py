@@ -35,7 +35,10 @@ def test_dropout_is_between_the_maps_and_only_with_a_generator():
     x = torch.ones(2, 4)
     for widths, changes in (([4, 3], False), ([4, 30, 3], True)):
         perceptron = drawn(Perceptron(widths, dropout=0.5))
-        assert torch.equal(perceptron(x), perceptron(x, torch.Generator().manual_seed(1))) is not changes
+        assert (
+            torch.equal(perceptron(x), perceptron(x, torch.Generator().manual_seed(1)))
+            is not changes
+        )
 
 
 @pytest.mark.parametrize("maps", [1, 2])

@@ -1,8 +1,16 @@
-"""The noise that a budget takes: the accountant is told what the run does, and θ keeps the budget and no more."""
+"""The noise that a budget takes: the accountant is told what the run does, and θ keeps the budget
+and no more.
+"""
 
 import pytest
 
-from feddep.methods.vesper import GAPParameters, PerturbedParameters, TruncatedParameters, VFGNNParameters, WeightParameters
+from feddep.methods.vesper import (
+    GAPParameters,
+    PerturbedParameters,
+    TruncatedParameters,
+    VFGNNParameters,
+    WeightParameters,
+)
 from feddep.methods.vesper.noise_budget import accounted_epsilon, noise_scale, public_facts
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.vesper_accounting import ACCOUNTANTS
@@ -18,7 +26,10 @@ BUDGETS: list[tuple[PerturbedParameters, str]] = [
     (TruncatedParameters(epsilon=16.0, delta=5e-4, degree=3, degree_ratio=2.0, **DETACHED), "gcn"),
     (GAPParameters(epsilon=4.0, delta=5e-4, release="one_shot", bounding="both"), "gap"),
     (GAPParameters(epsilon=4.0, accountant="no_amplification", delta=1e-4), "gap"),
-    (VFGNNParameters(epsilon=32.0, delta=5e-4, weights="frozen", bounding="both", degree=3), "vfgnn"),
+    (
+        VFGNNParameters(epsilon=32.0, delta=5e-4, weights="frozen", bounding="both", degree=3),
+        "vfgnn",
+    ),
 ]
 
 
@@ -27,7 +38,9 @@ def task() -> Task:
 
 
 def noise(parameters: PerturbedParameters, aggregation: str) -> float:
-    return noise_scale(len(task().split.train), task().graph.num_edges, task().setting, parameters, aggregation)
+    return noise_scale(
+        len(task().split.train), task().graph.num_edges, task().setting, parameters, aggregation
+    )
 
 
 def facts_of(parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
@@ -44,12 +57,19 @@ def test_the_noise_keeps_the_budget_and_no_more(parameters, aggregation):
 
 
 def test_the_accountant_is_told_what_the_run_does():
-    parameters = TruncatedParameters(degree=5, min_degree=2, degree_ratio=2.0, gradient_ratio=3.0, **DETACHED)
+    parameters = TruncatedParameters(
+        degree=5, min_degree=2, degree_ratio=2.0, gradient_ratio=3.0, **DETACHED
+    )
     facts = facts_of(parameters, "gcn")
     assert (facts.nodes, facts.batch, facts.steps, facts.layers) == (144, 16, ROUNDS * 9, 2)
     assert (facts.degree, facts.least_degree, facts.aggregation) == (5, 2, "gcn")
     found = facts.correction
-    assert (found.bounding, found.weights, found.one_shot, found.evaluations) == ("both", "detached", False, ROUNDS)
+    assert (found.bounding, found.weights, found.one_shot, found.evaluations) == (
+        "both",
+        "detached",
+        False,
+        ROUNDS,
+    )
     assert (found.degree_ratio, found.gradient_ratio, found.nonnegative) == (2.0, 3.0, True)
     once = facts_of(GAPParameters(release="one_shot", bounding="both"), "gap").correction
     assert (once.weights, once.one_shot, once.evaluations) == ("frozen", True, 0)
@@ -66,13 +86,21 @@ def test_without_a_budget_the_noise_is_as_given():
             WeightParameters(epsilon=8.0, delta=5e-4),
             ConfigError,
         ),  # neighbours are sampled, for which the certified account has no bound
-        (WeightParameters(epsilon=8.0, delta=5e-4, bounding="both"), PrivacyError),  # weights learn from edges without noise
+        (
+            WeightParameters(epsilon=8.0, delta=5e-4, bounding="both"),
+            PrivacyError,
+        ),  # weights learn from edges without noise
         (WeightParameters(epsilon=1e-6, accountant="no_amplification", delta=1e-9), PrivacyError),
         (WeightParameters(epsilon=8.0, accountant="rdp", delta=0.5), PrivacyError),  # above 1/|E|
-        (TruncatedParameters(epsilon=8.0, delta=5e-4, **DETACHED), ConfigError),  # degrees have no noise
+        (
+            TruncatedParameters(epsilon=8.0, delta=5e-4, **DETACHED),
+            ConfigError,
+        ),  # degrees have no noise
     ],
 )
-def test_a_budget_that_no_noise_keeps_is_a_mistake(parameters: PerturbedParameters, error: type[Exception]):
+def test_a_budget_that_no_noise_keeps_is_a_mistake(
+    parameters: PerturbedParameters, error: type[Exception]
+):
     with pytest.raises(error):
         noise(parameters, "gcn" if isinstance(parameters, TruncatedParameters) else "gin")
 
@@ -82,4 +110,7 @@ def test_an_account_of_any_run_is_a_number_or_none():
     facts = len(given[0].split.train), given[0].setting, *given[1:]
     expected = ACCOUNTANTS["certified"](facts_of(*given[1:])).epsilon(5.0, 1e-5)
     assert accounted_epsilon(*facts, "certified", 5.0, 1e-5) == expected
-    assert accounted_epsilon(facts[0], facts[1], WeightParameters(), "gin", "certified", 5.0, 1e-5) is None
+    assert (
+        accounted_epsilon(facts[0], facts[1], WeightParameters(), "gin", "certified", 5.0, 1e-5)
+        is None
+    )

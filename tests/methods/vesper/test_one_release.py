@@ -1,4 +1,6 @@
-"""Weights that learn from a single release of one layer: what crosses, what is drawn, and that it is the same layer."""
+"""Weights that learn from a single release of one layer: what crosses, what is drawn, and that it
+is the same layer.
+"""
 
 from typing import Any
 
@@ -20,15 +22,29 @@ def task() -> Task:
 
 
 @pytest.mark.parametrize(
-    ("name", "further"), [("vesper_gin", {}), ("vesper_gin", {"encodings": True}), ("vesper_gcn", {"degree_ratio": 2.0})]
+    ("name", "further"),
+    [
+        ("vesper_gin", {}),
+        ("vesper_gin", {"encodings": True}),
+        ("vesper_gcn", {"degree_ratio": 2.0}),
+    ],
 )
-def test_noise_is_drawn_once_and_every_byte_is_counted(name: str, further: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
+def test_noise_is_drawn_once_and_every_byte_is_counted(
+    name: str, further: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
     drawn, noised = [], PerturbedMessagePassing._noised
-    monkeypatch.setattr(PerturbedMessagePassing, "_noised", lambda self, x, rng: drawn.append(len(x)) or noised(self, x, rng))
+    monkeypatch.setattr(
+        PerturbedMessagePassing,
+        "_noised",
+        lambda self, x, rng: drawn.append(len(x)) or noised(self, x, rng),
+    )
     result = run_on(task(), name, theta=0.3, encoder_epochs=0, **ONCE, **further)
     assert drawn == [NODES]
     row = (1 + bool(further.get("encodings"))) * WIDTH * 4
-    assert {(sent["direction"], sent["kind"]): (sent["messages"], sent["bytes"]) for sent in result.communication} == {
+    assert {
+        (sent["direction"], sent["kind"]): (sent["messages"], sent["bytes"])
+        for sent in result.communication
+    } == {
         ("up", "representations"): (ROUNDS * STEPS, ROUNDS * STEPS * BATCH * row),
         ("down", "gradients"): (ROUNDS * STEPS, ROUNDS * STEPS * BATCH * row),
         ("up", "validation representations"): (ROUNDS, ROUNDS * VAL * row),
@@ -39,7 +55,9 @@ def test_noise_is_drawn_once_and_every_byte_is_counted(name: str, further: dict[
 @pytest.mark.parametrize("name", ["vesper_gin", "vesper_gcn"])
 def test_without_noise_it_is_the_layer_that_is_computed_in_every_step(name: str):
     steps = {**ONCE, "release": "per_step"}
-    once, every = (run_on(task(), name, theta=0.0, **options).histories[0] for options in (ONCE, steps))
+    once, every = (
+        run_on(task(), name, theta=0.0, **options).histories[0] for options in (ONCE, steps)
+    )
     torch.testing.assert_close(torch.tensor(once.loss), torch.tensor(every.loss), atol=1e-4, rtol=0)
     assert once.loss[-1] < once.loss[0]
 

@@ -17,14 +17,22 @@ from small_models import drawn
 
 WIDTH = 3
 DESIGNS = [
-    *(Design("gin", order) for order in ("weights_first", "noise_first", "no_weights", "noise_last")),
+    *(
+        Design("gin", order)
+        for order in ("weights_first", "noise_first", "no_weights", "noise_last")
+    ),
     *(Design("gcn", order) for order in ("weights_first", "noise_last")),
     *(Design("gcn", order, min_degree=2) for order in ("weights_first", "noise_first")),
     Design("gcn", min_degree=3, floor=3),
-    *(Design("gin", order, encodings=True) for order in ("weights_first", "noise_first", "noise_last")),
+    *(
+        Design("gin", order, encodings=True)
+        for order in ("weights_first", "noise_first", "noise_last")
+    ),
 ]
 EVERY = pytest.mark.parametrize(
-    "design", DESIGNS, ids=lambda d: f"{d.aggregation}-{d.order}-{d.min_degree}-{d.floor}-{d.encodings}"
+    "design",
+    DESIGNS,
+    ids=lambda d: f"{d.aggregation}-{d.order}-{d.min_degree}-{d.floor}-{d.encodings}",
 )
 
 
@@ -39,7 +47,9 @@ def encodings_of(graph: Graph, width: int = WIDTH) -> torch.Tensor:
 def whole(graph: Graph, layers: int, roots: np.ndarray | None = None) -> Blocks:
     """The message-flow graph of nodes that hear all their neighbours."""
     roots = np.arange(graph.num_nodes) if roots is None else roots
-    return BlockSampler(graph.adjacency, graph.num_nodes).draw(roots, layers, np.random.default_rng(0))
+    return BlockSampler(graph.adjacency, graph.num_nodes).draw(
+        roots, layers, np.random.default_rng(0)
+    )
 
 
 def length(row: np.ndarray) -> float:
@@ -47,29 +57,47 @@ def length(row: np.ndarray) -> float:
 
 
 def by_hand(
-    extractor: PerturbedMessagePassing, graph: Graph, encodings: torch.Tensor, noise: list[np.ndarray], theta: float
+    extractor: PerturbedMessagePassing,
+    graph: Graph,
+    encodings: torch.Tensor,
+    noise: list[np.ndarray],
+    theta: float,
 ) -> list[np.ndarray]:
-    """All nodes, one at a time, every number in the order of Algorithm 1 (lines 4 to 9) and Algorithm 2; shape (n, d) a layer."""
+    """All nodes, one at a time, every number in the order of Algorithm 1 (lines 4 to 9) and
+    Algorithm 2; shape (n, d) a layer.
+    """
     design, adjacency, d = extractor.design, graph.adjacency.toarray(), graph.degrees
     h = np.array([row / length(row) for row in encodings.double().numpy()])  # line 4
     first, found = [h] if design.encodings else [], []
     for layer in range(1, extractor.depth + 1):
-        raw = extractor.raw[layer - 1].detach().double().numpy() if len(extractor.raw) else np.eye(WIDTH)
+        raw = (
+            extractor.raw[layer - 1].detach().double().numpy()
+            if len(extractor.raw)
+            else np.eye(WIDTH)
+        )
         fixed = design.order in ("weights_first", "noise_last")
-        W = raw / np.linalg.svd(raw)[1].max() if fixed else raw  # Appendix C.4: spectral norms are one
+        W = (
+            raw / np.linalg.svd(raw)[1].max() if fixed else raw
+        )  # Appendix C.4: spectral norms are one
         rows = []
         for v in range(graph.num_nodes):
             if design.aggregation == "gin":  # equation 4 with ω = β = 1
                 a = h[v] + sum((h[u] for u in np.flatnonzero(adjacency[v])), np.zeros(WIDTH))
             else:  # equation 33
                 degree = np.maximum(d, design.floor)
-                terms = (h[u] / np.sqrt((degree[v] + 1) * (degree[u] + 1)) for u in np.flatnonzero(adjacency[v]))
+                terms = (
+                    h[u] / np.sqrt((degree[v] + 1) * (degree[u] + 1))
+                    for u in np.flatnonzero(adjacency[v])
+                )
                 a = h[v] / (degree[v] + 1) + sum(terms, np.zeros(WIDTH))
             z = theta * noise[layer - 1][v]
             truncated = d[v] < design.min_degree  # Algorithm 2, lines 5 and 6
             if truncated:
                 low = extractor.low[layer - 1]
-                W_tr, b_tr = low.weight.detach().double().numpy(), low.bias.detach().double().numpy()
+                W_tr, b_tr = (
+                    low.weight.detach().double().numpy(),
+                    low.bias.detach().double().numpy(),
+                )
             match design.order:
                 case "weights_first":  # lines 7 and 8
                     row = np.maximum((W_tr @ h[v] + b_tr if truncated else W @ a) + z, 0)
@@ -89,11 +117,17 @@ def by_hand(
 @given(graph=graphs(), layers=st.integers(1, 3), theta=st.sampled_from([0.0, 0.7]))
 def test_a_layer_is_the_definition(design, graph, layers, theta):
     design = dataclasses.replace(design, theta=theta)
-    extractor, encodings, blocks = new_extractor(design, layers), encodings_of(graph), whole(graph, layers)
+    extractor, encodings, blocks = (
+        new_extractor(design, layers),
+        encodings_of(graph),
+        whole(graph, layers),
+    )
     n = graph.num_nodes
     draws = 1 if design.order == "noise_last" else layers
     source = torch.Generator().manual_seed(6)
-    noise = [torch.randn(n, WIDTH, generator=source).double().numpy() for _ in range(draws)] * layers
+    noise = [
+        torch.randn(n, WIDTH, generator=source).double().numpy() for _ in range(draws)
+    ] * layers
     found = extractor(encodings, blocks, blocks.degrees, torch.Generator().manual_seed(6))
     expected = by_hand(extractor, graph, encodings, noise, theta)
     assert len(found) == len(expected) == draws + design.encodings
@@ -119,7 +153,11 @@ def test_noise_is_drawn_once_for_a_node_and_layer(design, monkeypatch):
     blocks = BlockSampler(graph.adjacency, 2).draw(np.arange(5), 2, np.random.default_rng(0))
     noisy = dataclasses.replace(design, theta=1.0)
     encodings, drawn, randn = encodings_of(graph)[blocks.nodes], [], torch.randn
-    monkeypatch.setattr(torch, "randn", lambda shape, **options: drawn.append(tuple(shape)) or randn(shape, **options))
+    monkeypatch.setattr(
+        torch,
+        "randn",
+        lambda shape, **options: drawn.append(tuple(shape)) or randn(shape, **options),
+    )
     new_extractor(noisy, 2)(encodings, blocks, blocks.degrees, torch.Generator())
     rows = [blocks.sizes[0]] if design.order == "noise_last" else [blocks.sizes[1], blocks.sizes[0]]
     assert drawn == [(size, WIDTH) for size in rows]
@@ -148,19 +186,28 @@ def test_the_spectral_norm_is_one_by_svd(size, seed):
 
 
 def test_the_gradient_flows_through_the_spectral_norm():
-    weight = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(
+        4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True
+    )
     assert torch.autograd.gradcheck(spectrally_normalised, weight)
     (gradient,) = torch.autograd.grad(spectrally_normalised(weight).pow(2).sum(), weight)
-    assert float((gradient * weight.detach()).sum()) == pytest.approx(0, abs=1e-12)  # scaling the raw weights changes nothing
+    assert float((gradient * weight.detach()).sum()) == pytest.approx(
+        0, abs=1e-12
+    )  # scaling the raw weights changes nothing
 
 
 def test_detached_gradients_reach_only_the_weights_behind_the_noise():
     graph = random_graph(20, 40)
     blocks = whole(graph, 2)
     for order, reaches in (("noise_first", False), ("weights_first", True)):
-        extractor, encodings = new_extractor(Design("gin", order, theta=0.3), 2), encodings_of(graph).requires_grad_()
+        extractor, encodings = (
+            new_extractor(Design("gin", order, theta=0.3), 2),
+            encodings_of(graph).requires_grad_(),
+        )
         first, last = extractor(encodings, blocks, blocks.degrees, torch.Generator())
-        gradients = torch.autograd.grad(last.sum(), [encodings, *extractor.raw], retain_graph=True, allow_unused=True)
+        gradients = torch.autograd.grad(
+            last.sum(), [encodings, *extractor.raw], retain_graph=True, allow_unused=True
+        )
         assert [each is not None for each in gradients] == [reaches, reaches, True]
         own = torch.autograd.grad(first.sum(), [encodings, extractor.raw[0]], allow_unused=True)
         assert [each is not None for each in own] == [reaches, True]

@@ -1,4 +1,6 @@
-"""Vertical training: what crosses and what does not, what is trained, and that it is the training of one model in one place."""
+"""Vertical training: what crosses and what does not, what is trained, and that it is the training
+of one model in one place.
+"""
 
 import copy
 import dataclasses
@@ -53,7 +55,9 @@ def changed(task: Task, **parts: Any) -> Task:
 
 
 def without_edges(task: Task) -> Task:
-    return changed(task, indptr=np.zeros(NODES + 1, dtype=np.int64), indices=np.zeros(0, dtype=np.int32))
+    return changed(
+        task, indptr=np.zeros(NODES + 1, dtype=np.int64), indices=np.zeros(0, dtype=np.int32)
+    )
 
 
 @EVERY
@@ -67,10 +71,16 @@ def test_nothing_crosses_but_embeddings_of_the_width_and_their_gradients(name, o
         assert values.ndim == 3
         assert values.shape[2] == WIDTH != task.graph.num_features
         whole = values == values.round()
-        assert not (whole.all() and values.abs().max() > 0), f"{kind} looks like node ids, labels or counts"
+        assert not (whole.all() and values.abs().max() > 0), (
+            f"{kind} looks like node ids, labels or counts"
+        )
         for axis in range(3):
             lines = values.movedim(axis, -1).reshape(-1, values.shape[axis]).numpy()
-            assert not any(line.tobytes() in rows or line.tobytes() in adjacency for line in lines if line.any())
+            assert not any(
+                line.tobytes() in rows or line.tobytes() in adjacency
+                for line in lines
+                if line.any()
+            )
     ups = {kind for direction, kind, _ in crossed if direction == "up"}
     assert all("gradients" in kind for direction, kind, _ in crossed if direction == "down")
     assert not any("gradients" in kind for kind in ups)
@@ -79,7 +89,9 @@ def test_nothing_crosses_but_embeddings_of_the_width_and_their_gradients(name, o
 @pytest.mark.slow
 @EVERY
 def test_what_crosses_before_the_first_gradient_knows_no_label(name, options):
-    """Labels reach A by gradients alone: with other labels, all that A sends before the first one is the same."""
+    """Labels reach A by gradients alone: with other labels, all that A sends before the first one
+    is the same.
+    """
     task = task_of(name)
     other = changed(task, labels=(task.graph.labels + 1) % task.graph.num_classes)
     for (direction, kind, sent), (_, same_kind, same) in zip(
@@ -90,7 +102,9 @@ def test_what_crosses_before_the_first_gradient_knows_no_label(name, options):
         assert kind == same_kind
         assert torch.equal(sent, same)
     else:
-        assert options.get("release") == "one_shot" or name.startswith("gap")  # no gradient comes down then, or only before
+        assert options.get("release") == "one_shot" or name.startswith(
+            "gap"
+        )  # no gradient comes down then, or only before
 
 
 @pytest.mark.parametrize(
@@ -99,7 +113,11 @@ def test_what_crosses_before_the_first_gradient_knows_no_label(name, options):
         ("vertical_mlp", {}, ("representations", "gradients")),
         ("gap", {}, ("encodings", "gradients of encodings")),
         ("vesper_gin", {"encodings": True, "theta": 0.3, "weights": "detached"}, ()),
-        ("vesper_gin", {"encodings": True, "theta": 0.3, "weights": "frozen", "release": "one_shot"}, ()),
+        (
+            "vesper_gin",
+            {"encodings": True, "theta": 0.3, "weights": "frozen", "release": "one_shot"},
+            (),
+        ),
     ],
 )
 def test_what_has_no_message_passing_knows_no_edge(name, options, kinds):
@@ -114,7 +132,9 @@ def test_what_has_no_message_passing_knows_no_edge(name, options, kinds):
             if options:
                 assert values.shape[1] == 1 + LAYERS
                 assert torch.equal(values[:, 0], others[:, 0])
-            assert not torch.equal(values[:, -1], others[:, -1])  # the comparison does find edges where they matter
+            assert not torch.equal(
+                values[:, -1], others[:, -1]
+            )  # the comparison does find edges where they matter
 
 
 @EVERY
@@ -134,7 +154,10 @@ def test_neither_party_has_a_way_to_what_the_other_holds(name, options, monkeypa
     held = {party: list(reachable(each)) for party, each in parties.items()}
 
     def holds(party: type, wanted: np.ndarray) -> bool:
-        arrays = [item.numpy() if isinstance(item, Tensor) and not item.requires_grad else item for item in held[party]]
+        arrays = [
+            item.numpy() if isinstance(item, Tensor) and not item.requires_grad else item
+            for item in held[party]
+        ]
         return any(isinstance(item, np.ndarray) and np.array_equal(item, wanted) for item in arrays)
 
     assert holds(GraphParty, features.data)  # the search does find what is there
@@ -145,17 +168,29 @@ def test_neither_party_has_a_way_to_what_the_other_holds(name, options, monkeypa
     for party, other in ((GraphParty, LabelParty), (LabelParty, GraphParty)):
         kinds = {type(item) for item in held[party]}
         assert kinds.isdisjoint({other, Task, Graph, SplitTraining})
-    generators = [{id(item) for item in held[party] if isinstance(item, torch.Generator | np.random.Generator)} for party in held]
+    generators = [
+        {
+            id(item)
+            for item in held[party]
+            if isinstance(item, torch.Generator | np.random.Generator)
+        }
+        for party in held
+    ]
     assert generators[0].isdisjoint(generators[1])
 
 
 @pytest.mark.parametrize("design", [None, Design("gin"), Design("gcn", min_degree=3)])
 def test_split_training_is_the_training_of_one_model_in_one_place(design):
-    """The chain rule across the boundary: one optimiser over all weights, one backward pass, the same weights."""
+    """The chain rule across the boundary: one optimiser over all weights, one backward pass, the
+    same weights.
+    """
     task = task_of("vertical_gin", optimizer="sgd", learning_rate=0.5, dropout=0.0)
     protocol = Protocol(MessagePassingParameters(), design)
     training = SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
-    alone, twin = copy.deepcopy(training.model), SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
+    alone, twin = (
+        copy.deepcopy(training.model),
+        SplitTraining(task, protocol, new_encoder(task, protocol.parameters)),
+    )
     optimizer = torch.optim.SGD(alone.parameters(), lr=0.5)
     x, labels = torch.from_numpy(task.graph.features.toarray()), torch.from_numpy(task.graph.labels)
     losses = []
@@ -182,7 +217,9 @@ def test_split_training_is_the_training_of_one_model_in_one_place(design):
 )
 def test_without_noise_it_is_the_network_without_privacy(private, plain, options):
     task = task_of(private)
-    silent, noisy = (run_on(task, private, theta=theta, **options).histories[0] for theta in (0.0, 0.1))
+    silent, noisy = (
+        run_on(task, private, theta=theta, **options).histories[0] for theta in (0.0, 0.1)
+    )
     assert silent.loss == run_on(task, plain).histories[0].loss
     assert silent.loss != noisy.loss
 
@@ -192,16 +229,25 @@ def parts(result: RunResult, name: str) -> list[Tensor]:
 
 
 def test_which_weights_are_trained():
-    """By how weights are trained: whether encoder and message passing end with other weights than a run that cannot train."""
+    """By how weights are trained: whether encoder and message passing end with other weights than a
+    run that cannot train.
+    """
 
     def final(**options: Any) -> RunResult:
         return run_on(task_of("vesper_gin"), "vesper_gin", encoder_epochs=0, **options)
 
     still = final(weights="frozen")
-    for weights, moved in (("trained", (True, True)), ("dpsgd", (True, True)), ("detached", (False, True))):
+    for weights, moved in (
+        ("trained", (True, True)),
+        ("dpsgd", (True, True)),
+        ("detached", (False, True)),
+    ):
         run = final(weights=weights)
         for name, moves in zip(("encoder", "extractor"), moved, strict=True):
-            assert all(torch.equal(a, b) is not moves for a, b in zip(parts(still, name), parts(run, name), strict=True))
+            assert all(
+                torch.equal(a, b) is not moves
+                for a, b in zip(parts(still, name), parts(run, name), strict=True)
+            )
     learned = run_on(task_of("vesper_gin"), "vesper_gin", weights="frozen", encoder_epochs=1)
     assert not torch.equal(parts(still, "encoder")[0], parts(learned, "encoder")[0])
     assert torch.equal(parts(still, "extractor")[0], parts(learned, "extractor")[0])
@@ -224,12 +270,20 @@ def test_the_gradient_of_a_step_is_clipped_and_noised():
 
 
 def test_all_that_is_evaluated_in_a_round_is_one_release(monkeypatch):
-    """One message-flow graph of validation and test nodes together, so that each edge is read once a layer and round."""
+    """One message-flow graph of validation and test nodes together, so that each edge is read once
+    a layer and round.
+    """
     task, drawn = task_of("vesper_gin"), []
-    training = SplitTraining(task, Protocol(MessagePassingParameters(), Design("gin")), new_encoder(task, WeightParameters()))
+    training = SplitTraining(
+        task,
+        Protocol(MessagePassingParameters(), Design("gin")),
+        new_encoder(task, WeightParameters()),
+    )
     sampler = training.party_a._sampler
     draw = sampler.draw
-    monkeypatch.setattr(sampler, "draw", lambda roots, *rest: drawn.append(roots) or draw(roots, *rest))
+    monkeypatch.setattr(
+        sampler, "draw", lambda roots, *rest: drawn.append(roots) or draw(roots, *rest)
+    )
     training.evaluate()
     assert [sorted(roots) for roots in drawn] == [sorted([*task.split.val, *task.split.test])]
 
@@ -237,7 +291,9 @@ def test_all_that_is_evaluated_in_a_round_is_one_release(monkeypatch):
 def test_evaluating_does_not_change_the_training():
     def losses(evaluations: int) -> list[float]:
         task = task_of("vesper_gin")
-        protocol = Protocol(WeightParameters(), Design("gin", theta=0.2), degree=2, bounding="sampled")
+        protocol = Protocol(
+            WeightParameters(), Design("gin", theta=0.2), degree=2, bounding="sampled"
+        )
         training, found = SplitTraining(task, protocol, new_encoder(task, protocol.parameters)), []
         for _ in range(2):
             found.append(training.epoch())
@@ -251,7 +307,9 @@ def test_evaluating_does_not_change_the_training():
 @pytest.mark.parametrize("bounding", ["sampled", "both", "receiver", "none"])
 def test_how_many_neighbours_are_heard(bounding):
     graph = star(6)
-    sampler = split_training.new_sampler(graph, Protocol(MessagePassingParameters(), degree=2, bounding=bounding), 0)
+    sampler = split_training.new_sampler(
+        graph, Protocol(MessagePassingParameters(), degree=2, bounding=bounding), 0
+    )
     drawn = [sampler.draw(np.array([0]), 1, np.random.default_rng(seed)) for seed in range(20)]
     assert {len(blocks.indices) for blocks in drawn} == {6 if bounding == "none" else 2}
     assert (len({tuple(blocks.nodes) for blocks in drawn}) == 1) is (bounding != "sampled")
@@ -264,12 +322,16 @@ def test_noised_degrees_are_those_of_the_graph_and_drawn_once():
     assert noised_degrees(graph, 4, 1e-9, 0).round().tolist() == [4, 1, 1, 1, 1, 1, 1]
     noise = noised_degrees(star(4000), 4, 3.0, 0) - np.minimum(star(4000).degrees, 4)
     assert noise.std() == pytest.approx(3.0, rel=0.1)
-    np.testing.assert_array_equal(noised_degrees(graph, 4, 3.0, 0), noised_degrees(graph, 4, 3.0, 0))
+    np.testing.assert_array_equal(
+        noised_degrees(graph, 4, 3.0, 0), noised_degrees(graph, 4, 3.0, 0)
+    )
 
 
 def test_degree_noise_decides_who_hears():
     task = task_of("vesper_gcn")
-    exact, noised = (run_on(task, "vesper_gcn", theta=1e-5, degree_ratio=ratio) for ratio in (0.0, 5e5))
+    exact, noised = (
+        run_on(task, "vesper_gcn", theta=1e-5, degree_ratio=ratio) for ratio in (0.0, 5e5)
+    )
     assert exact.histories[0].loss != noised.histories[0].loss
 
 
