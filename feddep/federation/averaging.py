@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from feddep.federation.boundary import Boundary
 from feddep.federation.client import Client, Update
 from feddep.federation.server import Server
-from feddep.training.history import History, OwnersHistory, Right, Scores, share, total
+from feddep.training.history import CorrectCount, History, OwnersHistory, Scores, share, total
 from feddep.training.rounds import run_rounds
 from feddep.training.task import GlobalAccuracy, RunResult, Task
 
@@ -63,7 +63,7 @@ class Federation:
         reports = [client.validate() for client in self.clients]
         return [(float(report["correct"]), float(report["nodes"])) for report in reports]
 
-    def test(self) -> list[Right]:
+    def test(self) -> list[CorrectCount]:
         """How many test nodes each client's model classifies right as it is now, and of how many;
         nothing is sent.
         """
@@ -143,7 +143,7 @@ def train_federated(
             task, federation, boundary, test or task.test, model if shared else None, before_round
         )
 
-    def evaluate(updates: Sequence[Update]) -> list[Right]:
+    def evaluate(updates: Sequence[Update]) -> list[CorrectCount]:
         validations = federation.validate()
         if shared:
             measured = [(mean_loss(updates), mean_validation(validations))]

@@ -9,7 +9,7 @@ from feddep.federation.boundary import Boundary, Payload, Schema, numbers
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import Right
+from feddep.training.history import CorrectCount
 from feddep.training.learner import FullBatchLearner, Learner, new_optimizer
 
 REPORTS: dict[str, Schema] = {
@@ -79,7 +79,7 @@ class Client:
         self.evaluator = evaluator
         self.split = split
         self.setting = setting
-        self.tested: Right = (0, len(split.test))
+        self.tested: CorrectCount = (0, len(split.test))
         self._boundary = boundary
         self._kind = kind
         self._optimizer: torch.optim.Optimizer | None = None
@@ -135,7 +135,7 @@ class Client:
         )
         return self._send("validation", numbers(nodes=nodes, correct=correct))
 
-    def test(self) -> Right:
+    def test(self) -> CorrectCount:
         """Apply the model as it is to the test nodes of the subgraph; returns :attr:`tested`, and
         sends nothing.
         """

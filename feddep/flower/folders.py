@@ -19,7 +19,7 @@ from feddep.flower import FederationError, protocols
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 from feddep.utils.errors import DataError
 from feddep.utils.files import read_json, write_json
 
@@ -66,7 +66,7 @@ class Federation:
                 f"{folder / 'federation.json'} describes no federation; cut the data again"
             ) from None
 
-    def protocol(self, number: int = -1, part: Part | None = None) -> protocols.Protocol:
+    def protocol(self, number: int = -1, part: ClientData | None = None) -> protocols.Protocol:
         """The method as a participant runs it: a client with its part of the data, or the server
         with none.
 
@@ -126,7 +126,7 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
     return federation
 
 
-def read_part(folder: Path, federation: Federation, number: int) -> Part:
+def read_part(folder: Path, federation: Federation, number: int) -> ClientData:
     """A client's subgraph and its share of the split.
 
     Raises:

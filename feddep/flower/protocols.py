@@ -16,7 +16,7 @@ from feddep.flower import FederationError
 from feddep.methods import registry
 from feddep.methods.basic import fedavg
 from feddep.methods.method import load
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 
 Payloads = dict[str, Payload]
 """Payloads by kind; where they come from a single client j, by ``KIND/j`` (:func:`of_sender`)."""
@@ -62,7 +62,7 @@ class Protocol:
         self.number = number
 
     @property
-    def part(self) -> Part:
+    def part(self) -> ClientData:
         """The client's subgraph and its share of the split."""
         return self.task.graph, self.task.split
 

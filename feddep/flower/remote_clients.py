@@ -13,7 +13,7 @@ from feddep.flower import FederationError
 from feddep.flower.folders import Federation
 from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads
-from feddep.training.history import Right
+from feddep.training.history import CorrectCount
 
 LARGEST = 1e6
 """No number of a client's model is larger in size: what is has diverged, or is made up."""
@@ -182,7 +182,7 @@ class RemoteClient(Client):
         """The client's report ``validation``.  Errors are :meth:`receive`'s."""
         return self.receive("validation")
 
-    def test(self) -> Right:
+    def test(self) -> CorrectCount:
         """Nothing: test nodes stay unknown to the server."""
         return self.tested
 

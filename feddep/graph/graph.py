@@ -290,7 +290,7 @@ def mean_adjacency(graph: Graph) -> sp.csr_matrix:
     )
 
 
-def closed_mean_adjacency(graph: Graph) -> sp.csr_matrix:
+def mean_adjacency_with_self_loops(graph: Graph) -> sp.csr_matrix:
     """Row v averages over v and all its neighbours: (D + I)⁻¹ (A + I); float32, shape (n, n)."""
     return sp.csr_matrix(
         sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ _closed(graph)
@@ -299,12 +299,14 @@ def closed_mean_adjacency(graph: Graph) -> sp.csr_matrix:
 
 def normalised_adjacency(graph: Graph) -> sp.csr_matrix:
     """D̂^(−1/2) (A + I) D̂^(−1/2) with D̂ = D + I (Kipf and Welling, 2017); float32, shape (n, n)."""
-    closed, scale = (
+    with_self_loops, scale = (
         sp.csr_matrix(_closed(graph)),
         ((graph.degrees + 1.0) ** -0.5).astype(np.float32),
     )
-    closed.data = np.repeat(scale, np.diff(closed.indptr)) * scale[closed.indices]
-    return closed
+    with_self_loops.data = (
+        np.repeat(scale, np.diff(with_self_loops.indptr)) * scale[with_self_loops.indices]
+    )
+    return with_self_loops
 
 
 def _closed(graph: Graph) -> sp.csr_matrix:

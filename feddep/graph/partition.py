@@ -46,7 +46,7 @@ class Partition:
     copies: np.ndarray | None = None
 
     @property
-    def divided(self) -> bool:
+    def is_disjoint(self) -> bool:
         """Whether each node belongs to exactly one client."""
         return self.copies is None
 

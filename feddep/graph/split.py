@@ -211,7 +211,7 @@ def within_clients_split(
     random = generator(seed, "split within clients")
     owner = (
         np.zeros(graph.num_nodes, dtype=np.int64)
-        if partition is None or not partition.divided
+        if partition is None or not partition.is_disjoint
         else partition.client
     )
     group = np.where(graph.labels >= 0, owner * graph.num_classes + graph.labels, -1)

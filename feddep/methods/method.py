@@ -206,7 +206,7 @@ class Method:
             lower.
         """
         self.check_setting(task.setting.encoder, task.setting.full_batch)
-        if task.partition is not None and not task.partition.divided:
+        if task.partition is not None and not task.partition.is_disjoint:
             self.check_overlap()
         from feddep.federation.communication import merged
         from feddep.training.divergence import divergence_named

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, leaky_relu
 
-from feddep.graph.graph import Graph, closed_mean_adjacency, normalised_adjacency
+from feddep.graph.graph import Graph, mean_adjacency_with_self_loops, normalised_adjacency
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.linear import draw_uniform
@@ -190,7 +190,7 @@ class LayeredEncoder(nn.Module):
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
         """The matrix that :meth:`full` aggregates with, shape (n, n)."""
-        return closed_mean_adjacency(graph)
+        return mean_adjacency_with_self_loops(graph)
 
     @property
     def output_widths(self) -> list[int]:

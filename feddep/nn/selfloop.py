@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from feddep.graph.graph import Graph, closed_mean_adjacency
+from feddep.graph.graph import Graph, mean_adjacency_with_self_loops
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.sparse import SparseMatrix
@@ -82,7 +82,7 @@ class SelfLoopSAGE(nn.Module):
         """The matrix that :meth:`full` aggregates with: row v averages over v and all its
         neighbours; shape (n, n).
         """
-        return closed_mean_adjacency(graph)
+        return mean_adjacency_with_self_loops(graph)
 
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
         for layer in self.layers:

@@ -118,10 +118,12 @@ def most_roots_of_node(degree: int, hops: int, replaced: bool = False) -> int:
 
 def _parts(graph: Graph, edges: np.ndarray, hops: int, fanout: int) -> Iterator[np.ndarray]:
     """The edges in parts whose trees have at most so many paths."""
-    closed = graph.adjacency.astype(np.float64) + sp.eye_array(graph.num_nodes, format="csr")
+    with_self_loops = graph.adjacency.astype(np.float64) + sp.eye_array(
+        graph.num_nodes, format="csr"
+    )
     paths = np.ones(graph.num_nodes)
     for _ in range(hops - 1):
-        paths = closed @ paths
+        paths = with_self_loops @ paths
     work = np.cumsum(paths[edges].sum(axis=1)) * (fanout + 1)
     starts = np.flatnonzero(np.diff(work // _MOST_AT_A_TIME)) + 1
     yield from np.split(edges, starts)

@@ -12,10 +12,10 @@ from feddep.graph.graph import Graph, mean_adjacency
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.config import Metric
 from feddep.training.divergence import check_finite
-from feddep.training.history import Right
+from feddep.training.history import CorrectCount
 
 
-def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> Right:
+def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> CorrectCount:
     """How well k nodes are classified: from their logits, shape (k, C), and their classes, shape
     (k,).
 
@@ -72,7 +72,9 @@ class Evaluator:
         """Logits of k nodes, shape (k, C)."""
         return self.logits(model)[torch.from_numpy(nodes).to(self.labels.device)]
 
-    def scores(self, model: Any, *sets: np.ndarray, metric: Metric = "accuracy") -> list[Right]:
+    def scores(
+        self, model: Any, *sets: np.ndarray, metric: Metric = "accuracy"
+    ) -> list[CorrectCount]:
         """How well the nodes of each of ``sets`` are classified (:func:`score`); the model is
         applied once.
 

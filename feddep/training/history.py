@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from feddep.training.divergence import check_finite
 
-Right = tuple[float, int]
+CorrectCount = tuple[float, int]
 """How many nodes are classified right, and of how many; or another sum over nodes
 (:func:`feddep.training.evaluator.score`).
 """
@@ -24,7 +24,7 @@ def share(right: float, nodes: float) -> float:
     return right / nodes if nodes else math.nan
 
 
-def total(counts: Sequence[Right]) -> Right:
+def total(counts: Sequence[CorrectCount]) -> CorrectCount:
     """How many of all nodes are right, and of how many."""
     return sum(right for right, _ in counts), sum(nodes for _, nodes in counts)
 
@@ -61,8 +61,8 @@ class History:
     validation: list[float] = field(default_factory=list)
     test: list[float] = field(default_factory=list)
     global_validation: list[float] = field(default_factory=list)
-    local_before: list[Right] = field(default_factory=list)
-    local_after: list[Right] = field(default_factory=list)
+    local_before: list[CorrectCount] = field(default_factory=list)
+    local_after: list[CorrectCount] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
@@ -92,7 +92,7 @@ class History:
             self.global_validation.append(global_validation)
         self.seconds.append(time.perf_counter() - self._begun)
 
-    def record_local(self, before: Right, after: Right) -> None:
+    def record_local(self, before: CorrectCount, after: CorrectCount) -> None:
         """Append what owners classify right in a round."""
         self.local_before.append(before)
         self.local_after.append(after)
@@ -115,11 +115,11 @@ class Scores(NamedTuple):
     of its test nodes.
     """
 
-    validation: tuple[Right, ...]
-    test: tuple[Right, ...]
+    validation: tuple[CorrectCount, ...]
+    test: tuple[CorrectCount, ...]
 
     @classmethod
-    def of(cls, clients: Iterable[Sequence[Right]]) -> "Scores":
+    def of(cls, clients: Iterable[Sequence[CorrectCount]]) -> "Scores":
         """From validation and test of each client."""
         return cls(*zip(*clients, strict=True))
 

@@ -5,7 +5,7 @@ from typing import Any
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import History, Right, share
+from feddep.training.history import CorrectCount, History, share
 from feddep.training.learner import new_learner, new_optimizer
 from feddep.training.task import Task
 
@@ -50,7 +50,7 @@ class StandaloneTrainer:
         ]
         return losses[-1]
 
-    def scores(self) -> list[Right]:
+    def scores(self) -> list[CorrectCount]:
         """How well the model classifies validation and test nodes
         (:meth:`feddep.training.evaluator.Evaluator.scores`).
         """

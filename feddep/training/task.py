@@ -31,11 +31,11 @@ Evaluation = Literal["global", "local_before", "local_after"]
 receives it or at the end of a round's local steps.
 """
 
-Part = tuple[Graph, Split]
+ClientData = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
 
 
-class Constant(NamedTuple):
+class MajorityBaseline(NamedTuple):
     """What whoever gives every node the same answer reaches; a training that does no better has
     stalled.
 
@@ -150,7 +150,7 @@ class Task:
             *(share(*each) for each in tester.scores(model, *sets, metric=self.setting.metric))
         )
 
-    def subgraphs(self) -> list[Part]:
+    def subgraphs(self) -> list[ClientData]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node
         ids.
 
@@ -181,7 +181,7 @@ class Task:
         return parts
 
     @property
-    def constant(self) -> Constant:
+    def constant(self) -> MajorityBaseline:
         """What a constant answer reaches on this split; one a client, where owners judge."""
         labels, split, owner = self.graph.labels, self.split, np.zeros_like(self.graph.labels)
         if self.owners_judge and self.partition is not None:
@@ -193,9 +193,9 @@ class Task:
         if (
             self.setting.metric == "roc_auc"
         ):  # who ranks nodes well may do so with a loss above the entropy
-            return Constant(0.5, math.inf)
+            return MajorityBaseline(0.5, math.inf)
         accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean()
-        return Constant(
+        return MajorityBaseline(
             float(accuracy),
             float(
                 entr(counts / counts.sum()).sum() - entr(counts.sum(axis=1) / counts.sum()).sum()
@@ -238,7 +238,7 @@ class RunResult:
     histories: list[History]
     communication: list[dict[str, Any]] = field(default_factory=list)
     clients: Sequence[Mapping[str, Any]] = field(default_factory=list)
-    constant: Constant | None = None
+    constant: MajorityBaseline | None = None
     owners: OwnersHistory | None = None
 
     @property

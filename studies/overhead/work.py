@@ -21,7 +21,7 @@ from feddep.methods.fedsage import NeighGenParameters, cross_client
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, new_neighgen
 from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 from studies.overhead.flops import FlopCounter
 
 Results = Mapping[str, StepResult]
@@ -174,7 +174,7 @@ def _neighgen(
     task: Task,
     how: NeighGenParameters,
     number: int,
-    client: Part,
+    client: ClientData,
     others: Mapping[int, cross_client.Peer],
 ) -> Work:
     impaired = impair_client(task, how, number, client)

@@ -20,7 +20,7 @@ from feddep.methods.feddep.pretraining import embeddings_of, setting_of, train_g
 from feddep.methods.feddep.prototypes import find_prototypes
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.learner import Learner
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 from feddep.utils import seeding
 from feddep.utils.progress import track
 from studies.privacy_audit.attack_models import fit_model, select_model
@@ -78,7 +78,7 @@ def measure(task: Task, parameters: WithoutNFDPParameters) -> list[dict[str, Any
     return rows
 
 
-def divide(task: Task) -> tuple[list[Part], np.ndarray]:
+def divide(task: Task) -> tuple[list[ClientData], np.ndarray]:
     """Clients made of the graph's communities, and whether each is attacked, shape (CLIENTS,):
     every second one.
     """
@@ -116,7 +116,7 @@ def infer(
     return {"clients": int(attacked.sum()), **found.columns("auc"), "model": model}
 
 
-def update_features(task: Task, new_learner: Any, number: int, part: Part) -> np.ndarray:
+def update_features(task: Task, new_learner: Any, number: int, part: ClientData) -> np.ndarray:
     """One round's model update in a few numbers, with the client's report.
 
     The change of the last bias and of the weights of each class, the norms of each change, and
@@ -142,7 +142,7 @@ def update_features(task: Task, new_learner: Any, number: int, part: Part) -> np
 
 
 def prototype_features(
-    task: Task, parameters: WithoutNFDPParameters, number: int, part: Part
+    task: Task, parameters: WithoutNFDPParameters, number: int, part: ClientData
 ) -> np.ndarray:
     """The :func:`invariants` of a client's prototypes."""
     name, count = f"shadow{number}", parameters.prototypes or task.graph.num_classes

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from feddep.graph.graph import (
     Graph,
-    closed_mean_adjacency,
     disjoint_union,
     mean_adjacency,
+    mean_adjacency_with_self_loops,
     normalised_adjacency,
 )
 from feddep.utils.errors import DataError
@@ -112,12 +112,13 @@ def test_new_nodes_follow_the_old_ones_without_features(graph, new, seed):
 @given(graphs(max_nodes=12))
 def test_matrices_of_message_passing(graph):
     dense = graph.adjacency.toarray().astype(np.float64)
-    closed = dense + np.eye(graph.num_nodes)
-    scale = np.diag(closed.sum(axis=1) ** -0.5)
+    with_self_loops = dense + np.eye(graph.num_nodes)
+    scale = np.diag(with_self_loops.sum(axis=1) ** -0.5)
     expected = {
         mean_adjacency: dense / np.maximum(dense.sum(axis=1, keepdims=True), 1),
-        closed_mean_adjacency: closed / closed.sum(axis=1, keepdims=True),
-        normalised_adjacency: scale @ closed @ scale,
+        mean_adjacency_with_self_loops: with_self_loops
+        / with_self_loops.sum(axis=1, keepdims=True),
+        normalised_adjacency: scale @ with_self_loops @ scale,
     }
     for function, matrix in expected.items():
         assert function(graph).dtype == np.float32

@@ -43,7 +43,7 @@ def test_five_clients_draw_half_of_each_part(graph: Graph, clients: int, seed: i
         metis_partition(graph, clients // 5, seed),
     )
     assert found.num_clients == clients
-    assert not found.divided
+    assert not found.is_disjoint
     assert (found.node.dtype, found.node.shape) == (np.int64, found.client.shape)
     for client in range(clients):
         nodes, of = found.nodes(client), np.flatnonzero(part == client // 5)
@@ -120,7 +120,7 @@ def test_save_and_load(graph: Graph, tmp_path):
     found.save(file, "key")
     loaded = Partition.load(file, "key")
     np.testing.assert_array_equal([loaded.client, loaded.node], [found.client, found.node])
-    assert not loaded.divided
+    assert not loaded.is_disjoint
     for copies in (np.arange(2), np.arange(3.0)):
         write_arrays(file, {"client": np.array([0, 1, 1]), "copies": copies})
         with pytest.raises(DataError):

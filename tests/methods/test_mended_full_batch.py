@@ -57,10 +57,12 @@ def normalised(graph: Graph, owner: np.ndarray) -> np.ndarray:
     joined[:n, :n] = graph.adjacency.toarray()
     for new, old in enumerate(owner):
         joined[n + new, old] = joined[old, n + new] = 1
-    closed, found = joined + np.eye(size), np.zeros((size, size))
+    with_self_loops, found = joined + np.eye(size), np.zeros((size, size))
     for u in range(size):
         for v in range(size):
-            found[u, v] = closed[u, v] / np.sqrt(closed[u].sum() * closed[v].sum())
+            found[u, v] = with_self_loops[u, v] / np.sqrt(
+                with_self_loops[u].sum() * with_self_loops[v].sum()
+            )
     return found
 
 

@@ -10,7 +10,7 @@ from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.history import History
 from feddep.training.summary import summary
-from feddep.training.task import Constant, RunResult, Task
+from feddep.training.task import MajorityBaseline, RunResult, Task
 
 FIRST = History(loss=[1.0, 0.5], validation=[0.5, 0.75], test=[0.25, 0.5])
 SECOND = History(loss=[2.0, 1.5], validation=[0.75, 0.25], test=[1.0, 0.0])
@@ -61,10 +61,10 @@ def test_of_several_models_it_is_the_mean():
 def test_what_is_no_better_than_a_constant_answer_stalled(loss, test, stalled):
     """A constant answer has an accuracy of 0.3 and a loss of 1."""
     shared = History(loss=loss, validation=[0.5, 0.5], test=[test, 1.0])
-    assert RunResult([shared], constant=Constant(0.3, 1.0)).stalled == stalled
+    assert RunResult([shared], constant=MajorityBaseline(0.3, 1.0)).stalled == stalled
     own = RunResult(
         [shared, History(loss=loss, validation=[0.5, 0.5], test=[0.1, 0.1])],
-        constant=Constant(0.3, 1.0),
+        constant=MajorityBaseline(0.3, 1.0),
     )
     assert own.stalled == (
         min(loss) > 0.99

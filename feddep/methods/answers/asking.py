@@ -18,7 +18,7 @@ from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
 from feddep.methods.shared.routing import match, name_kinds
 from feddep.privacy.randomised_response import randomised_response
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 from feddep.utils.seeding import generator
 
 
@@ -52,7 +52,7 @@ def answered(task: Task, parameters: AnswersParameters, step: StepResult) -> Ans
     return Answered(edges, known, told, boundary.communication.rows())
 
 
-def known_classes(part: Part, logits: np.ndarray, labels: bool) -> np.ndarray:
+def known_classes(part: ClientData, logits: np.ndarray, labels: bool) -> np.ndarray:
     """What a client would answer of its nodes without noise, int64, shape (n,).
 
     The predicted class, or with ``labels`` the label of the nodes that it trains on and the

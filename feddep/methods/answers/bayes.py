@@ -35,7 +35,7 @@ from feddep.methods.answers.asking import answered
 from feddep.methods.answers.recorded_fedavg import changed
 from feddep.methods.method import StepResult
 from feddep.privacy.randomised_response import kernel
-from feddep.training.task import Part, RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 
 
 def run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]) -> RunResult:
@@ -79,7 +79,7 @@ def prior(homophily: float, classes: int) -> np.ndarray:
     return homophily * np.eye(classes) + (1 - homophily) / classes
 
 
-def neighbour_counts(part: Part, known: np.ndarray, classes: int) -> np.ndarray:
+def neighbour_counts(part: ClientData, known: np.ndarray, classes: int) -> np.ndarray:
     """n(y, c): pairs of a training node of class y and a neighbour in the subgraph that is known as
     c; float, shape (C, C).
     """

@@ -20,7 +20,7 @@ from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.evaluator import score
-from feddep.training.history import OwnersHistory, Right, Scores, total
+from feddep.training.history import CorrectCount, OwnersHistory, Scores, total
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 from feddep.utils.seeding import generator
@@ -44,7 +44,7 @@ class RecordingClient(Client):
         self.after: list[Tensor] = []
         self.before: list[Tensor] = []
 
-    def test(self) -> Right:
+    def test(self) -> CorrectCount:
         self.after.append(self.evaluator.logits(self.model).cpu())
         return super().test()
 
@@ -128,7 +128,7 @@ def changed(
     judged, parts = OwnersHistory(), task.subgraphs()
     before, after = step.of_clients("before"), step.of_clients("after")
 
-    def right(i: int, logits: np.ndarray) -> list[Right]:
+    def right(i: int, logits: np.ndarray) -> list[CorrectCount]:
         (graph, split), found = parts[i], torch.from_numpy(rule(i, logits))
         labels = torch.from_numpy(graph.labels)
         return [

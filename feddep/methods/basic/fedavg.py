@@ -12,7 +12,7 @@ from feddep.federation.client import EXTRA, REPORTS, Client
 from feddep.federation.server import Server
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import new_learner
-from feddep.training.task import Part, RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 
 NewClient = Callable[..., Client]
 """Called like :class:`feddep.federation.client.Client`."""
@@ -27,7 +27,7 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
 
 def train_on(
     task: Task,
-    parts: Sequence[Part],
+    parts: Sequence[ClientData],
     client: NewClient = Client,
     server: NewServer = Server,
     new_model: Callable[[], Any] | None = None,
@@ -64,7 +64,7 @@ def train_on(
 def new_client(
     task: Task,
     number: int,
-    part: Part,
+    part: ClientData,
     boundary: Boundary,
     client: NewClient = Client,
     model: Any = None,

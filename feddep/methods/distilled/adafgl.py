@@ -62,9 +62,9 @@ def without_diagonal(matrix: Tensor) -> Tensor:
 
 def with_loops(matrix: Tensor) -> Tensor:
     """D̂^(−1/2) (M + I) D̂^(−1/2), where D̂ has the row sums of M + I."""
-    closed = matrix + torch.eye(len(matrix), device=matrix.device)
-    scale = closed.sum(dim=1).rsqrt()
-    return scale[:, None] * closed * scale
+    with_self_loops = matrix + torch.eye(len(matrix), device=matrix.device)
+    scale = with_self_loops.sum(dim=1).rsqrt()
+    return scale[:, None] * with_self_loops * scale
 
 
 def edges(adjacency: Any) -> Tensor:

@@ -47,7 +47,7 @@ from feddep.nn.linear import Linear
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.divergence import check_finite
 from feddep.training.learner import Adam
-from feddep.training.task import Part, RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 from feddep.utils import seeding
 
 NOISE = 32
@@ -60,8 +60,10 @@ def topology_embedding(
     """t_i of all nodes: return probabilities, shape (n, L), or ``walk_ids`` of walks of 1 … L
     nodes, shape (n, L (L + 1) / 2).
     """
-    closed = graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
-    step = sp.csr_matrix(closed / closed.sum(axis=0))
+    with_self_loops = graph.adjacency + sp.eye_array(
+        graph.num_nodes, dtype=np.float32, format="csr"
+    )
+    step = sp.csr_matrix(with_self_loops / with_self_loops.sum(axis=0))
     power, returns, walks = sp.eye_array(graph.num_nodes, format="csr"), [], []
     for length in range(1, params.walk_length + 1):
         if params.topology == "return":
@@ -72,7 +74,7 @@ def topology_embedding(
         for position in range(length):
             if position:  # to itself or to a neighbour
                 drawn = rng.integers(graph.degrees[here] + 1)
-                here = closed.indices[closed.indptr[here] + drawn]
+                here = with_self_loops.indices[with_self_loops.indptr[here] + drawn]
             walks.append(here)
     return np.column_stack(returns or walks)
 
@@ -93,7 +95,7 @@ class FedTADClient(Client):
     """A client of FedAvg that sends its reliability with its first update."""
 
     def __init__(
-        self, *arguments: Any, task: Task, parts: Sequence[Part], params: FedTADParameters
+        self, *arguments: Any, task: Task, parts: Sequence[ClientData], params: FedTADParameters
     ) -> None:
         """Set up a client; the first arguments are those of
         :class:`feddep.federation.client.Client`.

@@ -34,7 +34,7 @@ from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FGSSLParameters
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.evaluator import Evaluator
-from feddep.training.task import Part, RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 from feddep.utils import seeding
 
 
@@ -126,7 +126,7 @@ class FGSSLClient(Client):
     """A client that the model that it receives teaches."""
 
     def __init__(
-        self, *arguments: Any, task: Task, parts: Sequence[Part], params: FGSSLParameters
+        self, *arguments: Any, task: Task, parts: Sequence[ClientData], params: FGSSLParameters
     ) -> None:
         """Set up a client; the first arguments are those of
         :class:`feddep.federation.client.Client`.

@@ -32,7 +32,7 @@ from feddep.methods.method import StepResult
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_learner
-from feddep.training.task import GlobalAccuracy, Part, RunResult, Task
+from feddep.training.task import ClientData, GlobalAccuracy, RunResult, Task
 
 
 class MendedEvaluator(Evaluator):
@@ -97,7 +97,7 @@ def new_client(
     task: Task,
     parameters: FedDEPParameters,
     number: int,
-    part: Part,
+    part: ClientData,
     mended: Tensor,
     boundary: Boundary,
     learner: Callable[..., Learner] | None = None,

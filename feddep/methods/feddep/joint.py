@@ -33,7 +33,7 @@ from feddep.methods.feddep.generation import Generator
 from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.learner import Learner
-from feddep.training.task import Part, RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 
 
 class JointLearner(Learner):
@@ -48,7 +48,7 @@ class JointLearner(Learner):
         task: Task,
         parameters: JointParameters,
         number: int,
-        part: Part,
+        part: ClientData,
         shared: Sequence[Tensor],
         own: Tensor,
     ):

@@ -14,7 +14,7 @@ from feddep.methods.feddep.fused import FusedClassifier, fused_classifier
 from feddep.methods.feddep.generation import Generator, Search, nearest_in
 from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 
 
 def generate(
@@ -86,7 +86,7 @@ def mend(
     task: Task,
     parameters: GeneratorParameters,
     number: int,
-    client: Part,
+    client: ClientData,
     impaired: Impaired,
     targets: Tensor,
     search: Search,

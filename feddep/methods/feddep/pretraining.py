@@ -32,7 +32,7 @@ from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix, graph_matrices
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_optimizer
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 from feddep.utils.progress import track
 
 OPTIMISATION: dict[str, dict[str, str | float]] = {
@@ -101,8 +101,8 @@ def embed(task: Task, parameters: PretrainingParameters, results: Any = None) ->
 
 
 def prepared(
-    task: Task, clients: Sequence[Part], parameters: PretrainingParameters
-) -> tuple[Task, list[Part]]:
+    task: Task, clients: Sequence[ClientData], parameters: PretrainingParameters
+) -> tuple[Task, list[ClientData]]:
     """What GNNs are trained on: the task with the setting of pretraining, and clients' subgraphs,
     for L = 0 without edges.
     """
@@ -112,7 +112,9 @@ def prepared(
     ]
 
 
-def pretrain(task: Task, client: Part, parameters: PretrainingParameters, number: int) -> Tensor:
+def pretrain(
+    task: Task, client: ClientData, parameters: PretrainingParameters, number: int
+) -> Tensor:
     """Train client ``number``'s GNN; embeddings of all nodes of its subgraph, (n, d_z).
 
     ``task`` and ``client`` are as :func:`prepared` gives them.
@@ -123,7 +125,7 @@ def pretrain(task: Task, client: Part, parameters: PretrainingParameters, number
 
 
 def train_gnn(
-    task: Task, client: Part, parameters: PretrainingParameters, name: str
+    task: Task, client: ClientData, parameters: PretrainingParameters, name: str
 ) -> EmbeddingGNN:
     """The GNN of :func:`pretrain`; ``name`` names the random streams."""
     graph, split = client
@@ -138,7 +140,7 @@ def train_gnn(
 
 
 def pretrain_together(
-    task: Task, clients: Sequence[Part], parameters: PretrainingParameters
+    task: Task, clients: Sequence[ClientData], parameters: PretrainingParameters
 ) -> StepResult:
     """Train one GNN by FedAvg, a round an epoch; each client embeds its nodes with the last round's
     weights.

@@ -33,7 +33,7 @@ from feddep.methods.fedsage.neighgen import Generated, NeighGen
 from feddep.nn.sparse import SparseMatrix, graph_matrices
 from feddep.training.divergence import check_finite
 from feddep.training.learner import OPTIMIZERS
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 from feddep.utils import seeding
 
 Ask = Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]]
@@ -193,7 +193,7 @@ class NeighGenTrainer:
         task: Task,
         params: NeighGenParameters,
         number: int,
-        client: Part,
+        client: ClientData,
         impaired: Impaired,
         neighgen: NeighGen,
     ) -> None:

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from feddep.federation.boundary import Boundary, Schema
-from feddep.graph.graph import closed_mean_adjacency
+from feddep.graph.graph import mean_adjacency_with_self_loops
 from feddep.methods.fedstruct import FedStructParameters, training
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
 from feddep.training.task import RunResult, Task
@@ -72,7 +72,7 @@ def run(task: Task, parameters: FedStructParameters, steps: Any = None) -> RunRe
 
 def powers(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: int) -> list[Tensor]:
     """Each client's rows of Ā, float32, shape (n_k, n)."""
-    walk = closed_mean_adjacency(task.graph)
+    walk = mean_adjacency_with_self_loops(task.graph)
     rows = [walk[own.nodes].toarray() for own in edges]
     known = [np.concatenate([own.nodes, own.outside]) for own in edges]
     for _ in range(hops - 1):

@@ -31,7 +31,7 @@ from feddep.methods.feddep import FedDEPParameters, classifier
 from feddep.methods.method import StepResult
 from feddep.methods.oracles import HaloParameters
 from feddep.nn.sparse import SparseMatrix
-from feddep.training.task import Part, RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 
 
 def run_fedavg(task: Task, parameters: HaloParameters, steps: Any = None) -> RunResult:
@@ -42,7 +42,7 @@ def run_fedavg(task: Task, parameters: HaloParameters, steps: Any = None) -> Run
     return fedavg.train_on(task, extended(task, hops))
 
 
-def extended(task: Task, hops: int) -> list[Part]:
+def extended(task: Task, hops: int) -> list[ClientData]:
     """Each client's subgraph with its halo, and its share of the split: a halo's nodes are in none
     of the three sets.
     """

@@ -3,12 +3,12 @@
 from typing import Any
 
 from feddep.graph.impairing import Impaired, impair
-from feddep.training.task import Part, Task
+from feddep.training.task import ClientData, Task
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
 
-def impair_client(task: Task, params: Any, number: int, client: Part) -> Impaired:
+def impair_client(task: Task, params: Any, number: int, client: ClientData) -> Impaired:
     """Hide some of a client's nodes: ``params.hidden_share`` of those that ``params.hidden_from``
     names.
 

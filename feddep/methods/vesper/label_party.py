@@ -12,7 +12,7 @@ from feddep.methods.vesper.graph_party import RootBatches
 from feddep.methods.vesper.perturbed import ROWS
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import score
-from feddep.training.history import Right
+from feddep.training.history import CorrectCount
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
 
@@ -67,7 +67,7 @@ class LabelParty:
         return {"values": leaf.grad}
 
     @torch.no_grad()
-    def score(self, nodes: np.ndarray, received: Payload | None = None) -> Right:
+    def score(self, nodes: np.ndarray, received: Payload | None = None) -> CorrectCount:
         """How well ``nodes`` are classified, as the setting has it, from their embeddings or from
         those that were kept.
         """

@@ -33,7 +33,7 @@ from feddep.methods.vesper.label_party import LabelParty
 from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, HopDecoder, Perceptron
 from feddep.methods.vesper.noise_budget import aggregation_of, noise_scale
 from feddep.methods.vesper.perturbed import Aggregation, Design, PerturbedMessagePassing
-from feddep.training.history import History, Right, share
+from feddep.training.history import CorrectCount, History, share
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 
@@ -315,7 +315,7 @@ class SplitTraining:
                 self.party_a.update(answer)
         return self.party_b.mean_loss()
 
-    def evaluate(self) -> tuple[Right, Right]:
+    def evaluate(self) -> tuple[CorrectCount, CorrectCount]:
         """How well validation and test nodes are classified, by B from what A sends."""
         groups = {VALIDATION: self._split.val, TEST: self._split.test}
         received = itertools.repeat(None) if self._sent_once else self.party_a.release(groups)

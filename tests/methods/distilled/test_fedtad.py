@@ -22,8 +22,8 @@ RNG = np.random.default_rng(0)
 
 def test_the_topology_embedding_holds_return_probabilities():
     graph = random_graph(12, 20)
-    closed = graph.adjacency.toarray() + np.eye(12)
-    step = closed @ np.diag(1 / closed.sum(axis=0))
+    with_self_loops = graph.adjacency.toarray() + np.eye(12)
+    step = with_self_loops @ np.diag(1 / with_self_loops.sum(axis=0))
     found = topology_embedding(graph, FedTADParameters(walk_length=3), RNG)
     for length in (1, 2, 3):
         np.testing.assert_allclose(
@@ -33,13 +33,13 @@ def test_the_topology_embedding_holds_return_probabilities():
 
 def test_walks_visit_neighbours():
     graph = random_graph(12, 20)
-    closed = graph.adjacency.toarray() + np.eye(12)
+    with_self_loops = graph.adjacency.toarray() + np.eye(12)
     found = topology_embedding(graph, FedTADParameters(walk_length=3, topology="walk_ids"), RNG)
     assert found.shape == (12, 6)
     for start in (0, 1, 3):
         assert np.array_equal(found[:, start], np.arange(12))
     for here, there in ((1, 2), (3, 4), (4, 5)):
-        assert closed[found[:, here], found[:, there]].all()
+        assert with_self_loops[found[:, here], found[:, there]].all()
 
 
 @pytest.mark.parametrize("topology", ["return", "walk_ids"])

@@ -28,14 +28,14 @@ FULL = {
 }
 
 
-def closed(graph: Graph) -> np.ndarray:
+def with_self_loops(graph: Graph) -> np.ndarray:
     """A + I."""
     return graph.adjacency.toarray().astype(float) + np.eye(graph.num_nodes)
 
 
 def laplacian(graph: Graph) -> np.ndarray:
-    scale = closed(graph).sum(axis=1) ** -0.5
-    return np.eye(graph.num_nodes) - scale[:, None] * closed(graph) * scale
+    scale = with_self_loops(graph).sum(axis=1) ** -0.5
+    return np.eye(graph.num_nodes) - scale[:, None] * with_self_loops(graph) * scale
 
 
 def multiply(task):
@@ -45,7 +45,7 @@ def multiply(task):
 
 @given(tasks(), st.integers(1, 6))
 def test_each_client_gets_its_rows_of_the_walk(task, hops):
-    walk = closed(task.graph) / closed(task.graph).sum(axis=1, keepdims=True)
+    walk = with_self_loops(task.graph) / with_self_loops(task.graph).sum(axis=1, keepdims=True)
     truth, edges = np.linalg.matrix_power(walk, hops), cross_edges(task)
     boundary = Boundary(fedstruct.messages(edges, task.graph.num_nodes))
     for own, rows in zip(edges, fedstruct.powers(task, boundary, edges, hops), strict=True):
@@ -147,7 +147,7 @@ def test_training_is_adam_on_all_clients_nodes(name, rounds, epochs):
     dense = torch.from_numpy(laplacian(task.graph)).float()
     if name == "fedstruct":
         first, last, _ = observed(task, name, structure_width=6, hops=3)
-        walk = closed(task.graph) / closed(task.graph).sum(axis=1, keepdims=True)
+        walk = with_self_loops(task.graph) / with_self_loops(task.graph).sum(axis=1, keepdims=True)
         cubed = torch.from_numpy(np.linalg.matrix_power(walk, 3)).float()
         structure, energy = (
             (lambda i, s, perceptron: cubed[nodes[i]] @ perceptron(s)),
