@@ -13,8 +13,9 @@ from typing import Any, Literal
 import pandas as pd
 
 from feddep.config.loading import Config
+from feddep.utils.csv_files import append_rows
 from feddep.utils.errors import DataError
-from feddep.utils.files import atomic_path, read_json
+from feddep.utils.files import exclusive, read_json
 
 Kind = Literal["graphs", "partitions"]
 
@@ -45,19 +46,17 @@ def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str,
 
 
 def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
-    """Put the statistics that no table has into it; returns how many."""
-    absent = missing(config, kind, files)
-    rows = [{"key": key, **_read(Path(file))} for key, file in absent.items()]
-    if rows:
-        table = _table(config, kind)
-        former = [_read_table(table)] if table.is_file() else []
-        found = pd.concat([*former, pd.DataFrame(rows)]).drop_duplicates("key", keep="last")
-        found = found.sort_values(
-            [name for name in ("name", "dataset", "clients", "seed") if name in found]
-        )
-        table.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(table) as scratch:
-            found.to_csv(scratch, index=False)
+    """Add the statistics that no table has to the table of their kind; returns how many."""
+    table = _table(config, kind)
+    with exclusive(table.parent):
+        known = set(_read_table(table)["key"]) if table.is_file() else set()
+        rows = [
+            {"key": key, **_read(Path(file))} for key, file in files.items() if key not in known
+        ]
+        if rows:
+            found = pd.DataFrame(rows)
+            order = [name for name in ("name", "dataset", "clients", "seed") if name in found]
+            append_rows(table, found.sort_values(order))
     return len(rows)
 
 

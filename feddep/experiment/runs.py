@@ -1,10 +1,12 @@
 """The table of runs: a row for each trained run, recognised by its key, and beside it the curves of
 all trainings.
 
-A protocol, which is the name of a setting, has ``PROTOCOL.csv`` and ``PROTOCOL.curves.parquet`` in
-``results/runs/``, which git keeps.  Training writes ``KEY.json`` to a cache, which git does not
-keep; :func:`publish` merges it into the tables.  Whoever reads a run gets it from either.  A key
-that is in a table is done.
+A protocol, which is the name of a setting, has ``PROTOCOL.csv`` and a folder ``PROTOCOL/`` of
+Parquet files with the curves in ``results/runs/``, which git keeps.  Both only grow: a publication
+appends lines to the table and adds one file of curves, so that git stores each run once.  Training
+writes ``KEY.json`` to a cache, which git does not keep; :func:`publish` adds it to the tables.
+Whoever reads a run gets it from either.  A key that is in a table is done; curves of a key that is
+in none are not read.
 """
 
 import json
@@ -22,9 +24,15 @@ from feddep.config.models import Dataset, PartitionOptions
 from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
+from feddep.utils.csv_files import append_rows
 from feddep.utils.errors import DataError
-from feddep.utils.files import atomic_path, read_json, write_json
+from feddep.utils.files import atomic_path, exclusive, read_json, write_json
 
+# Of the rows of one publication.
+_ORDER = [
+    *("dataset", "clients", "method", "parameters", "training", "partition", "data_options"),
+    *("seed", "key"),
+]
 _MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
 COLUMNS: dict[str, str] = {
     "key": "string",
@@ -67,7 +75,7 @@ Attributes:
     data: fingerprint of the parsed graph, its first 16 digits.
     machine: operating system, versions of Python and PyTorch, device and threads.
 """
-CURVES = ("round", "loss", "validation", "test", "local_before", "local_after", "seconds")
+CURVES = ("round", "loss", "validation", "test", "local_before", "local_after")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
 _CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64")}
 _CLIENT = re.compile(r" (for|of|from|by) client \d+")
@@ -184,31 +192,27 @@ def machine(provenance: Mapping[str, Any]) -> str:
     )
 
 
-def curve(result: Mapping[str, Any], seconds: Sequence[float]) -> dict[str, list[Any]]:
+def curve(result: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The curves of a run, a list over the rounds for each of :data:`CURVES` that was measured."""
-    measured = {
+    return {
         name: list(map(_known, result["curve"][name])) for name in CURVES if name in result["curve"]
     }
-    return {**measured, "seconds": list(seconds)}
 
 
 # --- reading ---
 
 
 def tables(directory: Path) -> list[Path]:
-    """The tables of a folder, each beside its curves.
+    """The tables of runs in a folder: each CSV file beside a folder of the same name, its curves.
 
-    Raises:
-        DataError: if there are curves without a table.
+    A folder alone was left by a publication that ended before it had written its rows.
     """
-    found = [
-        file.with_name(file.name.replace(".curves.parquet", ".csv"))
-        for file in sorted(directory.glob("*.curves.parquet"))
-    ]
-    for file in found:
-        if not file.is_file():
-            raise DataError(f"{file} is missing beside its curves; take it from git again")
-    return found
+    folders = sorted(file for file in directory.glob("*") if file.is_dir())
+    return [file for folder in folders if (file := _table(directory, folder.name)).is_file()]
+
+
+def _table(directory: Path, protocol: str) -> Path:
+    return directory / f"{protocol}.csv"
 
 
 def published(directory: Path) -> set[str]:
@@ -269,9 +273,14 @@ def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     wanted = set(order) - absent
     directory = Path(config["records"]["directory"])
     frames = [_frame(key, _read_cached(config, key)["curve"]) for key in order if key in absent]
-    if wanted:
-        frames += [read_curves(file, wanted) for file in sorted(directory.glob("*.curves.parquet"))]
+    for table in tables(directory) if wanted else ():
+        frames.append(read_curves(table.with_suffix(""), wanted))
     found = pd.concat(frames, ignore_index=True)
+    if lost := wanted - set(found["key"]):
+        raise DataError(
+            f"{directory} has rows of runs without their curves, such as {min(lost)}; take the "
+            "curves from git again"
+        )
     return found.sort_values(
         "key", key=lambda column: column.map(order), kind="stable"
     ).reset_index(drop=True)
@@ -294,17 +303,27 @@ def read_table(file: Path) -> pd.DataFrame:
     return table
 
 
-def read_curves(file: Path, wanted: Iterable[str] | None = None) -> pd.DataFrame:
-    """The curves of the wanted keys, or of all.
+def read_curves(folder: Path, wanted: Iterable[str] | None = None) -> pd.DataFrame:
+    """The curves of the wanted keys, or of all, in a folder of a protocol's curves.
+
+    Where several files have a key, the last by name counts: one was left by a publication that
+    ended before it had written its rows, or a row was deleted for its run to be recorded anew.
 
     Raises:
-        DataError: if the file is missing or damaged.
+        DataError: if a file is damaged.
     """
     filters = None if wanted is None else [("key", "in", set(wanted))]
-    try:
-        return pd.read_parquet(file, filters=filters).astype({"key": "string"})
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file} has no curves of runs ({error}); take it from git again") from None
+    frames, known = [], set[str]()
+    for file in sorted(folder.glob("[!.]*.parquet"), reverse=True):
+        try:
+            found = pd.read_parquet(file, filters=filters).astype(_CURVE_TYPES)
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(
+                f"{file} has no curves of runs ({error}); take it from git again"
+            ) from None
+        frames.append(found[~found["key"].isin(known)])
+        known.update(found["key"].unique())
+    return pd.concat(frames[::-1], ignore_index=True) if frames else _frame([], {})
 
 
 def typed(table: pd.DataFrame) -> pd.DataFrame:
@@ -326,7 +345,7 @@ def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
     return content
 
 
-def _frame(key: str, curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+def _frame(key: str | list[str], curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return (
         pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype(_CURVE_TYPES)
     )
@@ -366,7 +385,6 @@ def write_cached(
     run: plan.Run,
     result: Mapping[str, Any],
     provenance: Mapping[str, Any],
-    seconds: Sequence[float],
     file: Path,
 ) -> None:
     """Write what training a run yields: its row, its curves, and what was sent by client, direction
@@ -379,55 +397,55 @@ def write_cached(
         result,
         provenance,
     )
-    content = {"row": measured, "curve": curve(result, seconds)}
+    content = {"row": measured, "curve": curve(result)}
     write_json(file, {**content, "communication": result["communication"]})
 
 
 def publish(config: Config, runs: Sequence[plan.Run]) -> int:
-    """Merge runs of the cache that no table has into the tables of their protocols; returns how
-    many.
+    """Add runs of the cache that no table has to the tables of their protocols; returns how many.
 
     Raises:
         DataError: if one has not been trained, or a file is damaged.
     """
     directory = Path(config["records"]["directory"])
-    contents = [_read_cached(config, key) for key in missing(config, runs).values()]
-    for protocol in sorted({content["row"]["setting"] for content in contents}):
-        of_protocol = [content for content in contents if content["row"]["setting"] == protocol]
-        rows = typed(
-            pd.DataFrame([content["row"] for content in of_protocol], columns=list(COLUMNS))
-        )
-        curves = pd.concat(
-            [_frame(content["row"]["key"], content["curve"]) for content in of_protocol]
-        )
-        merge(directory, protocol, rows, curves)
+    with exclusive(directory):
+        recorded = published(directory)
+        contents = [
+            _read_cached(config, key)
+            for key in dict.fromkeys(keys.run_key(config, run) for run in runs)
+            if key not in recorded
+        ]
+        for protocol in sorted({content["row"]["setting"] for content in contents}):
+            of_protocol = [content for content in contents if content["row"]["setting"] == protocol]
+            rows = pd.DataFrame([content["row"] for content in of_protocol], columns=list(COLUMNS))
+            curves = [_frame(content["row"]["key"], content["curve"]) for content in of_protocol]
+            append(directory, protocol, typed(rows), pd.concat(curves))
     return len(contents)
 
 
-def merge(directory: Path, protocol: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
-    """Put rows and curves into the tables of a protocol, in place of those with the same keys."""
-    table, bulk = directory / f"{protocol}.csv", directory / f"{protocol}.curves.parquet"
+def append(directory: Path, protocol: str, rows: pd.DataFrame, curves: pd.DataFrame) -> None:
+    """Add rows, none of which is recorded, to the table of a protocol, and their curves in a file
+    of their own.
+
+    The curves are written first: if the process ends before the rows are, no table has these runs,
+    and they are added once more.
+    """
+    table = _table(directory, protocol)
     if table.is_file():
-        former = read_table(table)
-        rows = pd.concat([former[~former["key"].isin(rows["key"])], rows])
-        kept = read_curves(bulk)
-        curves = pd.concat([kept[~kept["key"].isin(curves["key"])], curves])
-    order = [
-        "dataset",
-        "clients",
-        "method",
-        "parameters",
-        "training",
-        "partition",
-        "data_options",
-        "seed",
-        "key",
-    ]
-    rows = rows.sort_values(order, na_position="first")
+        read_table(table)  # nothing is added to one that is damaged
+    rows = rows.sort_values(_ORDER, na_position="first")
     place = {key: number for number, key in enumerate(rows["key"])}
     curves = curves.sort_values("key", key=lambda column: column.map(place), kind="stable")
-    directory.mkdir(parents=True, exist_ok=True)
-    with atomic_path(bulk) as scratch:
-        curves.reset_index(drop=True).to_parquet(scratch, compression="zstd", index=False)
-    with atomic_path(table) as scratch:
-        rows.to_csv(scratch, index=False)
+    # A later publication has a later name, and the same runs have the same one.
+    time = re.sub(r"\D", "", rows["time"].max()[:19])
+    name = f"{time}-{keys.digest({'keys': sorted(rows['key'])})}.parquet"
+    with atomic_path(directory / protocol / name) as scratch:
+        # A dictionary of accuracies or losses takes more room than it saves.
+        curves.reset_index(drop=True).to_parquet(
+            scratch,
+            index=False,
+            compression="zstd",
+            compression_level=19,
+            use_dictionary=["key"],
+        )
+    append_rows(table, rows)

@@ -269,5 +269,4 @@ def record(
         **known,
         "seconds": round(seconds, 3),
     }
-    by_round = [round(second, 2) for second in result.histories[-1].seconds]
-    runs.write_cached(config, run, summary(result), provenance, by_round, output)
+    runs.write_cached(config, run, summary(result), provenance, output)

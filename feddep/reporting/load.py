@@ -288,12 +288,10 @@ def without(spelled: str, options: Collection[str]) -> str:
 
 
 def curves(config: Config, planned: Sequence[plan.Run], table: pd.DataFrame) -> pd.DataFrame:
-    """The curves of runs, a row a run and round: :data:`KEYS`, seconds_before and
+    """The curves of runs, a row a run and round: :data:`KEYS` and
     :data:`feddep.experiment.runs.CURVES`.
     """
-    return table[["key", *KEYS, "seconds_before"]].merge(
-        runs.load_curves(config, planned), on="key"
-    )
+    return table[["key", *KEYS]].merge(runs.load_curves(config, planned), on="key")
 
 
 def over_seeds(rounds: pd.DataFrame, quantities: Sequence[str]) -> pd.DataFrame:

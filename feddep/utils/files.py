@@ -34,6 +34,19 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which is made if it is not there; wait where another process holds
+    it.  A process that ends in any way gives it back.
+    """
+    import fcntl  # not on Windows, where the rest of the library works
+
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / ".lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
 def check_replaceable(target: Path, inputs: Iterable[Path] = ()) -> None:
     """Make sure that a file may be written.
 

@@ -53,11 +53,10 @@ def test_typical_seconds_are_medians(planned):
             "time": "now",
         }
     )
-    directory.mkdir()
+    (directory / "quick").mkdir(parents=True)
     runs.typed(rows.reindex(columns=list(runs.COLUMNS))).to_csv(
         directory / "quick.csv", index=False
     )
-    (directory / "quick.curves.parquet").touch()
     assert runs.typical_seconds(config) == {("cora", "fedavg"): 2.0, ("cora", "global"): 5.0}
     assert runs.estimate(config, [plan.Run("quick", "cora,labelled=0.1", 3, "fedavg", 0)]) == (
         2.0,

@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ PROVENANCE = {
     "seconds": 1.25,
     "seconds_before": {"pretrain": 0.5},
 }
+LATER = "2999-01-01T00:00:00+00:00"
 PLANNED = plan.all_runs(validate(RAW))
 QUICK = PLANNED[:3]  # Global, and FedAvg for two numbers of clients
 
@@ -58,7 +61,7 @@ def config_in(folder: Path, **records: Any) -> Config:
 def write(config: Config, run: plan.Run, result: dict[str, Any]) -> Path:
     """What the training of a run writes."""
     file = runs.cached(config, keys.run_key(config, run))
-    runs.write_cached(config, run, result, PROVENANCE, [0.25] * len(result["curve"]["round"]), file)
+    runs.write_cached(config, run, result, PROVENANCE, file)
     return file
 
 
@@ -218,11 +221,12 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(
         assert runs.missing(config, PLANNED) == {}
         assert runs.load(config, asked).equals(rows)
         assert runs.load_curves(config, asked).equals(curves)
-        assert {file.name for file in (Path(folder) / "runs").iterdir()} == {
-            f"{protocol}{end}"
-            for protocol in ("quick", "slow")
-            for end in (".csv", ".curves.parquet")
-        }
+        for protocol in ("quick", "slow"):
+            of = {run for run in PLANNED if run.setting == protocol}
+            publications = bool(of & set(first)) + bool(of - set(first))
+            folder_of_curves = Path(folder, "runs", protocol)
+            assert len(list(folder_of_curves.iterdir())) == publications
+            assert folder_of_curves.with_suffix(".csv").is_file()
 
 
 @pytest.fixture
@@ -249,13 +253,121 @@ def test_runs_of_one_key_have_a_row_each(config: Config):
     assert runs.load(config, same)["setting"].tolist() == ["quick", "same"]
 
 
-def test_publishing_replaces_a_row_of_the_same_key(config: Config, tmp_path: Path):
-    before = runs.load(config, QUICK)
-    rows = runs.read_table(tmp_path / "runs" / "quick.csv").head(1).assign(test=0.5)
-    curves = runs.read_curves(tmp_path / "runs" / "quick.curves.parquet", rows["key"]).head(1)
-    runs.merge(tmp_path / "runs", "quick", rows, curves)
-    assert sorted(runs.load(config, QUICK)["test"]) == sorted([0.5, *before["test"][1:]])
-    assert len(runs.load_curves(config, QUICK)) == 1 + 2 * 2
+def test_a_recorded_run_stays_until_its_line_is_deleted(config: Config, tmp_path: Path):
+    table, curves = tmp_path / "runs" / "quick.csv", tmp_path / "runs" / "quick"
+    before, (former,) = table.read_text(), curves.iterdir()
+    again = config_in(tmp_path, use=False)
+    run, key = QUICK[1], keys.run_key(config, QUICK[1])
+    curve = {**RESULT["curve"], "loss": [2.5, 2.0]}
+    result = {**RESULT, "accuracy": {"best": 0.75, "last": 0.5}, "curve": curve}
+    file = runs.cached(config, key)
+    runs.write_cached(config, run, result, {**PROVENANCE, "time": LATER}, file)
+    assert runs.publish(again, QUICK) == 0
+    assert table.read_text() == before
+
+    lines = [line for line in before.splitlines(True) if not line.startswith(key)]
+    table.write_text("".join(lines))
+    assert runs.publish(config, QUICK) == 1
+    assert table.read_text().startswith("".join(lines))
+    assert runs.load(config, QUICK)["test"].tolist() == [0.1 + 0.2, 0.75, 0.1 + 0.2]
+    assert runs.load_curves(config, QUICK)["loss"].tolist() == [1.5, 0.1, 2.5, 2.0, 1.5, 0.1]
+    assert former in curves.iterdir()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("file", [0, 1])
+@pytest.mark.parametrize("recorded", [0, 1])
+def test_a_publication_that_is_killed_is_made_up_for(
+    recorded: int, file: int, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Killed before or after the curves or the table are in place, with what it was writing left
+    there.
+    """
+    config = config_in(tmp_path)
+    for number, run in enumerate(QUICK):
+        write(config, run, {**RESULT, "accuracy": {"best": number / 4, "last": 0.5}})
+    rows, curves = runs.load(config, QUICK), runs.load_curves(config, QUICK)
+    runs.publish(config, QUICK[:recorded])
+    places: list[Path] = []
+    replace = Path.replace
+
+    class Killed(BaseException):
+        pass
+
+    def killed(self: Path, target: Path) -> Path:
+        places.append(target)
+        if len(places) > file and moment == "before":
+            raise Killed
+        replace(self, target)
+        if len(places) > file:
+            raise Killed
+        return target
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed)
+        patched.setattr(Path, "unlink", lambda self, missing_ok=False: None)
+        with pytest.raises(Killed):
+            runs.publish(config, QUICK[:2])
+    assert [place.suffix for place in places] == [".parquet", ".csv"][: file + 1]
+
+    done = 2 if (file, moment) == (1, "after") else recorded
+    assert list(runs.missing(config, QUICK)) == QUICK[done:]
+    assert runs.load(config, QUICK).equals(rows)
+    assert runs.load_curves(config, QUICK).equals(curves)
+    assert runs.publish(config, QUICK) == len(QUICK) - done
+    for run in QUICK:
+        runs.cached(config, keys.run_key(config, run)).unlink()
+    assert runs.load(config, QUICK).equals(rows)
+    assert runs.load_curves(config, QUICK).equals(curves)
+
+
+PUBLISHER = """
+import json, sys
+from pathlib import Path
+from feddep.config.loading import validate
+from feddep.experiment import data_tables, plan, runs
+config = validate(json.loads(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+for run in plan.runs(config):
+    if run.method == sys.argv[2]:
+        runs.publish(config, [run])
+        facts = Path(config["output"], f"{run.method}{run.seed}.json")
+        facts.write_text(json.dumps({"name": run.method, "nodes": run.seed}))
+        data_tables.publish(config, "graphs", {facts.stem: str(facts)})
+"""
+
+
+def test_two_publications_at_once_both_end_in_the_tables(tmp_path: Path):
+    raw = {
+        **{**RAW, "studies": [], "clients": [2], "seeds": list(range(15))},
+        "tables": [{"setting": "quick", "methods": ["global", "fedavg"]}],
+        "output": str(tmp_path / "out"),
+        "records": {"directory": str(tmp_path / "runs")},
+    }
+    config = validate(raw)
+    planned = plan.runs(config)
+    for run in planned:
+        write(config, run, RESULT)
+    command = [sys.executable, "-c", PUBLISHER, json.dumps(raw)]
+    publishers = [
+        subprocess.Popen([*command, method], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for method in ("global", "fedavg")
+    ]
+    for each in publishers:
+        assert each.stdout is not None
+        each.stdout.readline()
+    for each in publishers:
+        assert each.stdin is not None
+        each.stdin.write(b"go\n")
+        each.stdin.flush()
+    for each in publishers:
+        each.communicate()
+    assert [each.returncode for each in publishers] == [0, 0]
+    assert runs.missing(config, planned) == {}
+    assert len(runs.read_table(tmp_path / "runs" / "quick.csv")) == 30
+    assert len(runs.load_curves(config, planned)) == 30 * 2
+    assert len(pd.read_csv(tmp_path / "runs" / "graphs.csv")) == 30
 
 
 def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
@@ -264,7 +376,7 @@ def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
     for run, seconds in zip(QUICK, (1.0, 2.0, 4.0), strict=True):
         provenance = {**PROVENANCE, "seconds": seconds}
         file = runs.cached(config, keys.run_key(config, run))
-        runs.write_cached(config, run, RESULT, provenance, [0.1, 0.1], file)
+        runs.write_cached(config, run, RESULT, provenance, file)
     runs.publish(config, QUICK)
     asked = [
         plan.Run("slow", "tiny,labelled=0.1", 9, name, 0)
@@ -274,18 +386,24 @@ def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
 
 
 @pytest.mark.parametrize("how", ["cut", "other", "empty"])
-@pytest.mark.parametrize("name", ["quick.csv", "quick.curves.parquet"])
+@pytest.mark.parametrize("name", ["quick.csv", "quick/*.parquet"])
 def test_a_damaged_table_is_an_error_that_names_it(
     name: str, how: str, config: Config, tmp_path: Path
 ):
-    file = tmp_path / "runs" / name
+    (file,) = (tmp_path / "runs").glob(name)
     content = file.read_bytes()
     file.write_bytes(
         {"cut": content[: len(content) * 3 // 4], "other": b"a,b\n1,2\n", "empty": b""}[how]
     )
     with pytest.raises(DataError) as caught:
         runs.load(config, QUICK), runs.load_curves(config, QUICK)
-    assert name in str(caught.value) or "has not been trained" in str(caught.value)
+    assert file.name in str(caught.value) or "has not been trained" in str(caught.value)
+    if name == "quick.csv":
+        damaged = file.read_bytes()
+        write(config, PLANNED[-1], RESULT)
+        with pytest.raises(DataError):
+            runs.publish(config, QUICK)
+        assert file.read_bytes() == damaged
 
 
 def test_a_file_that_is_missing_or_not_of_the_run_is_an_error_that_names_it(tmp_path: Path):
@@ -298,10 +416,11 @@ def test_a_file_that_is_missing_or_not_of_the_run_is_an_error_that_names_it(tmp_
                 read(config, QUICK[:1])
 
 
-def test_a_table_that_is_missing_is_an_error_that_names_it(config: Config, tmp_path: Path):
-    (tmp_path / "runs" / "quick.csv").unlink()
-    with pytest.raises(DataError, match=re.escape("quick.csv")):
-        runs.missing(config, QUICK)
+def test_rows_without_their_curves_are_an_error(config: Config, tmp_path: Path):
+    next((tmp_path / "runs" / "quick").iterdir()).unlink()
+    assert len(runs.load(config, QUICK)) == len(QUICK)
+    with pytest.raises(DataError, match=re.escape(keys.run_key(config, QUICK[0]))):
+        runs.load_curves(config, QUICK[:1])
 
 
 def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyPatch):
@@ -317,9 +436,8 @@ def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyP
 
 def test_what_was_not_measured_is_null_in_the_cache():
     result = {"curve": {"loss": [0.5], "test": [math.nan], "round": [1]}}
-    assert runs.curve(result, [1.0]) == {
+    assert runs.curve(result) == {
         "round": [1],
         "loss": [0.5],
         "test": [None],
-        "seconds": [1.0],
     }

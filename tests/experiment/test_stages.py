@@ -90,7 +90,7 @@ def test_each_stage_writes_what_it_says(made: Made):
     }
     assert {sent["kind"] for sent in content["communication"]} >= {"prototypes", "model"}
     assert sum(sent["bytes"] for sent in content["communication"]) == content["row"]["bytes"]
-    assert len(content["curve"]["round"]) == len(content["curve"]["seconds"]) == 2
+    assert len(content["curve"]["round"]) == len(content["curve"]["loss"]) == 2
     weights = read_arrays(made.model, keys.run_key(made.config, FEDDEP))
     assert all(np.isfinite(each).all() for each in weights.values())
 
@@ -215,9 +215,10 @@ def test_recorded_runs_that_fit_are_drawn(made: Made):
         for run in planned[:2]
     ]
     rows = runs.typed(pd.DataFrame(recorded, columns=list(runs.COLUMNS)))
-    runs.merge(
-        Path(config["records"]["directory"]), "quick", rows, runs.load_curves(made.config, [FEDDEP])
+    curves = pd.concat(
+        runs.load_curves(made.config, [FEDDEP]).assign(key=key) for key in rows["key"]
     )
+    runs.append(Path(config["records"]["directory"]), "quick", rows, curves)
 
     def drawn(asked: dict[str, Any], most: float | None = None, number: int = 1) -> list[set[int]]:
         return [
@@ -238,7 +239,7 @@ def test_a_run_comes_back_or_not(made: Made, tmp_path: Path):
     def verify(tolerance: float, **changes: Any) -> list[str]:
         rows = runs.load(made.config, [FEDDEP]).assign(**changes)
         directory = tmp_path / f"{tolerance} {changes}"
-        runs.merge(directory, "quick", rows, runs.load_curves(made.config, [FEDDEP]))
+        runs.append(directory, "quick", rows, runs.load_curves(made.config, [FEDDEP]))
         config = Config({**made.config, "records": {"directory": str(directory), "use": True}})
         return list(verification.verify(config, [FEDDEP], tmp_path, tolerance))
 

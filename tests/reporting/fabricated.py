@@ -143,13 +143,12 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
             "loss": 1.0,
             "validation": best,
             "test": best,
-            "seconds": range(1, rounds + 1),
         }
         curves.append(
             pd.DataFrame({"key": rows[-1]["key"], **climb}).reindex(columns=["key", *runs.CURVES])
         )
     fabricated = runs.typed(pd.DataFrame(rows, columns=list(runs.COLUMNS)).drop_duplicates("key"))
-    runs.merge(
+    runs.append(
         root / "runs",
         "feddep",
         fabricated,

@@ -86,9 +86,9 @@ def test_runs_of_tables_in_the_order_of_the_plan(tmp_path: Path) -> None:
     assert made.runs["key"].nunique() == 9
     curves = load.curves(config, made.plan, made.runs)
     assert len(curves) == 12 * 4
-    rounds = load.over_seeds(curves, ["seconds"])
+    rounds = load.over_seeds(curves.assign(doubled=2 * curves["round"]), ["doubled"])
     assert len(rounds) == 4 * 4
-    assert rounds[["seconds_mean", "seconds_low", "seconds_high"]].iloc[1].tolist() == [2, 2, 2]
+    assert rounds[["doubled_mean", "doubled_low", "doubled_high"]].iloc[1].tolist() == [4, 4, 4]
     assert "12 runs" in load.provenance(made.recorded)
 
 

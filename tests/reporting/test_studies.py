@@ -25,7 +25,6 @@ from feddep.reporting import output, published, studies
 from feddep.reporting.load import Study
 from feddep.reporting.studies import (
     conventions,
-    curves,
     grid,
     headroom,
     paired,
@@ -751,4 +750,3 @@ def test_curves_have_a_row_a_round(tmp_path: Path) -> None:
     found = studies.contents(publish(tmp_path, raw, seconds=3.0), "one")
     assert found["table.csv"]["total_seconds"].tolist() == [3.0] * 3
     assert len(found["rounds.csv"]) == 3 * 4
-    assert list(curves.MEASURED) == ["test", "loss", "seconds"]

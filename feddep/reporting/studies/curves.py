@@ -1,4 +1,4 @@
-"""Kind ``curves``: accuracy, loss and run time round by round, as in FedDEP's Figure 6."""
+"""Kind ``curves``: accuracy and loss round by round, and run time, as in FedDEP's Figure 6."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,21 +13,19 @@ SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is
 best on validation nodes and after the last round; and seconds, means over the seeds, of training
 the classifier and of all that a method makes before it. In the figure lines are means over the
-seeds, bands reach from minimum to maximum, and time begins with what is made before. One process
-plays all clients in turn: its time is the work of all of them together.
+seeds, and bands reach from minimum to maximum. One process plays all clients in turn: its time is
+the work of all of them together.
 """
-MEASURED = {"test": "test accuracy", "loss": "training loss", "seconds": "run time in seconds"}
+MEASURED = {"test": "test accuracy", "loss": "training loss"}
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: the summary over seeds, with total_seconds; ``rounds``: a row a method and round.
 
-    The columns of ``rounds``, for test accuracy, training loss and seconds since the first of what
-    is made before the classifier: mean, low and high, over seeds.
+    The columns of ``rounds``, for test accuracy and training loss: mean, low and high, over seeds.
     """
     summary = study.summary()
     history = load.curves(study.config, study.plan, study.runs)
-    history["seconds"] += history["seconds_before"]
     rounds = load.over_seeds(history, list(MEASURED))
     return {
         "table": summary.assign(total_seconds=summary["seconds"] + summary["seconds_before"]),
