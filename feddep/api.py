@@ -197,7 +197,7 @@ def load_plugin(path: str | Path) -> list[str]:
 
     Raises:
         ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name
-        of one is taken.
+            of one is taken.
     """
     plugins.use([str(path)])
     return plugins.declared_in(path)

@@ -49,7 +49,7 @@ def ranked(
 
     Raises:
         ConfigError: if there is no such study or dataset in it, the method has a row already, or
-        every trial diverged.
+            every trial diverged.
     """
     if config["studies"].get(study, {}).get("kind") != "tuned":
         names = [name for name, each in config["studies"].items() if each["kind"] == "tuned"]

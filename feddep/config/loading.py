@@ -78,7 +78,7 @@ def load(*paths: str | Path) -> Config:
 
     Raises:
         ConfigError: if a file is missing, cannot be read or is not YAML, or for any reason of
-        :func:`validate`.
+            :func:`validate`.
     """
     raw: dict[str, Any] = {}
     for path in paths:

@@ -27,7 +27,7 @@ def checked(
 
     Raises:
         ConfigError: for the first mistake, a misspelt key before all others, as it may also leave
-        another one missing.
+            another one missing.
     """
     try:
         return model.model_validate(raw)

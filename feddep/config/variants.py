@@ -34,7 +34,7 @@ def read(spelled: str) -> tuple[str, dict[str, Any]]:
 
     Raises:
         ConfigError: if a change is not of the form key=value, or a value has other characters than
-        a number or a word.
+            a number or a word.
     """
     name, *parts = spelled.split(",")
     changes = {}

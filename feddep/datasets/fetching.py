@@ -60,7 +60,7 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
     Raises:
         ConfigError: if the registry has no such dataset.
         DataError: if no source gives the published files; it names each source and what was wrong
-        with it.
+            with it.
     """
     dataset, directory = find(name), Path(directory)
     if (directory / MANIFEST).is_file() and not all(

@@ -70,7 +70,7 @@ def read(path: str | Path) -> Graph:
 
     Raises:
         DataError: if there is no such file or folder, or it holds no graph; it names the file and
-        what is wrong with it.
+            what is wrong with it.
     """
     found = _contents(path)
     counts = np.bincount(
@@ -111,7 +111,7 @@ def split_of(path: str | Path, seed: int = 0) -> Split:
 
     Raises:
         DataError: if there is no graph, or no split of it
-        (:meth:`feddep.graph.split.Split.checked`).
+            (:meth:`feddep.graph.split.Split.checked`).
     """
     found = _contents(path)
     if set(found.masks) != set(PARTS):

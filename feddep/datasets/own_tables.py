@@ -32,7 +32,7 @@ def read_nodes(
 
     Raises:
         DataError: if a column is missing, occurs twice, has no name or numbers the rows, or a cell
-        is not what its column holds.
+            is not what its column holds.
     """
     table = _read(path, "id", "label")
     ids = pd.Index(_names(table, "id"))

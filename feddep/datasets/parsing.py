@@ -23,7 +23,7 @@ def parse(name: str, directory: str | Path) -> Graph:
     Raises:
         ConfigError: if the registry has no such dataset.
         DataError: if files are missing or not the published ones, or the graph is not the one that
-        the registry describes.
+            the registry describes.
     """
     dataset, directory = find(name), Path(directory)
     release = next(

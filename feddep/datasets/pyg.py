@@ -133,7 +133,7 @@ def split_of(data: "Data", seed: int = 0) -> Split:
 
     Raises:
         DataError: if a mask is missing or has not one truth value a node, or a node is in two of
-        them.
+            them.
     """
     return Split.of_masks(
         {part: array(data, f"{part}_mask") for part in PARTS}, seed, from_data(data)

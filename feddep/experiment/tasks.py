@@ -73,7 +73,7 @@ def build_task(
 
     Raises:
         ConfigError: if the share of labelled nodes is more than there are training nodes, or the
-        metric is for two classes.
+            metric is for two classes.
         DataError: if the features cannot be scaled like that.
     """
     options, seed, setting = (

@@ -153,7 +153,7 @@ def verify(config: Config, chosen: Sequence[Run], folder: Path, tolerance: float
 
     Raises:
         DataError: at the end, if an accuracy differs by more than the tolerance, or the bytes that
-        were sent differ at all.
+            were sent differ at all.
     """
     torch.set_num_threads(config["threads"])
     recorded, curves = runs.load(config, chosen), runs.load_curves(config, chosen)

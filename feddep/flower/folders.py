@@ -95,7 +95,7 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
 
     Raises:
         FederationError: if the method cannot be trained by processes, or the metric is no number of
-        nodes.
+            nodes.
         PartitionError: if there is no partition, or a client has no validation nodes.
         ConfigError: if a generator would have nothing to learn from.
     """

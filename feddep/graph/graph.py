@@ -58,7 +58,7 @@ class Graph:
 
         Raises:
             DataError: if an edge or a label is out of range, or there is not one label for each row
-            of features.
+                of features.
         """
         features, labels = single_precision(features), class_numbers(labels)
         n = features.shape[0]
@@ -198,7 +198,7 @@ class Graph:
 
         Raises:
             DataError: if the file is missing, damaged, holds something else, or has another key
-            than is asked for.
+                than is asked for.
         """
         arrays = read_arrays(path, key)
         try:

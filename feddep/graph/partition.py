@@ -127,7 +127,7 @@ class Partition:
 
         Raises:
             DataError: if the file is missing, damaged, holds something else, or has another key
-            than is asked for.
+                than is asked for.
         """
         arrays = read_arrays(path, key)
         client, copies = arrays.get("client"), arrays.get("copies")

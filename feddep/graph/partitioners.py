@@ -58,7 +58,7 @@ def partition(
 
     Raises:
         PartitionError: if the graph has too few nodes for so many clients and these options, or is
-        given to others.
+            given to others.
     """
     if method == "given":
         return given_partition(graph, clients)

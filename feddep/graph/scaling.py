@@ -24,7 +24,7 @@ def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:
     Raises:
         ConfigError: if ``how`` is not a known scaling.
         DataError: if ``row`` meets a negative value, or ``minmax`` meets a column with both zeros
-        and negative values.
+            and negative values.
     """
     match how:
         case "raw":

@@ -124,7 +124,7 @@ class Split:
 
         Raises:
             DataError: if the file is missing, damaged, holds something else, or has another key
-            than is asked for.
+                than is asked for.
         """
         arrays = read_arrays(path, key)
         if set(arrays) != set(PARTS):

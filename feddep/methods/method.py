@@ -203,7 +203,7 @@ class Method:
             ConfigError: if it cannot train with the setting or on clients that overlap, or returns
                 something else than a history of all rounds.
             DivergenceError: if training diverges; the sentence says in which round, and what to
-            lower.
+                lower.
         """
         self.check_setting(task.setting.encoder, task.setting.full_batch)
         if task.partition is not None and not task.partition.is_disjoint:

@@ -50,7 +50,7 @@ def use(files: Sequence[str] = ()) -> None:
 
     Raises:
         ConfigError: if a file is missing, cannot be imported, or declares no methods, or the name
-        of one is taken.
+            of one is taken.
     """
     for point in metadata.entry_points(group=GROUP):
         if point.value not in _LOADED and point.dist is not None:

@@ -92,7 +92,7 @@ def noise_for(
 
     Raises:
         PrivacyError: if ε or δ is outside its range, or no noise of :data:`NOISES` is enough; names
-        the least ε there is.
+            the least ε there is.
     """
     require_delta(delta, edges)
     return least_noise(lambda noise: accountant.epsilon(noise, delta), epsilon, *NOISES, 1.0001)

@@ -80,7 +80,7 @@ class Evaluator:
 
         Raises:
             DivergenceError: if the logits of any of them are not finite numbers, so that none is
-            the largest.
+                the largest.
         """
         nodes = np.concatenate(sets)
         logits = self.logits_of(model, nodes)

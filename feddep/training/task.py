@@ -156,7 +156,7 @@ class Task:
 
         Raises:
             PartitionError: if there is no partition, or no client holds a validation node to choose
-            a round by.
+                a round by.
         """
         if self.partition is None:
             raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")

@@ -192,7 +192,7 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
 
     Raises:
         ConfigError: if the classifier has a single layer, so that there is nothing to send but
-        features.
+            features.
     """
     setting, seed, device = task.setting, task.seed, task.device
     if setting.layers < 2:

@@ -79,7 +79,7 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
 
     Raises:
         ConfigError: if clients are not trained by plain SGD, of which alone (w − y_i) / (K η) is a
-        mean gradient.
+            mean gradient.
     """
     setting = task.setting
     if setting.optimizer != "sgd" or setting.weight_decay:

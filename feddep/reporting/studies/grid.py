@@ -41,7 +41,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Raises:
         DataError: if a run did not measure what is ranked by, or there is no cell that every
-        interpretation was run on.
+            interpretation was run on.
     """
     runs, score = study.runs.assign(clients=study.runs["clients"].fillna(0)), study.entry["score"]
     if (missing := runs[score].isna()).any():

@@ -90,7 +90,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Raises:
         DataError: if a run has not measured what is needed, or no cell has runs of FedAvg and the
-        oracle with a seed in common.
+            oracle with a seed in common.
     """
     runs, options = _measured(study), study.columns("dataset")
     cells: list[dict[str, Any]] = []

@@ -70,7 +70,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Raises:
         ConfigError: if a method is none of VESPER's paper, or if some runs have noise for a budget
-        and others of a given scale.
+            and others of a given scale.
         PrivacyError: if no noise keeps a budget.
     """
     # Variants of a dataset are panels of their own.
