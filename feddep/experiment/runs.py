@@ -9,7 +9,7 @@ that is in a table is done.
 
 import json
 import math
-import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,6 @@ Attributes:
 CURVES = ("round", "loss", "validation", "test", "local_before", "local_after", "seconds")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
 _CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64")}
-_CLIENT = re.compile(r" (for|of|from|by) client \d+")
 
 
 def row(
@@ -164,13 +163,10 @@ def _known(value: float | None) -> float | None:
 
 
 def bytes_by_kind(communication: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Bytes of all clients in both directions, by kind of message without the number of a client
-    that a kind may name.
-    """
-    found: dict[str, int] = {}
+    """Bytes of all clients in both directions, by kind of message."""
+    found: Counter[str] = Counter()
     for sent in communication:
-        kind = _CLIENT.sub("", sent["kind"])
-        found[kind] = found.get(kind, 0) + sent["bytes"]
+        found[sent["kind"]] += sent["bytes"]
     return dict(sorted(found.items()))
 
 
