@@ -11,7 +11,7 @@ in none are not read.
 
 import json
 import math
-import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,6 @@ Attributes:
 CURVES = ("round", "loss", "validation", "test", "local_before", "local_after")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
 _CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64")}
-_CLIENT = re.compile(r" (for|of|from|by) client \d+")
 
 
 def row(
@@ -172,13 +171,10 @@ def _known(value: float | None) -> float | None:
 
 
 def bytes_by_kind(communication: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Bytes of all clients in both directions, by kind of message without the number of a client
-    that a kind may name.
-    """
-    found: dict[str, int] = {}
+    """Bytes of all clients in both directions, by kind of message."""
+    found: Counter[str] = Counter()
     for sent in communication:
-        kind = _CLIENT.sub("", sent["kind"])
-        found[kind] = found.get(kind, 0) + sent["bytes"]
+        found[sent["kind"]] += sent["bytes"]
     return dict(sorted(found.items()))
 
 

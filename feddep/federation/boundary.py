@@ -1,6 +1,7 @@
 """The one place through which everything enters or leaves a client."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -16,6 +17,24 @@ number.
 """
 
 
+@dataclass(frozen=True)
+class ByClient:
+    """A kind of message whose shapes differ by client, such as one row for each of its nodes.
+
+    Attributes:
+        up: the schema of a message about client 0, 1 … on its way from a client to the server;
+            none if the kind is not sent this way.
+        down: the same from the server to a client.
+    """
+
+    up: Sequence[Schema] = ()
+    down: Sequence[Schema] = ()
+
+
+Kinds = Mapping[str, Schema | ByClient]
+"""What each kind of message may hold: one schema for all clients and both directions, or
+:class:`ByClient`.
+"""
 Observer = Callable[[int, Direction, str, Payload], None]
 """Called with client, direction, kind and payload of a message: what the receiver gets, so copy
 what is kept.
@@ -39,40 +58,63 @@ class Boundary:
     A method declares up front what its messages hold.  Only floating-point tensors of exactly the
     declared names and shapes pass; adjacency and labels are integers and features are not declared,
     so none of them can.  The receiver gets a copy: sender and receiver never share memory.
+
+    Attributes:
+        communication: the count of all that has passed.
     """
 
-    def __init__(self, may_cross: Mapping[str, Schema], observers: Sequence[Observer] = ()) -> None:
+    def __init__(self, may_cross: Kinds, observers: Sequence[Observer] = ()) -> None:
         """Declare the messages: for each kind, the schema of its payload.
 
         ``observers`` see every message that passes: those of a task, such as an attack in a study.
         """
         self._observers = tuple(observers)
-        self._may_cross = {kind: dict(schema) for kind, schema in may_cross.items()}
+        self._may_cross = dict(may_cross)
         self.communication = CommunicationLog()
 
-    def named(self, kind: str) -> list[str]:
-        """The names of the tensors that messages of a kind hold."""
-        return list(self._may_cross[kind])
+    def schema(self, kind: str, direction: Direction, client: int) -> Schema:
+        """The names and shapes that a message of a kind about a client must have.
+
+        Raises:
+            BoundaryError: if no such message is declared.
+        """
+        declared = self._may_cross.get(kind, ByClient())
+        if not isinstance(declared, ByClient):
+            return declared
+        schemas = declared.up if direction == "up" else declared.down
+        if not 0 <= client < len(schemas):
+            raise BoundaryError(
+                f"messages of kind {kind!r} about client {client} may not cross the boundary "
+                f"{direction}; declared kinds are {sorted(self._may_cross)}"
+            )
+        return schemas[client]
 
     def send(
-        self, client: int, direction: Direction, kind: str, payload: Mapping[str, Tensor]
+        self,
+        client: int,
+        direction: Direction,
+        kind: str,
+        payload: Mapping[str, Tensor],
+        about: int | None = None,
     ) -> Payload:
         """Carry a message to (``down``) or from (``up``) a client; returns what the receiver gets.
 
+        Args:
+            client: who sends it up, or receives it.
+            direction: its way.
+            kind: its kind.
+            payload: its tensors by name.
+            about: the client whose shapes it must have, by default ``client``; another one where
+                a client's message is passed on to others, or answered by them.
+
         Raises:
-            BoundaryError: if the kind is not declared, or the payload does not have exactly the
+            BoundaryError: if the message is not declared, or the payload does not have exactly the
                 declared names, shapes and a floating-point type.
         """
-        if kind not in self._may_cross:
-            raise BoundaryError(
-                f"messages of kind {kind!r} may not cross the boundary; declared are "
-                f"{sorted(self._may_cross)}"
-            )
+        expected = dict(self.schema(kind, direction, client if about is None else about))
         found = {name: tuple(tensor.shape) for name, tensor in payload.items()}
-        if found != self._may_cross[kind]:
-            raise BoundaryError(
-                f"a message of kind {kind!r} may hold {self._may_cross[kind]} but holds {found}"
-            )
+        if found != expected:
+            raise BoundaryError(f"a message of kind {kind!r} may hold {expected} but holds {found}")
         for name, tensor in payload.items():
             if not tensor.is_floating_point():
                 raise BoundaryError(

@@ -105,7 +105,9 @@ class Client:
         boundary.
         """
         everything = self.model.state_dict()
-        return {name: everything[name] for name in self._boundary.named(self._kind)}
+        return {
+            name: everything[name] for name in self._boundary.schema(self._kind, "up", self.number)
+        }
 
     def extra(self) -> Payload:
         """What is sent beside the weights; nothing, and so no message."""

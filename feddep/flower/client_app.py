@@ -20,7 +20,7 @@ from feddep.federation.client import Client
 from feddep.flower import FederationError
 from feddep.flower.folders import THREADS, Federation, read_part
 from feddep.flower.messages import pack, unpack
-from feddep.flower.protocols import Payloads, kind_of
+from feddep.flower.protocols import Payloads, cross
 
 app = ClientApp()
 _KEPT = "client"
@@ -71,14 +71,14 @@ def _work(
         protocol = federation.protocol(number, read_part(folder, federation, number))
         boundary, found = kept or (Boundary(protocol.may_cross()), None)
         received = {
-            name: boundary.send(number, "down", kind_of(name), payload)
+            name: cross(boundary, number, "down", name, payload)
             for name, payload in payloads.items()
             if name != "model"
         }
         if facts["round"] < 0:
             found, sent = protocol.exchanges()[facts["round"]].work(found, received)
             return (boundary, found), {
-                kind: boundary.send(number, "up", kind, payload) for kind, payload in sent.items()
+                name: cross(boundary, number, "up", name, payload) for name, payload in sent.items()
             }
         client = protocol.new_client(boundary, found, received)
     client.load(payloads["model"])

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.boundary import Boundary, Kinds
 from feddep.federation.client import Client
-from feddep.flower.protocols import Exchange, Payloads, Protocol, of_sender, relay
+from feddep.flower.protocols import Exchange, Payloads, Protocol, name_of, relay
 from feddep.methods.feddep import classifier, mending, pretraining
 from feddep.methods.feddep.generation import nearest_in
 from feddep.methods.feddep.prototypes import Prototypes, find_prototypes
@@ -30,7 +30,7 @@ class FedDEPProtocol(Protocol):
         """Prototypes to all others."""
         return [Exchange(self._find_prototypes, lambda number: [PROTOTYPES], relay)]
 
-    def messages(self) -> dict[str, Schema]:
+    def messages(self) -> Kinds:
         """C prototypes a client."""
         return {PROTOTYPES: {"embeddings": (self._count, self.parameters.embedding)}}
 
@@ -47,7 +47,7 @@ class FedDEPProtocol(Protocol):
 
     def new_client(self, boundary: Boundary, found: Prototypes, received: Payloads) -> Client:
         """A client that has mended its subgraph."""
-        search = nearest_in([received[of_sender(PROTOTYPES, j)]["embeddings"] for j in self.others])
+        search = nearest_in([received[name_of(PROTOTYPES, j)]["embeddings"] for j in self.others])
         impaired = impair_client(self.task, self.parameters, self.number, self.part)
         mended, *_ = mending.mend(
             self.task, self.parameters, self.number, self.part, impaired, found.of_nodes, search

@@ -10,11 +10,11 @@ streams of their own.
 from collections.abc import Sequence
 from typing import Any
 
-from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.boundary import Boundary, Kinds
 from feddep.federation.client import Client
-from feddep.flower.protocols import Exchange, Payloads, Protocol, of_sender, relay
+from feddep.flower.protocols import Exchange, Payloads, Protocol, name_of, relay
 from feddep.methods.fedsage import cross_client, fedsage_plus
-from feddep.methods.fedsage.cross_client import Peer, gradients_for, request_of, summed
+from feddep.methods.fedsage.cross_client import GRADIENTS, REQUEST, Peer, summed
 from feddep.methods.fedsage.mended_subgraph import mended_subgraph
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer, batch_size, new_neighgen
 from feddep.methods.shared.impairing_clients import impair_client
@@ -29,15 +29,15 @@ class FedSageProtocol(Protocol):
 
     def exchanges(self) -> Sequence[Exchange]:
         """Requests and gradients, for each epoch."""
-        requests = Exchange(self._ask, lambda number: [request_of(number)], relay)
+        requests = Exchange(self._ask, lambda number: [REQUEST], relay)
         answers = Exchange(
             self._answer,
-            lambda number: [gradients_for(i) for i in range(self.clients) if i != number],
+            lambda number: [name_of(GRADIENTS, i) for i in range(self.clients) if i != number],
             _add_up,
         )
         return [requests, answers] * self._asking_epochs
 
-    def messages(self) -> dict[str, Schema]:
+    def messages(self) -> Kinds:
         """Generators with embeddings, and gradients."""
         return cross_client.messages(self.task, self.parameters, self.sizes)
 
@@ -59,14 +59,14 @@ class FedSageProtocol(Protocol):
         task, number = self.task, self.number
         peer = found[1] if found else Peer(task, self.parameters, number, task.graph.features)
         trainer = self._after_last_epoch(found, received)
-        return (trainer, peer), {request_of(number): trainer.begin()}
+        return (trainer, peer), {REQUEST: trainer.begin()}
 
     def _after_last_epoch(self, found: Found | None, received: Payloads) -> NeighGenTrainer:
         """The trainer of the client's NeighGen as the epoch before left it; of the first, as the
         local epochs did.
         """
         if found:
-            found[0].finish(received[gradients_for(self.number)])
+            found[0].finish(received[GRADIENTS])
             return found[0]
         task, parameters, number = self.task, self.parameters, self.number
         impaired, neighgen = (
@@ -81,9 +81,9 @@ class FedSageProtocol(Protocol):
 
     def _answer(self, found: Found, received: Payloads) -> tuple[Found, Payloads]:
         """Answer the requests of all others with gradients."""
-        requests = {i: received[of_sender(request_of(i), i)] for i in self.others}
+        requests = {i: received[name_of(REQUEST, i)] for i in self.others}
         return found, {
-            gradients_for(i): found[1].answer(i, request) for i, request in requests.items()
+            name_of(GRADIENTS, i): found[1].answer(i, request) for i, request in requests.items()
         }
 
     def new_client(self, boundary: Boundary, found: Found | None, received: Payloads) -> Client:
@@ -100,8 +100,8 @@ def _add_up(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]
     """
 
     def sum_for(i: int) -> Payloads:
-        kind = gradients_for(i)
-        total = summed(payloads[kind] for j, payloads in enumerate(sent) if j != i)
-        return {kind: boundary.send(i, "down", kind, total)}
+        name = name_of(GRADIENTS, i)
+        total = summed(payloads[name] for j, payloads in enumerate(sent) if j != i)
+        return {GRADIENTS: boundary.send(i, "down", GRADIENTS, total)}
 
     return {i: sum_for(i) for i in range(len(sent))}

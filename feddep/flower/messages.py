@@ -13,19 +13,19 @@ ROUND = "train.round"
 
 
 def pack(payloads: Mapping[str, Payload], facts: Mapping[str, Any]) -> RecordDict:
-    """Payloads by kind, and facts about them."""
-    records = RecordDict({kind: ArrayRecord(dict(payload)) for kind, payload in payloads.items()})
+    """Payloads by name, and facts about them."""
+    records = RecordDict({name: ArrayRecord(dict(payload)) for name, payload in payloads.items()})
     records["facts"] = ConfigRecord(dict(facts))
     return records
 
 
 def unpack(records: RecordDict) -> tuple[dict[str, Payload], dict[str, Any]]:
-    """Payloads by kind, and the facts about them.
+    """Payloads by name, and the facts about them.
 
     Raises:
         KeyError: if there are no facts.
     """
     payloads: dict[str, Payload] = {
-        kind: dict(record.to_torch_state_dict()) for kind, record in records.array_records.items()
+        name: dict(record.to_torch_state_dict()) for name, record in records.array_records.items()
     }
     return payloads, dict(records.config_records["facts"])

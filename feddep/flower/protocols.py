@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from torch import nn
 
-from feddep.federation.boundary import Boundary, Payload, Schema, schema_of
+from feddep.federation.boundary import Boundary, Direction, Kinds, Payload, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.flower import FederationError
 from feddep.methods import registry
@@ -19,7 +19,7 @@ from feddep.methods.method import load
 from feddep.training.task import ClientData, Task
 
 Payloads = dict[str, Payload]
-"""Payloads by kind; where they come from a single client j, by ``KIND/j`` (:func:`of_sender`)."""
+"""Payloads by kind, or by ``KIND/j`` where they are about another client j (:func:`name_of`)."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Exchange:
     Attributes:
         work: what a client does, from what it kept of the exchange before and what it received:
             what it keeps, and what it sends.
-        kinds: the kinds of payloads that client i sends.
+        names: the names of the payloads that client i sends.
         pass_on: what the server makes of all clients' payloads; it goes to each with the next
             message.
     """
 
     work: Callable[[Any, Payloads], tuple[Any, Payloads]]
-    kinds: Callable[[int], list[str]]
+    names: Callable[[int], list[str]]
     pass_on: Callable[[Boundary, Sequence[Payloads]], dict[int, Payloads]]
 
 
@@ -71,7 +71,7 @@ class Protocol:
         """The numbers of the other clients, ascending."""
         return [number for number in range(self.clients) if number != self.number]
 
-    def may_cross(self) -> dict[str, Schema]:
+    def may_cross(self) -> Kinds:
         """What may cross a client's boundary, by kind: the same is declared on both sides."""
         return {"model": schema_of(self.new_model()), **REPORTS, **self.messages()}
 
@@ -89,7 +89,7 @@ class Protocol:
         """What is exchanged before the first round."""
         return ()
 
-    def messages(self) -> dict[str, Schema]:
+    def messages(self) -> Kinds:
         """The kinds of messages in these exchanges."""
         return {}
 
@@ -128,21 +128,24 @@ def configured(options: Mapping[str, Any]) -> tuple[type[Protocol], Any]:
     return cast(type[Protocol], load(_PROTOCOLS[method.name])), parameters
 
 
-def of_sender(kind: str, number: int) -> str:
-    """What a payload of client ``number`` is called where another receives it."""
-    return f"{kind}/{number}"
+def name_of(kind: str, about: int) -> str:
+    """The name of a payload about client ``about`` where another client sends or receives it."""
+    return f"{kind}/{about}"
 
 
-def kind_of(name: str) -> str:
-    """The kind of a payload that :func:`of_sender` may have named."""
-    return name.partition("/")[0]
+def cross(
+    boundary: Boundary, client: int, direction: Direction, name: str, payload: Payload
+) -> Payload:
+    """Carry a payload across the boundary by its name."""
+    kind, _, about = name.partition("/")
+    return boundary.send(client, direction, kind, payload, int(about) if about else None)
 
 
 def relay(boundary: Boundary, sent: Sequence[Payloads]) -> dict[int, Payloads]:
     """Each client's payloads to all others."""
     return {
         i: {
-            of_sender(kind, j): boundary.send(i, "down", kind, payload)
+            name_of(kind, j): boundary.send(i, "down", kind, payload, about=j)
             for j, payloads in enumerate(sent)
             if j != i
             for kind, payload in payloads.items()

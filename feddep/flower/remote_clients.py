@@ -12,7 +12,7 @@ from feddep.federation.client import REPORTS, Client, Update
 from feddep.flower import FederationError
 from feddep.flower.folders import Federation
 from feddep.flower.messages import ROUND, pack, unpack
-from feddep.flower.protocols import Payloads
+from feddep.flower.protocols import Payloads, cross
 from feddep.training.history import CorrectCount
 
 LARGEST = 1e6
@@ -187,7 +187,7 @@ class RemoteClient(Client):
         return self.tested
 
     def receive(self, kind: str) -> Payload:
-        """What the client sent of this kind.
+        """What the client sent of this kind, or by this name.
 
         Raises:
             FederationError: if it does not answer, or sends something else than was declared, or
@@ -197,7 +197,7 @@ class RemoteClient(Client):
         sent = self._courier.answer(self.number).get(kind, {})
         where = f"client {self.number} sent {self._courier.when} what may not cross the boundary:"
         try:
-            payload = self._boundary.send(self.number, "up", kind, sent)
+            payload = cross(self._boundary, self.number, "up", kind, sent)
         except BoundaryError as error:
             raise FederationError(f"{where} {error}") from None
         expected = torch.float64 if kind in REPORTS else torch.float32

@@ -54,7 +54,7 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
         for client in clients:
             courier.put(client.number, {})
         sent = [
-            {kind: client.receive(kind) for kind in exchange.kinds(client.number)}
+            {name: client.receive(name) for name in exchange.names(client.number)}
             for client in clients
         ]
         for number, payloads in exchange.pass_on(boundary, sent).items():

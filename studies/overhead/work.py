@@ -87,9 +87,7 @@ def dgen_without_prototypes(
     embeddings = results["pretrain"].of_clients("embeddings")
 
     def search(i: int, nodes: int) -> Search:
-        shape = (nodes, parameters.max_generated, parameters.embedding)
-        question, answer = without_prototypes.generated(i), without_prototypes.gradients(i)
-        boundary = Boundary({question: {"embeddings": shape}, answer: {"gradients": shape}})
+        boundary = Boundary(without_prototypes.messages(parameters, [nodes] * len(embeddings)))
         return without_prototypes.remote_nearest(boundary, i, embeddings)
 
     return _dgens(task, parameters, embeddings, search)
@@ -182,7 +180,7 @@ def _neighgen(
         task, how, number, client, impaired, new_neighgen(task, how, f"client{number}")
     )
     network = trainer.neighgen.generator
-    boundary = Boundary(cross_client.messages(task, how, [trainer.batch] * (number + 1)))
+    boundary = Boundary(cross_client.messages(task, how, [trainer.batch] * len(task.subgraphs())))
     exchange = Counted(lambda request: cross_client.ask_others(boundary, number, others, request))
     generated: list[float] = []
     aside = 0  # operations that only the counting causes

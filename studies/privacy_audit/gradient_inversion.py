@@ -22,13 +22,13 @@ the real rows.
 
 
 class _Inversion:
-    """Keeps the requests to a client until they are answered; ``found`` are the client's nodes with
-    a recovered row.
+    """Keeps the last request to a client, of the kind ``question``, which it answers by a message
+    of the kind ``answer``; ``found`` are the client's nodes with a recovered row.
     """
 
-    def __init__(self, answer_to: Mapping[str, str]) -> None:
-        self._answer_to = answer_to
-        self._requests: dict[str, dict[str, Tensor]] = {}
+    def __init__(self, question: str, answer: str) -> None:
+        self._question, self._answer = question, answer
+        self._asked: dict[str, Tensor] = {}
         self.found: set[int] = set()
 
     def _request(
@@ -38,26 +38,22 @@ class _Inversion:
         itself.
         """
         if direction == "up":
-            return self._requests.get(kind)
-        if kind in self._answer_to:
-            self._requests[self._answer_to[kind]] = {
-                name: tensor.detach().clone() for name, tensor in payload.items()
-            }
+            return self._asked if kind == self._answer else None
+        if kind == self._question:
+            self._asked = {name: tensor.detach().clone() for name, tensor in payload.items()}
         return None
 
 
 class FeatureInversion(_Inversion):
-    """Inverts the gradients that one of M clients returns to others in FedSage+, for slots that one
+    """Inverts the gradients that a client returns to others in FedSage+, for slots that one
     generated neighbour uses.
 
     ``real`` are features of the client's nodes, shape (n, F), to evaluate what was recovered, not
     to recover; ``scale`` is c n of the loss, where n is the number of nodes that it is a mean over.
     """
 
-    def __init__(self, clients: int, real: np.ndarray, scale: float) -> None:
-        super().__init__(
-            {cross_client.request_of(i): cross_client.gradients_for(i) for i in range(clients)}
-        )
+    def __init__(self, real: np.ndarray, scale: float) -> None:
+        super().__init__(cross_client.REQUEST, cross_client.GRADIENTS)
         self._real, self._scale = real, scale
 
     def receive(self, direction: str, kind: str, payload: Mapping[str, Tensor]) -> None:
@@ -91,20 +87,15 @@ class FeatureInversion(_Inversion):
 
 
 class EmbeddingInversion(_Inversion):
-    """Inverts the gradients that one of M clients returns to others in FedDEP w/o Proto: z_u = z̃ −
+    """Inverts the gradients that a client returns to others in FedDEP w/o Proto: z_u = z̃ −
     gradient / 2.
 
     ``real`` are embeddings of the client's nodes, shape (n, d_z): to identify the node of each
     recovered row, and to evaluate it.
     """
 
-    def __init__(self, clients: int, real: Tensor) -> None:
-        super().__init__(
-            {
-                without_prototypes.generated(i): without_prototypes.gradients(i)
-                for i in range(clients)
-            }
-        )
+    def __init__(self, real: Tensor) -> None:
+        super().__init__(without_prototypes.GENERATED, without_prototypes.GRADIENTS)
         self._real = real.cpu()
 
     def extract(

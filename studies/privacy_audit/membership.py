@@ -226,15 +226,13 @@ def channels_of(
         )
         add_embeddings(
             "embeddings of border nodes",
-            lambda i: sent_embeddings([upward(i, level) for level in levels], lambda: endpoints[i]),
+            lambda i: sent_embeddings([*map(upward, levels)], lambda: endpoints[i]),
             known=True,
         )
     if name == "fedgsl":
         add_embeddings(
             "noised embeddings of all nodes",
-            lambda i: sent_embeddings(
-                [fedgsl.embeddings_of(i)], lambda: np.arange(graphs[i].num_nodes)
-            ),
+            lambda i: sent_embeddings([fedgsl.EMBEDDINGS], lambda: np.arange(graphs[i].num_nodes)),
             known=True,
         )
     if name == "fedsage_plus":
@@ -242,16 +240,14 @@ def channels_of(
         task = replace(task, inspectors=(lambda what, shown: drawn.update([shown]),))
         add_embeddings(
             "embeddings in requests to other clients",
-            lambda i: sent_embeddings([cross_client.request_of(i)], lambda: drawn[i]),
+            lambda i: sent_embeddings([cross_client.REQUEST], lambda: drawn[i]),
         )
         scale = (
             1.0
             if parameters.scale == "paper"
             else 1 / (parameters.max_generated * task.graph.num_features)
         )
-        answers = [
-            FeatureInversion(len(parts), graph.features.toarray(), scale) for graph in graphs
-        ]
+        answers = [FeatureInversion(graph.features.toarray(), scale) for graph in graphs]
         channels.append(
             Channel(
                 "gradients returned to other clients",
@@ -263,9 +259,7 @@ def channels_of(
         encoders, pretrained = train_encoders(task, parameters)
         task = replace(task, step_results={**task.step_results, "pretrain": pretrained})
         if name == "feddep_wo_proto":
-            inversions = [
-                EmbeddingInversion(len(parts), z) for z in pretrained.of_clients("embeddings")
-            ]
+            inversions = [EmbeddingInversion(z) for z in pretrained.of_clients("embeddings")]
             remark = partial(recovered, "embeddings", inversions)
             add_embeddings(
                 "gradients returned to other clients",

@@ -81,9 +81,7 @@ def results(draw: st.DrawFn, rounds: int | None = None) -> dict[str, Any]:
         "test",
         *(name for name in ("local_before", "local_after") if name in some),
     )
-    kind = st.sampled_from(
-        ["model", "prototypes for client 1", "prototypes for client 12", "training"]
-    )
+    kind = st.sampled_from(["model", "prototypes", "training"])
     sent = st.fixed_dictionaries(
         {
             "client": st.integers(0, 2),
@@ -129,14 +127,14 @@ RESULT: dict[str, Any] = {
         {
             "client": 1,
             "direction": "down",
-            "kind": "prototypes of client 0",
+            "kind": "prototypes",
             "messages": 1,
             "bytes": 3,
         },
         {
             "client": 0,
             "direction": "up",
-            "kind": "prototypes of client 11",
+            "kind": "prototypes",
             "messages": 1,
             "bytes": 4,
         },

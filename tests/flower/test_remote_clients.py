@@ -13,8 +13,9 @@ from flower_tasks import cut, simulated, small_task, train
 from feddep.flower import FederationError
 from feddep.flower.feddep_protocol import PROTOTYPES
 from feddep.flower.messages import pack, unpack
+from feddep.flower.protocols import name_of
 from feddep.graph.partition import louvain
-from feddep.methods.fedsage.cross_client import gradients_for, request_of
+from feddep.methods.fedsage.cross_client import GRADIENTS, REQUEST
 from feddep.utils.files import read_arrays
 
 pytestmark = pytest.mark.slow
@@ -110,8 +111,8 @@ def test_what_is_wrong_stops_the_run_and_reaches_no_weight(tmp_path, monkeypatch
     ("method", "exchange", "kind", "make"),
     [
         ("feddep", -1, PROTOTYPES, each_tensor(lambda t: t[:, 1:])),
-        ("fedsage_plus", -4, request_of(1), each_tensor(lambda t: t * math.nan)),
-        ("fedsage_plus", -1, gradients_for(0), each_tensor(lambda t: t.double())),
+        ("fedsage_plus", -4, REQUEST, each_tensor(lambda t: t * math.nan)),
+        ("fedsage_plus", -1, name_of(GRADIENTS, 0), each_tensor(lambda t: t.double())),
     ],
 )
 def test_what_is_wrong_in_an_exchange_stops_the_run(
@@ -152,7 +153,7 @@ def test_what_clients_exchange_reaches_its_receivers_alone(tmp_path, monkeypatch
     sent = [grid.sent[1, number] for number in (-1, 0, 1, 2)]
     assert sent == [{PROTOTYPES}, {"model", "training"}, {"model", *reports}, {"validation"}]
     _, grid = train(tmp_path / "fedsage_plus", monkeypatch)
-    requests, gradients = {f"{request_of(0)}/0", f"{request_of(2)}/2"}, {gradients_for(1)}
+    requests, gradients = {name_of(REQUEST, i) for i in (0, 2)}, {GRADIENTS}
     messages = [grid.received[1, number] for number in range(-4, 2)]
     assert messages == [set(), requests, gradients, requests, {"model", *gradients}, {"model"}]
 

@@ -148,7 +148,7 @@ def watch(name: str, receive: Any, results: Any = None, **options: Any) -> None:
 
 
 def test_answers_of_fedsage_give_features_away():
-    inversion = FeatureInversion(3, task_of().subgraphs()[1][0].features.toarray(), 1.0)
+    inversion = FeatureInversion(task_of().subgraphs()[1][0].features.toarray(), 1.0)
     epochs = {"generator_local_epochs": 2, "generator_federated_epochs": 6}
     watch("fedsage_plus", inversion.receive, **{**NEIGHGEN, **epochs, "generator_batch": 1})
     assert inversion.found
@@ -163,7 +163,7 @@ def test_answers_of_feddep_without_prototypes_give_embeddings_away():
     }
     _, made = train_encoders(task_of(), registry.find("feddep_wo_proto").parameters(**options))
     real = made.of_clients("embeddings")[1]
-    inversion = EmbeddingInversion(3, real)
+    inversion = EmbeddingInversion(real)
     found: list[Any] = []
     watch(
         "feddep_wo_proto",

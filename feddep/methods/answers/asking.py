@@ -11,15 +11,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.boundary import Boundary, ByClient
 from feddep.methods.answers import AnswersParameters
 from feddep.methods.answers.recorded_fedavg import at_best_round
 from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
-from feddep.methods.shared.routing import match, name_kinds
+from feddep.methods.shared.routing import match, name_kinds, rows_of_endpoints, rows_of_outside
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.task import ClientData, Task
 from feddep.utils.seeding import generator
+
+ANSWERS = "answers"
+"""The kind of message that carries the answers for a client's own nodes to the server, and those
+that it asked for back.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,35 +96,21 @@ def ask(
             )
         rows = torch.eye(classes)[torch.from_numpy(told)]
         sent.append(
-            boundary.send(i, "up", answers_of(i), {"answers": rows})["answers"]
-            if len(told)
-            else rows
+            boundary.send(i, "up", ANSWERS, {"answers": rows})["answers"] if len(told) else rows
         )
     found = []
     for i, rows in enumerate(routing.deliver(sent)):
         received = (
-            boundary.send(i, "down", answers_for(i), {"answers": rows})["answers"]
-            if len(rows)
-            else rows
+            boundary.send(i, "down", ANSWERS, {"answers": rows})["answers"] if len(rows) else rows
         )
         found.append(received.numpy().argmax(axis=1))
     return found
 
 
-def answers_of(client: int) -> str:
-    """The kind of message that carries the answers for a client's own nodes to the server."""
-    return f"answers of client {client}"
-
-
-def answers_for(client: int) -> str:
-    """The kind of message that carries the answers that a client asked for."""
-    return f"answers for client {client}"
-
-
-def answer_kinds(edges: Sequence[CrossEdges], classes: int) -> dict[str, Schema]:
+def answer_kinds(edges: Sequence[CrossEdges], classes: int) -> dict[str, ByClient]:
     """The messages of asking and answering."""
-    kinds = name_kinds(edges)
-    for i, own in enumerate(edges):
-        kinds[answers_of(i)] = {"answers": (len(own.endpoints), classes)}
-        kinds[answers_for(i)] = {"answers": (len(own.outside), classes)}
-    return kinds
+    answers = ByClient(
+        up=rows_of_endpoints(edges, "answers", classes),
+        down=rows_of_outside(edges, "answers", classes),
+    )
+    return {**name_kinds(edges), ANSWERS: answers}

@@ -36,7 +36,7 @@ from scipy.sparse.linalg import norm
 from torch import Tensor
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Schema, schema_of
+from feddep.federation.boundary import Boundary, ByClient, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.methods.fedgcn import FedGCNParameters, NoisedParameters
@@ -49,6 +49,9 @@ from feddep.privacy.vesper_accounting import TouchMixture
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import new_learner
 from feddep.training.task import RunResult, Task
+
+SUMS = "sums"
+"""The kind of message with a client's parts of rows of Ŝ, and with the rows that it gets back."""
 
 
 class SummedGCN(GCN):
@@ -201,9 +204,7 @@ def exchange(
                 added[i] = moved * torch.randn(
                     sums.shape, generator=task.torch_generator(f"client{i}", "sums")
                 )
-            total[told] += boundary.send(
-                i, "up", f"sums from client {i}", {"sums": sums + added[i]}
-            )["sums"]
+            total[told] += boundary.send(i, "up", SUMS, {"sums": sums + added[i]})["sums"]
     for i, own in enumerate(edges):
         if not len(own.outside):
             continue
@@ -211,7 +212,7 @@ def exchange(
             "own": total[own.nodes[own.endpoints]],
             **({"elsewhere": total[own.outside]} if hops == 2 else {}),
         }
-        received = boundary.send(i, "down", f"sums for client {i}", asked)
+        received = boundary.send(i, "down", SUMS, asked)
         if hops == 1:
             rows[i][own.endpoints] = received["own"] + rows[i][own.endpoints]
         else:
@@ -233,11 +234,14 @@ def _dense(matrix: sp.csr_matrix) -> Tensor:
     return torch.from_numpy(matrix.toarray().astype(np.float32))
 
 
-def _messages(task: Task, edges: Sequence[CrossEdges], hops: int) -> dict[str, Schema]:
+def _messages(task: Task, edges: Sequence[CrossEdges], hops: int) -> dict[str, ByClient]:
     width = task.graph.num_features
-    kinds: dict[str, Schema] = {}
-    for i, own in enumerate(edges):
-        elsewhere = {"elsewhere": (len(own.outside), width)} if hops == 2 else {}
-        kinds[f"sums from client {i}"] = {"sums": (len(_told(own, hops)), width)}
-        kinds[f"sums for client {i}"] = {"own": (len(own.endpoints), width), **elsewhere}
-    return kinds
+    sent = [{"sums": (len(_told(own, hops)), width)} for own in edges]
+    returned = [
+        {
+            "own": (len(own.endpoints), width),
+            **({"elsewhere": (len(own.outside), width)} if hops == 2 else {}),
+        }
+        for own in edges
+    ]
+    return {SUMS: ByClient(sent, returned)}

@@ -40,7 +40,7 @@ import torch
 from torch import Tensor, nn
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.boundary import Boundary, ByClient, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import SampledTrees
@@ -53,6 +53,8 @@ from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
+EMBEDDINGS = "embeddings"
+"""The kind of message that carries a client's embeddings, up and to the others."""
 _ROWS = 512  # nodes whose similarities to all candidates are computed at once
 
 
@@ -200,10 +202,8 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
             f"layers is {setting.layers}; FedGSL shares inputs of the last of at least 2 layers"
         )
     parts, model = task.subgraphs(), new_model(task, parameters)
-    kinds = {
-        embeddings_of(i): {"embeddings": (graph.num_nodes, setting.hidden_channels)}
-        for i, (graph, _) in enumerate(parts)
-    }
+    sizes = [{"embeddings": (graph.num_nodes, setting.hidden_channels)} for graph, _ in parts]
+    kinds = {EMBEDDINGS: ByClient(sizes, sizes)}
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     structures = [LearnedStructure(graph, device) for graph, _ in parts]
     clients = []
@@ -223,10 +223,10 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
         sent = []
         for i, (structure, noise) in enumerate(zip(structures, noises, strict=True)):
             message = {"embeddings": noised(structure.embed(model), parameters.noise, noise)}
-            sent.append(boundary.send(i, "up", embeddings_of(i), message))
+            sent.append(boundary.send(i, "up", EMBEDDINGS, message))
         for i, structure in enumerate(structures):
             received = [
-                boundary.send(i, "down", embeddings_of(j), message)
+                boundary.send(i, "down", EMBEDDINGS, message, about=j)
                 for j, message in enumerate(sent)
                 if j != i
             ]
@@ -250,8 +250,3 @@ def noised(embeddings: Tensor, noise: float, generator: torch.Generator) -> Tens
     """
     rows = unit(embeddings)
     return rows + noise / rows.shape[1] ** 0.5 * torch.empty_like(rows).normal_(generator=generator)
-
-
-def embeddings_of(client: int) -> str:
-    """The kind of message that carries a client's embeddings, up and down."""
-    return f"embeddings of client {client}"

@@ -36,7 +36,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from feddep.federation.boundary import Boundary, Payload, Schema, numbers, schema_of
+from feddep.federation.boundary import Boundary, ByClient, Kinds, Payload, numbers, schema_of
 from feddep.federation.client import REPORTS, Update
 from feddep.federation.server import Server
 from feddep.methods.fedsage import NeighGenParameters
@@ -53,17 +53,12 @@ from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Task
 from feddep.utils import seeding
 
-
-def request_of(client: int) -> str:
-    """The kind of message that carries a client's generator and embeddings; each has its own number
-    of sampled nodes.
-    """
-    return f"generator of client {client}"
-
-
-def gradients_for(client: int) -> str:
-    """The kind of message that carries gradients of a client's generator."""
-    return f"gradients for client {client}"
+REQUEST = "generator"
+"""The kind of message that carries a client's generator and embeddings, to the others."""
+GRADIENTS = "gradients"
+"""The kind of message that carries gradients of a client's generator: the others' answers, and
+their sum.
+"""
 
 
 def is_of_features(name: str) -> bool:
@@ -140,15 +135,14 @@ def ask_others(
     """
     if not others:
         return {}
-    relayed = boundary.send(client, "up", request_of(client), request)
+    relayed = boundary.send(client, "up", REQUEST, request)
 
     def answer(number: int) -> Payload:
-        found = others[number].answer(
-            client, boundary.send(number, "down", request_of(client), relayed)
-        )
-        return boundary.send(number, "up", gradients_for(client), found)
+        asked = boundary.send(number, "down", REQUEST, relayed, about=client)
+        found = others[number].answer(client, asked)
+        return boundary.send(number, "up", GRADIENTS, found, about=client)
 
-    return boundary.send(client, "down", gradients_for(client), summed(map(answer, others)))
+    return boundary.send(client, "down", GRADIENTS, summed(map(answer, others)))
 
 
 def generate(task: Task, params: NeighGenParameters, results: Any = None) -> StepResult:
@@ -236,18 +230,14 @@ def generate_shared(task: Task, params: NeighGenParameters, results: Any = None)
     return StepResult(_by_client(mended), boundary.communication.rows())
 
 
-def messages(task: Task, params: NeighGenParameters, sampled: Sequence[int]) -> dict[str, Schema]:
+def messages(task: Task, params: NeighGenParameters, sampled: Sequence[int]) -> Kinds:
     """What may cross, given the number of nodes that each client samples in an epoch
     (:func:`batch_size`).
     """
     weights = schema_of(_without_weights(task, params))
-    kinds: dict[str, Schema] = {}
-    for i, nodes in enumerate(sampled):
-        kinds[request_of(i)] = {**weights, "embeddings": (nodes, params.embedding)}
-        kinds[gradients_for(i)] = {
-            name: shape for name, shape in weights.items() if is_of_features(name)
-        }
-    return kinds
+    requests = [{**weights, "embeddings": (nodes, params.embedding)} for nodes in sampled]
+    gradients = {name: shape for name, shape in weights.items() if is_of_features(name)}
+    return {REQUEST: ByClient(requests, requests), GRADIENTS: gradients}
 
 
 def _without_weights(task: Task, params: NeighGenParameters) -> NeighbourGenerator:

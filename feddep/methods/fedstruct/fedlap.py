@@ -31,7 +31,7 @@ import torch
 from scipy.linalg import eigh_tridiagonal
 from torch import Tensor
 
-from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.boundary import Boundary, ByClient
 from feddep.federation.communication import merged
 from feddep.graph.graph import normalised_adjacency
 from feddep.methods.fedstruct import FedLapParameters, training
@@ -68,18 +68,13 @@ def run(task: Task, parameters: FedLapParameters, steps: Any = None) -> RunResul
         squares = model.structure.square().sum(dim=1)
         return parameters.smoothing * (theta @ squares) / squares.sum()
 
-    basis = {"values": (len(values),)}
-    kinds = {
-        f"basis for client {i}": {**basis, "vectors": (len(own.nodes), len(values))}
-        for i, own in enumerate(edges)
-    }
-    boundary = Boundary(
-        {**training.kinds(new_model(torch.empty(0, len(values)))), **kinds}, task.observers
-    )
+    sizes = [{"values": (len(values),), "vectors": (len(own.nodes), len(values))} for own in edges]
+    kinds = training.kinds(new_model(torch.empty(0, len(values))))
+    boundary = Boundary({**kinds, "basis": ByClient(down=sizes)}, task.observers)
     rows = []
     for i, own in enumerate(edges):
         told = {"values": theta, "vectors": torch.from_numpy(vectors[own.nodes]).float()}
-        rows.append(boundary.send(i, "down", f"basis for client {i}", told)["vectors"])
+        rows.append(boundary.send(i, "down", "basis", told)["vectors"])
     result = training.train(task, boundary, rows, new_model, energy)
     return dataclasses.replace(
         result, communication=merged(offline.communication.rows(), result.communication)
@@ -129,20 +124,16 @@ def laplacian(
         found = np.empty_like(vector)
         for i, own in enumerate(edges):
             sent = {"entries": torch.from_numpy(vector[known[i]])}
-            told = boundary.send(i, "down", f"vector for client {i}", sent)["entries"].numpy()
+            told = boundary.send(i, "down", "vector", sent)["entries"].numpy()
             answer = {"entries": torch.from_numpy(told[: len(own.nodes)] - rows[i] @ told)}
-            found[own.nodes] = boundary.send(i, "up", f"product from client {i}", answer)[
-                "entries"
-            ].numpy()
+            found[own.nodes] = boundary.send(i, "up", "product", answer)["entries"].numpy()
         return found
 
     return product
 
 
-def messages(edges: Sequence[CrossEdges]) -> dict[str, Schema]:
+def messages(edges: Sequence[CrossEdges]) -> dict[str, ByClient]:
     """The messages of :func:`laplacian`."""
-    kinds: dict[str, Schema] = {}
-    for i, own in enumerate(edges):
-        kinds[f"vector for client {i}"] = {"entries": (len(own.nodes) + len(own.outside),)}
-        kinds[f"product from client {i}"] = {"entries": (len(own.nodes),)}
-    return kinds
+    vectors = [{"entries": (len(own.nodes) + len(own.outside),)} for own in edges]
+    products = [{"entries": (len(own.nodes),)} for own in edges]
+    return {"vector": ByClient(down=vectors), "product": ByClient(up=products)}

@@ -25,10 +25,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.boundary import Boundary, Schema
+from feddep.federation.boundary import Boundary, ByClient
 from feddep.graph.graph import mean_adjacency_with_self_loops
 from feddep.methods.fedstruct import FedStructParameters, training
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
+from feddep.methods.shared.routing import rows_of_endpoints, rows_of_outside
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
 
@@ -82,7 +83,7 @@ def powers(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: in
                 sent = boundary.send(
                     i,
                     "up",
-                    f"walks from client {i}",
+                    "walks",
                     {"walks": torch.from_numpy(rows[i][own.endpoints])},
                 )
                 server[own.nodes[own.endpoints]] = sent["walks"]
@@ -91,7 +92,7 @@ def powers(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: in
                 told = boundary.send(
                     i,
                     "down",
-                    f"walks for client {i}",
+                    "walks",
                     {"walks": torch.from_numpy(server[own.outside])},
                 )
                 rows[i] = np.concatenate([rows[i], told["walks"].numpy()])
@@ -99,10 +100,9 @@ def powers(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: in
     return [torch.from_numpy(each) for each in rows]
 
 
-def messages(edges: Sequence[CrossEdges], nodes: int) -> dict[str, Schema]:
+def messages(edges: Sequence[CrossEdges], nodes: int) -> dict[str, ByClient]:
     """The messages of :func:`powers` on a global graph of so many nodes."""
-    kinds: dict[str, Schema] = {}
-    for i, own in enumerate(edges):
-        kinds[f"walks from client {i}"] = {"walks": (len(own.endpoints), nodes)}
-        kinds[f"walks for client {i}"] = {"walks": (len(own.outside), nodes)}
-    return kinds
+    walks = ByClient(
+        up=rows_of_endpoints(edges, "walks", nodes), down=rows_of_outside(edges, "walks", nodes)
+    )
+    return {"walks": walks}

@@ -41,7 +41,7 @@ class GCFLClient(Client):
     def extra(self) -> Payload:
         """The norm."""
         named = dict(self.model.named_parameters())
-        gradients = [named[name].grad for name in self._boundary.named(self._kind)]
+        gradients = [named[name].grad for name in self.weights()]
         return numbers(
             gradient_norm=float(sum(g.square().sum() for g in gradients if g is not None)) ** 0.5
         )

@@ -8,12 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.boundary import Boundary, Direction, Schema
+from feddep.federation.boundary import Boundary, ByClient, Direction, Schema
 from feddep.methods.shared.cross_edges import CrossEdges
 from feddep.methods.shared.expansion import ExpandedSubgraph
 from feddep.nn.sage import GraphSAGE
 from feddep.training.task import Task
 from feddep.utils.seeding import generator
+
+NAMES = "encrypted names"
+"""The kind of message with the names of a client's nodes that have neighbours elsewhere, and of
+those neighbours.
+"""
 
 
 class Router:
@@ -48,47 +53,47 @@ def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router
     received = []
     for i, own in enumerate(edges):
         sent = {"own": names[own.nodes[own.endpoints]], "elsewhere": names[own.outside]}
-        received.append(boundary.send(i, "up", names_of(i), sent) if len(own.outside) else sent)
+        received.append(boundary.send(i, "up", NAMES, sent) if len(own.outside) else sent)
     return Router(
         [each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received]
     )
 
 
-def names_of(client: int) -> str:
-    """The kind of message with the names of a client's nodes that have neighbours elsewhere, and of
-    those neighbours.
-    """
-    return f"encrypted names from client {client}"
-
-
-def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, Schema]:
+def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, ByClient]:
     """What the messages with names hold."""
-    return {
-        names_of(i): {"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)}
-        for i, own in enumerate(edges)
-    }
+    sizes = [{"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)} for own in edges]
+    return {NAMES: ByClient(up=sizes)}
 
 
-def upward(client: int, level: int) -> str:
+def upward(level: int) -> str:
     """The kind of message that carries a client's embeddings to whoever passes them on."""
-    return f"embeddings of client {client} for convolution {level}"
+    return f"embeddings for convolution {level}"
 
 
-def downward(client: int, level: int) -> str:
+def downward(level: int) -> str:
     """The kind of message that carries its neighbours' embeddings to a client."""
-    return f"embeddings for client {client} and convolution {level}"
+    return f"embeddings and convolution {level}"
 
 
-def embedding_kinds(edges: Sequence[CrossEdges], widths: dict[int, int]) -> dict[str, Schema]:
+def embedding_kinds(edges: Sequence[CrossEdges], widths: dict[int, int]) -> dict[str, ByClient]:
     """The messages of an exchange: the width of what is exchanged, by the convolution that it is
     for.
     """
-    kinds: dict[str, Schema] = {}
-    for i, own in enumerate(edges):
-        for level, width in widths.items():
-            kinds[upward(i, level)] = {"embeddings": (len(own.endpoints), width)}
-            kinds[downward(i, level)] = {"embeddings": (len(own.outside), width)}
+    kinds: dict[str, ByClient] = {}
+    for level, width in widths.items():
+        kinds[upward(level)] = ByClient(up=rows_of_endpoints(edges, "embeddings", width))
+        kinds[downward(level)] = ByClient(down=rows_of_outside(edges, "embeddings", width))
     return kinds
+
+
+def rows_of_endpoints(edges: Sequence[CrossEdges], name: str, width: int) -> list[Schema]:
+    """Each client's schema of a tensor with a row for each of its nodes joined to others'."""
+    return [{name: (len(own.endpoints), width)} for own in edges]
+
+
+def rows_of_outside(edges: Sequence[CrossEdges], name: str, width: int) -> list[Schema]:
+    """Each client's schema of a tensor with a row for each node elsewhere that it is joined to."""
+    return [{name: (len(own.outside), width)} for own in edges]
 
 
 def exchange(
@@ -106,11 +111,9 @@ def exchange(
     """
     for level in sorted(levels):
         published = [subgraph.publish(model, level) for subgraph in subgraphs]
-        sent = [
-            _carry(boundary, i, "up", upward(i, level), rows) for i, rows in enumerate(published)
-        ]
+        sent = [_carry(boundary, i, "up", upward(level), rows) for i, rows in enumerate(published)]
         for i, rows in enumerate(router.deliver(sent)):
-            subgraphs[i].receive(level, _carry(boundary, i, "down", downward(i, level), rows))
+            subgraphs[i].receive(level, _carry(boundary, i, "down", downward(level), rows))
 
 
 def _carry(

@@ -41,11 +41,11 @@ def test_the_third_party_matches_names_that_say_nothing_of_the_nodes():
     task = task_of("fedgnn")
     all_edges, messages = cross_edges(task), {}
     boundary = Boundary(
-        routing.name_kinds(all_edges), [lambda *message: messages.update([message[2:]])]
+        routing.name_kinds(all_edges), [lambda *message: messages.update({message[0]: message[3]})]
     )
     routing.match(task, boundary, all_edges)
     for i, edges in enumerate(all_edges):
-        own = messages[routing.names_of(i)]["own"].numpy()
+        own = messages[i]["own"].numpy()
         assert ((own >= 0) & (own < 1)).all()
         ranks = np.argsort(np.argsort(own))
         assert (

@@ -9,7 +9,7 @@ import torch
 from feddep.federation.boundary import Boundary
 from feddep.methods.basic import fedavg
 from feddep.methods.fedsage import cross_client, fedsage_plus
-from feddep.methods.fedsage.cross_client import Peer, ask_others, gradients_for, request_of
+from feddep.methods.fedsage.cross_client import GRADIENTS, REQUEST, Peer, ask_others
 from feddep.methods.fedsage.neighgen import NeighbourGenerator
 from feddep.utils import seeding
 from method_tasks import CLIENTS, counted, parameters_of, run_on, steps_of, task_of
@@ -49,15 +49,15 @@ def sizes() -> tuple[int, int]:
 def test_messages_are_algorithm_1_s(clients):
     communication = generator_of("fedsage_plus", small(), clients).communication
     request, gradients = sizes()
-    asked, answered = (FEDERATED, FEDERATED * request), (FEDERATED, FEDERATED * gradients)
+    others = FEDERATED * (clients - 1)
     expected = {}
     for i in range(clients):
         expected |= {
-            (i, "up", request_of(i)): asked,
-            (i, "down", gradients_for(i)): answered,
-        }  # the sum, once
-        for j in {*range(clients)} - {i}:
-            expected |= {(j, "down", request_of(i)): asked, (j, "up", gradients_for(i)): answered}
+            (i, "up", REQUEST): (FEDERATED, FEDERATED * request),
+            (i, "down", REQUEST): (others, others * request),
+            (i, "up", GRADIENTS): (others, others * gradients),
+            (i, "down", GRADIENTS): (FEDERATED, FEDERATED * gradients),  # the sum, once
+        }
     assert counted(communication) == expected
 
 
@@ -70,17 +70,16 @@ def test_messages_follow_algorithm_1_in_order():
         task_of("fedsage_plus"), observers=(lambda *message: events.append(message[:3]),)
     )
     run_on(task, "fedsage_plus", **SMALL)
+    expected = []
     for i in range(CLIENTS):
-        epoch = [(i, "up", request_of(i))]
+        epoch = [(i, "up", REQUEST)]
         for j in range(CLIENTS):
             if j != i:
-                epoch += [(j, "down", request_of(i)), (j, "up", gradients_for(i))]
-        epoch += [(i, "down", gradients_for(i))]
-        assert [
-            event for event in events if event[2] in (request_of(i), gradients_for(i))
-        ] == epoch * FEDERATED
+                epoch += [(j, "down", REQUEST), (j, "up", GRADIENTS)]
+        expected += [*epoch, (i, "down", GRADIENTS)] * FEDERATED
+    assert [event for event in events if event[2] in (REQUEST, GRADIENTS)] == expected
     kinds = [kind for *_, kind in events]
-    last = max(kinds.index(request_of(i)) for i in range(CLIENTS))
+    last = max(events.index((i, "up", REQUEST)) for i in range(CLIENTS))
     assert not {"model", "training", "validation"} & set(kinds[:last])
 
 
@@ -143,7 +142,7 @@ def test_the_server_adds_up_what_the_others_answer():
         for name, shape in shapes.items()
         if name != "embeddings" and cross_client.is_of_features(name)
     }
-    boundary = Boundary({request_of(0): shapes, gradients_for(0): of_features})
+    boundary = Boundary({REQUEST: shapes, GRADIENTS: of_features})
     others = {j: Peer(task, params, j, features[j]) for j in (1, 2)}
     total = ask_others(boundary, 0, others, request)
     alone = [

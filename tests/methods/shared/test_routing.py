@@ -27,8 +27,8 @@ def test_an_exchange_costs_a_row_for_each_endpoint_of_a_cross_client_edge():
     expected = {}
     for i, own in enumerate(all_edges):
         for level in (1, 2):
-            expected[i, "up", upward(i, level)] = 1, len(own.endpoints) * 5 * 4
-            expected[i, "down", downward(i, level)] = 1, len(own.outside) * 5 * 4
+            expected[i, "up", upward(level)] = 1, len(own.endpoints) * 5 * 4
+            expected[i, "down", downward(level)] = 1, len(own.outside) * 5 * 4
     assert counted(boundary.communication.rows()) == expected
 
 
