@@ -20,14 +20,14 @@ def measured(study):
     """What is measured of a study's runs, a file each."""
     runs = plan.study_runs(config, study)
     RUNS.update((keys.run_key(config, run), run) for run in runs)
-    return [ancient(f"{CACHE}/{study}/{keys.run_key(config, run)}.json") for run in runs]
+    return [f"{CACHE}/{study}/{keys.run_key(config, run)}.json" for run in runs]
 
 
 def read_of(wildcards):
     """What a run is measured from."""
     run, (read, _) = RUNS[wildcards.key], MEASURED[OWN_CODE[wildcards.study]]
     files = {**task_files(run), **step_files(run, read)}
-    return {**files, "model": ancient(run_files(run)["model"])} if "model" in read else files
+    return {**files, "model": run_files(run)["model"]} if "model" in read else files
 
 
 rule measure:

@@ -19,7 +19,8 @@ from feddep.experiment import plan, runs
 REPOSITORY = Path(__file__).resolve().parents[1]
 SNAKEFILE = ["--snakefile", str(REPOSITORY / "workflow" / "Snakefile")]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", *SNAKEFILE]
-COMPUTING = ("download", "prepare", "split", "partition", "step", "train", "batch")
+STEPS = ("pretrain", "prototypes", "generator")
+COMPUTING = ("download", "prepare", "split", "partition", *STEPS, "train", "batch")
 CONFIG: dict[str, Any] = {
     "output": "out",
     "records": {"directory": "runs", "use": True},

@@ -2,6 +2,7 @@
 not.
 """
 
+import base64
 import json
 import os
 import re
@@ -19,10 +20,13 @@ from feddep.config.loading import validate
 from feddep.experiment import batches, keys, plan, runs, verification
 from feddep.training.summary import summary
 from graphs import npz_arrays, random_graph
-from workspace import REPOSITORY, SNAKEMAKE, Workspace
+from workspace import REPOSITORY, SNAKEMAKE, STEPS, Workspace
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
-EVERYTHING = {"prepare": 1, "split": 1, "partition": 1, "step": 3, "batch": 1}
+EVERYTHING = {
+    **{"prepare": 1, "split": 1, "partition": 1},
+    **{"pretrain": 1, "prototypes": 1, "generator": 1, "batch": 1},
+}
 
 
 @pytest.fixture(scope="module")
@@ -89,17 +93,19 @@ def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs(threads=2, device="auto", records={"directory": "elsewhere"}) == {}
     assert finished.jobs(settings={"quick": {"rounds": 3}}) == {"batch": 1}  # which no step reads
     assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {
-        "step": 2,
+        "prototypes": 1,
+        "generator": 1,
         "batch": 1,
     }  # the local GNNs are shared
     assert finished.jobs(partition={"delta": 4}) == {
         "partition": 1,
-        "step": 3,
+        **dict.fromkeys(STEPS, 1),
         "batch": 1,
     }  # Global has no partition
     block = {"methods": {"feddep": {"prototypes": [2, 3]}, "fedavg": {}}}
     assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {
-        "step": 2,
+        "prototypes": 1,
+        "generator": 1,
         "train": 1,
     }
 
@@ -113,6 +119,41 @@ def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
     assert copy.jobs() == {}
     shutil.rmtree(copy.folder / ".snakemake")
     assert copy.jobs() == {}
+
+
+@pytest.mark.parametrize(
+    ("stage", "again"),
+    [
+        (
+            "prepare",
+            {"prepare": 1, "split": 1, "partition": 1, **dict.fromkeys(STEPS, 1), "train": 3},
+        ),
+        ("split", {"split": 1, **dict.fromkeys(STEPS, 1), "train": 3}),
+        ("partition", {"partition": 1, **dict.fromkeys(STEPS, 1), "train": 2}),
+        ("pretrain", {**dict.fromkeys(STEPS, 1), "train": 1}),
+        ("prototypes", {"prototypes": 1, "generator": 1, "train": 1}),
+        ("generator", {"generator": 1, "train": 1}),
+        ("train", {"train": 3}),
+    ],
+)
+def test_a_forced_stage_has_all_that_follows_made_again(
+    finished: Workspace, stage: str, again: dict[str, int]
+):
+    assert finished.jobs("--forcerun", stage) == again
+    assert re.search(r"^main_tables +1$", finished.run("--dry-run", "--forcerun", stage), re.M)
+
+
+def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(tmp_path: Path):
+    workspace = Workspace(tmp_path / "killed")
+    workspace.run("--until", "partition")
+    for file in workspace.cache.glob("partitions/*"):
+        name = base64.b64encode(str(file.relative_to(workspace.folder)).encode()).decode()
+        (workspace.folder / ".snakemake" / "incomplete" / name).touch()
+    left = {"split": 1, "partition": 1, **dict.fromkeys(STEPS, 1), "batch": 1}
+    assert workspace.jobs() == left
+    workspace.run()
+    assert (workspace.folder / "out" / "main" / "page.md").is_file()
+    assert workspace.jobs() == {}
 
 
 def test_forced_rules_run_again_and_on_one_gpu_one_at_a_time(copy: Workspace):

@@ -1,8 +1,10 @@
 """What all rules share: the checked configuration, the plan, and where things are.  Nothing is written here.
 
-A file of the cache is named by its key, so that its time tells nothing: as an input it is ``ancient``, however it was copied.
+A file of the cache is named by its key, so that its time tells nothing: before each plan all of
+them get the same time.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -77,14 +79,14 @@ def task_files(run):
     if run.partition is not None:
         files["partition"] = partition_file(run.partition)
         PARTITIONS[keys.partition_key(config, run.partition)] = run.partition
-    return {name: ancient(file) for name, file in files.items()}
+    return files
 
 
 def step_files(run, stages=("pretrain", "prototypes", "generator")):
     """The results of a run's steps, by stage."""
     jobs = step_jobs(config, run)
     STEPS.update((job.key, job) for job in jobs)
-    return {job.step.stage: ancient(f"{CACHE}/steps/{job.file}") for job in jobs if job.step.stage in stages}
+    return {job.step.stage: f"{CACHE}/steps/{job.file}" for job in jobs if job.step.stage in stages}
 
 
 def run_files(run):
@@ -96,8 +98,7 @@ def run_files(run):
 
 def results_of(planned):
     """The results of those runs that no table has; of a batch of several that is not yet trained, its receipt."""
-    results = dict.fromkeys(map(result_of, planned))
-    return [ancient(file) for file in results if file is not None]
+    return [file for file in dict.fromkeys(map(result_of, planned)) if file is not None]
 
 
 def result_of(run):
@@ -105,9 +106,9 @@ def result_of(run):
     if (key := keys.run_key(config, run)) not in MISSING:
         return None
     result, batch = f"{CACHE}/runs/{key}.json", BATCH_OF[key]
-    if Path(result).exists() or len(BATCHES[batch]) == 1:
-        return result
-    return f"{CACHE}/batches/{variants.base(run.dataset)}-{batch}.json"
+    receipt = f"{CACHE}/batches/{variants.base(run.dataset)}-{batch}.json"
+    # A batch that was trained and has lost a result is not trained again: the one run is.
+    return result if len(BATCHES[batch]) == 1 or Path(result).exists() or Path(receipt).exists() else receipt
 
 
 def keys_of(planned):
@@ -126,7 +127,7 @@ def facts_of(kind):
 
 def statistics_files():
     """The statistics that no table has."""
-    return [ancient(file) for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
+    return [file for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
 
 
 @cache
@@ -143,3 +144,18 @@ def gpus():
 for planned in MISSING.values():
     task_files(planned)
     step_files(planned)
+
+
+def give_same_times():
+    """Give all files of the cache one time, however they were copied.
+
+    Inputs are plain, so that what is made anew has all that follows made anew: where a stage is forced, or an interruption left
+    its file half-done. Snakemake then compares the times of files that it has no memory of, as of those that a batch wrote.
+    """
+    for folder, _, files in os.walk(CACHE):
+        for file in files:
+            os.utime(Path(folder, file), (1, 1))
+
+
+if not workflow.subprocess_exec:
+    give_same_times()

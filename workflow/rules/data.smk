@@ -16,7 +16,7 @@ rule download:
 def raw_files(wildcards):
     """The raw files of a public dataset; a graph of one's own is known by its key, so that its age and place do not matter."""
     made = any(source in entry(config, "datasets", wildcards.dataset) for source in SOURCES)
-    return [] if made else ancient(f"{CACHE}/raw/{wildcards.dataset}/MANIFEST.json")
+    return [] if made else f"{CACHE}/raw/{wildcards.dataset}/MANIFEST.json"
 
 
 rule prepare:
@@ -35,7 +35,7 @@ rule split:
     """Which nodes train, validate and test; the same for every method and number of clients."""
     message: "Split the nodes of {wildcards.dataset}, seed {params.seed}"
     input:
-        graph=lambda wildcards: ancient(graph_file(wildcards.dataset)),
+        graph=lambda wildcards: graph_file(wildcards.dataset),
     output: f"{CACHE}/splits/{{dataset}}-{{key}}.safetensors"
     log: f"{CACHE}/logs/split/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/split/{{dataset}}-{{key}}.tsv"
@@ -51,7 +51,7 @@ rule partition:
     """Which client owns each node, and what that division loses."""
     message: "Divide {wildcards.dataset} among {params.spec.clients} clients, seed {params.spec.seed}"
     input:
-        graph=lambda wildcards: ancient(graph_file(wildcards.dataset)),
+        graph=lambda wildcards: graph_file(wildcards.dataset),
     output: multiext(f"{CACHE}/partitions/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/partition/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/partition/{{dataset}}-{{key}}.tsv"

@@ -5,17 +5,15 @@ another run that shares the step makes it no other step.
 """
 
 
-rule step:
-    """What a method computes before its classifier: local GNNs (pretrain), prototypes, or generators and what they mend."""
-    message: "Compute {wildcards.stage} on {wildcards.dataset} for {params.run.method}, M={params.run.clients}, seed {params.run.seed}"
+rule pretrain:
+    """GNNs that clients train alone before the method begins."""
+    message: "Compute {rule} on {wildcards.dataset} for {params.run.method}, M={params.run.clients}, seed {params.run.seed}"
     input:
         unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
         unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
-    output: multiext(f"{CACHE}/steps/{{stage}}/{{dataset}}-{{key}}", ".safetensors", ".json")
-    log: f"{CACHE}/logs/steps/{{stage}}/{{dataset}}-{{key}}.log"
-    benchmark: f"{CACHE}/benchmarks/{{stage}}/{{dataset}}-{{key}}.tsv"
-    wildcard_constraints:
-        stage="pretrain|prototypes|generator",
+    output: multiext(f"{CACHE}/steps/pretrain/{{dataset}}-{{key}}", ".safetensors", ".json")
+    log: f"{CACHE}/logs/steps/pretrain/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/pretrain/{{dataset}}-{{key}}.tsv"
     params:
         run=lambda wildcards: STEPS[wildcards.key].run,
     threads: config["threads"]
@@ -23,6 +21,18 @@ rule step:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
     script: "../scripts/step.py"
+
+
+use rule pretrain as prototypes with:
+    output: multiext(f"{CACHE}/steps/prototypes/{{dataset}}-{{key}}", ".safetensors", ".json")
+    log: f"{CACHE}/logs/steps/prototypes/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/prototypes/{{dataset}}-{{key}}.tsv"
+
+
+use rule pretrain as generator with:
+    output: multiext(f"{CACHE}/steps/generator/{{dataset}}-{{key}}", ".safetensors", ".json")
+    log: f"{CACHE}/logs/steps/generator/{{dataset}}-{{key}}.log"
+    benchmark: f"{CACHE}/benchmarks/generator/{{dataset}}-{{key}}.tsv"
 
 
 rule train:
@@ -48,14 +58,14 @@ rule train:
 def members_of(wildcards):
     """Of each run of a batch the run, what it reads, and where its result and model go."""
     runs = [RUNS[key] for key in BATCHES[wildcards.key]]
-    files = [{name: str(file) for name, file in {**task_files(run), **step_files(run)}.items()} for run in runs]
+    files = [{**task_files(run), **step_files(run)} for run in runs]
     return [(run, read, *map(Path, run_files(run).values())) for run, read in zip(runs, files)]
 
 
 rule batch:
     """Several runs on one graph in one process, each with its result and weights as of `train`; none twice after a kill."""
     message: "Train {params.number} runs on {wildcards.dataset}"
-    input: lambda wildcards: map(ancient, dict.fromkeys(file for _, read, *_ in members_of(wildcards) for file in read.values()))
+    input: lambda wildcards: list(dict.fromkeys(file for _, read, *_ in members_of(wildcards) for file in read.values()))
     output: f"{CACHE}/batches/{{dataset}}-{{key}}.json"
     log: f"{CACHE}/logs/batches/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/batches/{{dataset}}-{{key}}.tsv"

@@ -8,7 +8,7 @@ with stages.job(snakemake) as config:
     stages.step(
         config,
         snakemake.params.run,
-        snakemake.wildcards.stage,
+        snakemake.rule,
         dict(snakemake.input),
         Path(snakemake.output[0]),
     )
