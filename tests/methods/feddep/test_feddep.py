@@ -64,9 +64,11 @@ def watch_training(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     events: list[str] = []
     cross, train = Boundary.send, Generator.train
 
-    def crossing(self: Boundary, client: int, direction: Any, kind: str, payload: Any) -> Any:
+    def crossing(
+        self: Boundary, client: int, direction: Any, kind: str, payload: Any, about: Any = None
+    ) -> Any:
         events.append(kind)
-        return cross(self, client, direction, kind, payload)
+        return cross(self, client, direction, kind, payload, about)
 
     def training(self: Generator, *args: Any) -> Any:
         events.append("training begins")
