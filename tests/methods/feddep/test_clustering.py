@@ -1,7 +1,7 @@
 import numpy as np
 import torch
 
-from feddep.methods.feddep.clustering import clusters, kmeans
+from feddep.methods.feddep.clustering import clusters, kmeans, sharpened, soft_assignment
 
 
 def test_kmeans_finds_what_is_there():
@@ -16,3 +16,19 @@ def test_kmeans_finds_what_is_there():
     np.testing.assert_allclose(
         centres[np.lexsort(centres.T)], expected[np.lexsort(expected.T)], atol=1e-5
     )
+
+
+def test_assignments_of_deep_embedded_clustering_are_its_equations():
+    """Xie et al. (2016), Equations 1 and 3, a number at a time."""
+    rng = np.random.default_rng(0)
+    codes, centres = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    q = np.empty((5, 4))
+    for i, c in np.ndindex(5, 4):
+        q[i, c] = 1 / (1 + ((codes[i] - centres[c]) ** 2).sum())
+    for i in range(5):
+        q[i] = q[i] / q[i].sum()
+    p = np.array([[q[i, c] ** 2 / q[:, c].sum() for c in range(4)] for i in range(5)])
+    p = np.array([row / row.sum() for row in p])
+    found = soft_assignment(torch.from_numpy(codes), torch.from_numpy(centres))
+    np.testing.assert_allclose(found.numpy(), q, rtol=1e-9)
+    np.testing.assert_allclose(sharpened(found).numpy(), p, rtol=1e-9)

@@ -72,3 +72,16 @@ def test_it_does_not_learn_before_it_has_a_batch_of_experience():
             torch.equal(tensor, before[name]) for name, tensor in agent._actor.state_dict().items()
         )
         assert same == (count < 5)
+
+
+def test_exploration_adds_normal_noise_of_its_standard_deviation_within_the_bounds():
+    state = np.array([0.3, -0.2, 0.5])
+    agent = Ddpg(3, 2, Learning(exploration=0.05), seed=0)
+    plain = agent.act(state, explore=False)
+    np.testing.assert_array_equal(plain, agent.act(state, explore=False))
+    noise = np.array([agent.act(state, explore=True) for _ in range(4000)]) - plain
+    np.testing.assert_allclose(noise.mean(axis=0), 0, atol=0.004)  # five standard errors
+    np.testing.assert_allclose(noise.std(axis=0), 0.05, rtol=0.06)
+    wild = Ddpg(3, 2, Learning(exploration=5.0), seed=0)
+    bounded = np.array([wild.act(state, explore=True) for _ in range(50)])
+    assert (bounded.min(), bounded.max()) == (0.0, 1.0)
