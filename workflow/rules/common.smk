@@ -149,13 +149,14 @@ for planned in MISSING.values():
 def give_same_times():
     """Give all files of the cache one time, however they were copied.
 
-    Inputs are plain, so that what is made anew has all that follows made anew: where a stage is forced, or an interruption left
-    its file half-done. Snakemake then compares the times of files that it has no memory of, as of those that a batch wrote.
+    Inputs are plain, so that what is made anew has all that follows made anew: where a stage is
+    forced, or an interruption left its file half-done. Snakemake then compares the times of files
+    that it has no memory of, such as those that a batch wrote, whatever its triggers are.
     """
     for folder, _, files in os.walk(CACHE):
         for file in files:
             os.utime(Path(folder, file), (1, 1))
 
 
-if not workflow.subprocess_exec:
+if workflow.is_main_process:  # jobs, here or on a cluster, write meanwhile
     give_same_times()

@@ -6,7 +6,7 @@ another run that shares the step makes it no other step.
 
 
 rule pretrain:
-    """GNNs that clients train alone before the method begins."""
+    """What a method computes before its classifier: here local GNNs, in the next two rules what follows from them."""
     message: "Compute {rule} on {wildcards.dataset} for {params.run.method}, M={params.run.clients}, seed {params.run.seed}"
     input:
         unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
