@@ -90,9 +90,8 @@ def theirs(
         start = time.process_time()
         data = {}
         for number, part in enumerate(pyg.client_data(graph, partition, split), 1):
-            part.edge_index = add_self_loops(part.edge_index, num_nodes=part.num_nodes)[
-                0
-            ]  # as its reader of datasets does
+            # As its reader of datasets does.
+            part.edge_index = add_self_loops(part.edge_index, num_nodes=part.num_nodes)[0]
             data[number] = {"data": part, "train": [part], "val": [part], "test": [part]}
         utils.setup_seed(seed)
         config.freeze()

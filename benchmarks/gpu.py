@@ -109,9 +109,8 @@ def measure(
         "method": method.partition(",")[0],
         "device": device,
     }
-    same = {
-        "same": bool((found["loss"] == found["loss"][0]).all())
-    }  # the same loss to the last bit
+    # The same loss to the last bit.
+    same = {"same": bool((found["loss"] == found["loss"][0]).all())}
     speed = {"runs_an_hour": 3600 * number / found["seconds"].mean()}
     return {**row, "at_a_time": number, **found.mean().to_dict(), **same, **speed}
 

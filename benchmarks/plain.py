@@ -65,9 +65,8 @@ def blocks_of(trees: SampledTrees) -> tuple[np.ndarray, list[tuple[Tensor, int]]
     their place in the trees; the sources of the first layer, whose wide features are gathered, are
     merged where they are the same node.
     """
-    ids = np.ascontiguousarray(
-        trees.nodes.T
-    )  # place by place, so that the targets of a block are its first sources
+    # Place by place, so that the targets of a block are its first sources.
+    ids = np.ascontiguousarray(trees.nodes.T)
     blocks: list[tuple[Tensor, int]] = []
     first_sources = np.empty(0, dtype=np.int64)
     for fanout in reversed(trees.fanouts):

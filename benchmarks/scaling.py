@@ -90,9 +90,8 @@ def plot(table: pd.DataFrame) -> Figure:
         left.plot(ends, rule, color=drawing.INK, linewidth=0.8, linestyle=":", label="linear")
         for ax, what in ((left, "time of the job, s"), (right, "peak memory, MiB")):
             ax.set(xscale="log", yscale="log", xlabel="nodes", ylabel=what)
-        ends = (
-            table.pivot(index="stage", columns="nodes", values="seconds").dropna().sum()
-        )  # of stages that all sizes have
+        # Of stages that all sizes have.
+        ends = table.pivot(index="stage", columns="nodes", values="seconds").dropna().sum()
         title = (
             f"{ends.index[-1] / ends.index[0]:.0f} times the nodes take "
             f"{ends.iloc[-1] / ends.iloc[0]:.0f} times the time"

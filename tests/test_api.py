@@ -172,9 +172,8 @@ def test_intervals_know_the_split_that_was_drawn(graph: api.Graph):
         "evaluation": "owners",
         "learning_rate": 0.05,
     }
-    table = api.compare(
-        ["local", "fedavg"], graph, 3, 4, setting=few
-    )  # owners judge, but of 60/20/20
+    # Owners judge, but of 60/20/20.
+    table = api.compare(["local", "fedavg"], graph, 3, 4, setting=few)
     wide = table.pivot(index="seed", columns="method", values="owners")
     ratio = table["test_nodes"].sum() / table["train_nodes"].sum()
     assert ratio == pytest.approx(1 / 3, rel=0.1)

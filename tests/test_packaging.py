@@ -26,11 +26,12 @@ CONDA_NAMES = {
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
 }
+# What a benchmark measures beside us, where it is installed.
 PEERS = {
     "federatedscope",
     "openfgl",
     "torch-sparse",
-}  # what a benchmark measures beside us, where it is installed
+}
 IMPORT_NAMES = {
     "PIL": "pillow",
     "community": "python-louvain",

@@ -106,9 +106,8 @@ def _tie_breaks(colours: np.ndarray, adjacency: sp.csr_matrix) -> np.ndarray:
     groups = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
     ordered = []
     for nodes in groups:
-        if (
-            len(nodes) > 1
-        ):  # where one node of a colour stands alone, all do, and they are interchangeable
+        # Where one node of a colour stands alone, all do, and they are interchangeable.
+        if len(nodes) > 1:
             part, own = links[nodes][:, nodes], colours[nodes]
             order = _individualise(own, part)
             ordered.append((_certificate(own, part, order), nodes[order]))
@@ -165,9 +164,8 @@ def _individualise(colours: np.ndarray, links: sp.csr_matrix) -> np.ndarray:
         marked[[node]] = _mix(marked[[node]] + _INDIVIDUAL)
         order = _order(_refine(marked, links), links)
         equal = orders.setdefault(_certificate(colours, links, order), order)
-        orbit = _merge(
-            orbit, equal, order
-        )  # two orders with the same certificate are an automorphism
+        # Two orders with the same certificate are an automorphism.
+        orbit = _merge(orbit, equal, order)
         tried.append(int(node))
     return orders[min(orders)]
 

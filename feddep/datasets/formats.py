@@ -128,9 +128,8 @@ def csr_of(archive: Any, part: str) -> sp.csr_matrix:
     data, indices, indptr, shape = (
         archive[f"{part}_{name}"] for name in ("data", "indices", "indptr", "shape")
     )
-    data = (
-        data.astype(np.float32) if data.dtype == np.float16 else data
-    )  # which SciPy has no matrices of
+    # Which SciPy has no matrices of.
+    data = data.astype(np.float32) if data.dtype == np.float16 else data
     matrix = sp.csr_matrix((data, indices, indptr), tuple(shape.tolist()))
     matrix.check_format(full_check=True)
     return matrix
@@ -166,9 +165,8 @@ def read_twitch(directory: Path, release: Release) -> Graph:
     indices = np.concatenate([columns for _, columns in held])
     words = sp.csr_matrix((np.ones(len(indices), dtype=bool), indices, indptr))
     words.sum_duplicates()
-    table = (
-        pd.read_csv(target).drop_duplicates("new_id").sort_values("new_id")
-    )  # FR has two nodes twice, with the same label
+    # FR has two nodes twice, with the same label.
+    table = pd.read_csv(target).drop_duplicates("new_id").sort_values("new_id")
     return Graph.from_edges(pd.read_csv(edges).to_numpy(), words, table["mature"].to_numpy(), 2)
 
 

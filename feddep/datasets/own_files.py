@@ -292,9 +292,10 @@ def _read_npz(path: Path) -> Contents:
 
 
 def _read_tables(edges: Path, nodes: Path) -> Contents:
+    # Which needs pandas: that takes as long as all else that planning imports.
     from feddep.datasets import (
         own_tables,
-    )  # which needs pandas: that takes as long as all else that planning imports
+    )
 
     with _naming(Path(nodes.name)):
         _check_size(nodes)

@@ -74,9 +74,8 @@ def planted_partition(
     within = [_pairs(random, group, degree_within / (len(group) - 1)) for group in groups]
     edges = np.concatenate([between[community[between[:, 0]] != community[between[:, 1]]], *within])
     random = generator(seed, "isolated")
-    place = np.sort(
-        random.choice(nodes, linked, replace=False)
-    )  # of the linked nodes in the whole graph
+    # Of the linked nodes in the whole graph.
+    place = np.sort(random.choice(nodes, linked, replace=False))
     labels = random.integers(classes, size=nodes)
     labels[place] = community % classes
     bags = _bags_of_words(labels, classes, features, words, signal, seed)
@@ -120,9 +119,8 @@ def _bags_of_words(
         zip(labels, random.binomial(words, signal, size=len(labels)), strict=True)
     ):
         own = label * share + random.choice(share, typical, replace=False)
-        other = random.choice(
-            features - share, words - typical, replace=False
-        )  # columns of the rest, counted past the own
+        # Columns of the rest, counted past the own.
+        other = random.choice(features - share, words - typical, replace=False)
         columns[node] = np.concatenate([own, other + share * (other >= label * share)])
     rows = np.repeat(np.arange(len(labels)), words)
     return sp.csr_matrix(

@@ -241,9 +241,8 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     Raises:
         DataError: if one has not been trained, or a file is damaged.
     """
-    order = [
-        keys.run_key(config, run) for run in runs
-    ]  # runs that differ in their names alone have one key
+    # Runs that differ in their names alone have one key.
+    order = [keys.run_key(config, run) for run in runs]
     absent = set(missing(config, runs).values())
     frames = [
         table[table["key"].isin(set(order) - absent)]
@@ -293,9 +292,8 @@ def read_table(file: Path) -> pd.DataFrame:
         table = pd.read_csv(file, dtype=COLUMNS)
     except ValueError as error:
         raise DataError(f"{file} is no table of runs ({error}); take it from git again") from None
-    if (
-        list(table) != list(COLUMNS) or table["time"].isna().any()
-    ):  # the last column is empty where a line is cut off
+    # The last column is empty where a line is cut off.
+    if list(table) != list(COLUMNS) or table["time"].isna().any():
         raise DataError(f"{file} is no table of runs; take it from git again")
     return table
 

@@ -71,9 +71,8 @@ def job(snakemake: Any) -> Iterator[Config]:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
                 2**20 if sys.platform == "darwin" else 2**10
             )
-            print(
-                f"peak memory {peak:.0f} MiB", file=sys.stderr
-            )  # Snakemake's own measurement looks only now and then
+            # Snakemake's own measurement looks only now and then.
+            print(f"peak memory {peak:.0f} MiB", file=sys.stderr)
         except (FeddepError, OSError) as error:
             sys.exit(f"feddep: {error}")
         except (MemoryError, RuntimeError) as error:

@@ -114,12 +114,13 @@ class LocalFederation:
         Raises:
             FederationError: if training stopped, with the reason.
         """
+        # Of an earlier run.
         for name in (
             "outcome.json",
             "failure.json",
             "weights.safetensors",
             "round.safetensors",
-        ):  # of an earlier run
+        ):
             (self._server / name).unlink(missing_ok=True)
         before = [port.bytes.copy() for port in self._ports]
         config = f"folder={json.dumps(str(self._server))} patience={float(patience)}"

@@ -78,9 +78,8 @@ class Courier:
         nodes = self._nodes or self._connected()
         last = self.round == self._federation.setting["rounds"]
         facts = {"key": self._federation.key, "round": self.round, "last": last}
-        payloads = [
-            self._messages[client or 0] for client in nodes.values()
-        ]  # the first message is the same for all
+        # The first message is the same for all.
+        payloads = [self._messages[client or 0] for client in nodes.values()]
         sent = [
             Message(pack(each, facts), node, ROUND, ttl=self._patience)
             for node, each in zip(nodes, payloads, strict=True)
@@ -202,9 +201,8 @@ class RemoteClient(Client):
             raise FederationError(f"{where} {error}") from None
         expected = torch.float64 if kind in REPORTS else torch.float32
         for name, tensor in payload.items():
-            if (
-                tensor.dtype != expected
-            ):  # a finite number of a wider type may be infinite in the mean
+            # A finite number of a wider type may be infinite in the mean.
+            if tensor.dtype != expected:
                 raise FederationError(
                     f"{where} {name} of kind {kind} is {tensor.dtype}, not {expected}"
                 )

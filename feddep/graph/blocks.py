@@ -68,9 +68,8 @@ class BlockSampler:
             degree: the largest number D of neighbours sampled for a node.
         """
         self._indptr, self._indices, self._degree = adjacency.indptr, adjacency.indices, degree
-        self._position = np.full(
-            adjacency.shape[0], -1, dtype=np.int32
-        )  # in what is being drawn; −1 for all other nodes
+        # In what is being drawn; −1 for all other nodes.
+        self._position = np.full(adjacency.shape[0], -1, dtype=np.int32)
 
     @property
     def num_nodes(self) -> int:

@@ -41,10 +41,11 @@ def edge_priorities(first: np.ndarray, second: np.ndarray, nodes: int, seed: int
         first, second
     ).astype(np.uint64)
     mixed = pair + np.uint64(derive_seed(seed, "degree bounding"))
+    # SplitMix64 (Steele, Lea and Flood 2014).
     for shift, factor in (
         (30, 0xBF58476D1CE4E5B9),
         (27, 0x94D049BB133111EB),
-    ):  # SplitMix64 (Steele, Lea and Flood 2014)
+    ):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return mixed ^ (mixed >> np.uint64(31))
 

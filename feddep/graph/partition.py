@@ -309,9 +309,8 @@ def statistics(graph: Graph, partition: Partition) -> dict[str, Any]:
     """
     entries, shape = (partition.node, partition.client), (graph.num_nodes, partition.num_clients)
     held = sp.csr_matrix((np.ones(len(partition.client), dtype=np.int64), entries), shape)
-    within = held[graph.edges()[:, 0]].multiply(
-        held[graph.edges()[:, 1]]
-    )  # which client knows which edge
+    # Which client knows which edge.
+    within = held[graph.edges()[:, 0]].multiply(held[graph.edges()[:, 1]])
     nodes = np.bincount(partition.client, minlength=partition.num_clients)
     edges = np.asarray(within.sum(axis=0)).ravel()
     classes = np.zeros((partition.num_clients, graph.num_classes), dtype=np.int64)

@@ -52,9 +52,8 @@ def _row(features: sp.csr_matrix) -> np.ndarray:
             f"{features.data.min():g}; use raw or minmax"
         )
     rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-    return (
-        features.data / np.bincount(rows, weights=features.data)[rows]
-    )  # bincount adds in float64
+    # bincount adds in float64.
+    return features.data / np.bincount(rows, weights=features.data)[rows]
 
 
 def _minmax(features: sp.csr_matrix) -> np.ndarray:

@@ -67,9 +67,8 @@ _CELLS = 10_000
 _MOST_AT_A_TIME = 4_000_000
 """Most numbers in memory at a time, some 100 MB."""
 
-logging.getLogger("absl").setLevel(
-    logging.ERROR
-)  # dp-accounting warns of each order that it leaves out; the others still count
+# dp-accounting warns of each order that it leaves out; the others still count.
+logging.getLogger("absl").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True)
@@ -280,9 +279,8 @@ class _LossDistribution:
         inner = (drops[:-1] - ratio * drops[1:]) / (1 - ratio)
         first = 1 - deltas[0] - ratio * drops[0] / (1 - ratio)
         masses = np.concatenate([[first], inner, [drops[-1] / (1 - ratio)]]).clip(min=0)
-        negligible = np.where(
-            masses < 1e-30, masses, 0
-        )  # composition would overflow; counts as infinite
+        # Composition would overflow; counts as infinite.
+        negligible = np.where(masses < 1e-30, masses, 0)
         return cls(
             interval, -(len(deltas) // 2), masses - negligible, float(deltas[-1] + negligible.sum())
         )
@@ -357,7 +355,6 @@ class _DominatingPair:
         epsilons = interval * np.arange(_CELLS + 1)
         # δ is stationary in t: the error of the interpolation enters only squared.
         deltas = self.delta(np.interp(epsilons, losses, points), epsilons)
-        below = 1 - np.exp(-epsilons[:0:-1]) * (
-            1 - deltas[:0:-1]
-        )  # H(P‖Q) for −ε, from H(Q‖P) for ε, which is the same
+        # H(P‖Q) for −ε, from H(Q‖P) for ε, which is the same.
+        below = 1 - np.exp(-epsilons[:0:-1]) * (1 - deltas[:0:-1])
         return _LossDistribution.from_profile(interval, np.concatenate([below, deltas]))

@@ -276,9 +276,8 @@ class _DisjointTable:
         return np.where(nodes == PAD, PAD, nodes % self._num_nodes)
 
     def own(self, nodes: np.ndarray) -> SparseMatrix:
-        self.examples = (
-            np.maximum(nodes, 0) // self._num_nodes
-        )  # a row for nobody is zero in any example
+        # A row for nobody is zero in any example.
+        self.examples = np.maximum(nodes, 0) // self._num_nodes
         self.looked_up = self._table.own(self._original(nodes))
         return self.looked_up
 

@@ -46,6 +46,7 @@ NOISES = (1e-3, 1e6)
 """The least and the largest noise θ that :func:`noise_for` considers."""
 
 _ORDERS = np.arange(2, 513)
+# Whole ones, as its series is slow.
 _LIBRARY_ORDERS = [
     *range(2, 13),
     *range(14, 33, 3),
@@ -56,7 +57,7 @@ _LIBRARY_ORDERS = [
     128,
     257,
     512,
-]  # whole ones, as its series is slow
+]
 _TAIL = 1e-14  # probability of rare numbers of touches that are left out
 _ROUNDING = 1e-12  # of Fourier transforms in double precision, with that tail
 _CELLS = 256  # of a grid for costs that are no multiples of one another
@@ -324,9 +325,8 @@ def certified_guarantee(training: VerticalTraining) -> TouchMixture:
         always += 2 / correction.degree_ratio**2  # both ends of the edge have a degree less
     if correction.one_shot:
         return _certain(always)
-    squares = np.concatenate(
-        [[_gradient(training)], squares]
-    )  # the gradient shows the edge whenever anything does
+    # The gradient shows the edge whenever anything does.
+    squares = np.concatenate([[_gradient(training)], squares])
     roots = [reading_roots(training, layer) for layer in range(training.layers + 1)]
     if training.shuffled:
         touches = np.array([training.most_touched(each) for each in roots])
@@ -399,9 +399,8 @@ def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray
         Values and probabilities, but for some of total probability :data:`_TAIL`.
     """
     least, largest = costs[costs > 0].min(), costs.max()
-    units = [
-        least / part for part in range(1, 9) if largest / least < 10**6
-    ]  # else the grid would not fit into memory
+    # Else the grid would not fit into memory.
+    units = [least / part for part in range(1, 9) if largest / least < 10**6]
     fitting = (
         unit
         for unit in units

@@ -204,9 +204,8 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
         handles: of the legend.
         columns: its most columns; fewer where they do not fit.
     """
-    title, _, caption = (
-        line.replace("$", r"\$") for line in title.partition("\n")
-    )  # two of them would be a formula
+    # Two of them would be a formula.
+    title, _, caption = (line.replace("$", r"\$") for line in title.partition("\n"))
     texts = {
         fill(title, _CHARACTERS["title"]): "bold",
         fill(caption, _CHARACTERS["text"]): "normal",

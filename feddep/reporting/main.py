@@ -205,9 +205,8 @@ def statistics_of_partitions(config: Config, files: Mapping[str, str]) -> pd.Dat
     rows = data_tables.load(
         config, "partitions", {key: files.get(key, "") for key in partition_keys}
     )
-    found = pd.DataFrame(
-        rows, columns=["clients", "seed", *PARTITION, "cut_nodes"]
-    )  # also where no method is partitioned
+    # Also where no method is partitioned.
+    found = pd.DataFrame(rows, columns=["clients", "seed", *PARTITION, "cut_nodes"])
     found["dataset"], graphs["dataset"] = (
         [spec.dataset for spec in specs],
         list(graph_keys.values()),

@@ -34,10 +34,11 @@ def _without_compiler(
     return type(optimizer.__name__, (optimizer,), {**methods, "step": step, "__module__": __name__})
 
 
+# By these names they can be pickled.
 SGD, Adam = (
     _without_compiler(torch.optim.SGD),
     _without_compiler(torch.optim.Adam),
-)  # by these names they can be pickled
+)
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": partial(SGD, fused=True),
     "adam": partial(Adam, fused=True),  # a step in a half to a quarter of the unfused one's time

@@ -190,9 +190,8 @@ class Task:
         train, test = split.train, split.test
         counts = np.zeros((owner.max() + 1, self.graph.num_classes))
         np.add.at(counts, (owner[train], labels[train]), 1)
-        if (
-            self.setting.metric == "roc_auc"
-        ):  # who ranks nodes well may do so with a loss above the entropy
+        # Who ranks nodes well may do so with a loss above the entropy.
+        if self.setting.metric == "roc_auc":
             return MajorityBaseline(0.5, math.inf)
         accuracy = (labels[test] == counts.argmax(axis=1)[owner[test]]).mean()
         return MajorityBaseline(

@@ -39,10 +39,11 @@ def one_sided_losses(degree: int, fanout: int) -> tuple[Guarantee, Guarantee]:
         return exact, exact
     if degree != fanout:
         return Guarantee(-exact.log_rest, 0.0), exact
+    # ln of the common outputs.
     absent, present = (
         math.lgamma(fanout + 1) - fanout * math.log(fanout),
         -math.log(fanout + 1),
-    )  # ln of the common outputs
+    )
     return Guarantee(max(absent - present, 0.0), absent), Guarantee(
         max(present - absent, 0.0), present
     )
@@ -79,15 +80,13 @@ def _without_given(others: int, entries: int, fanout: int, rate: float) -> list[
     """The probability of all outputs with j = 0 … d different neighbours out of ``others``, from a
     list of ``entries``.
     """
-    few = range(
-        1, min(fanout, entries) + 1
-    )  # so many selected ones are drawn from with replacement
+    # So many selected ones are drawn from with replacement.
+    few = range(1, min(fanout, entries) + 1)
     chances = binom.pmf(few, entries, rate)
     found = [float(binom.pmf(0, entries, rate))]
     for different in range(1, min(fanout, others) + 1):
-        orders = math.factorial(different) * stirling2(
-            fanout, different, exact=True
-        )  # draws that give just these neighbours
+        # Draws that give just these neighbours.
+        orders = math.factorial(different) * stirling2(fanout, different, exact=True)
         drawn = sum(
             p * math.comb(s, different) * orders / s**fanout
             for s, p in zip(few, chances, strict=True)

@@ -84,9 +84,8 @@ def counts(
         lets expect of such a degree, not rounded.
     """
     graph, missing = task.graph, _missing(task.graph, partition)
-    predicted = np.zeros(
-        graph.num_nodes, dtype=np.int64
-    )  # of each node, by the client that holds it
+    # Of each node, by the client that holds it.
+    predicted = np.zeros(graph.num_nodes, dtype=np.int64)
     for client, numbers in enumerate(generated.of_clients("count")):
         predicted[partition.nodes(client)] = np.rint(numbers.cpu().numpy())
     triples, nodes = np.unique(
@@ -136,9 +135,8 @@ def neighbourhood_distances(
         nodes, owner, dense = partition.nodes(client), owners.cpu().numpy(), features.cpu().numpy()
         x, adjacency = graph.features[nodes], graph.adjacency[nodes][:, nodes]
         degrees, new = np.diff(adjacency.indptr), np.bincount(owner, minlength=len(nodes))
-        ends = np.cumsum(
-            np.concatenate([[0], new])
-        )  # generated neighbours are ordered by the node that they are for
+        # Generated neighbours are ordered by the node that they are for.
+        ends = np.cumsum(np.concatenate([[0], new]))
         for start in range(0, len(nodes), _ROWS):
             rows = slice(start, start + _ROWS)
             chosen, counts = nodes[rows], new[rows]

@@ -234,9 +234,8 @@ def one_run_p_value(
         delta: δ.
     """
     chance = expit(epsilon)
-    below = np.cumsum(
-        binom.pmf(np.arange(correct - 1, -1, -1), guesses, chance)
-    )  # f(v − i) − f(v); constant from i = v on
+    # f(v − i) − f(v); constant from i = v on.
+    below = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, chance))
     excess = float((below / np.arange(1, correct + 1)).max(initial=0.0))
     return min(1.0, float(binom.sf(correct - 1, guesses, chance)) + 2 * canaries * delta * excess)
 

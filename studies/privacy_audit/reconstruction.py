@@ -138,9 +138,8 @@ def evaluate(
     reconstructed = reconstructed[: len(members)]
     error = ((reconstructed - means) ** 2).sum() / max(((guess - means) ** 2).sum(), 1e-12)
     norms = np.maximum(np.linalg.norm(x - guess, axis=1), 1e-12)
-    nearest = (((reconstructed - guess) @ (x - guess).T) / norms).argmax(
-        axis=1
-    )  # by cosine, of the difference from the guess
+    # By cosine, of the difference from the guess.
+    nearest = (((reconstructed - guess) @ (x - guess).T) / norms).argmax(axis=1)
     match = cluster[nearest] == np.arange(len(members))
     return {
         "error": float(error),

@@ -94,9 +94,8 @@ def train_inside(
 ) -> SplitTraining:
     """Train on all nodes of a subgraph, as the method does it."""
     nodes = np.arange(subgraph.num_nodes)
-    split = Split(
-        nodes, *np.array_split(nodes, 2)
-    )  # validated on training nodes, and not chosen by that: the last round counts
+    # Validated on training nodes, and not chosen by that: the last round counts.
+    split = Split(nodes, *np.array_split(nodes, 2))
     seed = seeding.derive_seed(task.seed, "node membership", name)
     shown: list[SplitTraining] = []
     name = f"{task.name}: {name}"
@@ -153,10 +152,11 @@ def attack_scores(
     model = make_pipeline(
         StandardScaler(), MLPClassifier(_WIDTHS, max_iter=100, random_state=state)
     )
+    # Sums are then added in one order, on every machine.
     with (
         warnings.catch_warnings(),
         threadpool_limits(1),
-    ):  # sums are then added in one order, on every machine
+    ):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(-np.sort(-known, axis=1), truth)
         scores: np.ndarray = model.predict_proba(-np.sort(-attacked, axis=1))[:, 1]

@@ -259,7 +259,6 @@ def _discriminant(without: Tensor, joined: Tensor) -> tuple[Tensor, Tensor]:
     """
     covariance = (torch.cov(without.T) + torch.cov(joined.T)) / 2
     means = without.mean(dim=0), joined.mean(dim=0)
-    covariance.diagonal().add_(
-        _RIDGE * covariance.diagonal().mean() + 1e-9
-    )  # which is all there is without noise
+    # Which is all there is without noise.
+    covariance.diagonal().add_(_RIDGE * covariance.diagonal().mean() + 1e-9)
     return torch.linalg.solve(covariance, means[1] - means[0]), (means[0] + means[1]) / 2

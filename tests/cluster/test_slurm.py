@@ -47,9 +47,8 @@ OPTIONS = {
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 def test_slurm_gives_the_numbers_of_this_machine(tmp_path: Path):
     workspace = Workspace(tmp_path, ON_SLURM)
-    datasets = dict.fromkeys(
-        ("mini", "other"), CONFIG["datasets"]["mini"]
-    )  # as runs on one graph would share a job
+    # As runs on one graph would share a job.
+    datasets = dict.fromkeys(("mini", "other"), CONFIG["datasets"]["mini"])
     table = {**CONFIG["tables"][0], "datasets": list(datasets), "methods": ["fedavg"]}
     workspace.configure(memory={"data": 300, "training": 700}, datasets=datasets, tables=[table])
     printed = workspace.run(

@@ -297,10 +297,11 @@ def test_a_study_is_checked_where_it_stands():
         sentence = refusal({**MINIMAL, "studies": [{**STUDY, "runs": [block]}]})
         assert sentence.startswith("studies.many.runs.0")
         assert key in sentence
+    # Which has no main table to take methods from.
     alone = {
         **STUDY,
         "runs": [{"settings": {"slow": {}}}],
-    }  # which has no main table to take methods from
+    }
     assert refusal({**TWO, "tables": MINIMAL["tables"], "studies": [alone]}).startswith(
         "studies.many.runs.0"
     )
@@ -333,9 +334,8 @@ def test_every_study_that_is_shipped_can_be_planned(monkeypatch: pytest.MonkeyPa
         {**yaml.safe_load((ROOT / "config" / "default.yaml").read_text()), "studies": every}
     )
     for name in every:
-        assert (
-            plan.study_runs(config, name) or not config["studies"][name]["runs"]
-        )  # which code of its own makes
+        # Which code of its own makes.
+        assert plan.study_runs(config, name) or not config["studies"][name]["runs"]
 
 
 @pytest.mark.parametrize("name", [path.name for path in (ROOT / "config").glob("*.yaml")])

@@ -44,9 +44,8 @@ def test_every_key_and_every_parameter_has_a_meaning():
 def test_the_examples_of_the_page_are_valid(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(CONFIG.parent)
     experiment, study = map(yaml.safe_load, re.findall("```yaml\n(.*?)```", PAGE, re.DOTALL))
-    assert (
-        len(plan.all_runs(validate(merged(read("default.yaml"), experiment)))) == 2 * 2 * 3
-    )  # as the page says
+    # As the page says.
+    assert len(plan.all_runs(validate(merged(read("default.yaml"), experiment)))) == 2 * 2 * 3
     config = validate({**read("default.yaml"), "studies": [{"name": "depth", **study}]})
     assert len(plan.study_runs(config, "depth")) == (1 + 5) * 3 * 3
 

@@ -111,11 +111,12 @@ def test_no_source_has_the_files(toy: Any, raw: Path, server: Any, pauses: list[
     server.files.clear()
     with pytest.raises(DataError):
         download("toy", raw)
+    # What is not there is asked for once.
     assert (server.asked, server.sent, pauses) == (
         ["toy.npz", "toy.npz"],
         ["toy.npz"],
         [],
-    )  # what is not there is asked for once
+    )
     with pytest.raises(ConfigError):
         download("corra", raw)
 
@@ -235,9 +236,8 @@ def test_a_dataset_is_fetched_once(toy: Any, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "raw")
     shutil.rmtree(toy.mirror)
     assert api.load_dataset("toy", tmp_path).fingerprint == toy.dataset.fingerprint
-    toy.graph.save(
-        tmp_path / "graphs" / "toy.safetensors"
-    )  # a graph without the key of the dataset is not taken for it
+    # A graph without the key of the dataset is not taken for it.
+    toy.graph.save(tmp_path / "graphs" / "toy.safetensors")
     with pytest.raises(DataError):  # is made again, and nothing has the raw files
         api.load_dataset("toy", tmp_path)
 

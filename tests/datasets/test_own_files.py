@@ -38,9 +38,8 @@ def write(path: Path, graph: Graph = GRAPH) -> Path:
         torch.save(pyg.to_data(graph), path)
     else:
         path.mkdir(exist_ok=True)
-        ids = np.array(
-            [f"{7 * node % 13:03}" for node in range(graph.num_nodes)]
-        )  # neither numbers from 0 nor in order
+        # Neither numbers from 0 nor in order.
+        ids = np.array([f"{7 * node % 13:03}" for node in range(graph.num_nodes)])
         nodes = (
             pd.DataFrame(graph.features.toarray())
             .add_prefix("x")
@@ -259,10 +258,11 @@ def test_splits_and_partitions_that_are_not_there(tmp_path: Path):
         **{f"{part}_mask": np.arange(12) < 8 for part in PARTS},
         client=np.arange(12) % 2 * 2,
     )
+    # Sets that overlap, and a client without nodes.
     for load in (
         api.load_split,
         api.load_partition,
-    ):  # sets that overlap, and a client without nodes
+    ):
         with pytest.raises(FeddepError):
             load(path)
 
@@ -364,9 +364,10 @@ def test_other_files(tmp_path: Path):
         for name, array in npz_arrays(GRAPH).items():
             content = io.BytesIO()
             np.save(content, array)
+            # 2^40 labels.
             archive.writestr(
                 f"{name}.npy", content.getvalue().replace(b"(12,)", b"(1099511627776,)")
-            )  # 2^40 labels
+            )
     assert_is_refused(path.with_suffix(".npz"))
     folder = write(tmp_path / "csv")
     (folder / "edges.parquet").write_bytes(b"")  # a second table of edges

@@ -24,9 +24,8 @@ def test_every_entry_can_be_fetched_and_verified(dataset: Dataset) -> None:
         assert len({frozenset(names) for names in dataset.clients.values()}) <= 1
         assert {len(names) for names in dataset.clients.values()} <= {0, dataset.classes}
         assert release.files.keys() >= dataset.paths.keys()
-        assert (
-            all(release.files.values()) != dataset.large
-        )  # only of the large ones no checksum is known
+        # Only of the large ones no checksum is known.
+        assert all(release.files.values()) != dataset.large
         for checksum in itertools.chain(*release.files.values()):
             kind, value = checksum.split(":")
             assert len(value) == {"sha256": 64, "git-blob": 40}[kind]

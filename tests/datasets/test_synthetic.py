@@ -61,9 +61,8 @@ def test_degrees_and_words_are_as_expected() -> None:
     graph = planted_partition(**TINY | {"nodes": 3000, "communities": 60})
     described = statistics(graph)
     assert described["mean_degree"] == pytest.approx(7.0, abs=0.2)
-    assert described["edge_homophily"] == pytest.approx(
-        (6 + 1 * 14 / 59) / 7, abs=0.02
-    )  # 14 of 59 other blocks share the class
+    # 14 of 59 other blocks share the class.
+    assert described["edge_homophily"] == pytest.approx((6 + 1 * 14 / 59) / 7, abs=0.02)
     rows = np.repeat(np.arange(graph.num_nodes), np.diff(graph.features.indptr))
     own = graph.features.indices // 16 == graph.labels[rows]
     assert own.mean() == pytest.approx(0.5, abs=0.02)
@@ -78,9 +77,8 @@ def test_a_share_of_the_nodes_may_be_isolated() -> None:
     linked = graph.degrees > 0
     assert 5650 <= linked.sum() <= 11325 - 5662  # a few of the others draw no neighbour either
     assert graph.degrees[linked].mean() == pytest.approx(8.64, abs=0.2)
-    assert (
-        abs(np.flatnonzero(linked).mean() / graph.num_nodes - 0.5) < 0.02
-    )  # isolated nodes are anywhere
+    # Isolated nodes are anywhere.
+    assert abs(np.flatnonzero(linked).mean() / graph.num_nodes - 0.5) < 0.02
     assert [graph.labels[part].mean() for part in (linked, ~linked)] == pytest.approx(
         [0.5, 0.5], abs=0.03
     )

@@ -34,9 +34,8 @@ def test_every_run_is_in_one_batch_of_its_graph(planned, monkeypatch):
         for batch in found.values()
         if missing[batch[0]].dataset == "cora"
     ]
-    assert all(
-        batch == ["feddep"] for batch in methods if "feddep" in batch
-    )  # as long as several others
+    # As long as several others.
+    assert all(batch == ["feddep"] for batch in methods if "feddep" in batch)
     assert max(map(len, methods)) > 2
     assert batches.batches(config, dict(list(missing.items())[:1])).keys() != found.keys()
 

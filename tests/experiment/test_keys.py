@@ -98,9 +98,8 @@ def test_every_parameter_of_every_method_is_in_its_key():
             },
         )
     )
-    assert moved(changed) == {
-        "feddep"
-    }  # the others have no parameters, as FedAvg, or are not asked for
+    # The others have no parameters, as FedAvg, or are not asked for.
+    assert moved(changed) == {"feddep"}
 
 
 EVERY_KEY: list[tuple[str, Any, set[str]]] = [

@@ -117,16 +117,14 @@ def test_a_file_that_is_missing_damaged_or_another_is_an_error_that_names_it(
             file.with_suffix(".json").write_bytes(beside.read_bytes())
     with pytest.raises(DataError, match=re.escape(file.name)):
         stages.read_task(made.config, FEDDEP, {**made.files, name: file})
-    with pytest.raises(
-        DataError, match=re.escape(file.name)
-    ):  # the whole file, of another configuration
+    # The whole file, of another configuration.
+    with pytest.raises(DataError, match=re.escape(file.name)):
         stages.read_task(validate(merged(RAW, OTHERS[name])), FEDDEP, made.files)
 
 
 def test_a_stage_that_fails_writes_nothing(made: Made, tmp_path: Path):
-    few = validate(
-        merged(RAW, {"datasets": {"mini": {"synthetic": {"nodes": 8}}}})
-    )  # too few for six communities
+    # Too few for six communities.
+    few = validate(merged(RAW, {"datasets": {"mini": {"synthetic": {"nodes": 8}}}}))
     with pytest.raises(FeddepError):
         stages.prepare(few, "mini", None, tmp_path / "graph.safetensors", tmp_path / "graph.json")
     with pytest.raises(DataError):
@@ -145,9 +143,8 @@ def test_a_public_graph_must_be_the_one_of_the_registry(made: Made, tmp_path: Pa
     random_graph(20, 30).save(file, keys.graph_key(made.config, "cora"))
     with pytest.raises(DataError, match=re.escape(file.name)):
         stages.load_graph(made.config, "cora", file)
-    config = validate(
-        {**RAW, "datasets": {"roman_empire": {}} | RAW["datasets"]}
-    )  # whose fingerprint nobody knows yet
+    # Whose fingerprint nobody knows yet.
+    config = validate({**RAW, "datasets": {"roman_empire": {}} | RAW["datasets"]})
     random_graph(20, 30).save(file, keys.graph_key(config, "roman_empire"))
     assert stages.load_graph(config, "roman_empire", file).num_nodes == 20
 

@@ -159,10 +159,11 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
     steps = method.steps(given)
     results = run_steps(task, given, steps)
     found = summary(method.run(dataclasses.replace(task, step_results=results), given))
+    # The latter follows from the rest.
     communication, _ = (
         found.pop("communication"),
         found.pop("stalled"),
-    )  # the latter follows from the rest
+    )
     return {
         "revisions": {
             **{

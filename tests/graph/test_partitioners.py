@@ -83,9 +83,8 @@ def test_the_partition_of_this_revision(way: dict[str, str]):
 def test_louvain_is_what_it_was(graph: Graph):
     made, before = partition(graph, 5, 3, delta=15), louvain(graph, 5, 3, 15)
     np.testing.assert_array_equal(made.client, before.client)
-    assert (
-        made.facts == before.facts
-    )  # no method among them, as runs of before there was a choice have none
+    # No method among them, as runs of before there was a choice have none.
+    assert made.facts == before.facts
     assert partition(graph, 5, 3, "random").facts == {"method": "random", "cut_nodes": 0}
     assert (
         partition(graph, 5, 3, engine="igraph").facts.items()

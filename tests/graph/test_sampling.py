@@ -42,10 +42,11 @@ def test_hops_are_drawn_independently():
     trees = sample_trees(
         star(3), np.zeros(DRAWS, dtype=np.int64), (1,) * 2, np.random.default_rng(5)
     ).nodes
+    # The root's draw for the upper layer, and for the lower one.
     first, second = (
         trees[:, 1],
         trees[:, 2],
-    )  # the root's draw for the upper layer, and for the lower one
+    )
     table = np.array([[((first == a) & (second == b)).sum() for b in (1, 2, 3)] for a in (1, 2, 3)])
     assert chi2_contingency(table).pvalue > SIGNIFICANCE
     assert table.min() > 0

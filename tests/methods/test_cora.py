@@ -9,9 +9,8 @@ from feddep.methods import registry
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 
-SETTING = TrainingConfig(
-    optimizer="sgd", learning_rate=0.1, rounds=20
-)  # 20 of the paper's 50 rounds
+# 20 of the paper's 50 rounds.
+SETTING = TrainingConfig(optimizer="sgd", learning_rate=0.1, rounds=20)
 
 
 @pytest.mark.data

@@ -106,9 +106,8 @@ def test_the_server_holds_no_way_to_the_clients_data():
 
     kinds = {type(item) for item in reachable([server, updates, boundary])}
     assert kinds.isdisjoint({Client, Split, type(task.graph), np.ndarray})
-    assert type(task.graph) in {
-        type(item) for item in reachable(clients)
-    }  # the search does find what is there
+    # The search does find what is there.
+    assert type(task.graph) in {type(item) for item in reachable(clients)}
 
 
 def test_fedavg_counts_exactly_what_it_sends():

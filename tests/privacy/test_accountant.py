@@ -140,12 +140,10 @@ def test_what_is_out_of_range_is_refused():
     for budget in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(PrivacyError):
             least_noise(lambda noise: 0.0, budget, 1.0, 10.0, 1.1)
-    assert (
-        least_noise(lambda noise: 1 / noise, 0.1, 1.0, 10.0, 1.1) == 10
-    )  # the most is just enough
-    assert least_noise(lambda noise: 0.0, 0.1, 1.0, 10.0, 1.1) == pytest.approx(
-        1, rel=0.1
-    )  # nothing to hide
+    # The most is just enough.
+    assert least_noise(lambda noise: 1 / noise, 0.1, 1.0, 10.0, 1.1) == 10
+    # Nothing to hide.
+    assert least_noise(lambda noise: 0.0, 0.1, 1.0, 10.0, 1.1) == pytest.approx(1, rel=0.1)
     for delta, edges in ((0.0, None), (1.0, None), (math.nan, None), (1e-3, 1000)):
         with pytest.raises(PrivacyError):
             require_delta(delta, edges)

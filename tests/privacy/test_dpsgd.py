@@ -211,9 +211,8 @@ def test_noise_is_gaussian_on_every_parameter_and_new_in_each_step(kind):
     graph = random_graph(60, 100, features=300)
     model = new_model(kind, graph, hidden=16)
     optimizer = Seen(model)
-    new_learner(kind, graph, 60, Privacy(sigma=1e3, clip=1e-3)).epoch(
-        model, optimizer
-    )  # the gradients do not show
+    # The gradients do not show.
+    new_learner(kind, graph, 60, Privacy(sigma=1e3, clip=1e-3)).epoch(model, optimizer)
     first, second = (gradient * SETTING.batch_size for gradient in optimizer.gradients[:2])
     assert kstest(first.numpy(), "norm").pvalue > 1e-4
     size = len(first)
@@ -234,9 +233,8 @@ def test_every_node_is_sampled_with_the_rate_that_is_accounted_for():
     assert (abs(counts[:27] - 4000 * learner.rate) < 4.5 * deviation).all()
     assert not counts[27:].any()
     sizes = np.array([len(batch) for batch in batches])
-    assert sizes.var() == pytest.approx(
-        27 * learner.rate * (1 - learner.rate), rel=0.15
-    )  # independent nodes, no fixed size
+    # Independent nodes, no fixed size.
+    assert sizes.var() == pytest.approx(27 * learner.rate * (1 - learner.rate), rel=0.15)
 
 
 @pytest.mark.parametrize(

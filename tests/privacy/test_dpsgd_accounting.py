@@ -121,18 +121,16 @@ def test_one_step_is_the_law_of_gradients_that_turn_round(sigma, rate, examples)
 
 def test_a_coarse_grid_has_the_profile_where_it_is_given():
     losses = 0.5 * np.arange(-3, 4)
-    deltas = norm.cdf(0.5 - losses) - np.exp(losses) * norm.cdf(
-        -0.5 - losses
-    )  # of unit Gaussians one apart
+    # Of unit Gaussians one apart.
+    deltas = norm.cdf(0.5 - losses) - np.exp(losses) * norm.cdf(-0.5 - losses)
     found = _LossDistribution.from_profile(0.5, deltas)
     assert found.masses.sum() + found.infinite == pytest.approx(1)
     assert [delta_of(found, loss) for loss in losses] == pytest.approx(deltas)
 
 
 def test_a_negative_mass_is_left_out():
-    deltas = np.array(
-        [0.9, 0.6, 0.59, 0.1, 0.05]
-    )  # falls by little, then by much: no δ of any pair does
+    # Falls by little, then by much: no δ of any pair does.
+    deltas = np.array([0.9, 0.6, 0.59, 0.1, 0.05])
     losses = _LossDistribution.from_profile(0.5, deltas)
     assert losses.masses.min() == 0
     for place, delta in enumerate(deltas, start=-2):

@@ -73,9 +73,8 @@ def test_power_iteration_underestimates_the_norm():
             torch.nn.Linear(width, width, bias=False), n_power_iterations=1
         )
         with torch.no_grad():
-            layer.parametrizations.weight.original += 0.1 * torch.randn(
-                width, width
-            )  # a step of training
+            # A step of training.
+            layer.parametrizations.weight.original += 0.1 * torch.randn(width, width)
             norms.append(float(torch.linalg.matrix_norm(layer.weight, 2)))
     assert min(norms) > 1.02
 
@@ -98,12 +97,10 @@ def second_step(edge: bool, noise: float, rng: np.random.Generator, detached: bo
         return row / max(np.linalg.norm(row), 1e-12), heard
 
     weights, decoder = np.eye(2), np.array([1.0, 1.0])
-    first, heard = sent(
-        weights, np.array([1.0, 1.0 * edge])
-    )  # the node itself, and its only neighbour
-    gradient = -decoder / (
-        1 + math.exp(decoder @ first)
-    )  # of the logistic loss, taken as that of the row before ReLU
+    # The node itself, and its only neighbour.
+    first, heard = sent(weights, np.array([1.0, 1.0 * edge]))
+    # Of the logistic loss, taken as that of the row before ReLU.
+    gradient = -decoder / (1 + math.exp(decoder @ first))
     weights = weights - 1000 * np.outer(gradient, heard)
     weights /= np.linalg.norm(weights, 2)
     second, _ = sent(weights, np.array([0.0, 60.0]))  # a node of 60 neighbours that are all alike

@@ -105,9 +105,8 @@ class Twin:
         if that has none.
         """
         Twin.active = self
-        self.training.model.load_state_dict(
-            self.first
-        )  # the weights that a noised gradient has led to
+        # The weights that a noised gradient has led to.
+        self.training.model.load_state_dict(self.first)
         all_rows, self.rows = self.rows, {}
         party = self.training.party_a
         party._batches.draw = lambda: roots  # type: ignore[method-assign]
@@ -147,9 +146,8 @@ def replaced_noise(monkeypatch: pytest.MonkeyPatch) -> None:
         Twin.active.rows.update(
             {(layer, int(v)): row for v, row in zip(nodes, x.detach().numpy().copy(), strict=True)}
         )
-        return (
-            x - x.detach() + torch.from_numpy(Twin.active.targets[layer - 1][nodes])
-        )  # the gradient passes
+        # The gradient passes.
+        return x - x.detach() + torch.from_numpy(Twin.active.targets[layer - 1][nodes])
 
     def degrees_before(graph: Graph, degree: int, deviation: float, seed: int) -> np.ndarray:
         Twin.active.degrees = noised_degrees(graph, degree, 0.0, seed)
@@ -369,9 +367,8 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
         if adverse:
             targets[0] = signed if sums else nonnegative
         degrees = np.full(nodes, 2.0) if adverse else rng.normal(2, 1, nodes)
-        drawn = (
-            rng.random if name == "vfgnn" else rng.standard_normal
-        )  # of the former, ReLU lets every change pass
+        # Of the former, ReLU lets every change pass.
+        drawn = rng.random if name == "vfgnn" else rng.standard_normal
         weights = [
             np.eye(WIDTH) if adverse else drawn((WIDTH, WIDTH))
             for _ in range(0 if sums else layers)

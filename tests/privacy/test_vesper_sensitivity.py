@@ -179,9 +179,8 @@ def test_the_corrected_sensitivities_are_those_of_all_small_graphs(keep: str, de
     assert signed <= change.squared + 1e-9
     assert nonnegative <= change.nonnegative + 1e-9
     assert max(rows) == change.rows
-    if (
-        degree == 2 or keep == "receiver"
-    ):  # with one edge a node, both ends cannot take up the same node
+    # With one edge a node, both ends cannot take up the same node.
+    if degree == 2 or keep == "receiver":
         assert (signed, nonnegative) == pytest.approx((change.squared, change.nonnegative))
 
 
@@ -228,10 +227,11 @@ def test_what_a_layer_costs():
         8,
     )
     assert layer_squares(training(correction=Correction(bounding="none"))) == (2, 2)
+    # Its rows keep their signs.
     assert layer_squares(training(aggregation="gap", correction=FROZEN)) == (
         12,
         12,
-    )  # its rows keep their signs
+    )
     assert layer_squares(training(aggregation="gcn", least_degree=3, degree=5)) == pytest.approx(
         (12 / 16, 8 / 16)
     )

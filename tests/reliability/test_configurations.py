@@ -179,9 +179,8 @@ def planned(raw: Any) -> bool:
         return False
     assert len(set(runs)) == len(runs)
     for run in runs[:3]:
-        with suppress(
-            FeddepError
-        ):  # a graph of one's own is not there, or a parameter has no value for a dataset
+        # A graph of one's own is not there, or a parameter has no value for a dataset.
+        with suppress(FeddepError):
             assert keys.run_key(config, run) not in {job.key for job in step_jobs(config, run)}
     return True
 

@@ -54,9 +54,8 @@ def test_comparisons_are_paired_and_corrected_by_setting() -> None:
         for m in (5, 10)
     ]
     whole, local = found[found["method"] == "global"], found[found["method"] == "local"]
-    assert whole["mean_difference"].tolist() == pytest.approx(
-        [0.03] * 4
-    )  # one Global, compared at each M
+    # One Global, compared at each M.
+    assert whole["mean_difference"].tolist() == pytest.approx([0.03] * 4)
     assert whole["p"].isna().all()
     assert local["mean_difference"].tolist() == pytest.approx([-0.35] * 4)
     assert local["p_holm"].tolist() == pytest.approx((2 * local["p"]).tolist())
@@ -117,12 +116,10 @@ def test_ranks_of_demsars_example() -> None:
     first = found.iloc[0]
     assert first["critical_difference"] == pytest.approx(1.25, abs=0.005)
     n, k = 14, 4
-    plain = (
-        12 * n / (k * (k + 1)) * ((found["average_rank"] ** 2).sum() - k * (k + 1) ** 2 / 4)
-    )  # without a correction for ties
-    ties = 3 * (2**3 - 2) + (
-        4**3 - 4
-    )  # on iris, lung cancer and primary tumor two are equal, on mushroom all four
+    # Without a correction for ties.
+    plain = 12 * n / (k * (k + 1)) * ((found["average_rank"] ** 2).sum() - k * (k + 1) ** 2 / 4)
+    # On iris, lung cancer and primary tumor two are equal, on mushroom all four.
+    ties = 3 * (2**3 - 2) + (4**3 - 4)
     assert first["friedman_chi2"] == pytest.approx(plain / (1 - ties / (n * k * (k * k - 1))))
     assert 0 < first["iman_davenport_p"] < first["friedman_p"] < 0.05
 
@@ -134,10 +131,11 @@ def test_ranks_have_one_value_a_dataset() -> None:
         summary([[0.8, 0.5]], names, 10),
         summary([[0.99]], ["global"], None),
     ]
+    # An oracle; a cell that not all have.
     parts += [
         summary([[0.99]], [statistics.BOUND]),
         summary([[0.1]], ["fedavg"], 5),
-    ]  # an oracle; a cell that not all have
+    ]
     found = ranks.table(pd.concat(parts, ignore_index=True))
     assert found[["method", "average_rank", "cells_rank", "cells"]].values.tolist() == [
         ["fedavg", 1, 1.5, 2],
@@ -145,11 +143,12 @@ def test_ranks_have_one_value_a_dataset() -> None:
     ]
     assert found["friedman_p"].isna().all()
     equal = ranks.table(summary([[0.1 + 0.2, 0.3, 0.2]], ["fedavg", "feddep", "local"]))
+    # What differs by rounding alone shares a rank.
     assert equal["average_rank"].tolist() == [
         1.5,
         1.5,
         3.0,
-    ]  # what differs by rounding alone shares a rank
+    ]
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,12 @@ def test_a_sweep_chooses_on_validation_and_stands_beside_the_papers() -> None:
         [0.82, 0.02 / 2**0.5, 0.80]
     )
     assert table.loc[table["chosen"], "prototypes"].tolist() == [3]
+    # FedDEP, Table 3: FedAvg, C = 3, C = 15.
     assert table["paper_feddep_mean"].tolist() == [
         0.8555,
         0.8670,
         0.8883,
-    ]  # FedDEP, Table 3: FedAvg, C = 3, C = 15
+    ]
 
 
 def test_a_sweep_chooses_for_each_dataset_and_number_of_clients() -> None:
@@ -87,17 +88,15 @@ def test_only_a_papers_own_sweep_stands_beside_it() -> None:
     found = sweep.tables(study(*runs, finished("fedavg", 0, 0.8, setting=settings[1]), raw=raw))[
         "table"
     ]
-    theirs = found.set_index(["dataset", "batch_size"])[
-        "paper_fedsage_mean"
-    ]  # FedSage, Appendix D.3, Table 3
+    # FedSage, Appendix D.3, Table 3.
+    theirs = found.set_index(["dataset", "batch_size"])["paper_fedsage_mean"]
     assert (theirs["pubmed", 1], theirs["pubmed", 16], theirs.isna().sum()) == (0.8682, 0.8733, 2)
     shared = [
         finished(name, 0, 0.8, clients=3)
         for name in ("fedavg", "fedsage_plus_shared", "fedsage_plus")
     ]
-    found = sweep.tables(study(*shared))["table"].set_index("method")[
-        "paper_fedsage_mean"
-    ]  # Appendix D.2, Table 2
+    # Appendix D.2, Table 2.
+    found = sweep.tables(study(*shared))["table"].set_index("method")["paper_fedsage_mean"]
     assert found.to_dict() == {
         "fedavg": 0.8656,
         "fedsage_plus_shared": 0.8619,
@@ -193,9 +192,8 @@ def test_paired_places_and_pooled_cells() -> None:
     ]
     assert table["mean_difference"].tolist() == pytest.approx([0.01, 0.02, 0.03, 0.02])
     half, p = T_95_TWO_DEGREES * 0.01 / math.sqrt(3), [two_sided_p(k / RESPLITS) for k in (1, 2, 3)]
-    assert table["p"].tolist() == pytest.approx(
-        [*p, two_sided_p(2 * math.sqrt(3))]
-    )  # cells are taken as independent
+    # Cells are taken as independent.
+    assert table["p"].tolist() == pytest.approx([*p, two_sided_p(2 * math.sqrt(3))])
     assert [table["low"].iloc[-1], table["high"].iloc[-1]] == pytest.approx(
         [0.02 - half, 0.02 + half]
     )
@@ -368,9 +366,8 @@ def test_headroom_gain_and_share_of_a_recovery() -> None:
         assert [feddep["mean"], feddep["gain"], feddep["share"]] == pytest.approx(
             [0.83 - less, 0.03, 0.5]
         )
-        assert feddep["p_holm"] == pytest.approx(
-            4 * feddep["p"]
-        )  # four equal tests, two methods and two evaluations
+        # Four equal tests, two methods and two evaluations.
+        assert feddep["p_holm"] == pytest.approx(4 * feddep["p"])
         assert row(tables["table"], evaluation=evaluation, method="fedgcn")[
             "share"
         ] == pytest.approx(-0.5)
@@ -411,9 +408,8 @@ def test_validation_nodes_choose_the_setting_of_each_evaluation() -> None:
     found = tables["cells"].set_index("evaluation")
     assert found["fedavg_setting"].to_dict() == {"global": "feddep", "local": OTHER}
     assert found["headroom_mean"].tolist() == pytest.approx([0.06, 0.11])
-    assert row(tables["table"], evaluation="global")["gain"] == pytest.approx(
-        0.01
-    )  # paired with the other encoder
+    # Paired with the other encoder.
+    assert row(tables["table"], evaluation="global")["gain"] == pytest.approx(0.01)
 
 
 SLOW, FAST = "feddep,learning_rate=0.03", "feddep,learning_rate=0.3"
@@ -669,16 +665,14 @@ def test_a_choice_is_told_by_as_few_options_as_tell_it_from_others() -> None:
         method=["fedavg", "fedavg", "fedprox", "fedprox", "fedavg"],
         optimizer=["adam", "sgd"] * 2 + ["adam"],
     )
-    assert (
-        conventions.choices(both, ["optimizer"])[-1] == "optimizer adam"
-    )  # though it has one value on that graph
+    # Though it has one value on that graph.
+    assert conventions.choices(both, ["optimizer"])[-1] == "optimizer adam"
     alone = table.assign(
         method=["fedavg", "fedavg", "fedprox", "fedprox", "local"],
         optimizer=["adam", "sgd"] * 2 + ["adam"],
     )
-    assert (
-        conventions.choices(alone, ["optimizer"])[-1] == "optimizer adam"
-    )  # what several methods have is told of all
+    # What several methods have is told of all.
+    assert conventions.choices(alone, ["optimizer"])[-1] == "optimizer adam"
 
 
 def test_conventions_have_both_evaluations_and_the_spread_of_the_literature(tmp_path: Path) -> None:

@@ -82,9 +82,8 @@ def test_whole_groups_are_drawn():
         times = np.bincount(sample, minlength=6)
         assert (times == times[[0, 0, 2, 2, 2, 5]]).all()
         assert times[[0, 2, 5]].sum() == 3
-    assert (
-        len({tuple(sorted(sample)) for sample in samples}) == 10
-    )  # multisets of three out of three
+    # Multisets of three out of three.
+    assert len({tuple(sorted(sample)) for sample in samples}) == 10
 
 
 @given(st.integers(1, 12), st.data())

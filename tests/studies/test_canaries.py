@@ -20,9 +20,8 @@ def test_one_sampling_approaches_its_exact_profile(degree, fanout):
     found = canaries.sampling_row(degree, fanout, 0, 20_000)
     truth = exact_guarantee(degree, fanout).delta
     assert truth - 0.025 < found["least_delta"] <= truth
-    assert (
-        found["low"] > 5
-    )  # what one list cannot give shows for certain: no finite ε holds at a small δ
+    # What one list cannot give shows for certain: no finite ε holds at a small δ.
+    assert found["low"] > 5
 
 
 def test_the_worlds_differ_in_one_edge_and_an_update_shows_it_whenever_it_was_drawn():

@@ -229,17 +229,17 @@ def test_each_side_has_its_own_loss(length, fanout):
         assert float(divergence(true, other, Fraction(math.exp(found.epsilon)))) == pytest.approx(
             found.delta, abs=1e-12
         )
+        # Δ is the least.
         assert float(divergence(true, other, Fraction(10**9))) == pytest.approx(
             found.delta, abs=1e-12
-        )  # δ is the least
+        )
         if found.epsilon > 0:  # and ε the least with it
             assert (
                 float(divergence(true, other, Fraction(math.exp(0.99 * found.epsilon))))
                 > found.delta + 1e-4
             )
-    assert (
-        one_sided_losses(0, fanout) == (Guarantee(0.0, -math.inf),) * 2
-    )  # nothing hides the first edge of a node
+    # Nothing hides the first edge of a node.
+    assert one_sided_losses(0, fanout) == (Guarantee(0.0, -math.inf),) * 2
 
 
 def selected(length: int, fanout: int, rate: Fraction) -> Law:

@@ -74,12 +74,13 @@ def test_distances_by_hand():
         "fedavg",
     ]
     assert summary["mean"].tolist() == pytest.approx([0.0, (0.5 + 0.25) / 2, 0.4, 0.1])
+    # Two methods tell what clients hold, and it counts once.
     assert summary["seeds"].tolist() == [
         2,
         2,
         2,
         2,
-    ]  # two methods tell what clients hold, and it counts once
+    ]
     assert summary["std"].tolist() == pytest.approx([0, 0, 0, 0])
 
 

@@ -112,9 +112,8 @@ def test_distances_stand_beside_the_paper_s():
     mended, local = (summary.loc["fedsage_plus", "all", name] for name in ("mended", "local"))
     assert (mended["mean"], mended["seeds"]) == (pytest.approx(0.25), 2)
     assert (mended["paper_fedsage_mean"], local["paper_fedsage_std"]) == (0.0124, 0.0182)
-    assert (
-        summary["paper_fedsage_mean"].notna().sum() == 2
-    )  # neither of nodes that miss one, nor of the shared generator
+    # Neither of nodes that miss one, nor of the shared generator.
+    assert summary["paper_fedsage_mean"].notna().sum() == 2
 
 
 def test_numbers_beside_guesses():

@@ -62,12 +62,10 @@ def test_distances_cost_what_counting_by_hand_gives(others):
     # Differences, squares, their sums over coordinates; those that count, their sum; divided by n,
     # weighted, added to the loss.
     forward = each + each + each + slot + slot + 3
-    backward = (
-        2 + slot + 3 * each
-    )  # weight and n, those that count; of a square the power, twice it, times the gradient
-    total = (
-        others * (forward + backward) + (others - 1) * each
-    )  # gradients of the same embeddings are added up
+    # Weight and n, those that count; of a square the power, twice it, times the gradient.
+    backward = 2 + slot + 3 * each
+    # Gradients of the same embeddings are added up.
+    total = others * (forward + backward) + (others - 1) * each
     found = list(torch.rand(others, n * slots, d))
     assert (
         operations_of_distances(points, chosen, found, GeneratorParameters(scale="paper")) == total
@@ -116,9 +114,8 @@ def test_bytes_are_those_of_the_communication_logs_and_our_formulas_give_them_ex
 
 def test_the_papers_formulas_by_hand():
     n, m, d, c, epochs = 120, 3, 6, 4, 2
-    weights = (
-        (6 + 1) + (6 * 256 + 256) + (256 * 8 + 8) + 5 * (8 * 32 + 32)
-    )  # dGen, two layers of fGen, and one for each slot
+    # DGen, two layers of fGen, and one for each slot.
+    weights = (6 + 1) + (6 * 256 + 256) + (256 * 8 + 8) + 5 * (8 * 32 + 32)
     made, of_dgen = (
         number(measured(name)[1], "generated") for name in ("fedsage_plus", "feddep_wo_proto")
     )

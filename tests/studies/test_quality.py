@@ -99,9 +99,8 @@ def test_the_least_loss_is_what_trying_every_choice_of_targets_finds(intra: floa
         generated = Generated(missing.double(), found[v : v + 1], slots)
         loss = 3 * generator_loss(generated, missing, pairs, targets, nearest_in(others), how)[0]
         if intra and not cross and v == 0:
-            assert torch.allclose(
-                found[v], targets[[3, 4]].mean(dim=0)
-            )  # both attain 0, and their mean is the truth
+            # Both attain 0, and their mean is the truth.
+            assert torch.allclose(found[v], targets[[3, 4]].mean(dim=0))
         else:
             assert float(loss) == pytest.approx(least(v), abs=1e-12)
     assert not found[2].any()

@@ -66,9 +66,8 @@ def test_what_is_no_better_than_a_constant_answer_stalled(loss, test, stalled):
         [shared, History(loss=loss, validation=[0.5, 0.5], test=[0.1, 0.1])],
         constant=MajorityBaseline(0.3, 1.0),
     )
-    assert own.stalled == (
-        min(loss) > 0.99
-    )  # models of clients may be worse than that on the whole graph
+    # Models of clients may be worse than that on the whole graph.
+    assert own.stalled == (min(loss) > 0.99)
 
 
 def test_a_constant_answer_is_the_most_frequent_class_of_training_nodes():

@@ -92,16 +92,18 @@ def test_benchmarks_read_time_and_memory_of_jobs(finished: Workspace):
 def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs(threads=2, device="auto", records={"directory": "elsewhere"}) == {}
     assert finished.jobs(settings={"quick": {"rounds": 3}}) == {"batch": 1}  # which no step reads
+    # The local GNNs are shared.
     assert finished.jobs(methods={"feddep": {"prototypes": 2}}) == {
         "prototypes": 1,
         "generator": 1,
         "batch": 1,
-    }  # the local GNNs are shared
+    }
+    # Global has no partition.
     assert finished.jobs(partition={"delta": 4}) == {
         "partition": 1,
         **dict.fromkeys(STEPS, 1),
         "batch": 1,
-    }  # Global has no partition
+    }
     block = {"methods": {"feddep": {"prototypes": [2, 3]}, "fedavg": {}}}
     assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {
         "prototypes": 1,
@@ -200,9 +202,8 @@ def test_a_mistake_is_one_sentence_and_a_failing_job_leaves_nothing(tmp_path: Pa
     printed = workspace.run("--dry-run", fails=True)
     assert "settings.quick.optimiser" in printed.splitlines()[-1]
     assert not (tmp_path / "out").exists()
-    workspace.configure(
-        datasets={"mini": {"synthetic": {"nodes": 8}}}
-    )  # too few for six communities
+    # Too few for six communities.
+    workspace.configure(datasets={"mini": {"synthetic": {"nodes": 8}}})
     failed = workspace.run(fails=True)
     assert "\nfeddep: " in failed
     assert "Traceback" not in printed + failed

@@ -20,10 +20,11 @@ Slots = Literal["generated", "all"]
 zeros (authors' code).
 """
 
+# Nodes; where there are many, so many are worked on at once, which a processor's cache holds.
 _MANY, _BLOCK = (
     2**14,
     2**11,
-)  # nodes; where there are many, so many are worked on at once, which a processor's cache holds
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,9 +58,8 @@ each of the M − 1 others has.
 """
 
 _BLOCK = 2**24  # distances that are held at once
-_NUMBERS = (
-    2**18
-)  # coordinates of embeddings that are worked on at once, which a processor's cache holds
+# Coordinates of embeddings that are worked on at once, which a processor's cache holds.
+_NUMBERS = 2**18
 
 
 def nearest(points: Tensor, candidates: Tensor) -> Targets:
@@ -101,10 +100,11 @@ def nearest_hidden(generated: Generated, pairs: Tensor, targets: Tensor) -> tupl
     v, u = pairs.unbind(dim=1)
     pair, slot = chosen[v].nonzero().unbind(dim=1)
     place = (chosen.flatten().cumsum(dim=0) - 1).view_as(chosen)
+    # From here on, pairs of an embedding and what it may resemble.
     v, u = (
         place[v[pair], slot],
         u[pair],
-    )  # from here on, pairs of an embedding and what it may resemble
+    )
     distances = embeddings.new_empty(len(v))
     for some in _blocks(len(v), embeddings.shape[1]):
         distances[some] = (embeddings[v[some]] - targets[u[some]]).square().sum(dim=1)

@@ -79,9 +79,8 @@ def find_prototypes(
     """
     found = clusters(embeddings, count, clustering, seed, name)
     _, first, group = np.unique(found, return_index=True, return_inverse=True)
-    cluster = torch.from_numpy(np.argsort(np.argsort(first))[group]).to(
-        embeddings.device
-    )  # in the order of first members
+    # In the order of first members.
+    cluster = torch.from_numpy(np.argsort(np.argsort(first))[group]).to(embeddings.device)
     sums = torch.zeros(
         len(first), embeddings.shape[1], dtype=torch.float64, device=embeddings.device
     )

@@ -82,9 +82,8 @@ class ReceptiveField:
         read, hidden = within(mended, nodes, layers), within(mended, nodes, layers - 1)
         mean = mean_adjacency(mended)[hidden]
         self._to_hidden = SparseMatrix.from_scipy(mean[:, read], device)
-        self._among_hidden = SparseMatrix.from_scipy(
-            mean[:, hidden], device
-        )  # whole in the rows that a later layer reads
+        # Whole in the rows that a later layer reads.
+        self._among_hidden = SparseMatrix.from_scipy(mean[:, hidden], device)
         self._read, self._hidden = (
             self._parts(mended, real, each, device) for each in (read, hidden)
         )

@@ -68,9 +68,8 @@ def mend_truly(task: Task, embeddings: Sequence[Tensor]) -> list[Tensor]:
     (n_i, d_z).
     """
     partition, device = task.partition, task.device
-    assert (
-        partition is not None
-    )  # without one there are no clients that could have embedded anything
+    # Without one there are no clients that could have embedded anything.
+    assert partition is not None
     owned = [torch.from_numpy(partition.nodes(i)).to(device) for i in range(partition.num_clients)]
     z = torch.cat(list(embeddings))[torch.argsort(torch.cat(owned))]
     mended = SparseMatrix.from_scipy(missing_neighbours(task.graph, partition), device) @ z

@@ -173,9 +173,8 @@ class PerturbedMessagePassing(nn.Module):
         for layer in range(1, self.depth + 1):
             hidden = self._layer(hidden, blocks, degrees, layer, generator)
             roots = hidden[: blocks.sizes[0]]
-            found.append(
-                roots if torch.is_grad_enabled() else roots.clone()
-            )  # so that the other rows can be forgotten
+            # So that the other rows can be forgotten.
+            found.append(roots if torch.is_grad_enabled() else roots.clone())
         return before + (
             [self._noised(found[-1], generator)] if self.design.order == "noise_last" else found
         )

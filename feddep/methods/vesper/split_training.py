@@ -235,9 +235,8 @@ def train(task: Task, protocol: Protocol) -> RunResult:
             loss = training.epoch()
         validation, test = training.evaluate()
         history.record(training.model, loss, share(*validation), share(*test))
-        history.record_local(
-            test, test
-        )  # both parties have all nodes: local accuracy is global accuracy
+        # Both parties have all nodes: local accuracy is global accuracy.
+        history.record_local(test, test)
 
     run_rounds(task, [history], one_round)
     return RunResult([history], merged(*communications, training.boundary.communication.rows()))

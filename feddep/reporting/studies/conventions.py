@@ -85,9 +85,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     table = table.merge(
         spread.rename(columns={"dataset": "of", "method": "which"}), how="left", on=["of", "which"]
     )
-    table.loc[~table["_divided"], ["published_low", "published_high", "published"]] = (
-        np.nan
-    )  # of another partition
+    # Of another partition.
+    table.loc[~table["_divided"], ["published_low", "published_high", "published"]] = np.nan
     table = in_paper_order(
         table.drop(columns=["of", "which", "_divided"]), ["dataset", "method", *study.options]
     )
@@ -167,9 +166,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             )
         ]
         title = f"A method moves by up to {_widest(table, ['method']):.2f} with the choice"
-        if apart := _widest(
-            table, ["when", *study.options]
-        ):  # none where no two methods have a choice in common
+        # None where no two methods have a choice in common.
+        if apart := _widest(table, ["when", *study.options]):
             title += f"; at one choice methods differ by up to {apart:.2f}"
         drawing.head(figure, f"{title}\n{study.title}", handles)
     return figure

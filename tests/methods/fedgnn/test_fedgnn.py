@@ -48,9 +48,8 @@ def test_the_third_party_matches_names_that_say_nothing_of_the_nodes():
         own = messages[i]["own"].numpy()
         assert ((own >= 0) & (own < 1)).all()
         ranks = np.argsort(np.argsort(own))
-        assert (
-            abs(np.corrcoef(ranks, edges.endpoints)[0, 1]) < 0.5
-        )  # an order that told of ids would give 1
+        # An order that told of ids would give 1.
+        assert abs(np.corrcoef(ranks, edges.endpoints)[0, 1]) < 0.5
 
 
 def test_embeddings_are_those_of_the_global_graph_when_training_starts(monkeypatch):

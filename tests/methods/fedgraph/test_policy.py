@@ -53,6 +53,5 @@ def test_the_state_is_the_principal_components_of_the_weights(clients, seed):
     np.testing.assert_allclose(
         np.linalg.norm(scores[:, None] - scores[None], axis=2), distances, atol=1e-6
     )
-    assert np.abs(scores).max(axis=0) == pytest.approx(
-        scores.max(axis=0)
-    )  # the largest score of a component is positive
+    # The largest score of a component is positive.
+    assert np.abs(scores).max(axis=0) == pytest.approx(scores.max(axis=0))

@@ -161,9 +161,8 @@ def test_the_task_loss_is_that_of_the_wholly_mended_graph():
 def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
     trainer = trainer_of(HOW.replace(task_weight=0.0))
     losses = [trainer.step() for _ in range(150)]
-    assert (
-        losses[-1] < losses[0]
-    )  # although more neighbours are generated at the end, and the loss is summed over them
+    # Although more neighbours are generated at the end, and the loss is summed over them.
+    assert losses[-1] < losses[0]
     impaired = impair_client(TASK, HOW, 0, (GRAPH, SPLIT))
     trainer._whole = impaired.graph
     made = trainer.mend()

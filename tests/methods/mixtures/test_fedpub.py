@@ -75,9 +75,8 @@ def test_the_penalty_is_its_formula_from_the_second_round_on():
 
 def test_as_released_nothing_is_regularised():
     assert masked_client("released").learner.regularizer is None
-    task = task_of(
-        "fedpub", local_epochs=2, **FIELD
-    )  # the first step of a round is at θ̄, where its norm has no gradient
+    # The first step of a round is at θ̄, where its norm has no gradient.
+    task = task_of("fedpub", local_epochs=2, **FIELD)
     without = run_on(task, "fedpub", lambda1=0.0, lambda2=0.0).owners
     released = run_on(task, "fedpub", lambda1=0.0, regularizers="released").owners
     written = run_on(task, "fedpub", lambda1=0.0).owners

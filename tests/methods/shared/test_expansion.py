@@ -58,9 +58,8 @@ def test_with_hidden_embeddings_exchanged_it_is_the_convolution_across_clients(t
 @pytest.mark.parametrize("first", [0, 1])
 def test_where_every_node_has_one_neighbour_sampling_changes_nothing(layers, first):
     pairs = np.array([(0, 1), (2, 3), (4, 5), (6, 7)])
-    graph = Graph.from_edges(
-        pairs, np.random.default_rng(0).random((9, 4)), np.zeros(9), 2
-    )  # node 8 is isolated
+    # Node 8 is isolated.
+    graph = Graph.from_edges(pairs, np.random.default_rng(0).random((9, 4)), np.zeros(9), 2)
     task = divide(graph, np.array([0, 1, 0, 0, 1, 0, 1, 1, 0]), layers=layers)
     model, levels = trained(task), range(first, layers)
     for subgraph in expanded(task, model, levels)[1]:

@@ -61,9 +61,8 @@ def test_the_number_of_training_nodes_is_that_of_the_split(
 def test_the_noise_is_what_a_run_uses(
     name: str, options: dict[str, Any], labelled: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        split_training, "train", lambda task, protocol: protocol
-    )  # what it is asked to train
+    # What it is asked to train.
+    monkeypatch.setattr(split_training, "train", lambda task, protocol: protocol)
     specified = specification(name, {**TINY, "labelled": labelled}, **{**options, "delta": 1e-4})
     method, parameters = registry.configured(specified["method"])
     graph, setting = (
@@ -125,9 +124,8 @@ def test_what_does_not_apply_is_left_out() -> None:
     once = budget(specification("gap", release="one_shot", bounding="none", theta=5.0))
     assert math.isnan(once.paper_epsilon)
     assert 0 < once.guarantee < math.inf
-    least = budget(
-        specification("vesper_gcn", min_degree=1, theta=5.0)
-    )  # Proposition 2 starts at 2
+    # Proposition 2 starts at 2.
+    least = budget(specification("vesper_gcn", min_degree=1, theta=5.0))
     assert math.isnan(least.paper_epsilon)
     plain = budget(specification("vertical_gin"))
     assert all(map(math.isnan, (plain.theta, plain.delta, plain.guarantee, plain.paper_epsilon)))

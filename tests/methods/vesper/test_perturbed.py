@@ -76,9 +76,8 @@ def by_hand(
             else np.eye(WIDTH)
         )
         fixed = design.order in ("weights_first", "noise_last")
-        W = (
-            raw / np.linalg.svd(raw)[1].max() if fixed else raw
-        )  # Appendix C.4: spectral norms are one
+        # Appendix C.4: spectral norms are one.
+        W = raw / np.linalg.svd(raw)[1].max() if fixed else raw
         rows = []
         for v in range(graph.num_nodes):
             if design.aggregation == "gin":  # equation 4 with ω = β = 1
@@ -191,9 +190,8 @@ def test_the_gradient_flows_through_the_spectral_norm():
     )
     assert torch.autograd.gradcheck(spectrally_normalised, weight)
     (gradient,) = torch.autograd.grad(spectrally_normalised(weight).pow(2).sum(), weight)
-    assert float((gradient * weight.detach()).sum()) == pytest.approx(
-        0, abs=1e-12
-    )  # scaling the raw weights changes nothing
+    # Scaling the raw weights changes nothing.
+    assert float((gradient * weight.detach()).sum()) == pytest.approx(0, abs=1e-12)
 
 
 def test_detached_gradients_reach_only_the_weights_behind_the_noise():

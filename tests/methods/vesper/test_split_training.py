@@ -102,9 +102,8 @@ def test_what_crosses_before_the_first_gradient_knows_no_label(name, options):
         assert kind == same_kind
         assert torch.equal(sent, same)
     else:
-        assert options.get("release") == "one_shot" or name.startswith(
-            "gap"
-        )  # no gradient comes down then, or only before
+        # No gradient comes down then, or only before.
+        assert options.get("release") == "one_shot" or name.startswith("gap")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +131,8 @@ def test_what_has_no_message_passing_knows_no_edge(name, options, kinds):
             if options:
                 assert values.shape[1] == 1 + LAYERS
                 assert torch.equal(values[:, 0], others[:, 0])
-            assert not torch.equal(
-                values[:, -1], others[:, -1]
-            )  # the comparison does find edges where they matter
+            # The comparison does find edges where they matter.
+            assert not torch.equal(values[:, -1], others[:, -1])
 
 
 @EVERY
