@@ -14,7 +14,7 @@ from small import DGEN, NEIGHGEN, case_of, measured, of_run, page, small_task
 from feddep.utils.errors import ConfigError
 from studies.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
 from studies.measuring import tables_of
-from workspace import REPOSITORY, Workspace
+from workspace import REPOSITORY, STEPS, Workspace
 
 METHODS: dict[str, dict[str, Any]] = {
     "quality": {"feddep": {}},
@@ -37,6 +37,7 @@ CHANGES: dict[str, Any] = {
     ],
 }
 DATA = {"prepare": 1, "split": 1}
+DIVIDED = {**DATA, "partition": 1}
 
 
 @pytest.fixture
@@ -51,13 +52,13 @@ def workspace(tmp_path: Path) -> Workspace:
 @pytest.mark.parametrize(
     ("study", "expected"),
     [
-        ("quality", {**DATA, "partition": 1, "step": 2, "measure": 1}),
-        ("label_shortcut", {**DATA, "partition": 1, "step": 3, "train": 1, "measure": 1}),
-        ("neighbourhoods", {**DATA, "partition": 1, "step": 2, "measure": 2}),
-        ("label_distributions", {**DATA, "partition": 1, "train": 2, "measure": 2}),
+        ("quality", {**DIVIDED, "pretrain": 1, "prototypes": 1, "measure": 1}),
+        ("label_shortcut", {**DIVIDED, **dict.fromkeys(STEPS, 1), "train": 1, "measure": 1}),
+        ("neighbourhoods", {**DIVIDED, "generator": 2, "measure": 2}),
+        ("label_distributions", {**DIVIDED, "train": 2, "measure": 2}),
         ("degree_histograms", {**DATA, "measure": 1}),
         ("vertical_attacks", {**DATA, "measure": 3}),
-        ("client_privacy", {**DATA, "partition": 1, "measure": 1}),
+        ("client_privacy", {**DIVIDED, "measure": 1}),
     ],
 )
 def test_a_study_needs_what_it_reads(study: str, expected: dict[str, int], workspace: Workspace):
