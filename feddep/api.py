@@ -23,7 +23,6 @@ import pandas as pd
 from torch import Tensor
 
 from feddep.config import models
-from feddep.config.loading import PARTITION, SOURCES, SPLIT
 from feddep.config.sentences import checked, show
 from feddep.datasets import parsing, public_graphs, pyg
 from feddep.datasets.own_files import partition_of as load_partition
@@ -32,14 +31,16 @@ from feddep.datasets.own_files import split_of as load_split
 from feddep.datasets.pyg import from_data as from_pyg
 from feddep.datasets.pyg import split_of as split_from_pyg
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment.tasks import build_task, choose_device, split_nodes
+from feddep.experiment import keys
+from feddep.experiment.inputs import inputs
+from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
-from feddep.graph.split import Split
+from feddep.graph.split import Split, draw
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
-from feddep.training.config import FIELD, FIELD_SPLIT, TrainingConfig
+from feddep.training.config import PROTOCOLS, TrainingConfig
 from feddep.training.rounds import LOCAL
 from feddep.training.summary import summary
 from feddep.training.task import Task
@@ -294,11 +295,9 @@ def split(
     Raises:
         ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
     """
-    how = _checked(models.Dataset, {"split": method}).split
-    shares = _checked(
-        models.SplitShares, {"train": train, "val": val, "test": test}, "split"
-    ).model_dump()
-    return split_nodes(graph, how, shares, _integer("seed", seed), partition=partition)
+    chosen = _checked(models.SplitOptions, {"method": method, "train": train, "val": val}, "split")
+    shares = {**chosen.shares(), "test": test}
+    return draw(graph, chosen.method, shares, _integer("seed", seed), partition)
 
 
 def partition(
@@ -468,25 +467,31 @@ def compare(
         if not any(parameter in fields for fields in known.values()):
             raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
     path = graph if isinstance(graph, str) and graph not in public_graphs.REGISTRY else None
-    how = partition or (
-        "given" if isinstance(graph, str) and public_graphs.clients_of(graph) else "louvain"
-    )
+    several = isinstance(graph, str) and public_graphs.clients_of(graph)
+    how = partition or ("given" if several else "louvain")
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
-    field = protocol == "field"
-    shares = FIELD_SPLIT if field else models.SplitShares().model_dump()
-    split = split or ("within_clients" if field else "random")
-    setting = {**FIELD, **(setting or {})} if field else setting
-    clients = 10 if field and clients is None and how != "given" else clients
-    rows, partitioned = (
-        [],
-        field
-        or split == "within_clients"
-        or any(registry.find(name).partitioned for name in names),
+    preset = PROTOCOLS[protocol]
+    setting = {**preset["setting"], **(setting or {})}
+    division = _checked(models.PartitionOptions, {"method": how}, "partition").in_key()
+    if clients is None and how != "given":
+        clients = preset["clients"]
+    chosen = {**preset["split"], **({"method": split} if split else {})}
+    shares = _checked(models.SplitOptions, chosen, "split")
+    partitioned = (
+        setting.get("evaluation") == "owners"
+        or shares.method == "within_clients"
+        or any(registry.find(name).partitioned for name in names)
     )
+    rows = []
     for seed in range(seeds):
-        owners = partitioners.partition(graph, clients, seed, how) if partitioned else None
-        nodes = split_nodes(graph, split, shares, seed, path, owners)
+        specification = keys.specification(
+            dataset={},
+            split=shares,
+            partition={"clients": clients, **division} if partitioned else None,
+            seed=seed,
+        )
+        _, nodes, owners = inputs(specification, graph, path)
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {
@@ -541,9 +546,7 @@ def prepare(
         _integer("seed", seed),
     )
     specification = {
-        "dataset": _checked(
-            models.Dataset, {"features": features, "labelled": labelled}
-        ).model_dump(exclude={"split", *SOURCES, *PARTITION, *SPLIT}),
+        "dataset": _checked(models.Dataset, {"features": features, "labelled": labelled}).in_key(),
         "setting": _checked(TrainingConfig, setting or {}, "setting").in_key(),
         "method": {"name": method, **chosen.model_dump(mode="json")},
         "seed": seed,

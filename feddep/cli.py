@@ -74,7 +74,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "--clients",
         type=int,
         metavar="M",
-        help="number of clients (default: 5, or as many as a given partition has)",
+        help="number of clients (default: that of the protocol, or as many as a given partition "
+        "has)",
     )
     parser.add_argument(
         "--seeds",
@@ -99,8 +100,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         default="global",
         choices=["global", "field"],
-        help="global: 60/20/20, one model tested on the global graph; field: what most papers "
-        "share, 20/40/40 within 10 clients, "
+        help="global: 5 clients, 60/20/20, one model tested on the global graph; field: what most "
+        "papers share, 20/40/40 within 10 clients, "
         "each client's model tested on its own subgraph (default: global)",
     )
     parser.add_argument(
@@ -316,7 +317,7 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--study", help="a study that the runs are of; by default they are of the main tables"
     )
-    for part in ("setting", "dataset", "method"):
+    for part in ("setting", "dataset", "split", "partition", "method"):
         parser.add_argument(
             f"--{part}", help=f"the {part} of the runs, as the configuration names it"
         )
@@ -349,7 +350,7 @@ def _verify(given: argparse.Namespace) -> None:
     config = load(*(given.config or [Path("config", "default.yaml")]))
     asked = {
         part: getattr(given, part)
-        for part in ("setting", "dataset", "method", "clients")
+        for part in ("setting", "dataset", "split", "partition", "method", "clients")
         if getattr(given, part) is not None
     }
     chosen = verification.draw(

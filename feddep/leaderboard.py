@@ -14,11 +14,11 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from feddep.config import variants
+from feddep.config import entries
 from feddep.config.loading import Config
-from feddep.experiment import keys, plan, runs, stages
+from feddep.experiment import plan, runs, stages
 from feddep.experiment.plan import Run
-from feddep.experiment.verification import inputs, retrain
+from feddep.experiment.verification import Trainer
 from feddep.reporting import load
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
@@ -40,7 +40,7 @@ def ranked(
         config: the configuration.
         study: a study of kind ``tuned``.
         dataset: one of its datasets, without options.
-        method: the method as it is spelled, with options or without.
+        method: the method as it is spelled, with parameters or without.
         folder: where public graphs are.
 
     Returns:
@@ -58,15 +58,17 @@ def ranked(
         )
     searched = config["studies"][study]["search_seeds"]
     planned = plan.study_runs(config, study)
-    names = list(dict.fromkeys(variants.base(run.dataset) for run in planned))
+    names = list(dict.fromkeys(run.dataset.name for run in planned))
     if dataset not in names:
         raise ConfigError(
             f"{dataset} is no dataset of studies.{study}; there are {', '.join(names)}"
         )
-    planned = [run for run in planned if variants.base(run.dataset) == dataset]
-    if any(variants.base(run.method) == variants.base(method) for run in planned):
-        raise ConfigError(f"{variants.base(method)} is in studies.{study} already")
-    given = [dataclasses.replace(run, method=method) for run in planned if run.method == BASELINE]
+    planned = [run for run in planned if run.dataset.name == dataset]
+    entry = entries.one(config, "methods", method, planned[0].dataset)
+    if any(run.method.name == entry.name for run in planned):
+        raise ConfigError(f"{entry.name} is in studies.{study} already")
+    of_baseline = [run for run in planned if run.method.label == BASELINE]
+    given = [dataclasses.replace(run, method=entry) for run in of_baseline]
     trials = [run for run in given if run.seed in searched]
     scores = (
         load.tidy(runs.load(config, train(config, trials, folder)))
@@ -75,7 +77,7 @@ def ranked(
     )
     if scores.empty:
         raise ConfigError(f"{method} diverged in all {len(trials)} trials on {dataset}")
-    setting = str(scores.idxmax())
+    setting = next(run.setting for run in trials if run.setting.label == scores.idxmax())
     final = [dataclasses.replace(run, setting=setting) for run in given if run.seed not in searched]
     final = [run for run in planned if run.seed not in searched] + train(
         config, list(dict.fromkeys(final)), folder
@@ -83,8 +85,8 @@ def ranked(
     found = load.assemble(config, study, final, runs.load(config, final))
     table = tuned.compared(found, found.runs)
     table = table.sort_values("mean", ascending=False, kind="stable")
-    place = table["method"].tolist().index(variants.base(method)) + 1
-    title = method_title(variants.base(method))
+    place = table["method"].tolist().index(entry.name) + 1
+    title = method_title(entry.name)
     chosen = (
         f"Best of {len(trials)} trials on validation nodes, with {scores.max():.4f}: {setting}."
     )
@@ -94,15 +96,15 @@ def ranked(
 def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
     """Train what is neither recorded nor cached; returns the runs that did not diverge."""
     torch.set_num_threads(config["threads"])
-    diverged, absent = set(), runs.missing(config, wanted)
-    for run in track(wanted, wanted[0].method):
-        file = runs.cached(config, keys.run_key(config, run))
+    diverged, absent, trainer = set(), runs.missing(config, wanted), Trainer(config, folder)
+    for run in track(wanted, wanted[0].method.label):
+        file = runs.cached(config, run.key)
         if run not in absent or file.exists():
             continue
-        graph, *_ = inputs(config, run.dataset, run.clients, run.seed, folder)
+        graph, *_ = trainer.inputs(run)
         start = time.perf_counter()
         try:
-            result = retrain(config, run, folder)
+            result = trainer.train(run)
         except DivergenceError as error:
             tqdm.write(f"{run.path}: {error}")
             diverged.add(run)

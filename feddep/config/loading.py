@@ -3,9 +3,8 @@ sentence.
 """
 
 import difflib
-import functools
+import itertools
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -13,30 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel
 
-from feddep.config import variants
-from feddep.config.models import Configuration, Dataset, Study
+from feddep.config import entries, variants
+from feddep.config.entries import DEFAULT, SOURCES, Entry, complete_dataset, method_parameters
+from feddep.config.models import Configuration, Study
 from feddep.config.sentences import checked, join, show
-from feddep.datasets.public_graphs import REGISTRY, clients_of
-from feddep.methods import plugins, registry
-from feddep.training.config import TrainingConfig
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.methods import plugins
 from feddep.utils.errors import ConfigError
 
-SOURCES = ("path", "synthetic")
-"""Options of a dataset that say what graph it is, where it is none of the registry."""
-DEFAULT = "default"
-"""What stands for all other datasets where a method's parameter has a value for each."""
-PARTITION = {
-    "partition": "method",
-    **{f"partition_{option}": option for option in ("delta", "engine", "beta")},
-}
-"""Options of a dataset that stand for those of the key ``partition``."""
-SPLIT = {"split_train": "train", "split_val": "val"}
-"""Options of a dataset that stand for those of the key ``split``."""
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
-_ENTRIES: dict[str, type[BaseModel]] = {"datasets": Dataset, "settings": TrainingConfig}
 
 
 class _Loader(yaml.CSafeLoader):
@@ -141,16 +127,15 @@ def validate(raw: Any) -> Config:
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
     resolved = checked(Configuration, raw).model_dump(mode="json")
-    _check_split(resolved["split"])
     plugins.use(resolved["plugins"])
     complete = {
         **resolved,
         "datasets": {
-            name: _dataset(name, options, resolved)
+            name: complete_dataset(resolved, name, options)
             for name, options in resolved["datasets"].items()
         },
         "methods": {
-            name: _method_parameters(name, options) for name, options in resolved["methods"].items()
+            name: method_parameters(name, options) for name, options in resolved["methods"].items()
         },
         "studies": {study.pop("name"): study for study in map(_study, resolved["studies"])},
     }
@@ -181,54 +166,13 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
         ).model_dump(mode="json")
     else:
         study = dict(given)
-    study["runs"] = [
-        {key: value for key, value in block.items() if value is not None} for block in study["runs"]
-    ]
+    axes = {axis: study.pop(axis, None) for axis in ("splits", "partitions")}
+    study["runs"] = [_given({**axes, **_given(block)}) for block in study["runs"]]
     return study
 
 
-@functools.cache
-def entry(config: Config, section: str, spelled: str, dataset: str | None = None) -> dict[str, Any]:
-    """The complete options of a dataset, setting or method under a spelled name
-    (:mod:`feddep.config.variants`).
-
-    A method needs no entry in the configuration: without one it has its defaults.
-
-    Args:
-        config: a resolved configuration.
-        section: ``datasets``, ``settings`` or ``methods``.
-        spelled: the name, with what differs from the entry.
-        dataset: whose value is meant where a method's parameter has one for each dataset; without
-            it they are all kept.
-
-    Raises:
-        ConfigError: if there is no such entry, option or value.
-    """
-    name, changes = variants.read(spelled)
-    options = _changed(config, section, name, changes)
-    return options if dataset is None else _for_dataset(f"{section}.{name}", options, dataset)
-
-
-def _changed(config: Config, section: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The complete options of an entry with some of them changed."""
-    options = config[section].get(name)
-    if section == "methods":
-        return _method_parameters(name, {**(options or {}), **changes})
-    if options is None:
-        raise ConfigError(
-            f"{join(section, name)} is not in the configuration; there are "
-            f"{', '.join(config[section])}"
-        )
-    for key in SOURCES if section == "datasets" else ():
-        if key in changes:
-            raise ConfigError(
-                f"{section}.{name}.{key} makes another graph, not a variant; give it an entry "
-                "in datasets"
-            )
-    changed = checked(_ENTRIES[section], {**options, **changes}, (section, name)).model_dump(
-        mode="json"
-    )
-    return _dataset(name, changed, config) if section == "datasets" else changed
+def _given(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in block.items() if value is not None}
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
@@ -244,68 +188,10 @@ def table_datasets(config: Config, setting: str) -> list[str]:
     return list(tables.get(setting, next(iter(tables.values()))) or config["datasets"])
 
 
-def variations(config: Config, section: str, given: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The spelled names of every variation that a study asks for, without what does not differ from
-    the entry.
-
-    Args:
-        config: a resolved configuration.
-        section: ``datasets``, ``settings`` or ``methods``.
-        given: for each name the options to change; an option that is a list of values takes each of
-            them.
-
-    Raises:
-        ConfigError: if there is no such entry, option or value.
-    """
-    names = []
-    for spelled, options in given.items():
-        name, fixed = variants.read(spelled)
-        before = entry(config, section, spelled)
-        for key, value in options.items():
-            if value == [] or isinstance(value, Mapping):
-                raise ConfigError(
-                    f"{section}.{spelled}.{key} is {show(value)}; it must be a value or a list "
-                    "of values"
-                )
-        for changes in variants.combinations(options):
-            after = _changed(config, section, name, {**fixed, **changes})
-            names.append(
-                variants.format_name(
-                    spelled, {key: after[key] for key in after if after[key] != before.get(key)}
-                )
-            )
-    return list(dict.fromkeys(names))
-
-
-def _dataset(name: str, options: dict[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
-    """A dataset's options with those of partition and split that they leave open, and without a
-    source that is null.
-    """
-    partition, split = config["partition"], config["split"]
-    kept = {key: value for key, value in options.items() if key not in SOURCES or value is not None}
-    kept |= {key: partition[option] for key, option in PARTITION.items() if options[key] is None}
-    kept |= {key: split[option] for key, option in SPLIT.items() if options[key] is None}
-    if kept["split_train"] + kept["split_val"] > 1 - 1e-9:
-        shares = f"{kept['split_train']:g} and {kept['split_val']:g}"
-        raise ConfigError(
-            f"datasets.{name}.split_train and split_val are {shares}; their sum must be below 1"
-        )
-    if clients_of(name) and options["partition"] is None:
-        kept["partition"] = "given"
-    for key, value, known in (("split", "masks", False), ("partition", "given", clients_of(name))):
-        if kept[key] == value and "path" not in kept and not known:
-            raise ConfigError(
-                f"datasets.{name}.{key} is {value}, which is for a graph of your own (key path)"
-            )
-    return kept
-
-
-def _check_split(split: Mapping[str, float]) -> None:
-    total = math.fsum(split.values())
-    if not math.isclose(total, 1.0, abs_tol=1e-9):
-        raise ConfigError(
-            f"split is {show(split)}, which sums to {total:.12g}; train, val and test must sum to 1"
-        )
+def block_datasets(config: Config, block: Mapping[str, Any], setting: str = "") -> list[Entry]:
+    """The datasets of a block of runs, by default those of the setting's main table."""
+    default = {name: {} for name in table_datasets(config, setting)}
+    return entries.variations(config, "datasets", block.get("datasets", default))
 
 
 def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -357,7 +243,7 @@ def _check_outputs(config: Config) -> None:
 
 def _check_tables(config: Config) -> None:
     for number, table in enumerate(config["tables"]):
-        named = {
+        named: dict[entries.Section, list[str]] = {
             "settings": [table["setting"]],
             "datasets": table["datasets"] or [],
             "methods": table["methods"],
@@ -366,7 +252,7 @@ def _check_tables(config: Config) -> None:
             (section, name) for section, names in named.items() for name in names
         ):
             try:
-                entry(config, section, name)
+                entries.one(config, section, name)
             except ConfigError as error:
                 raise ConfigError(f"tables.{number}.{section}: {error}") from None
         if table["setting"] not in config["settings"]:
@@ -394,51 +280,18 @@ def _check_by_dataset(config: Config) -> None:
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
     for number, block in enumerate(blocks):
-        for section in ("datasets", "settings", "methods"):
-            try:
-                variations(config, section, block.get(section, {}))
-            except ConfigError as error:
-                raise ConfigError(f"{path}.{number}.{section}: {error}") from None
+        given = {section: block.get(section, {}) for section in entries.SECTIONS}
+        try:
+            graphs = block_datasets(config, block)
+            for section in ("settings", "methods"):
+                entries.variations(config, section, given[section])
+            for section, dataset in itertools.product(("splits", "partitions"), graphs):
+                entries.variations(config, section, given[section], dataset)
+        except ConfigError as error:
+            raise ConfigError(f"{path}.{number}: {error}") from None
         for setting in () if "methods" in block else block.get("settings", {}):
             if variants.base(setting) not in main_tables(config):
                 raise ConfigError(
                     f"{path}.{number} names no methods, and its setting {setting} has no main "
                     "table with any"
                 )
-
-
-def _for_dataset(path: str, parameters: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    name = variants.base(dataset)
-    chosen = {}
-    for key, value in parameters.items():
-        if isinstance(value, Mapping):
-            if name not in value and DEFAULT not in value:
-                raise ConfigError(
-                    f"{path}.{key} has a value for {', '.join(value)}, but none for {name}, and "
-                    f"no {DEFAULT}"
-                )
-            value = value.get(name, value.get(DEFAULT))
-        chosen[key] = value
-    return chosen
-
-
-def _method_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a method, ``given`` over the defaults; a parameter may have a value by
-    dataset.
-    """
-    model, path = registry.find(name).parameters, ("methods", name)
-    by_dataset = {key: value for key, value in given.items() if isinstance(value, Mapping)}
-    alike = {key: value for key, value in given.items() if key not in by_dataset}
-    complete = checked(model, alike, path).model_dump(mode="json")
-    for key, values in by_dataset.items():
-        if not values:
-            raise ConfigError(
-                f"{'.'.join((*path, key))} is {{}}; it must be a value, or have one for each "
-                "dataset"
-            )
-        each = {
-            dataset: checked(model, {**alike, key: value}, path, (dataset,))
-            for dataset, value in values.items()
-        }
-        complete[key] = {dataset: getattr(parameters, key) for dataset, parameters in each.items()}
-    return complete

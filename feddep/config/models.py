@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from feddep.training.config import TrainingConfig
-from feddep.utils.parameters import ClientCount, Natural, Parameters, Positive, Share
+from feddep.utils.parameters import ClientCount, InKey, Natural, Parameters, Positive, Share
 
 
 def _unique(values: Sequence[Any]) -> Sequence[Any]:
@@ -108,44 +108,37 @@ class Dataset(Parameters):
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
     """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of
     `split.train`. The nodes of a smaller share are among those of a larger one"""
-    split: SplitMethod = "random"
-    """where training, validation and test nodes are from: drawn at `random`, or `class_balanced`,
-    with equally many training nodes a class (code), or `within_clients`, of each class at each
-    client the same shares (OpenFGL), or the `masks` in the files of a graph of your own. *Not in
-    the key* where it is `random`"""
-    split_train: Fraction | None = None
-    """instead of `split.train`; the test nodes are then what is left"""
-    split_val: Fraction | None = None
-    """instead of `split.val`, likewise"""
-    partition: PartitionMethod | None = None
-    """instead of `partition.method`; so runs of a study may differ in how a graph is divided, as
-    `cora,partition=random`. `null`, here and in the next three: as the key `partition` says, or
-    `given` for a dataset that is several graphs, one a client"""
-    partition_delta: Natural | None = None
-    """instead of `partition.delta`"""
-    partition_engine: LouvainEngine | None = None
-    """instead of `partition.engine`"""
-    partition_beta: Concentration | None = None
-    """instead of `partition.beta`"""
-    path: Text | None = None
+    split: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
+    """what differs from the key `split` for this graph, such as `{method: masks}`"""
+    partition: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
+    """what differs from the key `partition` for this graph, such as `{method: random}`; a dataset
+    that is several graphs, one a client, has the method `given`"""
+    path: Annotated[Text | None, InKey(ever=False)] = None
     """a graph of your own ([own graphs](../docs/guide/own-data.md)): a file `.npz` or `.pt`, or a
     folder with tables of nodes and edges; relative paths begin at the working folder. *Not in the
     key*, but the content of the files is"""
-    synthetic: Synthetic | None = None
+    synthetic: Annotated[Synthetic | None, InKey(default=False)] = None
     """makes the graph from a formula instead of from files: a planted-partition graph with bags of
     words, for tests
     """
 
 
-class SplitShares(Parameters):
-    """Shares of the nodes; they must sum to 1."""
+class SplitOptions(Parameters):
+    """Which nodes train, validate and test."""
 
+    method: SplitMethod = "random"
+    """where they are from: drawn at `random`, or `class_balanced`, with equally many training nodes
+    a class (code), or `within_clients`, of each class at each client the same shares (OpenFGL), or
+    the `masks` in the files of a graph of your own. *Not in the key* where it is `random`"""
     train: Fraction = 0.6
-    """training nodes (FedDEP and FedSage)"""
+    """share of training nodes (FedDEP and FedSage)"""
     val: Fraction = 0.2
-    """validation nodes"""
-    test: Fraction = 0.2
-    """test nodes"""
+    """share of validation nodes; the test nodes are what is left"""
+
+    def shares(self) -> dict[str, float]:
+        """Shares of ``train``, ``val`` and ``test`` nodes; they sum to 1."""
+        test = round(1 - self.train - self.val, 9)
+        return {"train": self.train, "val": self.val, "test": test}
 
 
 class PartitionOptions(Parameters):
@@ -159,14 +152,14 @@ class PartitionOptions(Parameters):
     skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`:
     equal shares with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five
     clients draw half of the nodes, so that they share some (FED-PUB); `given`: as the data say, of
-    a graph of your own or of several graphs. *Not in the key* where it is `louvain`"""
-    delta: Natural = 20
+    a graph of your own or of several graphs"""
+    delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
     pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""
-    engine: LouvainEngine = "python-louvain"
+    engine: Annotated[LouvainEngine, InKey(methods=("louvain",))] = "python-louvain"
     """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is faster
-    and finds others. *Not in the key* where it is `python-louvain`"""
-    beta: Concentration = 1.0
+    and finds others"""
+    beta: Annotated[Concentration, InKey(methods=("dirichlet",))] = 1.0
     """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
 
 
@@ -179,6 +172,11 @@ class Block(Parameters):
     """settings by name, each with what to change"""
     datasets: Entries | None = None
     """datasets likewise"""
+    splits: Entries | None = None
+    """methods of the key `split`, each with what to change, such as `within_clients: {train:
+    0.2}`; by default those of the study, or that of the dataset"""
+    partitions: Entries | None = None
+    """methods of the key `partition` likewise, such as `dirichlet: {beta: [0.1, 1]}`"""
     methods: Entries | None = None
     """methods likewise; by default the rows of the main table of the setting"""
     clients: Clients | None = None
@@ -219,6 +217,10 @@ class Study(Parameters):
     (`global_validation`)"""
     search_seeds: Seeds | None = None
     """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
+    splits: Entries | None = None
+    """splits of the blocks that do not say otherwise"""
+    partitions: Entries | None = None
+    """partitions likewise"""
     runs: list[Block] = Field(default_factory=list)
     """the runs; a block's keys are those of the next table"""
     options: dict[str, Any] = Field(default_factory=dict)
@@ -252,8 +254,8 @@ class Configuration(Parameters):
     seeds: Seeds
     """one run for each; a seed determines split, partition, initial weights and every draw. Three
     repetitions as in FedDEP; FedSage has five"""
-    split: SplitShares = SplitShares()
-    """shares of the nodes"""
+    split: SplitOptions = SplitOptions()
+    """training, validation and test nodes"""
     partition: PartitionOptions = PartitionOptions()
     """division among clients"""
     settings: Annotated[dict[Name, TrainingConfig], Field(min_length=1)]

@@ -4,7 +4,6 @@ once.
 
 from collections.abc import Mapping
 
-from feddep.config import variants
 from feddep.config.loading import Config
 from feddep.experiment import keys, runs
 from feddep.experiment.plan import Run
@@ -32,8 +31,8 @@ def batches(config: Config, missing: Mapping[str, Run]) -> dict[str, list[str]]:
     typical, by_graph = runs.typical_seconds(config), dict[str, list[list[str]]]()
     spent: dict[str, float] = {}
     for key, run in missing.items():
-        graph = variants.base(run.dataset)
-        seconds = typical.get((graph, variants.base(run.method)), UNKNOWN)
+        graph = run.dataset.name
+        seconds = typical.get((graph, run.method.name), UNKNOWN)
         if graph not in spent or spent[graph] + seconds > SECONDS:
             by_graph.setdefault(graph, []).append([])
             spent[graph] = 0

@@ -1,82 +1,126 @@
-"""What there is to compute: the runs and partitions that a configuration asks for."""
+"""What there is to compute: the runs that a configuration asks for."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
-from feddep.config import variants
-from feddep.config.loading import (
-    PARTITION,
-    STUDIES,
-    Config,
-    entry,
-    main_tables,
-    table_datasets,
-    variations,
-)
+from feddep.config import entries, variants
+from feddep.config.entries import Entry
+from feddep.config.loading import STUDIES, Config, block_datasets, main_tables, table_datasets
+from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.datasets.public_graphs import REGISTRY, clients_of
+from feddep.experiment import keys
 from feddep.graph.partitioners import parts_of
-from feddep.methods import registry
 from feddep.methods.method import CROSS_CLIENT_EDGES, Method
-from feddep.training.config import check_metric
+from feddep.training.config import TrainingConfig, check_metric
 from feddep.utils.errors import ConfigError
+from feddep.utils.parameters import Parameters
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training run: a row of the results.
+    """One training run, resolved: a row of the results.
 
     Attributes:
-        setting: name of the hyperparameters, a key of ``settings``, or a variant of one
-            (:mod:`feddep.config.variants`).
-        dataset: a key of ``datasets``, or a variant of one.
+        setting: the hyperparameters of training.
+        dataset: the graph.
+        split: its training, validation and test nodes.
+        partition: its division among clients, also where the run does not read it: tables set it
+            beside those that do.
         clients: number of clients M, or None where method, split and evaluation are of the whole
             graph.
-        method: a key of ``methods``, or a variant of a method.
-        seed: one of ``seeds``; determines split, partition, initial weights and every draw.
+        method: the method with its parameters on that graph.
+        seed: determines split, partition, initial weights and every draw.
+        data: fingerprint of the graph (:func:`feddep.experiment.keys.data_fingerprint`).
     """
 
-    setting: str
-    dataset: str
+    setting: Entry
+    dataset: Entry
+    split: Entry
+    partition: Entry
     clients: int | None
-    method: str
+    method: Entry
     seed: int
+    data: str = field(repr=False)
 
     @property
     def path(self) -> str:
         """What it is called on progress bars, such as ``feddep/cora/m5/fedavg/seed0``."""
-        return f"{self.setting}/{self.dataset}/{self.scope}/{self.method}/seed{self.seed}"
+        scope = "whole" if self.clients is None else f"m{self.clients}"
+        return f"{self.setting}/{self.place}/{scope}/{self.method}/seed{self.seed}"
 
     @property
-    def scope(self) -> str:
-        """What the method is trained on, as a part of the path: ``whole``, or ``m5`` for 5
-        clients.
+    def place(self) -> str:
+        """The dataset as tables spell it: with what differs from its split and partition, such as
+        ``cora,partition=random``.
         """
-        return "whole" if self.clients is None else f"m{self.clients}"
+        changes = {}
+        for option, entry in (("split", self.split), ("partition", self.partition)):
+            default = self.dataset.options[option]
+            for key, value in entry.options.items():
+                if value != default[key]:
+                    changes[option if key == "method" else f"{option}_{key}"] = value
+        return variants.format_name(self.dataset.label, changes)
 
     @property
-    def partition(self) -> "PartitionSpec | None":
-        """The partition that it is trained on; None for the whole graph."""
-        if self.clients is None:
-            return None
-        return PartitionSpec(variants.restricted(self.dataset, PARTITION), self.clients, self.seed)
+    def columns(self) -> dict[str, Any]:
+        """What tells it from the other runs of a table."""
+        return {
+            "setting": self.setting.label,
+            "dataset": self.place,
+            "clients": self.clients,
+            "method": self.method.label,
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def specification(self) -> dict[str, Any]:
+        """Everything that determines it but data and revisions
+        (:func:`feddep.experiment.keys.specification`).
+        """
+        return keys.specification(
+            dataset={"name": self.dataset.name, **_in_key(Dataset, self.dataset)},
+            split=_split(self.split),
+            partition=None
+            if self.clients is None
+            else {"clients": self.clients, **_in_key(PartitionOptions, self.partition)},
+            setting=_in_key(TrainingConfig, self.setting),
+            method={"name": self.method.name, **self.method.options},
+            seed=self.seed,
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """Its content key."""
+        _, _, steps = self.method.configured
+        return keys.run_key(self.specification, self.data, steps)
+
+    @property
+    def graph_key(self) -> str:
+        """The content key of its graph."""
+        return keys.graph_key(self.data)
+
+    @cached_property
+    def split_key(self) -> str:
+        """The content key of its split."""
+        return keys.split_key(self.specification, self.data)
+
+    @cached_property
+    def partition_key(self) -> str:
+        """The content key of its partition; it must have clients."""
+        return keys.partition_key(self.specification, self.data)
 
 
-@dataclass(frozen=True)
-class PartitionSpec:
-    """One division of a dataset among clients.
+@cache
+def _in_key(model: type[Parameters], entry: Entry) -> dict[str, Any]:
+    return model(**entry.options).in_key()
 
-    Attributes:
-        dataset: a key of ``datasets``, or a variant of one with another partition, such as
-            ``cora,partition=random``.
-        clients: number of clients M.
-        seed: one of ``seeds``.
-    """
 
-    dataset: str
-    clients: int
-    seed: int
+@cache
+def _split(entry: Entry) -> SplitOptions:
+    return SplitOptions(**entry.options)
 
 
 @cache
@@ -101,6 +145,39 @@ def all_runs(config: Config) -> list[Run]:
     )
 
 
+def one_run(
+    config: Config, method: str, clients: int | None = None, seed: int = 0, **names: str
+) -> Run:
+    """One run, which may be none of the plan's.
+
+    Args:
+        config: a configuration.
+        method: name of its method, which may spell out changes, such as ``feddep,prototypes=3``.
+        clients: number of clients M; None for the whole graph.
+        seed: seed.
+        names: of ``setting``, ``dataset``, ``split`` and ``partition`` likewise; by default the
+            first setting and dataset of the configuration, and its split and partition.
+
+    Raises:
+        ConfigError: if there is no such entry, option or value.
+    """
+    first = {name: {next(iter(config[f"{name}s"])): {}} for name in ("setting", "dataset")}
+    block = {f"{name}s": given for name, given in first.items()}
+    block |= {f"{name}s": {spelled: {}} for name, spelled in names.items()}
+    (dataset,) = block_datasets(config, block)
+    (division,) = _divisions(config, block, dataset)
+    return Run(
+        setting=entries.variations(config, "settings", block["settings"])[0],
+        dataset=dataset,
+        split=division[0],
+        partition=division[1],
+        clients=clients,
+        method=entries.one(config, "methods", method, dataset),
+        seed=seed,
+        data=keys.data_fingerprint(config, dataset),
+    )
+
+
 def has_code(kind: str) -> bool:
     """Whether studies of a kind are made by code of their own: a folder of ``studies/`` that
     measures runs.
@@ -108,20 +185,24 @@ def has_code(kind: str) -> bool:
     return (STUDIES / kind / "measure.py").is_file()
 
 
-def datasets(config: Config) -> list[str]:
+def datasets(config: Config) -> list[Entry]:
     """Every dataset of the main tables, each once."""
     return list(
         dict.fromkeys(
-            variants.base(name)
+            entries.one(config, "datasets", variants.base(name))
             for setting in main_tables(config)
             for name in table_datasets(config, setting)
         )
     )
 
 
-def partitions(config: Config) -> list[PartitionSpec]:
-    """Every partition that a run of the main tables is trained on, each once."""
-    return list(dict.fromkeys(run.partition for run in runs(config) if run.partition is not None))
+def partitions(config: Config) -> list[Run]:
+    """A run for every partition that one of the main tables is trained on, each partition once."""
+    found: dict[str, Run] = {}
+    for run in runs(config):
+        if run.clients is not None:
+            found.setdefault(run.partition_key, run)
+    return list(found.values())
 
 
 def _runs_of(config: Config, blocks: Iterable[Mapping[str, Any]]) -> list[Run]:
@@ -133,38 +214,57 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
     no setting.
     """
     tables = main_tables(config)
+    default = {name: {} for name in list(tables)[:1]}
+    for setting in entries.variations(config, "settings", block.get("settings", default)):
+        rows = block.get("methods", {name: {} for name in tables.get(setting.name, [])})
+        methods = entries.variations(config, "methods", rows)
+        for dataset in block_datasets(config, block, setting.name):
+            if public := REGISTRY.get(dataset.name):
+                check_metric(setting.options["metric"], public.classes, dataset.label)
+            data = keys.data_fingerprint(config, dataset)
+            for split, partition in _divisions(config, block, dataset):
+                by_client = (
+                    split.options["method"] == "within_clients"
+                    or setting.options["evaluation"] == "owners"
+                )
+                for method in (entry.of_dataset(dataset.name) for entry in methods):
+                    found, *_ = method.configured
+                    found.check_setting(setting.options["encoder"], setting.options["full_batch"])
+                    partitioned = found.partitioned or by_client
+                    counts = block.get("clients", config["clients"]) if partitioned else [None]
+                    for clients in counts:
+                        _check_clients(dataset, partition, clients, found)
+                        for seed in block.get("seeds", config["seeds"]):
+                            yield Run(
+                                setting, dataset, split, partition, clients, method, seed, data
+                            )
 
-    def names(section: str, default: Iterable[str]) -> list[str]:
-        return variations(config, section, block.get(section, {name: {} for name in default}))
 
-    for setting in names("settings", list(tables)[:1]):
-        base, options = variants.base(setting), entry(config, "settings", setting)
-        for dataset in names("datasets", table_datasets(config, base)):
-            if public := REGISTRY.get(variants.base(dataset)):
-                check_metric(options["metric"], public.classes, dataset)
-            by_client = (
-                entry(config, "datasets", dataset)["split"] == "within_clients"
-                or options["evaluation"] == "owners"
-            )
-            for method in names("methods", tables.get(base, [])):
-                found = registry.find(variants.base(method))
-                found.check_setting(options["encoder"], options["full_batch"])
-                partitioned = found.partitioned or by_client
-                for clients in block.get("clients", config["clients"]) if partitioned else [None]:
-                    _check_clients(config, dataset, clients, found)
-                    for seed in block.get("seeds", config["seeds"]):
-                        yield Run(setting, dataset, clients, method, seed)
+def _divisions(
+    config: Config, block: Mapping[str, Any], dataset: Entry
+) -> Iterator[tuple[Entry, Entry]]:
+    """The splits and partitions of a dataset in a block, by default the dataset's own."""
+    found: dict[entries.Section, list[Entry]] = {}
+    for section in ("splits", "partitions"):
+        found[section] = (
+            entries.variations(config, section, block[section], dataset)
+            if section in block
+            else [entries.of_dataset(section, dataset)]
+        )
+    return itertools.product(found["splits"], found["partitions"])
 
 
-def _check_clients(config: Config, dataset: str, clients: int | None, method: Method) -> None:
+def _check_clients(
+    dataset: Entry, partition: Entry, clients: int | None, method: Method
+) -> None:
     """Several graphs, one a client, have their own number of clients; neither they nor overlapping
     clients have edges between.
     """
-    if clients is not None and entry(config, "datasets", dataset)["partition"] == "overlap":
+    if clients is not None and partition.options["method"] == "overlap":
         parts_of(clients)
         method.check_overlap()
-    known = clients_of(variants.base(dataset))
-    if not known or entry(config, "datasets", dataset)["partition"] != "given":
+    known = clients_of(dataset.name)
+    if not known or partition.options["method"] != "given":
         return
     if clients not in (None, len(known)):
         raise ConfigError(

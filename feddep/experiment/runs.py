@@ -19,7 +19,6 @@ from typing import Any
 
 import pandas as pd
 
-from feddep.config import variants
 from feddep.config.loading import Config
 from feddep.config.models import Dataset, PartitionOptions
 from feddep.experiment import keys, plan
@@ -231,7 +230,7 @@ def missing(config: Config, runs: Iterable[plan.Run]) -> dict[plan.Run, str]:
     keys.
     """
     known = published(Path(config["records"]["directory"])) if config["records"]["use"] else set()
-    return {run: key for run in runs if (key := keys.run_key(config, run)) not in known}
+    return {run: run.key for run in runs if run.key not in known}
 
 
 def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
@@ -242,7 +241,7 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
         DataError: if one has not been trained, or a file is damaged.
     """
     # Runs that differ in their names alone have one key.
-    order = [keys.run_key(config, run) for run in runs]
+    order = [run.key for run in runs]
     absent = set(missing(config, runs).values())
     frames = [
         table[table["key"].isin(set(order) - absent)]
@@ -253,8 +252,9 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
         [*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True
     )
     ordered = found.set_index("key", drop=False).loc[order].reset_index(drop=True)
+    spelled = [run.columns for run in runs]
     for part in ("setting", "dataset", "method"):
-        ordered[part] = pd.array([getattr(run, part) for run in runs], dtype="string")
+        ordered[part] = pd.array([columns[part] for columns in spelled], dtype="string")
     return ordered
 
 
@@ -264,7 +264,7 @@ def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     Raises:
         DataError: if one has not been trained, or a file is damaged.
     """
-    order = {keys.run_key(config, run): place for place, run in enumerate(runs)}
+    order = {run.key: place for place, run in enumerate(runs)}
     absent = set(missing(config, runs).values())
     wanted = set(order) - absent
     directory = Path(config["records"]["directory"])
@@ -368,7 +368,7 @@ def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
         The sum, and how many runs have none like them in the tables.
     """
     known = typical_seconds(config)
-    found = [known.get((variants.base(run.dataset), variants.base(run.method))) for run in runs]
+    found = [known.get((run.dataset.name, run.method.name)) for run in runs]
     return float(sum(seconds for seconds in found if seconds is not None)), found.count(None)
 
 
@@ -376,22 +376,12 @@ def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
 
 
 def write_cached(
-    config: Config,
-    run: plan.Run,
-    result: Mapping[str, Any],
-    provenance: Mapping[str, Any],
-    file: Path,
+    run: plan.Run, result: Mapping[str, Any], provenance: Mapping[str, Any], file: Path
 ) -> None:
     """Write what training a run yields: its row, its curves, and what was sent by client, direction
     and kind.
     """
-    measured = row(
-        keys.run_key(config, run),
-        variants.base(run.setting),
-        keys.specification(config, run),
-        result,
-        provenance,
-    )
+    measured = row(run.key, run.setting.name, run.specification, result, provenance)
     content = {"row": measured, "curve": curve(result)}
     write_json(file, {**content, "communication": result["communication"]})
 
@@ -407,7 +397,7 @@ def publish(config: Config, runs: Sequence[plan.Run]) -> int:
         recorded = published(directory)
         contents = [
             _read_cached(config, key)
-            for key in dict.fromkeys(keys.run_key(config, run) for run in runs)
+            for key in dict.fromkeys(run.key for run in runs)
             if key not in recorded
         ]
         for protocol in sorted({content["row"]["setting"] for content in contents}):

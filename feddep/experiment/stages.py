@@ -19,21 +19,19 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from feddep.config import variants
-from feddep.config.loading import Config, entry
-from feddep.datasets import own_files
+from feddep.config import entries
+from feddep.config.loading import Config
 from feddep.datasets.fetching import download as fetch
 from feddep.datasets.fetching import origin
 from feddep.datasets.graph_statistics import statistics as graph_statistics
 from feddep.datasets.parsing import parse
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, runs
-from feddep.experiment.plan import PartitionSpec, Run
+from feddep.experiment.inputs import divide, read_graph, split_nodes
+from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
 from feddep.experiment.steps import step_jobs
-from feddep.experiment.tasks import build_task, choose_device, split_nodes
-from feddep.graph import partitioners
+from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, statistics
 from feddep.graph.split import Split
@@ -88,34 +86,29 @@ def download(config: Config, dataset: str, folder: Path) -> None:
 
 def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts: Path) -> None:
     """Turn raw files, one's own files or a formula into a graph, and describe it."""
-    options, source = entry(config, "datasets", dataset), "synthetic"
-    if "synthetic" in options:
-        graph = planted_partition(**options["synthetic"])
-    elif "path" in options:
-        graph, source = own_files.read(options["path"]), "own files"
-    else:
-        assert raw is not None  # the rule downloads it
-        graph, source = parse(dataset, raw), origin(raw)
-    graph.save(output, keys.graph_key(config, dataset))
+    entry = entries.one(config, "datasets", dataset)
+    graph = read_graph(entry, lambda name: parse(name, raw))
+    public = "synthetic" if "synthetic" in entry.options else "own files"
+    source = public if raw is None else origin(raw)
+    graph.save(output, keys.graph_key(keys.data_fingerprint(config, entry)))
     write_json(facts, {"name": dataset, "source": source, **graph_statistics(graph)})
 
 
-def split(config: Config, dataset: str, seed: int, graph: Path, output: Path) -> None:
+def split(run: Run, graph: Path, output: Path) -> None:
     """Draw training, validation and test nodes of a graph, or take those of its masks."""
-    options = entry(config, "datasets", dataset)
-    shares = keys.split_shares(config, dataset)
-    found = split_nodes(Graph.load(graph), options["split"], shares, seed, options.get("path"))
-    found.save(output, keys.split_key(config, dataset, seed))
+    path = run.dataset.options.get("path")
+    split_nodes(run.specification, Graph.load(graph), path).save(output, run.split_key)
 
 
-def partition(config: Config, spec: PartitionSpec, graph: Path, output: Path, facts: Path) -> None:
+def partition(run: Run, graph: Path, output: Path, facts: Path) -> None:
     """Divide a graph among clients, and describe the division."""
     loaded = Graph.load(graph)
-    found = partitioners.partition(
-        loaded, spec.clients, spec.seed, **keys.partition_options(config, spec.dataset)
+    found = divide(run.specification, loaded)
+    assert found is not None  # the rule is for runs with clients
+    found.save(output, run.partition_key)
+    write_json(
+        facts, {"dataset": run.dataset.name, "seed": run.seed, **statistics(loaded, found)}
     )
-    found.save(output, keys.partition_key(config, spec))
-    write_json(facts, {"dataset": spec.dataset, "seed": spec.seed, **statistics(loaded, found)})
 
 
 def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
@@ -132,24 +125,15 @@ def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task,
         DataError: if a file is missing, damaged, or not the one that the configuration asks for.
         ConfigError: if a GPU is asked for where there is none.
     """
-    graph = load_graph(config, run.dataset, files["graph"])
-    owners = (
-        None
-        if run.partition is None
-        else Partition.load(files["partition"], keys.partition_key(config, run.partition))
-    )
+    graph, owners = load_graph(run.dataset.name, run.graph_key, files["graph"]), None
+    if run.clients is not None:
+        owners = Partition.load(files["partition"], run.partition_key)
     if "split" in files:
-        found = Split.load(files["split"], keys.split_key(config, run.dataset, run.seed))
+        found = Split.load(files["split"], run.split_key)
     else:
-        found = split_nodes(
-            graph,
-            "within_clients",
-            keys.split_shares(config, run.dataset),
-            run.seed,
-            partition=owners,
-        )
+        found = split_nodes(run.specification, graph, partition=owners)
     device, steps, seconds = choose_device(config["device"]), {}, {}
-    for stage, key in ((each.step.stage, each.key) for each in step_jobs(config, run)):
+    for stage, key in ((each.step.stage, each.key) for each in step_jobs(run)):
         if stage in files:
             arrays, facts = (
                 read_arrays(files[stage], key, "pt"),
@@ -160,32 +144,29 @@ def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task,
                 StepResult(tensors, facts["communication"]),
                 facts["seconds"],
             )
-    task = build_task(
-        keys.specification(config, run), graph, found, owners, run.path, device, steps
-    )
+    task = build_task(run.specification, graph, found, owners, run.path, device, steps)
     return task, {"data_fingerprint": graph.fingerprint, "seconds_before": seconds}
 
 
 @lru_cache(maxsize=1)  # of the runs of a batch
-def load_graph(config: Config, dataset: str, file: str | Path) -> Graph:
-    """The prepared graph of a dataset.
+def load_graph(dataset: str, key: str, file: str | Path) -> Graph:
+    """The prepared graph of a dataset, whose content key is known.
 
     Raises:
         DataError: if it is another, or the file is missing or damaged.
     """
-    graph = Graph.load(file, keys.graph_key(config, dataset))
-    public = REGISTRY.get(variants.base(dataset))
+    graph = Graph.load(file, key)
+    public = REGISTRY.get(dataset)
     if public and public.fingerprint not in (None, graph.fingerprint):
         raise DataError(
-            f"{file} is not the {variants.base(dataset)} that the registry knows; delete it and "
-            "run `snakemake`"
+            f"{file} is not the {dataset} that the registry knows; delete it and run `snakemake`"
         )
     return graph
 
 
 def step(config: Config, run: Run, stage: str, files: Mapping[str, Any], output: Path) -> None:
     """Compute one step of a run; what it sent and how long it took go beside its tensors."""
-    (planned,) = (each for each in step_jobs(config, run) if each.step.stage == stage)
+    (planned,) = (each for each in step_jobs(run) if each.step.stage == stage)
     task, _ = read_task(
         config,
         run,
@@ -195,7 +176,7 @@ def step(config: Config, run: Run, stage: str, files: Mapping[str, Any], output:
             if name in ("graph", "split", "partition", *planned.needs)
         },
     )
-    _, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
+    _, parameters, _ = run.method.configured
     start = time.perf_counter()
     result = planned.step.run(task, parameters, task.step_results)
     seconds = round(time.perf_counter() - start, 3)
@@ -239,15 +220,12 @@ def batch(
 def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, model: Path) -> None:
     """Train and test one method: its row and curves, and the weights at the best round."""
     task, known = read_task(config, run, files)
-    method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
+    method, parameters, _ = run.method.configured
     start = time.perf_counter()
     result = method.run(task, parameters)
     seconds = time.perf_counter() - start
-    write_arrays(
-        model,
-        {name: tensor.numpy() for name, tensor in result.weights().items()},
-        keys.run_key(config, run),
-    )
+    weights = {name: tensor.numpy() for name, tensor in result.weights().items()}
+    write_arrays(model, weights, run.key)
     record(config, run, result, known, seconds, output)
 
 
@@ -268,4 +246,4 @@ def record(
         **known,
         "seconds": round(seconds, 3),
     }
-    runs.write_cached(config, run, summary(result), provenance, output)
+    runs.write_cached(run, summary(result), provenance, output)

@@ -4,10 +4,7 @@ file.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from feddep.config import variants
-from feddep.config.loading import Config
 from feddep.experiment import keys
 from feddep.experiment.plan import Run
 from feddep.methods.method import Step
@@ -20,7 +17,6 @@ class StepJob:
     Attributes:
         run: a run that needs it.
         step: the step.
-        specification: everything that determines it but the data.
         key: its content key.
         file: where its tensors lie below ``steps/``; what it sent and its seconds lie beside it as
             JSON.
@@ -29,26 +25,23 @@ class StepJob:
 
     run: Run
     step: Step
-    specification: dict[str, Any]
     key: str
     file: Path
     needs: dict[str, Path]
 
 
-def step_jobs(config: Config, run: Run) -> list[StepJob]:
+def step_jobs(run: Run) -> list[StepJob]:
     """The steps of a run, in the order in which they are computed; none for a method that has
     none.
     """
-    _, _, steps = keys.configured(config, run.method, variants.base(run.dataset))
-    done: dict[str, StepJob] = {}
+    _, parameters, steps = run.method.configured
+    specified, done = {}, {}
     for step in steps:
-        needs = {stage: done[stage] for stage in step.needs}
-        specified = keys.step_specification(
-            config, run, step, {stage: job.specification for stage, job in needs.items()}
+        specified[step.stage] = keys.step_specification(
+            run.specification, step, parameters, specified
         )
-        key = keys.step_key(config, run, specified)
-        file = Path(step.stage, f"{variants.base(run.dataset)}-{key}.safetensors")
-        done[step.stage] = StepJob(
-            run, step, specified, key, file, {stage: job.file for stage, job in needs.items()}
-        )
+        key = keys.step_key(specified[step.stage], run.data)
+        file = Path(step.stage, f"{run.dataset.name}-{key}.safetensors")
+        needs = {stage: done[stage].file for stage in step.needs}
+        done[step.stage] = StepJob(run, step, key, file, needs)
     return list(done.values())

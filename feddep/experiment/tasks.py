@@ -1,6 +1,4 @@
-"""From options to a split, and from the specification of a run to the task that its method is
-given.
-"""
+"""From the specification of a run to the task that its method is given."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -8,45 +6,14 @@ from typing import Any
 
 import torch
 
-from feddep.datasets import own_files
 from feddep.graph import scaling
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
-from feddep.graph.split import Split, draw
+from feddep.graph.split import Split
 from feddep.methods.method import StepResult
 from feddep.training.config import TrainingConfig, check_metric
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
-
-
-def split_nodes(
-    graph: Graph,
-    how: str,
-    shares: Mapping[str, float],
-    seed: int,
-    path: str | None = None,
-    partition: Partition | None = None,
-) -> Split:
-    """Training, validation and test nodes.
-
-    Args:
-        graph: the graph.
-        how: ``masks``, those in the files of the graph; or as :func:`feddep.graph.split.draw` takes
-            it.
-        shares: of the nodes that are drawn.
-        seed: of the draw, or of the choice among several masks.
-        path: of the files of a graph of one's own.
-        partition: whose shares a split ``within_clients`` holds for.
-
-    Raises:
-        ConfigError: if there are masks to be read and no path.
-        DataError: if they are no masks of the graph.
-    """
-    if how != "masks":
-        return draw(graph, how, shares, seed, partition)
-    if path is None:
-        raise ConfigError("split is masks, which is for the path of a graph of your own")
-    return own_files.split_of(path, seed)
 
 
 def build_task(

@@ -3,24 +3,21 @@
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
 
-from feddep.config import variants
-from feddep.config.loading import Config, entry
-from feddep.datasets import own_files, parsing
-from feddep.datasets.synthetic import planted_partition
-from feddep.experiment import keys, plan, runs
+from feddep.config.entries import Entry
+from feddep.config.loading import Config
+from feddep.datasets import parsing
+from feddep.experiment import plan, runs
+from feddep.experiment.inputs import Inputs, inputs, read_graph
 from feddep.experiment.plan import Run
-from feddep.experiment.tasks import build_task, choose_device, split_nodes
-from feddep.graph import partitioners
+from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition
-from feddep.graph.split import Split
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, DataError
@@ -29,42 +26,44 @@ MEASURED = ("test", "test_last", "validation", "validation_last", "bytes")
 """Columns of a row that a training must bring back."""
 
 
-def fetch_graph(config: Config, dataset: str, folder: Path) -> Graph:
+def fetch_graph(config: Config, dataset: Entry, folder: Path) -> Graph:
     """The graph of a dataset without the workflow; a public one is downloaded once, to
     ``folder``.
     """
-    options = entry(config, "datasets", variants.base(dataset))
-    if "path" in options:
-        return own_files.read(options["path"])
-    if "synthetic" in options:
-        return planted_partition(**options["synthetic"])
-    return parsing.load(variants.base(dataset), folder, config["data"]["mirror"])
+    mirror = config["data"]["mirror"]
+    return read_graph(dataset, lambda name: parsing.load(name, folder, mirror))
 
 
-@lru_cache(maxsize=1)
-def inputs(
-    config: Config, dataset: str, clients: int | None, seed: int, folder: Path
-) -> tuple[Graph, Split, Partition | None]:
-    """What the runs of a dataset, number of clients and seed are trained on; the last is kept."""
-    graph, options = fetch_graph(config, dataset, folder), entry(config, "datasets", dataset)
-    how = keys.partition_options(config, dataset)
-    partition = None if clients is None else partitioners.partition(graph, clients, seed, **how)
-    shares = keys.split_shares(config, dataset)
-    return (
-        graph,
-        split_nodes(graph, options["split"], shares, seed, options.get("path"), partition),
-        partition,
-    )
+@dataclass
+class Trainer:
+    """Trains runs without the workflow, each with all its steps.
 
+    Attributes:
+        config: the configuration.
+        folder: where public graphs are.
+    """
 
-def retrain(config: Config, run: Run, folder: Path) -> RunResult:
-    """Train a run with all its steps."""
-    graph, split, partition = inputs(config, run.dataset, run.clients, run.seed, folder)
-    method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
-    specification, device = keys.specification(config, run), choose_device(config["device"])
-    return method.run(
-        build_task(specification, graph, split, partition, run.path, device), parameters
-    )
+    config: Config
+    folder: Path
+    _last: tuple[Any, Inputs] | None = None
+
+    def inputs(self, run: Run) -> Inputs:
+        """Graph, split and partition of a run; those of the last are kept, since many runs have the
+        same.
+        """
+        same = {**run.specification, "setting": None, "method": None, "data": run.data}
+        if self._last is None or self._last[0] != same:
+            graph = fetch_graph(self.config, run.dataset, self.folder)
+            self._last = same, inputs(run.specification, graph, run.dataset.options.get("path"))
+        return self._last[1]
+
+    def train(self, run: Run) -> RunResult:
+        """Train a run."""
+        method, parameters, _ = run.method.configured
+        graph, split, partition = self.inputs(run)
+        device = choose_device(self.config["device"])
+        task = build_task(run.specification, graph, split, partition, run.path, device)
+        return method.run(task, parameters)
 
 
 def differences(
@@ -117,7 +116,8 @@ def draw(
     Args:
         config: the configuration.
         study: the study that they are of; None for the main tables.
-        asked: parts of :class:`~feddep.experiment.plan.Run` that they must have.
+        asked: labels of parts of :class:`~feddep.experiment.plan.Run` that they must have, and
+            ``clients``.
         max_seconds: most seconds that one took when it was recorded; None for any.
         number: how many.
         seed: of the draw; None for another each time.
@@ -132,9 +132,11 @@ def draw(
     planned = plan.runs(config) if study is None else plan.study_runs(config, study)
     recorded = runs.published(Path(config["records"]["directory"]))
     fitting = [
-        run for run in planned if all(getattr(run, part) == value for part, value in asked.items())
+        run
+        for run in planned
+        if all(str(getattr(run, part)) == str(value) for part, value in asked.items())
+        and run.key in recorded
     ]
-    fitting = [run for run in fitting if keys.run_key(config, run) in recorded]
     if max_seconds is not None and fitting:
         took = runs.load(config, fitting)["seconds"]
         fitting = [
@@ -157,12 +159,12 @@ def verify(config: Config, chosen: Sequence[Run], folder: Path, tolerance: float
     """
     torch.set_num_threads(config["threads"])
     recorded, curves = runs.load(config, chosen), runs.load_curves(config, chosen)
-    wrong = 0
+    wrong, trainer = 0, Trainer(config, folder)
     for run, (_, row) in zip(chosen, recorded.iterrows(), strict=True):
         off = differences(
             row,
             curves[curves["key"] == row["key"]].reset_index(drop=True),
-            summary(retrain(config, run, folder)),
+            summary(trainer.train(run)),
         )
         largest = max(
             (off.get(name, 0.0) for name in ("test", "test_last", "validation", "validation_last")),

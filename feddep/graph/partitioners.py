@@ -16,14 +16,8 @@ REVISION = 1
 """Raised when the same options give another partition, by other means than python-louvain
 (:mod:`feddep.graph.partition`).
 """
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "louvain": ("delta", "engine"),
-    "random": (),
-    "dirichlet": ("beta",),
-    "metis": (),
-    "overlap": (),
-}
-"""Methods, and the options that each of them reads."""
+METHODS = ("louvain", "random", "dirichlet", "metis", "overlap")
+"""The methods, beside ``given``."""
 _TRIES = 1000
 """How often the shares of a Dirichlet partition are drawn."""
 _FEW = 10
@@ -45,7 +39,7 @@ def partition(
 
     Args:
         graph: the graph, n nodes.
-        clients: number of clients M; None: as many as a ``given`` partition has, else 5.
+        clients: number of clients M; None for as many as a ``given`` partition has.
         seed: seed of the run; all draws come from its stream "partition".
         method: ``louvain``: :func:`feddep.graph.partition.assign_communities`; ``random``:
             :func:`random_partition`; ``dirichlet``: :func:`dirichlet_partition`; ``metis``:
@@ -62,12 +56,13 @@ def partition(
     """
     if method == "given":
         return given_partition(graph, clients)
-    clients = 5 if clients is None else clients
+    if clients is None:
+        raise PartitionError(f"clients is missing; a partition by {method} needs their number")
     if method == "louvain" and engine == "python-louvain":
         return louvain(graph, clients, seed, delta)
-    if method not in OPTIONS or engine not in ("python-louvain", "igraph"):
+    if method not in METHODS or engine not in ("python-louvain", "igraph"):
         raise PartitionError(
-            f"partition is {method} with the engine {engine}; there are {', '.join(OPTIONS)}, "
+            f"partition is {method} with the engine {engine}; there are {', '.join(METHODS)}, "
             "and igraph for louvain"
         )
     if not 1 <= clients <= graph.num_nodes:

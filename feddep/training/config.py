@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field
 
 from feddep.utils.errors import ConfigError
-from feddep.utils.parameters import Parameters, Positive, StepSize, Weight, Width
+from feddep.utils.parameters import InKey, Parameters, Positive, StepSize, Weight, Width
 
 EncoderName = Literal["sage", "sage_selfloop", "gcn", "gat", "mlp"]
 """The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has
@@ -38,7 +38,7 @@ class TrainingConfig(Parameters):
 
     optimizer: Literal["sgd", "adam"] = "adam"
     """`sgd` without momentum (FedDEP), or `adam` (FedSage)"""
-    optimizer_state: Literal["fresh", "kept"] = "fresh"
+    optimizer_state: Annotated[Literal["fresh", "kept"], InKey(default=False)] = "fresh"
     """a client's optimiser starts afresh in each round, or keeps its moments over all rounds (codes
     of FED-PUB and FedTAD). *Not in the key* where it is `fresh`"""
     learning_rate: StepSize = 0.005
@@ -49,7 +49,7 @@ class TrainingConfig(Parameters):
     """L2 regularizer, as the optimiser's own option (ours; neither paper names one for the
     classifier)
     """
-    full_batch: bool = False
+    full_batch: Annotated[bool, InKey(default=False)] = False
     """a step is on all training nodes of a client, with all their neighbours; `batch_size` and
     `fanout` are then read by FedDEP's pretraining alone. *Not in the key* where it is false"""
     batch_size: Positive = 32
@@ -67,11 +67,11 @@ class TrainingConfig(Parameters):
     client_weights: Literal["nodes", "equal"] = "nodes"
     """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al.,
     2017), or `equal`, 1/M, as in FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
-    evaluation: Literal["method", "owners"] = "method"
+    evaluation: Annotated[Literal["method", "owners"], InKey(default=False)] = "method"
     """which models are judged: those that the `method` declares, or each client's on its own
     subgraph, before and after the local steps of a round (`owners`). *Not in the key* where it is
     `method`"""
-    metric: Metric = "accuracy"
+    metric: Annotated[Metric, InKey(default=False)] = "accuracy"
     """how models are judged, and their round is chosen: by `accuracy`, or, where there are two
     classes, by `roc_auc`, the area under the ROC curve, of which tables then speak as accuracy.
     *Not in the key* where it is `accuracy`"""
@@ -87,23 +87,6 @@ class TrainingConfig(Parameters):
     """width of the hidden layers (code)"""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     """probability that a hidden unit is set to zero in training (code)"""
-
-    def in_key(self) -> dict[str, Any]:
-        """All fields that a key holds: options that came later are left out where they change
-        nothing.
-        """
-        values = self.model_dump(mode="json")
-        later = {
-            "optimizer_state": "fresh",
-            "full_batch": False,
-            "evaluation": "method",
-            "metric": "accuracy",
-        }
-        return {
-            name: value
-            for name, value in values.items()
-            if name not in later or value != later[name]
-        }
 
     def restricted(self, names: Collection[str], reader: str) -> Any:
         """A view that shows only the fields ``names``, which ``reader`` has declared."""
@@ -166,5 +149,14 @@ FIELD: dict[str, Any] = {
     "dropout": 0.5,
 }
 """What most papers on subgraph federated learning share (FED-PUB, FedGTA, FedTAD, OpenFGL)."""
-FIELD_SPLIT = {"train": 0.2, "val": 0.4, "test": 0.4}
-"""Shares of the nodes of each class within each client in their split."""
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    "global": {"setting": {}, "split": {}, "clients": 5},
+    "field": {
+        "setting": FIELD,
+        "split": {"method": "within_clients", "train": 0.2, "val": 0.4},
+        "clients": 10,
+    },
+}
+"""Where nothing else is said: what of the setting and of the split differs from their defaults, and
+the number of clients.
+"""

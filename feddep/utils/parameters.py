@@ -1,8 +1,11 @@
 """Validated parameters: the base class of everything that a configuration sets."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
 
 Positive = Annotated[int, Field(ge=1, le=10**6)]
 """An integer from 1 to a million."""
@@ -26,6 +29,23 @@ StepSize = Annotated[float, Field(gt=0, le=1000)]
 """A number above 0, at most 1000."""
 
 
+@dataclass(frozen=True)
+class InKey:
+    """Marks a field that a content key does not always hold, as in ``Annotated[bool,
+    InKey(default=False)]``.
+
+    Attributes:
+        ever: whether a key ever holds it.
+        default: whether a key holds it where it has its default.  Options that came later are left
+            out there, so that older results keep their keys.
+        methods: the values of the field ``method`` that read it, where others do not.
+    """
+
+    ever: bool = True
+    default: bool = True
+    methods: Sequence[str] | None = None
+
+
 class Parameters(BaseModel):
     """Immutable parameters with defaults.  A docstring below a field is its entry in the table of
     configuration keys.
@@ -47,6 +67,26 @@ class Parameters(BaseModel):
         """
         return cls(**{name: getattr(parameters, name) for name in cls.model_fields})
 
+    def in_key(self) -> dict[str, Any]:
+        """The fields that a content key holds, as JSON: all but those that :class:`InKey` leaves
+        out.
+        """
+        values = self.model_dump(mode="json")
+        return {
+            name: value
+            for name, value in values.items()
+            if all(self._held(mark, name, value) for mark in _marks(type(self).model_fields[name]))
+        }
+
+    def _held(self, mark: InKey, name: str, value: Any) -> bool:
+        later = not mark.default and value == type(self).model_fields[name].get_default()
+        read = mark.methods is None or getattr(self, "method", None) in mark.methods
+        return mark.ever and read and not later
+
     def replace(self, **changes: Any) -> Self:
         """A validated copy with some fields changed."""
         return type(self)(**{**self.model_dump(), **changes})
+
+
+def _marks(field: FieldInfo) -> list[InKey]:
+    return [mark for mark in field.metadata if isinstance(mark, InKey)]
