@@ -31,8 +31,7 @@ from feddep.datasets.own_files import split_of as load_split
 from feddep.datasets.pyg import from_data as from_pyg
 from feddep.datasets.pyg import split_of as split_from_pyg
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment import keys
-from feddep.experiment.inputs import inputs
+from feddep.experiment.inputs import make_inputs
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
@@ -473,7 +472,7 @@ def compare(
         graph = load_graph(graph) if path else load_dataset(graph)
     preset = PROTOCOLS[protocol]
     setting = {**preset["setting"], **(setting or {})}
-    division = _checked(models.PartitionOptions, {"method": how}, "partition").in_key()
+    division = _checked(models.PartitionOptions, {"method": how}, "partition")
     if clients is None and how != "given":
         clients = preset["clients"]
     chosen = {**preset["split"], **({"method": split} if split else {})}
@@ -485,13 +484,9 @@ def compare(
     )
     rows = []
     for seed in range(seeds):
-        specification = keys.specification(
-            dataset={},
-            split=shares,
-            partition={"clients": clients, **division} if partitioned else None,
-            seed=seed,
+        _, nodes, owners = make_inputs(
+            graph, shares, division if partitioned else None, clients, seed, path
         )
-        _, nodes, owners = inputs(specification, graph, path)
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
             what: dict[str, Any] = {

@@ -13,7 +13,7 @@ A line of ``measuring.smk`` says what of a run is read, and which files the page
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from feddep.config import variants
 from feddep.config.loading import Config
-from feddep.experiment import keys, stages
+from feddep.experiment import stages
 from feddep.experiment.plan import Run
 from feddep.methods.method import Method, StepResult
 from feddep.training.task import Task
@@ -71,8 +70,8 @@ def measure_run(
     weights, as far as they are read.
     """
     task, _ = stages.read_task(config, run, files)
-    method, parameters, _ = keys.configured(config, run.method, variants.base(run.dataset))
-    arrays = read_arrays(files["model"], keys.run_key(config, run)) if "model" in files else {}
+    method, parameters, _ = run.method.configured
+    arrays = read_arrays(files["model"], run.key) if "model" in files else {}
     weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
     tables = tables_of(
         config["studies"][study]["kind"], Case(run, task, method, parameters, weights)
@@ -82,7 +81,7 @@ def measure_run(
 
 def tables_of(kind: str, case: Case) -> Tables:
     """The tables of a run: each row with the columns of its run, numbers rounded."""
-    module, of_run = import_module(f"studies.{kind}.measure"), asdict(case.run)
+    module, of_run = import_module(f"studies.{kind}.measure"), case.run.columns
     digits = getattr(module, "DIGITS", DIGITS)
 
     def rounded(value: Any) -> Any:

@@ -19,8 +19,8 @@ OWN_CODE = {name: study["kind"] for name, study in config["studies"].items() if 
 def measured(study):
     """What is measured of a study's runs, a file each."""
     runs = plan.study_runs(config, study)
-    RUNS.update((keys.run_key(config, run), run) for run in runs)
-    return [f"{CACHE}/{study}/{keys.run_key(config, run)}.json" for run in runs]
+    RUNS.update((run.key, run) for run in runs)
+    return [f"{CACHE}/{study}/{run.key}.json" for run in runs]
 
 
 def read_of(wildcards):

@@ -1,8 +1,8 @@
 """Entries of a configuration with all of their options: the datasets, splits, partitions, settings
 and methods that runs are made of.
 
-A block of runs names entries and what to change of them.  The name that tables and progress bars
-show, such as ``feddep,prototypes=3``, spells out the changes; it is never read again.
+A block of runs names entries and what to change of them.  The label that tables and progress bars
+show, such as ``feddep,prototypes=3``, spells out the changes; no run is read from it again.
 """
 
 import json
@@ -108,7 +108,8 @@ def one(config: "Config", section: Section, spelled: str, dataset: Entry | None 
     Raises:
         ConfigError: if there is no such entry, option or value.
     """
-    (entry,) = variations(config, section, {spelled: {}}, dataset)
+    name, changes = variants.read(spelled)
+    (entry,) = variations(config, section, {name: changes}, dataset)
     return entry
 
 

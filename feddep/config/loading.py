@@ -3,7 +3,6 @@ sentence.
 """
 
 import difflib
-import itertools
 import json
 import os
 import re
@@ -190,8 +189,8 @@ def table_datasets(config: Config, setting: str) -> list[str]:
 
 def block_datasets(config: Config, block: Mapping[str, Any], setting: str = "") -> list[Entry]:
     """The datasets of a block of runs, by default those of the setting's main table."""
-    default = {name: {} for name in table_datasets(config, setting)}
-    return entries.variations(config, "datasets", block.get("datasets", default))
+    given = block.get("datasets") or {name: {} for name in table_datasets(config, setting)}
+    return entries.variations(config, "datasets", given)
 
 
 def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -283,10 +282,11 @@ def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]
         given = {section: block.get(section, {}) for section in entries.SECTIONS}
         try:
             graphs = block_datasets(config, block)
-            for section in ("settings", "methods"):
-                entries.variations(config, section, given[section])
-            for section, dataset in itertools.product(("splits", "partitions"), graphs):
-                entries.variations(config, section, given[section], dataset)
+            entries.variations(config, "settings", given["settings"])
+            entries.variations(config, "methods", given["methods"])
+            for dataset in graphs:
+                entries.variations(config, "splits", given["splits"], dataset)
+                entries.variations(config, "partitions", given["partitions"], dataset)
         except ConfigError as error:
             raise ConfigError(f"{path}.{number}: {error}") from None
         for setting in () if "methods" in block else block.get("settings", {}):

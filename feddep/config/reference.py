@@ -28,7 +28,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "memory": models.Memory,
     "dataset": models.Dataset,
     "synthetic": models.Synthetic,
-    "split": models.SplitShares,
+    "split": models.SplitOptions,
     "partition": models.PartitionOptions,
     "setting": TrainingConfig,
     "table": models.Table,

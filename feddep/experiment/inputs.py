@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from feddep.config.entries import Entry
+from feddep.config.models import PartitionOptions, SplitOptions
 from feddep.datasets import own_files
 from feddep.datasets.synthetic import planted_partition
+from feddep.experiment import keys
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
@@ -65,6 +67,22 @@ def split_nodes(
     if path is None:
         raise ConfigError("split is masks, which is for the path of a graph of your own")
     return own_files.split_of(path, seed)
+
+
+def make_inputs(
+    graph: Graph,
+    split: SplitOptions,
+    partition: PartitionOptions | None,
+    clients: int | None,
+    seed: int,
+    path: str | None = None,
+) -> Inputs:
+    """A graph with a split and, unless that is None, a partition, as :func:`inputs` makes them of a
+    run with these options.
+    """
+    options = {"clients": clients, **partition.in_key()} if partition else None
+    specification = keys.specification(dataset={}, split=split, partition=options, seed=seed)
+    return inputs(specification, graph, path)
 
 
 def inputs(specification: Mapping[str, Any], graph: Graph, path: str | None = None) -> Inputs:

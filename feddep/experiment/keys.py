@@ -50,9 +50,7 @@ def data_fingerprint(config: Config, dataset: Entry) -> str:
     if "path" in dataset.options:
         return own_fingerprint(dataset.options["path"])
     if "synthetic" in dataset.options:
-        return digest(
-            {"synthetic": dataset.options["synthetic"], "revision": synthetic.REVISION}
-        )
+        return digest({"synthetic": dataset.options["synthetic"], "revision": synthetic.REVISION})
     return REGISTRY[dataset.name].identity
 
 

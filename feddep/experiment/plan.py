@@ -8,7 +8,7 @@ from typing import Any
 
 from feddep.config import entries, variants
 from feddep.config.entries import Entry
-from feddep.config.loading import STUDIES, Config, block_datasets, main_tables, table_datasets
+from feddep.config.loading import STUDIES, Config, block_datasets, main_tables
 from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import keys
@@ -51,25 +51,28 @@ class Run:
         scope = "whole" if self.clients is None else f"m{self.clients}"
         return f"{self.setting}/{self.place}/{scope}/{self.method}/seed{self.seed}"
 
-    @property
-    def place(self) -> str:
-        """The dataset as tables spell it: with what differs from its split and partition, such as
-        ``cora,partition=random``.
+    @cached_property
+    def place(self) -> Entry:
+        """The dataset with its split and partition, as tables show it: what differs from its own
+        spells out, such as ``cora,partition=random``.
         """
-        changes = {}
+        options, changes = dict(self.dataset.options), {}
         for option, entry in (("split", self.split), ("partition", self.partition)):
-            default = self.dataset.options[option]
+            default = options.pop(option)
             for key, value in entry.options.items():
+                name = option if key == "method" else f"{option}_{key}"
+                options[name] = value
                 if value != default[key]:
-                    changes[option if key == "method" else f"{option}_{key}"] = value
-        return variants.format_name(self.dataset.label, changes)
+                    changes[name] = value
+        label = variants.format_name(self.dataset.label, changes)
+        return Entry(label, self.dataset.name, {**self.dataset.changes, **changes}, options)
 
     @property
     def columns(self) -> dict[str, Any]:
         """What tells it from the other runs of a table."""
         return {
             "setting": self.setting.label,
-            "dataset": self.place,
+            "dataset": self.place.label,
             "clients": self.clients,
             "method": self.method.label,
             "seed": self.seed,
@@ -161,16 +164,20 @@ def one_run(
     Raises:
         ConfigError: if there is no such entry, option or value.
     """
-    first = {name: {next(iter(config[f"{name}s"])): {}} for name in ("setting", "dataset")}
-    block = {f"{name}s": given for name, given in first.items()}
-    block |= {f"{name}s": {spelled: {}} for name, spelled in names.items()}
-    (dataset,) = block_datasets(config, block)
-    (division,) = _divisions(config, block, dataset)
+    first = {name: next(iter(config[f"{name}s"])) for name in ("setting", "dataset")}
+    spelled = {**first, **names}
+    dataset = entries.one(config, "datasets", spelled["dataset"])
+
+    def of_dataset(section: entries.Section, name: str) -> Entry:
+        if name in spelled:
+            return entries.one(config, section, spelled[name], dataset)
+        return entries.of_dataset(section, dataset)
+
     return Run(
-        setting=entries.variations(config, "settings", block["settings"])[0],
+        setting=entries.one(config, "settings", spelled["setting"]),
         dataset=dataset,
-        split=division[0],
-        partition=division[1],
+        split=of_dataset("splits", "split"),
+        partition=of_dataset("partitions", "partition"),
         clients=clients,
         method=entries.one(config, "methods", method, dataset),
         seed=seed,
@@ -185,15 +192,9 @@ def has_code(kind: str) -> bool:
     return (STUDIES / kind / "measure.py").is_file()
 
 
-def datasets(config: Config) -> list[Entry]:
-    """Every dataset of the main tables, each once."""
-    return list(
-        dict.fromkeys(
-            entries.one(config, "datasets", variants.base(name))
-            for setting in main_tables(config)
-            for name in table_datasets(config, setting)
-        )
-    )
+def graphs(config: Config) -> dict[str, str]:
+    """The content key of every graph of the main tables, by the name of its dataset."""
+    return {run.dataset.name: run.graph_key for run in runs(config)}
 
 
 def partitions(config: Config) -> list[Run]:
@@ -214,8 +215,8 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
     no setting.
     """
     tables = main_tables(config)
-    default = {name: {} for name in list(tables)[:1]}
-    for setting in entries.variations(config, "settings", block.get("settings", default)):
+    first: dict[str, Any] = {next(iter(tables)): {}}
+    for setting in entries.variations(config, "settings", block.get("settings", first)):
         rows = block.get("methods", {name: {} for name in tables.get(setting.name, [])})
         methods = entries.variations(config, "methods", rows)
         for dataset in block_datasets(config, block, setting.name):
@@ -244,19 +245,17 @@ def _divisions(
     config: Config, block: Mapping[str, Any], dataset: Entry
 ) -> Iterator[tuple[Entry, Entry]]:
     """The splits and partitions of a dataset in a block, by default the dataset's own."""
-    found: dict[entries.Section, list[Entry]] = {}
-    for section in ("splits", "partitions"):
-        found[section] = (
-            entries.variations(config, section, block[section], dataset)
-            if section in block
-            else [entries.of_dataset(section, dataset)]
-        )
-    return itertools.product(found["splits"], found["partitions"])
+    axes: tuple[entries.Section, ...] = ("splits", "partitions")
+    splits, partitions = (
+        entries.variations(config, axis, block[axis], dataset)
+        if axis in block
+        else [entries.of_dataset(axis, dataset)]
+        for axis in axes
+    )
+    return itertools.product(splits, partitions)
 
 
-def _check_clients(
-    dataset: Entry, partition: Entry, clients: int | None, method: Method
-) -> None:
+def _check_clients(dataset: Entry, partition: Entry, clients: int | None, method: Method) -> None:
     """Several graphs, one a client, have their own number of clients; neither they nor overlapping
     clients have edges between.
     """

@@ -87,9 +87,10 @@ def download(config: Config, dataset: str, folder: Path) -> None:
 def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts: Path) -> None:
     """Turn raw files, one's own files or a formula into a graph, and describe it."""
     entry = entries.one(config, "datasets", dataset)
-    graph = read_graph(entry, lambda name: parse(name, raw))
-    public = "synthetic" if "synthetic" in entry.options else "own files"
-    source = public if raw is None else origin(raw)
+    # The rule downloads a public one.
+    graph = read_graph(entry, lambda name: parse(name, raw or Path()))
+    made = "synthetic" if "synthetic" in entry.options else "own files"
+    source = made if raw is None else origin(raw)
     graph.save(output, keys.graph_key(keys.data_fingerprint(config, entry)))
     write_json(facts, {"name": dataset, "source": source, **graph_statistics(graph)})
 
@@ -106,9 +107,7 @@ def partition(run: Run, graph: Path, output: Path, facts: Path) -> None:
     found = divide(run.specification, loaded)
     assert found is not None  # the rule is for runs with clients
     found.save(output, run.partition_key)
-    write_json(
-        facts, {"dataset": run.dataset.name, "seed": run.seed, **statistics(loaded, found)}
-    )
+    write_json(facts, {"dataset": run.dataset.name, "seed": run.seed, **statistics(loaded, found)})
 
 
 def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:

@@ -4,6 +4,7 @@ file.
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from feddep.experiment import keys
 from feddep.experiment.plan import Run
@@ -35,7 +36,8 @@ def step_jobs(run: Run) -> list[StepJob]:
     none.
     """
     _, parameters, steps = run.method.configured
-    specified, done = {}, {}
+    specified: dict[str, Any] = {}
+    done: dict[str, StepJob] = {}
     for step in steps:
         specified[step.stage] = keys.step_specification(
             run.specification, step, parameters, specified

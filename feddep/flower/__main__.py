@@ -13,6 +13,9 @@ import torch
 import yaml
 
 from feddep import api
+from feddep.config.models import PartitionOptions, SplitOptions
+from feddep.config.sentences import checked
+from feddep.experiment.inputs import make_inputs
 from feddep.flower import FederationError
 from feddep.utils.errors import FeddepError
 from feddep.utils.files import check_replaceable, read_arrays, read_json, write_json
@@ -130,11 +133,13 @@ def _cut(given: argparse.Namespace) -> None:
         if given.graph in api.datasets()
         else api.load_graph(given.graph)
     )
+    division = checked(PartitionOptions, {"method": given.partition}, ("partition",))
+    _, split, partition = make_inputs(graph, SplitOptions(), division, given.clients, given.seed)
     method, parameters, task, specification = api.prepare(
         given.method,
         graph,
-        api.split(graph, given.seed),
-        api.partition(graph, given.clients, given.seed, method=given.partition),
+        split,
+        partition,
         setting=_options(given.set),
         parameters=_options(given.parameter),
         features=given.features,

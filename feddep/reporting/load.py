@@ -12,15 +12,18 @@ import numpy as np
 import pandas as pd
 
 from feddep.config import variants
-from feddep.config.loading import Config, entry
-from feddep.experiment import keys, plan, runs
+from feddep.config.entries import Entry
+from feddep.config.loading import Config
+from feddep.experiment import plan, runs
 from feddep.reporting import frames, statistics
 from feddep.reporting.labels import dataset_title
 from feddep.utils.errors import ConfigError
 from feddep.utils.files import canonical_json
 
-SECTIONS = {"setting": "settings", "dataset": "datasets", "method": "methods"}
-"""The parts of a run that may be variants, and where the configuration has their entries."""
+PARTS = ("setting", "dataset", "method")
+"""The parts of a run that may differ from their entries in the configuration; a dataset's split and
+partition are parts of it.
+"""
 KEYS = ["setting", "dataset", "clients", "method"]
 """What tells the rows of a study apart beside its options."""
 _MEASURED = [
@@ -53,8 +56,8 @@ class Study:
         runs: the same as :func:`tidy` has it, with a column for each of ``options``, None where the
             entry has no such option or the study leaves it as it is.
         options: what the study gives several values: the column, and whose option it is (a key of
-            :data:`SECTIONS`).
-        short: for each key of :data:`SECTIONS` the spelled names, without the options that have a
+            :data:`PARTS`).
+        short: for each key of :data:`PARTS` the spelled names, without the options that have a
             column of their own.
     """
 
@@ -88,11 +91,7 @@ class Study:
     @property
     def resplit_ratio(self) -> float:
         """n_test/n_train, for intervals over seeds; the largest of the study's datasets."""
-        datasets = dict.fromkeys(run.dataset for run in self.plan)
-        return max(
-            statistics.resplit_ratio(keys.split_shares(self.config, dataset))
-            for dataset in datasets
-        )
+        return max(statistics.resplit_ratio(run.specification["split"]) for run in self.plan)
 
     def columns(self, *parts: str) -> list[str]:
         """The options of these parts of a run: of ``setting``, ``dataset`` or ``method``."""
@@ -100,7 +99,7 @@ class Study:
 
     def specifications(self) -> list[dict[str, Any]]:
         """What determines each run, in the order of ``runs``."""
-        return [keys.specification(self.config, run) for run in self.plan]
+        return [run.specification for run in self.plan]
 
     def summary(self, beside: pd.DataFrame | None = None) -> pd.DataFrame:
         """One row a point, in the papers' order, over seeds.
@@ -151,12 +150,12 @@ def assemble(
 ) -> Study:
     """A study of runs that are at hand."""
     table = tidy(recorded)
-    columns = _columns(config, planned, table)
+    columns = _columns(planned, table)
     for column, (part, key, entries) in columns.items():
         table[column] = pd.Series(
-            [_value(config, run, part, key, entries) for run in planned], dtype=object
+            [_value(_part(run, part), key, entries) for run in planned], dtype=object
         )
-    short: dict[str, dict[str, str]] = {part: {} for part in SECTIONS}
+    short: dict[str, dict[str, str]] = {part: {} for part in PARTS}
     for part, names in short.items():
         for spelled in dict.fromkeys(table[part]):
             base = variants.base(spelled)
@@ -241,17 +240,22 @@ Column = tuple[str, str, list[str]]
 """Whose option it is, what it is called there, and the entries that vary it."""
 
 
-def _columns(config: Config, planned: Iterable[plan.Run], table: pd.DataFrame) -> dict[str, Column]:
+def _part(run: plan.Run, part: str) -> Entry:
+    """The setting, method or dataset of a run, the last with its split and partition."""
+    entry: Entry = run.place if part == "dataset" else getattr(run, part)
+    return entry
+
+
+def _columns(planned: Iterable[plan.Run], table: pd.DataFrame) -> dict[str, Column]:
     """The options that get a column, by its name."""
     found: dict[tuple[str, str], list[str]] = {}
-    for part, section in SECTIONS.items():
-        entries: dict[str, list[str]] = {}
-        for spelled in dict.fromkeys(getattr(run, part) for run in planned):
-            entries.setdefault(variants.base(spelled), []).append(spelled)
-        for base, names in entries.items():
-            forms = [entry(config, section, spelled) for spelled in names] if len(names) > 1 else []
-            for key in dict.fromkeys(key for spelled in names for key in variants.read(spelled)[1]):
-                if len({canonical_json(options[key]) for options in forms}) > 1:
+    for part in PARTS:
+        entries: dict[str, dict[str, Entry]] = {}
+        for entry in (_part(run, part) for run in planned):
+            entries.setdefault(entry.name, {}).setdefault(entry.label, entry)
+        for base, forms in entries.items():
+            for key in dict.fromkeys(key for form in forms.values() for key in form.changes):
+                if len({canonical_json(form.options[key]) for form in forms.values()}) > 1:
                     found.setdefault((part, key), []).append(base)
     of_parts = [key for _, key in found]
     return {
@@ -264,14 +268,13 @@ def _columns(config: Config, planned: Iterable[plan.Run], table: pd.DataFrame) -
     }
 
 
-def _value(config: Config, run: plan.Run, part: str, key: str, entries: Collection[str]) -> Any:
-    """What a run has for an option: a number, or text as the configuration writes it; None where it
-    is not varied.
+def _value(entry: Entry, key: str, entries: Collection[str]) -> Any:
+    """What a part of a run has for an option: a number, or text as the configuration writes it;
+    None where it is not varied.
     """
-    spelled: str = getattr(run, part)
-    if variants.base(spelled) not in entries:
+    if entry.name not in entries:
         return None
-    value = entry(config, SECTIONS[part], spelled, run.dataset if part == "method" else None)[key]
+    value = entry.options[key]
     return (
         value
         if isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config.loading import Config
-from feddep.experiment import data_tables, keys, plan, runs
+from feddep.experiment import data_tables, plan, runs
 from feddep.reporting import (
     load,
     main_figures,
@@ -196,19 +196,19 @@ def statistics_of_partitions(config: Config, files: Mapping[str, str]) -> pd.Dat
     Raises:
         DataError: if one is neither in the tables nor among the files.
     """
-    names, specs = plan.datasets(config), plan.partitions(config)
-    graph_keys = {keys.graph_key(config, name): name for name in names}
+    graph_keys = {key: name for name, key in plan.graphs(config).items()}
+    divided = plan.partitions(config)
     graphs = pd.DataFrame(
         data_tables.load(config, "graphs", {key: files.get(key, "") for key in graph_keys})
     )
-    partition_keys = [keys.partition_key(config, spec) for spec in specs]
+    partition_keys = [run.partition_key for run in divided]
     rows = data_tables.load(
         config, "partitions", {key: files.get(key, "") for key in partition_keys}
     )
     # Also where no method is partitioned.
     found = pd.DataFrame(rows, columns=["clients", "seed", *PARTITION, "cut_nodes"])
     found["dataset"], graphs["dataset"] = (
-        [spec.dataset for spec in specs],
+        [run.dataset.name for run in divided],
         list(graph_keys.values()),
     )
     columns = ["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"]

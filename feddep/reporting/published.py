@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from feddep.config import variants
-from feddep.config.loading import Config, variations
+from feddep.config.loading import Config
 from feddep.experiment import plan
 
 OURS = "ours"
@@ -87,12 +87,9 @@ def _like(config: Config, row: dict[str, Any]) -> plan.Run | None:
         or row["dataset"] not in config["datasets"]
     ):
         return None
-    spelled = {}
-    for part in ("setting", "method"):
-        name, changes = variants.read(row[part])
-        (spelled[part],) = variations(config, f"{part}s", {name: changes})
     clients = None if pd.isna(row["clients"]) else int(row["clients"])
-    return plan.Run(dataset=row["dataset"], clients=clients, seed=0, **spelled)
+    names = {part: row[part] for part in ("setting", "dataset", "method")}
+    return plan.one_run(config, clients=clients, **names)
 
 
 def planned_runs(config: Config) -> list[plan.Run]:

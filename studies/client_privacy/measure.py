@@ -31,7 +31,9 @@ def measure(case: Case) -> Tables:
         None without an ε.  ``settings``: a row.
     """
     setting, rows = case.task.setting, []
-    noises = {case.run.method: case.parameters.sigma} if hasattr(case.parameters, "sigma") else {}
+    noises = (
+        {case.run.method.label: case.parameters.sigma} if hasattr(case.parameters, "sigma") else {}
+    )
     for found in client_guarantees(case.task, noises):
         facts = {name: value for name, value in vars(found).items() if name not in ("one", "all")}
         rows.append({**facts, **_columns(found.one, "_one"), **_columns(found.all, "")})

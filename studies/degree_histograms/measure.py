@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from feddep.config import variants
 from feddep.utils.seeding import generator
 from studies.measuring import Case, Tables
 
@@ -40,7 +39,7 @@ def measure(case: Case) -> Tables:
             nodes of the graph.
     """
     graph = case.task.graph
-    rng = generator(case.task.seed, "degree histogram", variants.base(case.run.dataset))
+    rng = generator(case.task.seed, "degree histogram", case.run.dataset.name)
     counts = private_degree_histogram(graph.degrees, EPSILON, rng)
     return {
         "degree_histograms": [

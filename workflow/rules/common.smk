@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from feddep.config import variants
-from feddep.config.loading import SOURCES, entry, read, typed, validate
+from feddep.config.entries import SOURCES
+from feddep.config.loading import read, typed, validate
 from feddep.experiment import batches, data_tables, keys, plan, runs
 from feddep.experiment.steps import step_jobs
 from feddep.utils.errors import FeddepError
@@ -46,7 +46,7 @@ CACHE = f"{OUTPUT}/.cache"
 RUNS, STEPS, SPLITS = dict(MISSING), {}, {}
 BATCHES = batches.batches(config, MISSING)
 BATCH_OF = {key: batch for batch, runs_of in BATCHES.items() for key in runs_of}
-PARTITIONS = {keys.partition_key(config, spec): spec for spec in plan.partitions(config)}
+PARTITIONS = {run.partition_key: run for run in plan.partitions(config)}
 
 
 wildcard_constraints:
@@ -54,46 +54,39 @@ wildcard_constraints:
     key="[0-9a-f]{16}",
 
 
-def graph_file(dataset):
-    """The prepared graph of a dataset or of a variant of one."""
-    name = variants.base(dataset)
-    return f"{CACHE}/graphs/{name}-{keys.graph_key(config, name)}.safetensors"
+def graph_file(name, key):
+    """The prepared graph of a dataset."""
+    return f"{CACHE}/graphs/{name}-{key}.safetensors"
 
 
-def split_file(dataset, seed):
-    """The split of a dataset or of a variant of one, which may draw it otherwise."""
-    key = keys.split_key(config, dataset, seed)
-    SPLITS[key] = (variants.restricted(dataset, ["split", "split_train", "split_val"]), seed)
-    return f"{CACHE}/splits/{variants.base(dataset)}-{key}.safetensors"
-
-
-def partition_file(spec):
-    return f"{CACHE}/partitions/{variants.base(spec.dataset)}-{keys.partition_key(config, spec)}.safetensors"
+def partition_file(run):
+    """The partition of a run."""
+    return f"{CACHE}/partitions/{run.dataset.name}-{run.partition_key}.safetensors"
 
 
 def task_files(run):
     """What every stage of a run reads: graph, split and, for a method that works on subgraphs, partition."""
-    files = {"graph": graph_file(run.dataset)}
-    if entry(config, "datasets", run.dataset)["split"] != "within_clients":  # that is drawn where the partition is read
-        files["split"] = split_file(run.dataset, run.seed)
-    if run.partition is not None:
-        files["partition"] = partition_file(run.partition)
-        PARTITIONS[keys.partition_key(config, run.partition)] = run.partition
+    files = {"graph": graph_file(run.dataset.name, run.graph_key)}
+    if run.split.options["method"] != "within_clients":  # that is drawn where the partition is read
+        SPLITS[run.split_key] = run
+        files["split"] = f"{CACHE}/splits/{run.dataset.name}-{run.split_key}.safetensors"
+    if run.clients is not None:
+        PARTITIONS[run.partition_key] = run
+        files["partition"] = partition_file(run)
     return files
 
 
 def step_files(run, stages=("pretrain", "prototypes", "generator")):
     """The results of a run's steps, by stage."""
-    jobs = step_jobs(config, run)
+    jobs = step_jobs(run)
     STEPS.update((job.key, job) for job in jobs)
     return {job.step.stage: f"{CACHE}/steps/{job.file}" for job in jobs if job.step.stage in stages}
 
 
 def run_files(run):
     """The result and the weights of a run, which may be none of the plan's."""
-    key = keys.run_key(config, run)
-    RUNS[key] = run
-    return {"run": f"{CACHE}/runs/{key}.json", "model": f"{CACHE}/models/{key}.safetensors"}
+    RUNS[run.key] = run
+    return {"run": f"{CACHE}/runs/{run.key}.json", "model": f"{CACHE}/models/{run.key}.safetensors"}
 
 
 def results_of(planned):
@@ -103,25 +96,25 @@ def results_of(planned):
 
 def result_of(run):
     """The result of a run that no table has, or the receipt of its batch; None if one has it."""
-    if (key := keys.run_key(config, run)) not in MISSING:
+    if run.key not in MISSING:
         return None
-    result, batch = f"{CACHE}/runs/{key}.json", BATCH_OF[key]
-    receipt = f"{CACHE}/batches/{variants.base(run.dataset)}-{batch}.json"
+    result, batch = f"{CACHE}/runs/{run.key}.json", BATCH_OF[run.key]
+    receipt = f"{CACHE}/batches/{run.dataset.name}-{batch}.json"
     # A batch that was trained and has lost a result is not trained again: the one run is.
     return result if len(BATCHES[batch]) == 1 or Path(result).exists() or Path(receipt).exists() else receipt
 
 
 def keys_of(planned):
     """What the runs of a page are, so that another plan makes it anew."""
-    return keys.digest({"runs": [keys.run_key(config, run) for run in planned]})
+    return keys.digest({"runs": [run.key for run in planned]})
 
 
 def facts_of(kind):
     """Statistics of the main tables' graphs or partitions by key, and where they are if no table has them."""
     if kind == "graphs":
-        files = {keys.graph_key(config, name): graph_file(name) for name in plan.datasets(config)}
+        files = {key: graph_file(name, key) for name, key in plan.graphs(config).items()}
     else:
-        files = {keys.partition_key(config, spec): partition_file(spec) for spec in plan.partitions(config)}
+        files = {run.partition_key: partition_file(run) for run in plan.partitions(config)}
     return {key: file.replace(".safetensors", ".json") for key, file in files.items()}
 
 

@@ -15,7 +15,7 @@ rule download:
 
 def raw_files(wildcards):
     """The raw files of a public dataset; a graph of one's own is known by its key, so that its age and place do not matter."""
-    made = any(source in entry(config, "datasets", wildcards.dataset) for source in SOURCES)
+    made = any(source in config["datasets"][wildcards.dataset] for source in SOURCES)
     return [] if made else f"{CACHE}/raw/{wildcards.dataset}/MANIFEST.json"
 
 
@@ -33,15 +33,14 @@ rule prepare:
 
 rule split:
     """Which nodes train, validate and test; the same for every method and number of clients."""
-    message: "Split the nodes of {wildcards.dataset}, seed {params.seed}"
+    message: "Split the nodes of {wildcards.dataset}, seed {params.run.seed}"
     input:
-        graph=lambda wildcards: graph_file(wildcards.dataset),
+        graph=lambda wildcards: task_files(SPLITS[wildcards.key])["graph"],
     output: f"{CACHE}/splits/{{dataset}}-{{key}}.safetensors"
     log: f"{CACHE}/logs/split/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/split/{{dataset}}-{{key}}.tsv"
     params:
-        dataset=lambda wildcards: SPLITS[wildcards.key][0],
-        seed=lambda wildcards: SPLITS[wildcards.key][1],
+        run=lambda wildcards: SPLITS[wildcards.key],
     resources:
         mem_mb=config["memory"]["data"],
     script: "../scripts/split.py"
@@ -49,14 +48,14 @@ rule split:
 
 rule partition:
     """Which client owns each node, and what that division loses."""
-    message: "Divide {wildcards.dataset} among {params.spec.clients} clients, seed {params.spec.seed}"
+    message: "Divide {wildcards.dataset} among {params.run.clients} clients, seed {params.run.seed}"
     input:
-        graph=lambda wildcards: graph_file(wildcards.dataset),
+        graph=lambda wildcards: task_files(PARTITIONS[wildcards.key])["graph"],
     output: multiext(f"{CACHE}/partitions/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/partition/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/partition/{{dataset}}-{{key}}.tsv"
     params:
-        spec=lambda wildcards: PARTITIONS[wildcards.key],
+        run=lambda wildcards: PARTITIONS[wildcards.key],
     resources:
         mem_mb=config["memory"]["data"],
     script: "../scripts/partition.py"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from feddep.experiment import stages
 
-with stages.job(snakemake) as config:
+with stages.job(snakemake):
     stages.partition(
-        config, snakemake.params.spec, Path(snakemake.input.graph), *map(Path, snakemake.output)
+        snakemake.params.run, Path(snakemake.input.graph), *map(Path, snakemake.output)
     )

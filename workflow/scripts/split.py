@@ -4,11 +4,5 @@ from pathlib import Path
 
 from feddep.experiment import stages
 
-with stages.job(snakemake) as config:
-    stages.split(
-        config,
-        snakemake.params.dataset,
-        snakemake.params.seed,
-        Path(snakemake.input.graph),
-        Path(snakemake.output[0]),
-    )
+with stages.job(snakemake):
+    stages.split(snakemake.params.run, Path(snakemake.input.graph), Path(snakemake.output[0]))

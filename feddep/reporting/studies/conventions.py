@@ -14,7 +14,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config import variants
-from feddep.config.loading import entry
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.drawing import sample
@@ -55,8 +54,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     }
     literature = published.field()
     divided = [
-        entry(study.config, "datasets", run.dataset)["partition"] in set(literature["partition"])
-        for run in study.plan
+        run.partition.options["method"] in set(literature["partition"]) for run in study.plan
     ]
     points = points.assign(
         **columns, **accuracies, **{"global": raw["test"]}, seeds=raw["seed"], _divided=divided

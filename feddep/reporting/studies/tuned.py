@@ -103,7 +103,7 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
 
 def compared(study: Study, final: pd.DataFrame) -> pd.DataFrame:
     """The ``table`` of :func:`tables`, of runs of the study that are no trials."""
-    reference = study.entry["options"].get("reference", variants.base(study.plan[0].method))
+    reference = study.entry["options"].get("reference", study.plan[0].method.name)
     names, seconds = final["method"].map(variants.base), final["seconds"] + final["seconds_before"]
     runs = final.assign(setting=study.name, method=names, seconds=seconds)
     baseline = runs[runs["method"] == reference]
