@@ -25,9 +25,8 @@ from torch_geometric.utils import add_self_loops
 from tqdm import tqdm
 
 from benchmarks.arguments import parser_of
-from benchmarks.parity import CLIENTS, DATASET, trained
+from benchmarks.parity import CLIENTS, run_of, trained
 from feddep.datasets import pyg
-from feddep.experiment import plan
 from feddep.experiment.provenance import environment
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
@@ -111,7 +110,7 @@ def theirs(
 
 def measure(dataset: str, path: Path, seed: int) -> dict[str, Any]:
     """Accuracies and seconds of both."""
-    ours = trained(plan.Run(SETTING, DATASET.format(dataset, "raw"), CLIENTS, "fedavg", seed), path)
+    ours = trained(run_of(SETTING, dataset, "raw", "fedavg", seed), path)
     their_seconds, their_accuracy = theirs(
         ours.graph, ours.partition, ours.split, ours.setting, seed
     )

@@ -21,9 +21,9 @@ import torch
 from benchmarks.arguments import parser_of
 from benchmarks.stages import CONFIG, seconds_of
 from feddep.config.loading import load
-from feddep.experiment import keys, plan
+from feddep.experiment import plan
+from feddep.experiment.inputs import split_nodes
 from feddep.experiment.provenance import environment
-from feddep.experiment.tasks import split_nodes
 from feddep.graph.graph import Graph
 from feddep.graph.partitioners import partition
 from feddep.training.summary import summary
@@ -49,16 +49,16 @@ def work(arguments: argparse.Namespace) -> None:
     dataset, method, device = arguments.datasets[0], arguments.method, arguments.device
     graph, config = Graph.load(arguments.graphs / f"{dataset}.safetensors"), load(CONFIG)
     divided = partition(graph, CLIENTS, 0, method="louvain", delta=20, engine="igraph")
-    split = split_nodes(graph, "random", config["split"], 0)
     for rounds in (1, arguments.rounds):
-        run = plan.Run(
-            arguments.setting.format(rounds=rounds),
-            dataset,
-            CLIENTS,
+        run = plan.one_run(
+            config,
             method.format(rounds=rounds),
-            0,
+            CLIENTS,
+            setting=arguments.setting.format(rounds=rounds),
+            dataset=dataset,
         )
-        seconds, result = seconds_of(keys.specification(config, run), graph, divided, split, device)
+        split = split_nodes(run.specification, graph)
+        seconds, result = seconds_of(run.specification, graph, divided, split, device)
         if device == "cuda":
             torch.cuda.synchronize()
     reported, memory = (

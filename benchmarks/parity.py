@@ -37,7 +37,7 @@ from benchmarks.arguments import parser_of
 from benchmarks.stages import CONFIG, seconds_of
 from benchmarks.whole_runs import openfgl
 from feddep.config.loading import load
-from feddep.experiment import keys, plan
+from feddep.experiment import plan
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task
 from feddep.graph.graph import Graph
@@ -47,7 +47,7 @@ from feddep.training.summary import summary
 from feddep.utils.csv_files import write_csv
 from feddep.utils.files import write_json
 
-CLIENTS, DATASET = 10, "{},features={},split=within_clients,split_train=0.2,split_val=0.4"
+CLIENTS, SPLIT = 10, "within_clients,train=0.2,val=0.4"
 PLAIN_SGD = "field,optimizer=sgd,learning_rate=0.5,weight_decay=0.0"
 
 
@@ -202,12 +202,18 @@ class Trained(NamedTuple):
     seconds: float
 
 
+def run_of(setting: str, dataset: str, features: str, method: str, seed: int) -> plan.Run:
+    """A run of ours in the field's split."""
+    names = {"setting": setting, "dataset": f"{dataset},features={features}", "split": SPLIT}
+    return plan.one_run(load(CONFIG), method, CLIENTS, seed, **names)
+
+
 def trained(run: plan.Run, path: Path) -> Trained:
     """Train a run of ours on the graph in a file, partitioned by Louvain and split within
     clients.
     """
     graph, config = Graph.load(path), load(CONFIG)
-    specification = keys.specification(config, run)
+    specification = run.specification
     partition = louvain(graph, CLIENTS, run.seed, config["partition"]["delta"])
     split = within_clients_split(graph, partition, specification["split"], run.seed)
     with patch.object(time, "perf_counter", time.process_time):
@@ -221,9 +227,7 @@ def trained(run: plan.Run, path: Path) -> Trained:
 def measure(dataset: str, path: Path, name: str, features: str, seed: int) -> dict[str, Any]:
     """Accuracies and seconds of both."""
     case = CASES[name]
-    ours = trained(
-        plan.Run(case.setting, DATASET.format(dataset, features), CLIENTS, case.ours, seed), path
-    )
+    ours = trained(run_of(case.setting, dataset, features, case.ours, seed), path)
     setting, reported = ours.setting, ours.reported
     options = {"num_rounds": setting["rounds"], "hid_dim": setting["hidden_channels"], "seed": seed}
     options |= {"lr": setting["learning_rate"], "weight_decay": setting["weight_decay"]}

@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.arguments import parser_of
 from feddep.config.loading import load
-from feddep.experiment import keys, plan
+from feddep.experiment import plan
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task
 from feddep.graph.graph import Graph
@@ -62,16 +62,15 @@ def measure(arguments: argparse.Namespace) -> pd.DataFrame:
     classifier's time.
     """
     config = load(CONFIG)
-    setting = next(iter(config["settings"]))
     rows = []
     for dataset in arguments.datasets:
         graph = Graph.load(arguments.graphs / f"{dataset}.safetensors")
         partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
-        split = random_split(graph.num_nodes, config["split"], SEED)
         for method in METHODS:
-            specification = keys.specification(
-                config, plan.Run(setting, dataset, CLIENTS, method, SEED)
-            )
+            specification = plan.one_run(
+                config, method, CLIENTS, SEED, dataset=dataset
+            ).specification
+            split = random_split(graph.num_nodes, specification["split"], SEED)
             seconds, _ = seconds_of(specification, graph, partition, split)
             ratio = seconds["generator"] / seconds["classify"] if "generator" in seconds else None
             rows.append(

@@ -48,7 +48,7 @@ from benchmarks.plain import PlainSAGE, blocks_of
 from benchmarks.stages import CONFIG, seconds_of
 from feddep.config.loading import load
 from feddep.datasets import pyg
-from feddep.experiment import keys, plan
+from feddep.experiment import plan
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task
 from feddep.graph.graph import Graph
@@ -76,8 +76,8 @@ def ours(
 
 def _specification(method: str, dataset: str, *setting: str) -> dict[str, Any]:
     entry = ",".join(["feddep", f"batch_size={BATCH}", f"rounds={ROUNDS}", *setting])
-    run = plan.Run(entry, dataset, CLIENTS, method, SEED)
-    return keys.specification(load(CONFIG), run)
+    run = plan.one_run(load(CONFIG), method, CLIENTS, SEED, setting=entry, dataset=dataset)
+    return run.specification
 
 
 def plain(graph: Graph, partition: Partition, split: Split) -> tuple[float, float]:
@@ -228,7 +228,7 @@ def measure(
     graph = Graph.load(path)
     config = load(CONFIG)
     partition = louvain(graph, CLIENTS, SEED, config["partition"]["delta"])
-    split = random_split(graph.num_nodes, config["split"], SEED)
+    split = random_split(graph.num_nodes, _specification("fedavg", dataset)["split"], SEED)
     scaled = build_task(
         _specification("fedavg", dataset), graph, split, partition, ""
     ).graph  # as ours scales it

@@ -8,7 +8,7 @@ import pytest
 
 from feddep import leaderboard
 from feddep.config.loading import Config, validate
-from feddep.experiment import keys, plan, runs
+from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import retrain
 from feddep.reporting import load
@@ -91,7 +91,7 @@ def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(
     row = table.set_index("method").loc["fedprox"]
     assert row["mean"] == pytest.approx(of_fedprox.mean())
     assert row["mean_difference"] == pytest.approx((of_fedprox - baseline).mean())
-    assert {keys.run_key(config, run) for run in final} <= {
+    assert {run.key for run in final} <= {
         file.stem for file in (tmp_path / "out/.cache/runs").iterdir()
     }
 

@@ -90,8 +90,8 @@ class Study:
 
     @property
     def resplit_ratio(self) -> float:
-        """n_test/n_train, for intervals over seeds; the largest of the study's datasets."""
-        return max(statistics.resplit_ratio(run.specification["split"]) for run in self.plan)
+        """n_test/n_train, for intervals over seeds; the largest of the study's runs."""
+        return resplit_ratio(self.plan)
 
     def columns(self, *parts: str) -> list[str]:
         """The options of these parts of a run: of ``setting``, ``dataset`` or ``method``."""
@@ -127,6 +127,11 @@ class Study:
             self.points[columns].join(beside).groupby(columns, sort=False, dropna=False).first()
         )
         return table.merge(points.reset_index(), how="left", on=columns)
+
+
+def resplit_ratio(planned: Sequence[plan.Run]) -> float:
+    """n_test/n_train, the largest of these runs."""
+    return max(statistics.resplit_ratio(run.specification["split"]) for run in planned)
 
 
 def load(config: Config, name: str) -> Study:

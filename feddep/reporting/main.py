@@ -102,7 +102,7 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
     table = load.tidy(recorded)
     tables = {
         "accuracy": accuracy(table),
-        "comparisons": comparisons(table, statistics.resplit_ratio(config["split"])),
+        "comparisons": comparisons(table, load.resplit_ratio(planned)),
         "costs": costs(recorded),
         "partitions": partitions(statistics_of_partitions(config, files or {})),
         "reproduction": reproduction.compare(config),

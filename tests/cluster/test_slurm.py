@@ -56,7 +56,7 @@ def test_slurm_gives_the_numbers_of_this_machine(tmp_path: Path):
     )
     for run in plan.runs(workspace.config):
         found, row = (
-            verification.retrain(workspace.config, run, tmp_path),
+            verification.Trainer(workspace.config, tmp_path).train(run),
             runs.load(workspace.config, [run]).iloc[0],
         )
         assert verification.differences(row, runs.load_curves(workspace.config, [run]), found) == {}

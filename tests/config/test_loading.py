@@ -11,16 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snakemake.utils import update_config
 
+from feddep.config import entries
 from feddep.config.loading import (
     STUDIES,
-    entry,
     load,
     main_tables,
     merged,
     table_datasets,
     typed,
     validate,
-    variations,
 )
 from feddep.config.models import Configuration
 from feddep.experiment import plan
@@ -48,7 +47,7 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
     config = validate(raw)
     assert raw == MINIMAL
     assert list(config) == sorted(Configuration.model_fields)
-    assert config["split"] == {"train": 0.6, "val": 0.2, "test": 0.2}
+    assert config["split"] == {"method": "random", "train": 0.6, "val": 0.2}
     assert config["partition"] == {
         "method": "louvain",
         "delta": 20,
@@ -57,14 +56,14 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
     }
     assert config["records"] == {"directory": "results/runs", "use": True}
     assert config["datasets"]["tiny"]["synthetic"]["nodes"] == 240
-    assert config["datasets"]["tiny"]["partition"] == "louvain"
+    assert config["datasets"]["tiny"]["partition"] == config["partition"]
     assert config["settings"]["quick"]["optimizer"] == "adam"
     assert isinstance(
         validate(changed("settings.quick.learning_rate", 1))["settings"]["quick"]["learning_rate"],
         float,
     )
     complete = validate(changed("methods.feddep", {"prototypes": 3}))["methods"]["feddep"]
-    assert complete == {**entry(config, "methods", "feddep"), "prototypes": 3}
+    assert complete == {**entries.one(config, "methods", "feddep").options, "prototypes": 3}
     assert len(complete) > 10
 
 
@@ -88,16 +87,18 @@ def test_a_parameter_may_have_a_value_for_each_dataset():
     )
 
     def value(spelled: str, dataset: str, key: str) -> Any:
-        return entry(config, "methods", spelled, dataset)[key]
+        of = entries.one(config, "datasets", dataset)
+        return entries.one(config, "methods", spelled, of).options[key]
 
     assert value("feddep", "cora,labelled=0.1", "embedding") == 64
     assert value("feddep,embedding=9", "tiny", "embedding") == 9
     assert (value("feddep", "cora", "prototypes"), value("feddep", "tiny", "prototypes")) == (7, 5)
     with pytest.raises(ConfigError, match=re.escape("methods.feddep.embedding")):
-        entry(config, "methods", "feddep", "pubmed")  # no embedding, and no default
+        # No embedding, and no default.
+        entries.one(config, "methods", "feddep").of_dataset("pubmed")
     shipped = load(ROOT / "config" / "default.yaml")
     for method in shipped["methods"]:
-        entry(shipped, "methods", method, "mine")
+        entries.one(shipped, "methods", method).of_dataset("mine")
 
 
 TREES = st.recursive(
@@ -193,7 +194,7 @@ MISTAKES: list[tuple[str, Any]] = [
     ),
     *(("output", ""), ("output", None), ("records.use", 1), ("data.mirror", 3), ("memory.data", 0)),
     *(
-        ("split", {"train": 0.7}),
+        ("split", {"train": 0.9}),
         ("tables", [*MINIMAL["tables"], {"setting": "quick", "methods": ["local"]}]),
         ("split.train", 1),
     ),
@@ -206,7 +207,7 @@ MISTAKES: list[tuple[str, Any]] = [
     ("datasets.tiny", {"synthetic": {}, "path": "a.npz"}),
     *(
         ("datasets.tiny", {"synthetic": {}, key: value})
-        for key, value in (("split", "masks"), ("partition", "given"))
+        for key, value in (("split", {"method": "masks"}), ("partition", {"method": "given"}))
     ),
     *(("datasets.mine", {"path": path}) for path in ("results", "./results/runs", "results/main")),
     *(("studies.0", {"name": name, "kind": "sweep"}) for name in ("main", "runs")),
@@ -347,11 +348,12 @@ def test_shipped_configurations_are_valid(name: str, monkeypatch: pytest.MonkeyP
 def test_a_variation_is_spelled_by_what_differs():
     config = validate({**MINIMAL, "methods": {"feddep": {"prototypes": 5}}})
     given = {"feddep": {"prototypes": [3, 5], "bernoulli_rate": 1}}
-    assert variations(config, "methods", given) == ["feddep,prototypes=3", "feddep"]
-    assert variations(config, "methods", {"feddep,prototypes=3": {"depth": 1}}) == [
-        "feddep,prototypes=3,depth=1"
-    ]
-    assert entry(config, "methods", "feddep,prototypes=3") == {
+    found = entries.variations(config, "methods", given)
+    assert [str(entry) for entry in found] == ["feddep,prototypes=3", "feddep"]
+    (both,) = entries.variations(config, "methods", {"feddep,prototypes=3": {"depth": 1}})
+    assert both.label == "feddep,prototypes=3,depth=1"
+    assert both.changes == {"prototypes": 3, "depth": 1}
+    assert entries.one(config, "methods", "feddep,prototypes=3").options == {
         **config["methods"]["feddep"],
         "prototypes": 3,
     }

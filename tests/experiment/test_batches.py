@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from feddep.config.loading import validate
-from feddep.experiment import batches, keys, plan, runs, stages
+from feddep.experiment import batches, plan, runs, stages
 from feddep.utils.errors import DivergenceError
 from graphs import PLANNED_CONFIG
 
@@ -18,7 +18,7 @@ from graphs import PLANNED_CONFIG
 @pytest.fixture
 def planned(tmp_path: Path) -> tuple[Any, dict[str, plan.Run]]:
     config = validate({**PLANNED_CONFIG, "records": {"directory": str(tmp_path / "runs")}})
-    return config, {keys.run_key(config, run): run for run in plan.runs(config)}
+    return config, {run.key: run for run in plan.runs(config)}
 
 
 def test_every_run_is_in_one_batch_of_its_graph(planned, monkeypatch):
@@ -30,9 +30,9 @@ def test_every_run_is_in_one_batch_of_its_graph(planned, monkeypatch):
     assert sorted(key for batch in found.values() for key in batch) == sorted(missing)
     assert all(len({missing[key].dataset for key in batch}) == 1 for batch in found.values())
     methods = [
-        [missing[key].method for key in batch]
+        [missing[key].method.label for key in batch]
         for batch in found.values()
-        if missing[batch[0]].dataset == "cora"
+        if missing[batch[0]].dataset.name == "cora"
     ]
     # As long as several others.
     assert all(batch == ["feddep"] for batch in methods if "feddep" in batch)
@@ -57,10 +57,8 @@ def test_typical_seconds_are_medians(planned):
         directory / "quick.csv", index=False
     )
     assert runs.typical_seconds(config) == {("cora", "fedavg"): 2.0, ("cora", "global"): 5.0}
-    assert runs.estimate(config, [plan.Run("quick", "cora,labelled=0.1", 3, "fedavg", 0)]) == (
-        2.0,
-        0,
-    )
+    few = plan.one_run(config, "fedavg", 3, dataset="cora,labelled=0.1")
+    assert runs.estimate(config, [few]) == (2.0, 0)
 
 
 def test_a_failure_costs_one_run_and_what_is_there_is_kept(planned, tmp_path, monkeypatch):

@@ -13,8 +13,8 @@ from feddep.config.loading import Config, merged, validate
 from feddep.config.models import Configuration, Dataset, Synthetic
 from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.experiment import keys, plan
-from feddep.experiment.plan import PartitionSpec, Run
+from feddep.experiment import plan
+from feddep.experiment.plan import Run, one_run
 from feddep.graph import partition, partitioners, scaling, split
 from feddep.methods import registry
 from feddep.methods.method import Method
@@ -23,8 +23,9 @@ from graphs import PLANNED_CONFIG as RAW
 from graphs import npz_arrays, random_graph
 from other_values import another, others
 
-FEDAVG = Run("quick", "cora", 5, "fedavg", 0)
-OF_CORA, OF_TINY = PartitionSpec("cora", 5, 0), PartitionSpec("tiny", 3, 0)
+
+def fedavg(config: Config, **names: str) -> Run:
+    return one_run(config, "fedavg", 5, **names)
 
 
 def altered(path: str, value: Any) -> Config:
@@ -37,17 +38,18 @@ def altered(path: str, value: Any) -> Config:
 def all_keys(config: Config | None = None) -> dict[str, str]:
     """Keys of every kind; without a configuration of one that nothing is cached for."""
     config = config or validate(RAW)
+    one, tiny = fedavg(config), one_run(config, "fedavg", 3, dataset="tiny")
     return {
-        "fedavg": keys.run_key(config, FEDAVG),
-        "feddep": keys.run_key(config, dataclasses.replace(FEDAVG, method="feddep")),
-        "global": keys.run_key(config, Run("quick", "cora", None, "global", 0)),
-        "tiny fedavg": keys.run_key(config, Run("quick", "tiny", 3, "fedavg", 0)),
-        "partition": keys.partition_key(config, OF_CORA),
-        "tiny partition": keys.partition_key(config, OF_TINY),
-        "split": keys.split_key(config, "cora", 0),
-        "tiny split": keys.split_key(config, "tiny", 0),
-        "graph": keys.graph_key(config, "cora"),
-        "tiny graph": keys.graph_key(config, "tiny"),
+        "fedavg": one.key,
+        "feddep": one_run(config, "feddep", 5).key,
+        "global": one_run(config, "global").key,
+        "tiny fedavg": tiny.key,
+        "partition": one.partition_key,
+        "tiny partition": tiny.partition_key,
+        "split": one.split_key,
+        "tiny split": tiny.split_key,
+        "graph": one.graph_key,
+        "tiny graph": tiny.graph_key,
     }
 
 
@@ -79,12 +81,9 @@ def test_every_option_of_a_formula_is_in_the_keys_of_its_graph(field: str):
 def test_every_parameter_of_every_method_is_in_its_key():
     config, checked = validate(RAW), 0
     for name, method in registry.methods().items():
-        run = Run("quick", "cora", 5 if method.partitioned else None, name, 0)
-        values = others(method.parameters)
+        values, clients = others(method.parameters), 5 if method.partitioned else None
         spelled = [variants.format_name(name, {field: value}) for field, value in values.items()]
-        found = {
-            keys.run_key(config, dataclasses.replace(run, method=each)) for each in (name, *spelled)
-        }
+        found = {one_run(config, each, clients).key for each in (name, *spelled)}
         assert len(found) == 1 + len(values)
         checked += len(values)
     assert checked > 100
@@ -111,12 +110,12 @@ EVERY_KEY: list[tuple[str, Any, set[str]]] = [
     ("memory.training", 1, set()),
     ("datasets.cora.features", "row", RUNS - TINY),
     ("datasets.cora.labelled", 0.5, RUNS - TINY),
-    ("datasets.cora.split_train", 0.3, SPLITS - TINY),
-    ("datasets.cora.split_val", 0.3, SPLITS - TINY),
-    ("datasets.cora.partition", "random", DIVIDED - TINY),
-    ("datasets.cora.partition_delta", 10, DIVIDED - TINY),
-    ("datasets.cora.partition_engine", "igraph", DIVIDED - TINY),
-    ("datasets.cora.partition_beta", 3.0, set()),  # of another way to divide
+    ("datasets.cora.split", {"train": 0.3}, SPLITS - TINY),
+    ("datasets.cora.split", {"method": "class_balanced"}, SPLITS - TINY),
+    ("datasets.cora.partition", {"method": "random"}, DIVIDED - TINY),
+    ("datasets.cora.partition", {"delta": 10}, DIVIDED - TINY),
+    ("datasets.cora.partition", {"engine": "igraph"}, DIVIDED - TINY),
+    ("datasets.cora.partition", {"beta": 3.0}, set()),  # of another way to divide
     ("clients", [5], set()),
     ("seeds", [0, 1, 2], set()),
     ("split", {"train": 0.7, "val": 0.1}, SPLITS),
@@ -148,12 +147,12 @@ def test_no_key_of_the_configuration_is_forgotten():
 
 def test_keys_of_a_plan_are_distinct():
     config = validate(RAW)
-    for key, planned in (
-        (keys.run_key, plan.runs(config)),
-        (keys.partition_key, plan.partitions(config)),
+    for found in (
+        [run.key for run in plan.runs(config)],
+        [run.partition_key for run in plan.partitions(config)],
     ):
-        assert len({key(config, each) for each in planned}) == len(planned) > 4
-    assert keys.split_key(config, "cora", 1) != BEFORE["split"]
+        assert len(set(found)) == len(found) > 4
+    assert one_run(config, "fedavg", 5, 1).split_key != BEFORE["split"]
 
 
 def test_a_name_is_only_a_name():
@@ -165,41 +164,28 @@ def test_a_name_is_only_a_name():
             "tables": [{"setting": "renamed", "methods": ["fedavg"]}],
         }
     )
-    assert keys.run_key(renamed, dataclasses.replace(FEDAVG, setting="renamed")) == BEFORE["fedavg"]
+    assert fedavg(renamed).key == BEFORE["fedavg"]
     config = validate(RAW)
-    assert keys.run_key(
-        config, dataclasses.replace(FEDAVG, setting="quick,rounds=99")
-    ) == keys.run_key(config, dataclasses.replace(FEDAVG, setting="slow"))
-    few = keys.run_key(config, dataclasses.replace(FEDAVG, dataset="cora,labelled=0.5"))
-    assert few == keys.run_key(altered("datasets.cora.labelled", 0.5), FEDAVG) != BEFORE["fedavg"]
+    one, other = (fedavg(config, setting=name) for name in ("quick,rounds=99", "slow"))
+    assert one.key == other.key
+    few = fedavg(config, dataset="cora,labelled=0.5").key
+    assert few == fedavg(altered("datasets.cora.labelled", 0.5)).key != BEFORE["fedavg"]
 
 
 def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
-    def of_cora(options: str) -> tuple[str, str]:
-        config, run = validate(RAW), dataclasses.replace(FEDAVG, dataset=f"cora{options}")
-        assert run.partition is not None
-        return keys.partition_key(config, run.partition), keys.run_key(config, run)
+    config = validate(RAW)
 
-    for same in (
-        ",partition=louvain",
-        ",partition_beta=3",
-        ",partition_engine=python-louvain",
-        ",partition_delta=20",
-    ):
-        assert of_cora(same) == of_cora("")
-    assert of_cora(
-        ",partition=random,partition_delta=3,partition_engine=igraph,partition_beta=3"
-    ) == of_cora(",partition=random")
-    others = [
-        ",partition=metis",
-        ",partition=overlap",
-        ",partition=random",
-        ",partition=dirichlet",
-        ",partition=dirichlet,partition_beta=0.5",
-    ]
+    def of_cora(partition: str) -> tuple[str, str]:
+        run = fedavg(config, partition=partition)
+        return run.partition_key, run.key
+
+    before = BEFORE["partition"], BEFORE["fedavg"]
+    for same in ("", ",beta=3", ",engine=python-louvain", ",delta=20"):
+        assert of_cora(f"louvain{same}") == before
+    assert of_cora("random,delta=3,engine=igraph,beta=3") == of_cora("random")
+    others = ["metis", "overlap", "random", "dirichlet", "dirichlet,beta=0.5"]
     found = [
-        of_cora(options)
-        for options in ("", *others, ",partition_engine=igraph", ",partition_delta=3")
+        of_cora(name) for name in ("louvain", *others, "louvain,engine=igraph", "louvain,delta=3")
     ]
     assert [len({each[kind] for each in found}) for kind in (0, 1)] == [8, 8]
 
@@ -228,10 +214,10 @@ def changed_methods(monkeypatch: pytest.MonkeyPatch, **changes: Method) -> None:
 
 
 def test_the_revision_of_a_method_is_in_its_keys(monkeypatch: pytest.MonkeyPatch):
-    fedavg = registry.find("fedavg")
-    changed_methods(monkeypatch, new=dataclasses.replace(fedavg, name="new"))
+    method = registry.find("fedavg")
+    changed_methods(monkeypatch, new=dataclasses.replace(method, name="new"))
     assert moved() == set()
-    changed_methods(monkeypatch, fedavg=dataclasses.replace(fedavg, revision=2))
+    changed_methods(monkeypatch, fedavg=dataclasses.replace(method, revision=2))
     assert moved() == {"fedavg", "tiny fedavg"}
 
 
@@ -247,7 +233,7 @@ def test_the_content_of_ones_own_files_is_in_the_key(
 ):
     def key(file: str) -> str:
         config = validate({**RAW, "datasets": {"mine": {"path": str(tmp_path / file)}}})
-        return keys.run_key(config, dataclasses.replace(FEDAVG, dataset="mine"))
+        return fedavg(config, dataset="mine").key
 
     for name, seed in {"one": 0, "moved": 0, "other": 1}.items():
         np.savez(tmp_path / name, **npz_arrays(random_graph(20, 30, seed=seed)))

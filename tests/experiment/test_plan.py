@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.config.loading import Config, entry, validate
+from feddep.config.loading import validate
 from feddep.experiment import plan
-from feddep.experiment.plan import PartitionSpec, Run
+from feddep.experiment.plan import Run, one_run
 from feddep.utils.errors import ConfigError, PartitionError
 from graphs import PLANNED_CONFIG
 
@@ -20,15 +20,54 @@ TABLES = [
 RAW = {**PLANNED_CONFIG, "tables": TABLES[:1]}
 
 
-def test_the_partition_of_a_run():
-    assert Run("quick", "cora,labelled=0.1", 5, "fedavg", 2).partition == PartitionSpec(
-        "cora", 5, 2
+def test_a_run_has_its_options_and_a_name_for_tables():
+    config = validate(RAW)
+    run = one_run(
+        config,
+        "feddep,prototypes=3",
+        5,
+        2,
+        dataset="cora,labelled=0.1",
+        split="within_clients,train=0.3",
+        partition="dirichlet,beta=0.5",
     )
-    assert Run("quick", "cora", None, "global", 0).partition is None
-    skewed = Run(
-        "quick", "cora,labelled=0.1,partition=dirichlet,partition_beta=0.5", 5, "fedavg", 2
-    ).partition
-    assert skewed == PartitionSpec("cora,partition=dirichlet,partition_beta=0.5", 5, 2)
+    place = "cora,labelled=0.1,split=within_clients,split_train=0.3,partition=dirichlet"
+    assert run.path == f"quick/{place},partition_beta=0.5/m5/feddep,prototypes=3/seed2"
+    specified = run.specification
+    assert specified["partition"] == {"clients": 5, "method": "dirichlet", "beta": 0.5}
+    assert specified["split"] == {"train": 0.3, "val": 0.2, "test": 0.5}
+    assert specified["dataset"]["split"] == "within_clients"
+    assert (specified["dataset"]["labelled"], specified["method"]["prototypes"]) == (0.1, 3)
+    whole = one_run(config, "global").specification
+    assert (whole["partition"], "split" in whole["dataset"]) == (None, False)
+
+
+def test_splits_and_partitions_are_axes_of_a_block():
+    block = {
+        "datasets": {"cora": {}},
+        "splits": {"random": {"train": [0.5, 0.6]}, "class_balanced": {}},
+        "partitions": {"metis": {}, "dirichlet": {"beta": [0.1, 1.0]}},
+        "methods": {"fedavg": {}},
+        "clients": [3],
+        "seeds": [0],
+    }
+    config = validate({**RAW, "studies": [{"name": "c", "kind": "sweep", "runs": [block]}]})
+    found = plan.study_runs(config, "c")
+    assert len({run.key for run in found}) == len(found) == 3 * 3
+    assert {run.place.label for run in found if run.split.label == "random"} == {
+        "cora,partition=metis",
+        "cora,partition=dirichlet",
+        "cora,partition=dirichlet,partition_beta=0.1",
+    }
+    # What a study gives holds for blocks that give nothing.
+    axes = {"partitions": {"metis": {}}, "splits": {"class_balanced": {}}}
+    study = {"name": "c", "kind": "sweep", **axes, "runs": [{}, {"partitions": {"random": {}}}]}
+    runs = plan.study_runs(validate({**RAW, "studies": [study]}), "c")
+    assert {run.partition.label for run in runs} == {"metis", "random"}
+    assert {run.split.label for run in runs} == {"class_balanced"}
+    for wrong in ({"datasets": {"cora": {"split": "masks"}}}, {"splits": {"masks": {}}}):
+        with pytest.raises(ConfigError):
+            validate({**RAW, "studies": [{"name": "c", "kind": "sweep", "runs": [wrong]}]})
 
 
 def test_the_main_tables():
@@ -36,38 +75,34 @@ def test_the_main_tables():
     # slow: 1 dataset, 2 numbers of clients, 2 seeds; quick: 2 datasets, 2 seeds, Global once and
     # FedAvg for each M
     assert len(plan.runs(config)) == len(set(plan.runs(config))) == 1 * 2 * 2 + 2 * 2 * (1 + 2)
-    assert list(dict.fromkeys((run.setting, run.method) for run in plan.runs(config))) == [
+    assert list(
+        dict.fromkeys((str(run.setting), str(run.method)) for run in plan.runs(config))
+    ) == [
         ("slow", "local"),
         ("quick", "global"),
         ("quick", "fedavg"),
     ]
-    assert plan.datasets(config) == ["tiny", "cora"]
-    every = {
-        PartitionSpec(name, clients, seed)
-        for name in ("cora", "tiny")
-        for clients in (3, 5)
-        for seed in (0, 1)
-    }
-    assert set(plan.partitions(config)) == every
-    assert len(plan.partitions(config)) == 8
+    assert list(plan.graphs(config)) == ["tiny", "cora"]
+    divided = [(str(run.dataset), run.clients, run.seed) for run in plan.partitions(config)]
+    assert set(divided) == set(itertools.product(("cora", "tiny"), (3, 5), (0, 1)))
+    assert len(divided) == 8
 
 
 def test_a_dataset_that_is_several_graphs_is_its_partition():
-    def planned(clients: list[int], **options: str) -> list[PartitionSpec]:
+    def planned(clients: list[int], **options: Any) -> list[Run]:
         return plan.partitions(
             validate({**RAW, "datasets": {"webkb": options}, "clients": clients, "seeds": [0]})
         )
 
-    assert planned([3]) == [PartitionSpec("webkb", 3, 0)]
+    assert [(run.partition.name, run.clients) for run in planned([3])] == [("given", 3)]
     config = validate(
         {**RAW, "datasets": {"webkb": {}, "cora": {}}, "partition": {"method": "random"}}
     )
-    assert [entry(config, "datasets", name)["partition"] for name in ("webkb", "cora")] == [
-        "given",
-        "random",
+    names = [
+        one_run(config, "fedavg", 3, dataset=name).partition.name for name in ("webkb", "cora")
     ]
-    assert entry(config, "datasets", "webkb,partition=metis")["partition"] == "metis"
-    assert len(planned([3, 5], partition="metis")) == 2
+    assert names == ["given", "random"]
+    assert len(planned([3, 5], partition={"method": "metis"})) == 2
     with pytest.raises(ConfigError, match=r"clients is 5\b.*3 graphs"):
         planned([3, 5])
     tables = [{"setting": "quick", "methods": ["fedgcn"]}]
@@ -89,7 +124,7 @@ def test_a_model_of_the_whole_graph_has_clients_where_they_judge_it(
             "settings": {"quick": {"evaluation": evaluation}},
         }
     )
-    assert [run.clients for run in plan.runs(config) if run.method == "global"] == counts
+    assert [run.clients for run in plan.runs(config) if run.method.name == "global"] == counts
 
 
 def test_the_area_under_the_roc_curve_is_for_two_classes() -> None:
@@ -109,7 +144,7 @@ def test_clients_that_overlap_are_five_a_part_and_have_no_edges_between_them() -
     def planned(clients: list[int], method: str) -> list[Run]:
         raw = {
             **RAW,
-            "datasets": {"cora": {"partition": "overlap"}},
+            "datasets": {"cora": {"partition": {"method": "overlap"}}},
             "seeds": [0],
             "clients": clients,
         }
@@ -195,12 +230,12 @@ def expanded(options: dict[str, Any]) -> list[dict[str, Any]]:
     return choices
 
 
-def told(config: Config, run: Run) -> tuple[Any, ...]:
+def told(run: Run) -> tuple[Any, ...]:
     """The same of a run of the plan."""
-    setting, data = entry(config, "settings", run.setting), entry(config, "datasets", run.dataset)
-    names = run.setting.partition(",")[0], run.dataset.partition(",")[0]
-    options = [setting["rounds"], setting["dropout"]], [data["labelled"], data["features"]]
-    return (names[0], *options[0], names[1], *options[1], run.clients, run.method, run.seed)
+    setting, data = run.setting, run.dataset
+    of_setting = setting.name, setting.options["rounds"], setting.options["dropout"]
+    of_data = data.name, data.options["labelled"], data.options["features"]
+    return (*of_setting, *of_data, run.clients, run.method.label, run.seed)
 
 
 @given(st.lists(BLOCKS, min_size=1, max_size=3))
@@ -209,8 +244,8 @@ def test_a_study_is_every_combination_of_what_its_blocks_name(blocks: list[dict[
     config = validate({**RAW, "tables": TABLES, "studies": [study]})
     found = plan.study_runs(config, "c")
     assert len(set(found)) == len(found)
-    assert {told(config, run) for run in found} == set().union(*map(slow_runs, blocks))
-    assert len({told(config, run) for run in found}) == len(found)
+    assert {told(run) for run in found} == set().union(*map(slow_runs, blocks))
+    assert len({told(run) for run in found}) == len(found)
     assert plan.all_runs(config) == list(dict.fromkeys([*plan.runs(config), *found]))
 
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feddep.config.loading import Config, load, validate
-from feddep.experiment import keys, plan, runs
+from feddep.experiment import plan, runs
 from feddep.experiment.provenance import environment
 from feddep.utils.errors import DataError
 
@@ -60,8 +60,8 @@ def config_in(folder: Path, **records: Any) -> Config:
 
 def write(config: Config, run: plan.Run, result: dict[str, Any]) -> Path:
     """What the training of a run writes."""
-    file = runs.cached(config, keys.run_key(config, run))
-    runs.write_cached(config, run, result, PROVENANCE, file)
+    file = runs.cached(config, run.key)
+    runs.write_cached(run, result, PROVENANCE, file)
     return file
 
 
@@ -144,10 +144,9 @@ RESULT: dict[str, Any] = {
 
 def test_a_row_says_which_run_it_is_and_what_it_measured():
     config = validate(RAW)
-    run = plan.Run(
-        "quick,dropout=0.25", "tiny,labelled=0.1,partition=dirichlet", 3, "feddep,prototypes=7", 4
-    )
-    row = runs.row("k", "quick", keys.specification(config, run), RESULT, PROVENANCE)
+    names = {"setting": "quick,dropout=0.25", "dataset": "tiny,labelled=0.1"}
+    run = plan.one_run(config, "feddep,prototypes=7", 3, 4, **names, partition="dirichlet")
+    row = runs.row("k", "quick", run.specification, RESULT, PROVENANCE)
     assert list(row) == list(runs.COLUMNS)
     expected = {
         **{
@@ -183,9 +182,7 @@ def test_a_row_says_which_run_it_is_and_what_it_measured():
     }
     assert {name: row[name] for name in expected} == expected
     assert set(row["training"].split()) >= {"dropout=0.25", "rounds=2"}
-    alone = runs.described(
-        "quick", keys.specification(config, plan.Run("quick", "tiny", None, "global", 4))
-    )
+    alone = runs.described("quick", plan.one_run(config, "global", seed=4).specification)
     assert (alone["partition"], alone["clients"], alone["parameters"]) == (None, None, None)
 
 
@@ -201,7 +198,7 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(
         rows, curves = runs.load(config, asked), runs.load_curves(config, asked)
         by_run = dict(zip(PLANNED, measured, strict=True))
         assert rows["test"].tolist() == [by_run[run]["accuracy"]["best"] for run in asked]
-        assert rows["method"].tolist() == [run.method for run in asked]
+        assert rows["method"].tolist() == [run.method.label for run in asked]
         assert curves["loss"].tolist() == [
             value for run in asked for value in by_run[run]["curve"]["loss"]
         ]
@@ -210,7 +207,7 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(
         first = data.draw(st.lists(st.sampled_from(PLANNED), unique=True))
         assert runs.publish(config, first) == len(first)
         for run in first:
-            runs.cached(config, keys.run_key(config, run)).unlink()
+            runs.cached(config, run.key).unlink()
         assert runs.load(config, asked).equals(rows)
         assert runs.publish(config, PLANNED) == len(PLANNED) - len(first)
         assert runs.publish(config, PLANNED) == 0
@@ -247,7 +244,7 @@ def test_the_tables_are_left_out_if_the_configuration_says_so(config: Config, tm
 
 
 def test_runs_of_one_key_have_a_row_each(config: Config):
-    same = [QUICK[0], plan.Run("same", "tiny", None, "global", 0)]
+    same = [QUICK[0], plan.one_run(validate(RAW), "global", setting="same")]
     assert runs.load(config, same)["setting"].tolist() == ["quick", "same"]
 
 
@@ -255,11 +252,11 @@ def test_a_recorded_run_stays_until_its_line_is_deleted(config: Config, tmp_path
     table, curves = tmp_path / "runs" / "quick.csv", tmp_path / "runs" / "quick"
     before, (former,) = table.read_text(), curves.iterdir()
     again = config_in(tmp_path, use=False)
-    run, key = QUICK[1], keys.run_key(config, QUICK[1])
+    run, key = QUICK[1], QUICK[1].key
     curve = {**RESULT["curve"], "loss": [2.5, 2.0]}
     result = {**RESULT, "accuracy": {"best": 0.75, "last": 0.5}, "curve": curve}
     file = runs.cached(config, key)
-    runs.write_cached(config, run, result, {**PROVENANCE, "time": LATER}, file)
+    runs.write_cached(run, result, {**PROVENANCE, "time": LATER}, file)
     assert runs.publish(again, QUICK) == 0
     assert table.read_text() == before
 
@@ -314,7 +311,7 @@ def test_a_publication_that_is_killed_is_made_up_for(
     assert runs.load_curves(config, QUICK).equals(curves)
     assert runs.publish(config, QUICK) == len(QUICK) - done
     for run in QUICK:
-        runs.cached(config, keys.run_key(config, run)).unlink()
+        runs.cached(config, run.key).unlink()
     assert runs.load(config, QUICK).equals(rows)
     assert runs.load_curves(config, QUICK).equals(curves)
 
@@ -328,10 +325,10 @@ config = validate(json.loads(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
 for run in plan.runs(config):
-    if run.method == sys.argv[2]:
+    if run.method.name == sys.argv[2]:
         runs.publish(config, [run])
         facts = Path(config["output"], f"{run.method}{run.seed}.json")
-        facts.write_text(json.dumps({"name": run.method, "nodes": run.seed}))
+        facts.write_text(json.dumps({"name": run.method.name, "nodes": run.seed}))
         data_tables.publish(config, "graphs", {facts.stem: str(facts)})
 """
 
@@ -373,14 +370,14 @@ def test_an_estimate_is_the_median_of_runs_like_those(tmp_path: Path):
     assert runs.estimate(config, QUICK) == (0, 3)
     for run, seconds in zip(QUICK, (1.0, 2.0, 4.0), strict=True):
         provenance = {**PROVENANCE, "seconds": seconds}
-        file = runs.cached(config, keys.run_key(config, run))
-        runs.write_cached(config, run, RESULT, provenance, file)
+        file = runs.cached(config, run.key)
+        runs.write_cached(run, RESULT, provenance, file)
     runs.publish(config, QUICK)
     asked = [
-        plan.Run("slow", "tiny,labelled=0.1", 9, name, 0)
-        for name in ("fedavg,x=1", "fedavg", "global", "feddep")
+        plan.one_run(config, name, 9, setting="slow", dataset="tiny,labelled=0.1")
+        for name in ("fedavg", "global", "feddep")
     ]
-    assert runs.estimate(config, asked) == (3 + 3 + 1, 1)
+    assert runs.estimate(config, asked) == (3 + 1, 1)
 
 
 @pytest.mark.parametrize("how", ["cut", "other", "empty"])
@@ -417,7 +414,7 @@ def test_a_file_that_is_missing_or_not_of_the_run_is_an_error_that_names_it(tmp_
 def test_rows_without_their_curves_are_an_error(config: Config, tmp_path: Path):
     next((tmp_path / "runs" / "quick").iterdir()).unlink()
     assert len(runs.load(config, QUICK)) == len(QUICK)
-    with pytest.raises(DataError, match=re.escape(keys.run_key(config, QUICK[0]))):
+    with pytest.raises(DataError, match=re.escape(QUICK[0].key)):
         runs.load_curves(config, QUICK[:1])
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from feddep.config.loading import Config, merged, validate
-from feddep.experiment import data_tables, keys, plan, runs, stages, verification
-from feddep.experiment.plan import Run
+from feddep.experiment import data_tables, plan, runs, stages, verification
+from feddep.experiment.plan import Run, one_run
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
@@ -27,7 +27,13 @@ RAW: dict[str, Any] = {
     **{**CONFIG, "datasets": {**CONFIG["datasets"], "cora": {}}},
     "tables": [{"setting": "quick", "datasets": ["mini"], "methods": ["feddep"]}],
 }
-FEDDEP = Run("quick", "mini", 2, "feddep", 0)
+
+
+def feddep_in(config: Config) -> Run:
+    return one_run(config, "feddep", 2, dataset="mini")
+
+
+FEDDEP = feddep_in(validate(RAW))
 
 
 class Made:
@@ -43,16 +49,13 @@ class Made:
         }
         self.facts = {name: str(folder / f"{name}.json") for name in ("graph", "partition")}
         graph = self.files["graph"]
-        assert FEDDEP.partition is not None
         stages.prepare(config, "mini", None, graph, Path(self.facts["graph"]))
-        stages.split(config, "mini", 0, graph, self.files["split"])
-        stages.partition(
-            config, FEDDEP.partition, graph, self.files["partition"], Path(self.facts["partition"])
-        )
+        stages.split(FEDDEP, graph, self.files["split"])
+        stages.partition(FEDDEP, graph, self.files["partition"], Path(self.facts["partition"]))
         for stage in ("pretrain", "prototypes", "generator"):
             stages.step(config, FEDDEP, stage, self.files, self.files[stage])
         self.trained, self.model = (
-            runs.cached(config, keys.run_key(config, FEDDEP)),
+            runs.cached(config, FEDDEP.key),
             folder / "model.safetensors",
         )
         stages.train(config, FEDDEP, self.files, self.trained, self.model)
@@ -64,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def test_each_stage_writes_what_it_says(made: Made):
-    graph = Graph.load(made.files["graph"], keys.graph_key(made.config, "mini"))
+    graph = Graph.load(made.files["graph"], FEDDEP.graph_key)
     facts = json.loads(Path(made.facts["graph"]).read_text())
     assert (graph.num_nodes, facts["name"], facts["source"], facts["nodes"]) == (
         60,
@@ -73,15 +76,13 @@ def test_each_stage_writes_what_it_says(made: Made):
         60,
     )
     assert facts["fingerprint"] == graph.fingerprint
-    split = Split.load(made.files["split"], keys.split_key(made.config, "mini", 0))
+    split = Split.load(made.files["split"], FEDDEP.split_key)
     assert [len(split.train), len(split.val), len(split.test)] == [36, 12, 12]
-    partition = Partition.load(
-        made.files["partition"], keys.partition_key(made.config, FEDDEP.partition)
-    )
+    partition = Partition.load(made.files["partition"], FEDDEP.partition_key)
     assert partition.num_clients == 2
     assert json.loads(Path(made.facts["partition"]).read_text())["clients"] == 2
     content = json.loads(made.trained.read_text())
-    assert content["row"]["key"] == keys.run_key(made.config, FEDDEP)
+    assert content["row"]["key"] == FEDDEP.key
     assert content["row"]["data"] == graph.fingerprint[:16]
     assert set(json.loads(content["row"]["seconds_before"])) == {
         "pretrain",
@@ -91,7 +92,7 @@ def test_each_stage_writes_what_it_says(made: Made):
     assert {sent["kind"] for sent in content["communication"]} >= {"prototypes", "model"}
     assert sum(sent["bytes"] for sent in content["communication"]) == content["row"]["bytes"]
     assert len(content["curve"]["round"]) == len(content["curve"]["loss"]) == 2
-    weights = read_arrays(made.model, keys.run_key(made.config, FEDDEP))
+    weights = read_arrays(made.model, FEDDEP.key)
     assert all(np.isfinite(each).all() for each in weights.values())
 
 
@@ -119,7 +120,7 @@ def test_a_file_that_is_missing_damaged_or_another_is_an_error_that_names_it(
         stages.read_task(made.config, FEDDEP, {**made.files, name: file})
     # The whole file, of another configuration.
     with pytest.raises(DataError, match=re.escape(file.name)):
-        stages.read_task(validate(merged(RAW, OTHERS[name])), FEDDEP, made.files)
+        stages.read_task(made.config, feddep_in(validate(merged(RAW, OTHERS[name]))), made.files)
 
 
 def test_a_stage_that_fails_writes_nothing(made: Made, tmp_path: Path):
@@ -140,13 +141,11 @@ def test_a_stage_that_fails_writes_nothing(made: Made, tmp_path: Path):
 
 def test_a_public_graph_must_be_the_one_of_the_registry(made: Made, tmp_path: Path):
     file = tmp_path / "cora.safetensors"
-    random_graph(20, 30).save(file, keys.graph_key(made.config, "cora"))
+    random_graph(20, 30).save(file, "key")
     with pytest.raises(DataError, match=re.escape(file.name)):
-        stages.load_graph(made.config, "cora", file)
-    # Whose fingerprint nobody knows yet.
-    config = validate({**RAW, "datasets": {"roman_empire": {}} | RAW["datasets"]})
-    random_graph(20, 30).save(file, keys.graph_key(config, "roman_empire"))
-    assert stages.load_graph(config, "roman_empire", file).num_nodes == 20
+        stages.load_graph("cora", "key", file)
+    # Nobody knows the fingerprint of this one yet.
+    assert stages.load_graph("roman_empire", "key", file).num_nodes == 20
 
 
 def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
@@ -159,15 +158,14 @@ def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
             | RAW["datasets"],
         }
     )
-    stages.prepare(config, "mine", None, tmp_path / "graph.safetensors", tmp_path / "graph.json")
-    assert (
-        stages.load_graph(config, "mine", tmp_path / "graph.safetensors").fingerprint
-        == graph.fingerprint
-    )
-    assert (
-        verification.fetch_graph(config, "mine,labelled=0.5", tmp_path).fingerprint
-        == graph.fingerprint
-    )
+    file = tmp_path / "graph.safetensors"
+    stages.prepare(config, "mine", None, file, tmp_path / "graph.json")
+    run = one_run(config, "global", dataset="mine,labelled=0.5")
+    found = [
+        stages.load_graph("mine", run.graph_key, file),
+        verification.fetch_graph(config, run.dataset, tmp_path),
+    ]
+    assert [each.fingerprint for each in found] == [graph.fingerprint] * 2
 
 
 @pytest.mark.parametrize("kind", ["graphs", "partitions"])
@@ -208,8 +206,7 @@ def test_recorded_runs_that_fit_are_drawn(made: Made):
     planned = plan.runs(config)
     content = json.loads(made.trained.read_text())
     recorded = [
-        {**content["row"], "key": keys.run_key(config, run), "seconds": 10.0 * run.seed}
-        for run in planned[:2]
+        {**content["row"], "key": run.key, "seconds": 10.0 * run.seed} for run in planned[:2]
     ]
     rows = runs.typed(pd.DataFrame(recorded, columns=list(runs.COLUMNS)))
     curves = pd.concat(
@@ -255,24 +252,25 @@ def test_a_run_that_owners_judge_comes_back(method: str, made: Made, tmp_path: P
     """Its split is the partition's, its shares are its dataset's; a model that stays with its owner
     has no global accuracy.
     """
-    run = Run(
-        "quick,encoder=gcn,full_batch=true,evaluation=owners",
-        "mini,split=within_clients,split_train=0.3",
-        2,
+    run = one_run(
+        made.config,
         method,
-        0,
+        2,
+        setting="quick,encoder=gcn,full_batch=true,evaluation=owners",
+        dataset="mini",
+        split="within_clients,train=0.3",
     )
     files = {name: made.files[name] for name in ("graph", "partition")}
-    output = runs.cached(made.config, keys.run_key(made.config, run))
+    output = runs.cached(made.config, run.key)
     stages.train(made.config, run, files, output, tmp_path / "model.safetensors")
     row = runs.load(made.config, [run]).iloc[0]
     assert pd.isna(row["test"]) == (method == "local")
-    result = summary(verification.retrain(made.config, run, tmp_path))
+    result = summary(verification.Trainer(made.config, tmp_path).train(run))
     assert verification.differences(row, runs.load_curves(made.config, [run]), result) == {}
 
 
 def test_a_falsified_row_or_curve_is_found(made: Made, tmp_path: Path):
-    result = summary(verification.retrain(made.config, FEDDEP, tmp_path))
+    result = summary(verification.Trainer(made.config, tmp_path).train(FEDDEP))
     row, curves = runs.load(made.config, [FEDDEP]).iloc[0], runs.load_curves(made.config, [FEDDEP])
     assert verification.differences(row, curves, result) == {}
     for name in verification.MEASURED:

@@ -7,7 +7,7 @@ import pytest
 
 from feddep.config import variants
 from feddep.config.loading import Config, merged, validate
-from feddep.experiment.plan import Run
+from feddep.experiment.plan import one_run
 from feddep.experiment.steps import StepJob, step_jobs
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
@@ -23,17 +23,8 @@ WITH_STEPS = [
 
 def jobs(method: str, config: Config = CONFIG, **changes: Any) -> dict[str, StepJob]:
     """The steps of a run, by stage."""
-    run = Run(
-        **{
-            "setting": "quick",
-            "dataset": "cora",
-            "clients": 3,
-            "method": method,
-            "seed": 0,
-            **changes,
-        }
-    )
-    return {job.step.stage: job for job in step_jobs(config, run)}
+    run = one_run(config, method, **{"clients": 3, "dataset": "cora", **changes})
+    return {job.step.stage: job for job in step_jobs(run)}
 
 
 def moved(before: dict[str, StepJob], after: dict[str, StepJob]) -> set[str]:

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from feddep.config.loading import validate
-from feddep.experiment import keys
-from feddep.experiment.plan import Run
+from feddep.experiment.plan import one_run
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import scaling
 from feddep.graph.partition import Partition
@@ -21,8 +20,8 @@ CONFIG = validate({**MINIMAL_CONFIG, "datasets": DATASETS, "settings": {"quick":
 
 def test_a_task_is_what_the_specification_says():
     graph = random_graph(40, 80)
-    split, partition = random_split(40, CONFIG["split"], 3), Partition(np.arange(40) % 2, 2)
-    specification = keys.specification(CONFIG, Run("quick", "tiny", 2, "fedavg", 3))
+    specification = one_run(CONFIG, "fedavg", 2, 3).specification
+    split, partition = random_split(40, specification["split"], 3), Partition(np.arange(40) % 2, 2)
     task = build_task(specification, graph, split, partition, "a name")
     assert (task.name, task.seed, task.device, task.step_results) == ("a name", 3, "cpu", {})
     assert task.setting == TrainingConfig(rounds=7)

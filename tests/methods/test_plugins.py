@@ -11,7 +11,8 @@ import pytest
 
 from feddep import api
 from feddep.config.loading import validate
-from feddep.experiment import keys, plan, steps
+from feddep.experiment import plan, steps
+from feddep.experiment.plan import one_run
 from feddep.methods import plugins, registry
 from feddep.utils.errors import ConfigError
 
@@ -56,7 +57,6 @@ class Wide(GIN):
 
 METHODS = ()
 """
-RUN = plan.Run("quick", "mini", 2, "mine", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def run(method: str, **setting: Any) -> api.Result:
 def test_a_method_of_a_file_is_one_of_the_others() -> None:
     config = using(MINE)
     assert list(registry.methods()) == sorted([*registry.built_in(), "mine"])
-    assert RUN in plan.runs(config)
+    assert one_run(config, "mine", 2) in plan.runs(config)
     mine, fedavg = run("mine"), run("fedavg")
     assert mine.history.equals(fedavg.history)
     assert set(mine.specification["plugin"]) == {"sha256"}
@@ -91,23 +91,20 @@ def test_a_method_of_a_file_is_one_of_the_others() -> None:
 
 def test_the_content_of_the_file_is_in_the_key_and_its_place_is_not() -> None:
     config = using(MINE)
-    first = keys.run_key(config, RUN)
+    first = one_run(config, "mine", 2).key
     Path("elsewhere").mkdir()
-    assert keys.run_key(using(MINE, "elsewhere/other.py"), RUN) == first
-    changed = keys.run_key(using(f"{MINE}# changed\n"), RUN)
-    assert changed != first
-    assert keys.run_key(using(MINE), RUN) == first
-    fedavg = plan.Run("quick", "mini", 2, "fedavg", 0)
-    assert keys.run_key(config, fedavg) == keys.run_key(
-        validate({**RAW, "methods": {}, "tables": ALONE}), fedavg
-    )
+    assert one_run(using(MINE, "elsewhere/other.py"), "mine", 2).key == first
+    assert one_run(using(f"{MINE}# changed\n"), "mine", 2).key != first
+    assert one_run(using(MINE), "mine", 2).key == first
+    alone = validate({**RAW, "methods": {}, "tables": ALONE})
+    assert one_run(config, "fedavg", 2).key == one_run(alone, "fedavg", 2).key
 
 
 def test_a_step_of_the_benchmark_is_shared_and_one_of_the_plugin_is_not() -> None:
-    pretraining, own = steps.step_jobs(using(WITH_STEPS), RUN)
-    shared, *_ = steps.step_jobs(using(WITH_STEPS), plan.Run("quick", "mini", 2, "feddep", 0))
+    pretraining, own = steps.step_jobs(one_run(using(WITH_STEPS), "mine", 2))
+    shared, *_ = steps.step_jobs(one_run(using(WITH_STEPS), "feddep", 2))
     assert pretraining.key == shared.key
-    again, changed = steps.step_jobs(using(f"{WITH_STEPS}#"), RUN)
+    again, changed = steps.step_jobs(one_run(using(f"{WITH_STEPS}#"), "mine", 2))
     assert again.key == pretraining.key
     assert changed.key != own.key
 
@@ -119,12 +116,12 @@ def test_an_encoder_of_a_file() -> None:
         "methods": {},
         "tables": ALONE,
     }
-    fedavg = plan.Run("quick", "mini", 2, "fedavg", 0)
-    first = keys.run_key(using(ENCODER, "wide.py", **settings), fedavg)
+    first = one_run(using(ENCODER, "wide.py", **settings), "fedavg", 2).key
     result = run("fedavg", **name)
     assert result.weights["model.convs.0.nn.lins.0.weight"].shape == (16, 30)
     assert set(result.specification["encoder"]) == {"sha256"}
-    assert keys.run_key(using(f"{ENCODER}# changed\n", "wide.py", **settings), fedavg) != first
+    changed = using(f"{ENCODER}# changed\n", "wide.py", **settings)
+    assert one_run(changed, "fedavg", 2).key != first
     with pytest.raises(ConfigError):
         run("fedavg", encoder="plugins.wide.Narrow")
 
@@ -201,13 +198,12 @@ def distribution(folder: Path, version: str, module: str) -> None:
 def test_an_installed_distribution_is_known_by_its_version(version: str, site: Path) -> None:
     distribution(site, version, MINE)
     config = validate(RAW)
-    assert RUN in plan.runs(config)
+    mine = one_run(config, "mine", 2)
+    assert mine in plan.runs(config)
     assert plugins.identity_of("mine") == {
         "plugin": {"distribution": "my-package", "version": version}
     }
-    assert keys.run_key(config, RUN) != keys.run_key(
-        config, plan.Run("quick", "mini", 2, "fedavg", 0)
-    )
+    assert mine.key != one_run(config, "fedavg", 2).key
     assert api.methods()["mine"] == "Mine"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from feddep.config.loading import validate
 from feddep.config.reference import json_schema
-from feddep.experiment import keys, plan
+from feddep.experiment import plan
 from feddep.experiment.steps import step_jobs
 from feddep.methods import registry
 from feddep.utils.errors import ConfigError, FeddepError
@@ -181,7 +181,7 @@ def planned(raw: Any) -> bool:
     for run in runs[:3]:
         # A graph of one's own is not there, or a parameter has no value for a dataset.
         with suppress(FeddepError):
-            assert keys.run_key(config, run) not in {job.key for job in step_jobs(config, run)}
+            assert run.key not in {job.key for job in step_jobs(run)}
     return True
 
 

@@ -68,7 +68,7 @@ def test_the_same_command_goes_on(tmp_path: Path):
     )
     for method in ("fedavg", "local"):
         run = workspace.runs[method]
-        found = summary(verification.retrain(workspace.config, run, tmp_path))
+        found = summary(verification.Trainer(workspace.config, tmp_path).train(run))
         assert (
             verification.differences(
                 workspace.row(method), runs.load_curves(workspace.config, [run]), found

@@ -2,14 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from feddep.config.loading import Config, validate
-from feddep.experiment import keys, plan, runs
+from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
 from feddep.reporting.load import Study, assemble
 
@@ -34,7 +34,8 @@ RESPLITS = math.sqrt(1 / 3 + 0.2 / 0.6)
 """Standard error of the mean of three differences over their standard deviation, by Nadeau and
 Bengio's correction.
 """
-Finished = tuple[Run, dict[str, Any]]
+Finished = tuple[Callable[[Config], Run], dict[str, Any]]
+"""A run in a configuration, and its row."""
 
 
 def two_sided_p(t: float) -> float:
@@ -54,16 +55,23 @@ def finished(
     best_round: int | list[int] | None = None,
     accuracies: list[float] | None = None,
     before: Mapping[str, float] | None = None,
+    partition: str | None = None,
     **measured: Any,
 ) -> Finished:
     """A run and its row; without a best round it is best at its last but one, and 0.02 worse at the
     last.
     """
-    run = Run(setting, dataset, clients, method, seed)
+    names = {"setting": setting, "dataset": dataset}
+    if partition is not None:
+        names, dataset = {**names, "partition": partition}, f"{dataset},partition={partition}"
+
+    def run(config: Config) -> Run:
+        return plan.one_run(config, method, clients, seed, **names)
+
     sent = {"model": 1000 * (clients or 0)}
     row = {
         **{
-            "key": run.path,
+            "key": "/".join(map(str, (setting, dataset, clients, method, seed))),
             "setting": setting,
             "dataset": dataset,
             "clients": clients,
@@ -107,7 +115,7 @@ def study(*found: Finished, raw: dict[str, Any] = RAW, **options: Any) -> Study:
     configuration.
     """
     config = validate({**raw, "studies": [{**RAW["studies"][0], **options}]})
-    return assemble(config, "made_up", [run for run, _ in found], table(found))
+    return assemble(config, "made_up", [run(config) for run, _ in found], table(found))
 
 
 def row(of: pd.DataFrame, /, **where: Any) -> dict[str, Any]:
@@ -127,17 +135,17 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
     )
     rows, curves = [], []
     for number, run in enumerate(plan.all_runs(config)):
-        rounds = keys.specification(config, run)["setting"]["rounds"]
+        rounds = run.specification["setting"]["rounds"]
         best = 0.7 + 0.01 * run.seed + 0.001 * (7 * number % 13)
         given = {
-            "dataset": run.dataset,
+            "dataset": run.place.label,
             "clients": run.clients,
-            "setting": run.setting,
+            "setting": run.setting.label,
             "rounds": rounds,
             "validation": best,
         }
-        _, made = finished(run.method, run.seed, best, **given, **measured)
-        rows.append({**made, "key": keys.run_key(config, run)})
+        _, made = finished(run.method.label, run.seed, best, **given, **measured)
+        rows.append({**made, "key": run.key})
         climb = {
             "round": range(1, rounds + 1),
             "loss": 1.0,
@@ -154,34 +162,26 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
         fabricated,
         pd.concat(curves).drop_duplicates(["key", "round"]).astype({"key": "string"}),
     )
-    graphs = {
-        name: {"nodes": 100, "edges": 400, "features": 10, "classes": 2}
-        for name in plan.datasets(config)
-    }
-    rows = [
-        {"key": keys.graph_key(config, name), "name": name, **facts}
-        for name, facts in graphs.items()
-    ]
+    facts = {"nodes": 100, "edges": 400, "features": 10, "classes": 2}
+    rows = [{"key": key, "name": name, **facts} for name, key in plan.graphs(config).items()]
     pd.DataFrame(rows).to_csv(root / "runs" / "graphs.csv", index=False)
-    rows = [
-        {"key": keys.partition_key(config, spec), **_partition(spec)}
-        for spec in plan.partitions(config)
-    ]
+    rows = [{"key": run.partition_key, **_partition(run)} for run in plan.partitions(config)]
     pd.DataFrame(rows).to_csv(root / "runs" / "partitions.csv", index=False)
     return config
 
 
-def _partition(spec: plan.PartitionSpec) -> dict[str, Any]:
+def _partition(run: Run) -> dict[str, Any]:
     """Ten missing edges a client, and one more with each seed."""
-    missing = 10 * spec.clients + spec.seed
+    assert run.clients is not None
+    missing = 10 * run.clients + run.seed
     means = {
-        "mean_client_nodes": 100 / spec.clients,
-        "mean_client_edges": (400 - missing) / spec.clients,
+        "mean_client_nodes": 100 / run.clients,
+        "mean_client_edges": (400 - missing) / run.clients,
     }
     return {
-        "dataset": spec.dataset,
-        "clients": spec.clients,
-        "seed": spec.seed,
+        "dataset": run.dataset.name,
+        "clients": run.clients,
+        "seed": run.seed,
         **means,
         "missing_edges": missing,
         "cut_nodes": 0,

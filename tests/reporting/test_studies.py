@@ -712,12 +712,13 @@ def test_conventions_show_published_numbers_beside_partitions_like_theirs_alone(
             "fedavg",
             0,
             0.5,
-            dataset=f"cora{how}",
+            dataset="cora",
+            partition=how,
             local_before=0.6,
             local_after=0.7,
             best_round=[1],
         )
-        for how in (",partition=metis", ",partition=overlap")
+        for how in ("metis", "overlap")
     ]
     for _, each in runs:
         each["client_accuracies"] = "[[0.4, 0.5]]"

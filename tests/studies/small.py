@@ -5,8 +5,10 @@ from typing import Any
 
 import pandas as pd
 
+from feddep.config.loading import validate
+from feddep.datasets.public_graphs import REGISTRY
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment.plan import Run
+from feddep.experiment.plan import Run, one_run
 from feddep.graph.partition import louvain
 from feddep.graph.split import random_split
 from feddep.methods import registry
@@ -15,6 +17,13 @@ from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from studies.measuring import Case, frame, page_of, tables_of
 
+CONFIG = validate(
+    {
+        **{"datasets": {"tiny": {"synthetic": {}}, **{name: {} for name in REGISTRY}}},
+        **{"clients": [3], "seeds": [0], "settings": {"quick": {}}},
+        "tables": [{"setting": "quick", "methods": ["fedavg"]}],
+    }
+)
 DGEN = {
     "prototypes": 4,
     "embedding": 6,
@@ -61,6 +70,11 @@ def task_of(clients: int | None = 3, rounds: int = 2, dropout: float = 0.2) -> T
     return small_task(clients, 180, rounds=rounds, dropout=dropout)
 
 
+def run_of(method: str, seed: int, clients: int | None, dataset: str) -> Run:
+    """A run in a setting of that name."""
+    return one_run(CONFIG, method, clients, seed, dataset=dataset)
+
+
 def case_of(
     name: str, task: Task, steps: bool = True, dataset: str = "tiny", **changes: Any
 ) -> Case:
@@ -72,7 +86,7 @@ def case_of(
             task, step_results=run_steps(task, parameters, method.steps(parameters))
         )
     clients = None if task.partition is None else task.partition.num_clients
-    return Case(Run("quick", dataset, clients, name, task.seed), task, method, parameters)
+    return Case(run_of(name, task.seed, clients, dataset), task, method, parameters)
 
 
 def measured(kind: str, case: Case) -> pd.DataFrame:
@@ -85,7 +99,7 @@ def of_run(
     method: str = "feddep", seed: int = 0, clients: int | None = 3, dataset: str = "cora"
 ) -> dict[str, Any]:
     """The columns of a run."""
-    return dataclasses.asdict(Run("quick", dataset, clients, method, seed))
+    return run_of(method, seed, clients, dataset).columns
 
 
 def page(kind: str, **tables: list[dict[str, Any]]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import yaml
 from benchmarks.main_table import summary as summary_of_jobs
 from benchmarks.workflow import jobs
 from feddep.config.loading import validate
-from feddep.experiment import batches, keys, plan, runs, verification
+from feddep.experiment import batches, plan, runs, verification
 from feddep.training.summary import summary
 from graphs import npz_arrays, random_graph
 from workspace import REPOSITORY, SNAKEMAKE, STEPS, Workspace
@@ -58,7 +58,7 @@ def test_a_run_of_the_workflow_is_that_of_one_process(
     curves = runs.load_curves(finished.config, [run])
     assert (
         verification.differences(
-            row, curves, summary(verification.retrain(finished.config, run, tmp_path))
+            row, curves, summary(verification.Trainer(finished.config, tmp_path).train(run))
         )
         == {}
     )
@@ -229,7 +229,7 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     shipped = yaml.safe_load((REPOSITORY / "config" / "default.yaml").read_text())
     planned = [line.split() for line in (done.stdout + done.stderr).splitlines()]
     config = validate({**shipped, **changes, "records": {"directory": "none"}})
-    made = batches.batches(config, {keys.run_key(config, run): run for run in plan.runs(config)})
+    made = batches.batches(config, {run.key: run for run in plan.runs(config)})
     assert ["batch", str(len(made))] in planned
     assert ["download", "2"] in planned
     assert not (tmp_path / "there").exists()

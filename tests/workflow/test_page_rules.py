@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from feddep.config.loading import merged, read, validate
-from feddep.experiment import keys, plan
+from feddep.experiment import plan
 from feddep.methods import plugins, registry
 from workspace import REPOSITORY
 
@@ -32,7 +32,7 @@ def planned(experiment: str) -> list[plan.Run]:
         merged(read(REPOSITORY / "config" / "default.yaml"), yaml.safe_load(experiment))
     )
     runs = plan.all_runs(config)
-    assert len({keys.run_key(config, run) for run in runs}) == len(runs)
+    assert len({run.key for run in runs}) == len(runs)
     return runs
 
 
