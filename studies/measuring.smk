@@ -32,7 +32,7 @@ def read_of(wildcards):
 
 rule measure:
     """One run, measured by the code of a study."""
-    message: "Measure {wildcards.study} of {params.run.method} on {params.run.dataset}, seed {params.run.seed}"
+    message: "Measure {wildcards.study} of {params.run.method} on {params.run.place}, seed {params.run.seed}"
     input: unpack(read_of)
     output: f"{CACHE}/{{study}}/{{key}}.json"
     log: f"{CACHE}/logs/{{study}}/{{key}}.log"

@@ -9,9 +9,10 @@ import pytest
 from feddep import leaderboard
 from feddep.config.loading import Config, validate
 from feddep.experiment import plan, runs
-from feddep.experiment.plan import Run
-from feddep.experiment.verification import retrain
+from feddep.experiment.plan import Run, one_run
+from feddep.experiment.verification import Trainer
 from feddep.reporting import load
+from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, DivergenceError
 
 RATES, SEARCHED, SEEDS = (0.05, 0.5), 9, (0, 1, 2)
@@ -77,17 +78,17 @@ def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(
     assert set(table["method"]) == {*OTHERS, "fedprox"}
     assert table["mean"].is_monotonic_decreasing
 
-    trials = [
-        Run(f"field,learning_rate={rate}", "mini", 3, "fedprox,mu=0.1", SEARCHED) for rate in RATES
-    ]
+    def run(method: str, rate: float, seed: int) -> Run:
+        setting = f"field,learning_rate={rate}"
+        return one_run(config, method, 3, seed, setting=setting, dataset="mini")
+
+    trials = [run("fedprox,mu=0.1", rate, SEARCHED) for rate in RATES]
     scores = recorded(config, trials)["validation"]
-    best = trials[scores.idxmax()].setting
-    assert best in chosen
-    final = [Run(best, "mini", 3, "fedprox,mu=0.1", seed) for seed in SEEDS]
+    best = scores.idxmax()
+    assert trials[best].setting.label in chosen
+    final = [run("fedprox,mu=0.1", RATES[best], seed) for seed in SEEDS]
     of_fedprox = recorded(config, final)["test"]
-    baseline = recorded(
-        config, [Run("field,learning_rate=0.5", "mini", 3, "fedavg", seed) for seed in SEEDS]
-    )["test"]
+    baseline = recorded(config, [run("fedavg", 0.5, seed) for seed in SEEDS])["test"]
     row = table.set_index("method").loc["fedprox"]
     assert row["mean"] == pytest.approx(of_fedprox.mean())
     assert row["mean_difference"] == pytest.approx((of_fedprox - baseline).mean())
@@ -95,7 +96,7 @@ def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(
         file.stem for file in (tmp_path / "out/.cache/runs").iterdir()
     }
 
-    monkeypatch.setattr(leaderboard, "retrain", Mock(side_effect=AssertionError))  # all is at hand
+    monkeypatch.setattr(Trainer, "train", Mock(side_effect=AssertionError))  # all is at hand
     pd.testing.assert_frame_equal(
         leaderboard.ranked(config, "mine", "mini", "fedprox,mu=0.1", tmp_path)[1], table
     )
@@ -104,18 +105,18 @@ def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(
 def test_a_trial_that_diverges_is_not_chosen(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def fails_fast(config: Config, run: Run, folder: Path):
-        if "0.5" in run.setting:
-            raise DivergenceError("the loss is inf")
-        return retrain(config, run, folder)
+    train = Trainer.train
 
-    monkeypatch.setattr(leaderboard, "retrain", fails_fast)
+    def fails_fast(trainer: Trainer, run: Run) -> RunResult:
+        if "0.5" in run.setting.label:
+            raise DivergenceError("the loss is inf")
+        return train(trainer, run)
+
+    monkeypatch.setattr(Trainer, "train", fails_fast)
     chosen, table = leaderboard.ranked(config, "mine", "mini", "fedprox", tmp_path)
     assert "0.05" in chosen
     assert table["seeds"].max() == len(SEEDS)
-    monkeypatch.setattr(
-        leaderboard, "retrain", Mock(side_effect=DivergenceError("the loss is inf"))
-    )
+    monkeypatch.setattr(Trainer, "train", Mock(side_effect=DivergenceError("the loss is inf")))
     with pytest.raises(ConfigError):
         leaderboard.ranked(config, "mine", "mini", "fedadam", tmp_path)
 

@@ -21,7 +21,6 @@ from feddep.methods import registry
 from feddep.methods.method import Method, Step
 from feddep.training.config import TrainingConfig
 from feddep.utils.errors import ConfigError
-from feddep.utils.files import canonical_json
 from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ def variations(
     found: dict[str, Entry] = {}
     for spelled, options in given.items():
         name, fixed = variants.read(spelled)
-        before = _options(config, section, name, canonical_json(fixed), dataset)
+        before = _options(config, section, name, json.dumps(fixed), dataset)
         for key, value in options.items():
             if value == [] or isinstance(value, Mapping):
                 raise ConfigError(
@@ -143,7 +142,7 @@ def variations(
                     "of values"
                 )
         for changes in variants.combinations(options):
-            after = _options(config, section, name, canonical_json({**fixed, **changes}), dataset)
+            after = _options(config, section, name, json.dumps({**fixed, **changes}), dataset)
             differing = {key: after[key] for key in after if after[key] != before.get(key)}
             label = variants.format_name(spelled, differing)
             found.setdefault(label, Entry(label, name, {**fixed, **differing}, after))

@@ -20,24 +20,35 @@ from typing import Any
 import pandas as pd
 
 from feddep.config.loading import Config
-from feddep.config.models import Dataset, PartitionOptions
+from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
 from feddep.utils.csv_files import append_rows
 from feddep.utils.errors import DataError
 from feddep.utils.files import atomic_path, exclusive, read_json, write_json
+from feddep.utils.parameters import Parameters
 
 # Of the rows of one publication.
 _ORDER = [
-    *("dataset", "clients", "method", "parameters", "training", "partition", "data_options"),
+    *(
+        "dataset",
+        "clients",
+        "method",
+        "parameters",
+        "training",
+        "partition",
+        "data_options",
+        "split",
+    ),
     *("seed", "key"),
 ]
 _MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
 COLUMNS: dict[str, str] = {
     "key": "string",
     # Which run it is; of options only those that differ from their defaults.
-    **dict.fromkeys(("setting", "training", "dataset", "data_options", "partition"), "string"),
+    **dict.fromkeys(("setting", "training", "dataset", "data_options"), "string"),
+    **dict.fromkeys(("split", "partition"), "string"),
     "clients": "Int64",
     **dict.fromkeys(("method", "parameters"), "string"),
     "seed": "Int64",
@@ -63,6 +74,7 @@ Attributes:
     setting: the protocol.
     training, data_options, parameters: options of :class:`TrainingConfig`, of the dataset and of
         the method that differ from their defaults, as ``name=value``, separated by spaces.
+    split: which nodes train, validate and test, such as ``within_clients train=0.2 val=0.4``.
     partition: how nodes are divided among ``clients``; empty where a method sees the whole graph.
     test: accuracy of the test nodes on the global graph.
     local_before, local_after: the same, each node classified by its owner, before and after the
@@ -133,18 +145,25 @@ def described(setting: str, specification: Mapping[str, Any]) -> dict[str, Any]:
     data.pop("synthetic", None)
     clients, divided = partition.pop("clients", None), partition.pop("method", None)
     dataset, name = data.pop("name"), method.pop("name")
+    how, shares = data.pop("split", "random"), dict(specification["split"])
+    del shares["test"]  # what is left
     return {
         "setting": setting,
         "training": _options(specification["setting"], TrainingConfig().model_dump(mode="json")),
         "dataset": dataset,
         "data_options": _options(data, Dataset().model_dump(mode="json")),
-        "partition": divided
-        and " ".join(filter(None, [divided, _options(partition, PartitionOptions().model_dump())])),
+        "split": _division(how, shares, SplitOptions()),
+        "partition": divided and _division(divided, partition, PartitionOptions()),
         "clients": clients,
         "method": name,
         "parameters": _options(method, registry.find(name).parameters().model_dump(mode="json")),
         "seed": specification["seed"],
     }
+
+
+def _division(method: str, options: Mapping[str, Any], defaults: Parameters) -> str:
+    """How nodes are split or partitioned: the method, and what differs from the defaults."""
+    return " ".join(filter(None, [method, _options(options, defaults.model_dump())]))
 
 
 def _options(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str | None:

@@ -87,10 +87,9 @@ def test_a_parameter_may_have_a_value_for_each_dataset():
     )
 
     def value(spelled: str, dataset: str, key: str) -> Any:
-        of = entries.one(config, "datasets", dataset)
-        return entries.one(config, "methods", spelled, of).options[key]
+        return entries.one(config, "methods", spelled).of_dataset(dataset).options[key]
 
-    assert value("feddep", "cora,labelled=0.1", "embedding") == 64
+    assert value("feddep", "cora", "embedding") == 64
     assert value("feddep,embedding=9", "tiny", "embedding") == 9
     assert (value("feddep", "cora", "prototypes"), value("feddep", "tiny", "prototypes")) == (7, 5)
     with pytest.raises(ConfigError, match=re.escape("methods.feddep.embedding")):

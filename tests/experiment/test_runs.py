@@ -145,7 +145,8 @@ RESULT: dict[str, Any] = {
 def test_a_row_says_which_run_it_is_and_what_it_measured():
     config = validate(RAW)
     names = {"setting": "quick,dropout=0.25", "dataset": "tiny,labelled=0.1"}
-    run = plan.one_run(config, "feddep,prototypes=7", 3, 4, **names, partition="dirichlet")
+    divided = {"split": "within_clients,train=0.3", "partition": "dirichlet,beta=0.5"}
+    run = plan.one_run(config, "feddep,prototypes=7", 3, 4, **names, **divided)
     row = runs.row("k", "quick", run.specification, RESULT, PROVENANCE)
     assert list(row) == list(runs.COLUMNS)
     expected = {
@@ -154,7 +155,8 @@ def test_a_row_says_which_run_it_is_and_what_it_measured():
             "setting": "quick",
             "dataset": "tiny",
             "data_options": "labelled=0.1",
-            "partition": "dirichlet",
+            "split": "within_clients train=0.3",
+            "partition": "dirichlet beta=0.5",
         },
         **{
             "clients": 3,
@@ -184,6 +186,7 @@ def test_a_row_says_which_run_it_is_and_what_it_measured():
     assert set(row["training"].split()) >= {"dropout=0.25", "rounds=2"}
     alone = runs.described("quick", plan.one_run(config, "global", seed=4).specification)
     assert (alone["partition"], alone["clients"], alone["parameters"]) == (None, None, None)
+    assert alone["split"] == "random"
 
 
 @settings(max_examples=10)
@@ -217,7 +220,7 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(
         assert runs.load(config, asked).equals(rows)
         assert runs.load_curves(config, asked).equals(curves)
         for protocol in ("quick", "slow"):
-            of = {run for run in PLANNED if run.setting == protocol}
+            of = {run for run in PLANNED if run.setting.name == protocol}
             publications = bool(of & set(first)) + bool(of - set(first))
             folder_of_curves = Path(folder, "runs", protocol)
             assert len(list(folder_of_curves.iterdir())) == publications

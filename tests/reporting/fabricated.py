@@ -17,7 +17,7 @@ RAW: dict[str, Any] = {
     "datasets": {"cora": {}, "citeseer": {}},
     "clients": [5, 10],
     "seeds": [0, 1, 2],
-    "settings": {"feddep": {"rounds": 4}},
+    "settings": {name: {"rounds": 4} for name in ("feddep", "vesper")},
     "methods": {"feddep": {"prototypes": None}},
     "tables": [
         {

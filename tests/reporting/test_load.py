@@ -75,8 +75,8 @@ def test_runs_of_tables_in_the_order_of_the_plan(tmp_path: Path) -> None:
     """Runs that are spelled differently may be one and the same: Global does not depend on the
     partition.
     """
-    datasets = {"cora": {"partition": ["louvain", "random"]}}
-    blocks = [{"datasets": datasets, "clients": [5], "methods": {"feddep": {}, "global": {}}}]
+    axes = {"datasets": {"cora": {}}, "partitions": {"louvain": {}, "random": {}}}
+    blocks = [{**axes, "clients": [5], "methods": {"feddep": {}, "global": {}}}]
     config = publish(tmp_path, {**RAW, "studies": [{**RAW["studies"][0], "runs": blocks}]})
     made = load.load(config, "made_up")
     assert (

@@ -193,7 +193,7 @@ def test_variants_of_published_numbers_are_spelled_as_the_plan_spells_them() -> 
         }
     )
     found = published.planned_runs(config)
-    assert {(run.setting, run.dataset, run.method) for run in found} == {
+    assert {(str(run.setting), str(run.place), str(run.method)) for run in found} == {
         *(("feddep", "cora", name) for name in ("fedavg", "feddep", "feddep,prototypes=3")),
         *((setting, "pubmed", "fedavg") for setting in ("fedsage", "fedsage,batch_size=16")),
     }

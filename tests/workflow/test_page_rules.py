@@ -44,7 +44,7 @@ def test_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert kinds == ("python", "yaml", "sh", "python", "python", "yaml", "sh")
     names: dict[str, Any] = {}
     exec(made, names)
-    assert [(run.dataset, run.method) for run in planned(experiment)] == [
+    assert [(str(run.place), str(run.method)) for run in planned(experiment)] == [
         ("people", "global"),
         ("people", "fedavg"),
     ]

@@ -37,7 +37,7 @@ use rule pretrain as generator with:
 
 rule train:
     """One training run: its row and curves, every byte that crossed a client's boundary, and the weights."""
-    message: "Train {params.run.method} on {params.run.dataset}, M={params.run.clients}, seed {params.run.seed} ({params.run.setting})"
+    message: "Train {params.run.method} on {params.run.place}, M={params.run.clients}, seed {params.run.seed} ({params.run.setting})"
     input:
         unpack(lambda wildcards: task_files(RUNS[wildcards.key])),
         unpack(lambda wildcards: step_files(RUNS[wildcards.key])),
