@@ -25,7 +25,6 @@ rule main_tables:
         report(f"{MAIN}/page.md", caption="../report/main.rst", category="Main tables"),
         report(expand(f"{MAIN}/{{table}}.csv", table=TABLES), caption="../report/main.rst", category="Main tables"),
         report(expand(f"{MAIN}/{{figure}}.svg", figure=FIGURES), caption="../report/main.rst", category="Main tables"),
-        expand(f"{MAIN}/{{figure}}.png", figure=FIGURES),
         f"{MAIN}/accuracy.tex",
     log: f"{CACHE}/logs/main.log"
     params:
@@ -43,7 +42,7 @@ rule study:
     output:
         report(f"{OUTPUT}/{{study}}/page.md", caption="../report/study.rst", category="Studies", subcategory="{study}"),
         report(f"{OUTPUT}/{{study}}/figure.svg", caption="../report/study.rst", category="Studies", subcategory="{study}"),
-        multiext(f"{OUTPUT}/{{study}}/", "table.csv", "figure.png"),
+        f"{OUTPUT}/{{study}}/table.csv",
     log: f"{CACHE}/logs/studies/{{study}}.log"
     wildcard_constraints:
         study="|".join(STUDIES) or "none",
