@@ -5,8 +5,6 @@ them get the same time.
 """
 
 import os
-import shutil
-import subprocess
 import sys
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +15,7 @@ from feddep.config.loading import SOURCES, entry, read, typed, validate
 from feddep.experiment import batches, data_tables, keys, plan, runs
 from feddep.experiment.steps import step_jobs
 from feddep.utils.errors import FeddepError
+from feddep.utils.gpus import count
 
 
 @contextmanager
@@ -130,15 +129,20 @@ def statistics_files():
     return [file for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
 
 
-@cache
+machine_gpus = cache(count)
+
+
 def gpus():
     """Number of GPUs that a training job asks for: one if the configuration requires it, or allows it and this machine has one.
 
     A cluster's GPUs are seldom where jobs are submitted: there ``device: cuda`` asks for them.
     """
-    if config["device"] == "auto" and shutil.which("nvidia-smi"):
-        return int(b"GPU" in subprocess.run(["nvidia-smi", "-L"], capture_output=True).stdout)
-    return int(config["device"] == "cuda")
+    return min(machine_gpus(), 1) if config["device"] == "auto" else int(config["device"] == "cuda")
+
+
+if workflow.is_main_process and gpus() and machine_gpus() and "gpu" not in workflow.global_resources:
+    # What --resources or a profile says comes first.
+    workflow.register_resource("gpu", machine_gpus() * config["trainings_per_gpu"])
 
 
 for planned in MISSING.values():
