@@ -145,6 +145,19 @@ def test_a_forced_stage_has_all_that_follows_made_again(
     assert re.search(r"^main_tables +1$", finished.run("--dry-run", "--forcerun", stage), re.M)
 
 
+def test_a_stage_is_a_target(tmp_path: Path):
+    workspace = Workspace(tmp_path)
+    assert workspace.jobs("split") == {"prepare": 1, "split": 1}
+    steps = {"split": 1, "partition": 1, "pretrain": 1, "prototypes": 1}
+    assert workspace.jobs("prototypes") == {"prepare": 1, **steps}
+    assert workspace.jobs("train") == EVERYTHING
+    # The word is a target and what an option takes.
+    assert workspace.jobs("split", "--forcerun", "split") == {"prepare": 1, "split": 1}
+    assert "download" in workspace.run("--dry-run", "download", fails=True).splitlines()[-1]
+    workspace.run("prepare")
+    assert {path.parent.name for path in workspace.cache.rglob("mini-*.safetensors")} == {"graphs"}
+
+
 def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(tmp_path: Path):
     workspace = Workspace(tmp_path / "killed")
     workspace.run("--until", "partition")
@@ -204,6 +217,9 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
     assert "Nothing to be done" in copy.run("--dry-run")
     assert runs.load(copy.config, every).equals(before)
     assert runs.load_curves(copy.config, every).equals(curves)
+    for asked in (["pretrain"], ["--forcerun", "pretrain"]):
+        printed = copy.run("--dry-run", *asked, fails=True)
+        assert "records={use: false}" in printed.splitlines()[-1]
     assert copy.jobs(records={"use": False}) == EVERYTHING
     assert copy.jobs("--config", "records={use: false}")["batch"] == 1
 

@@ -1,4 +1,6 @@
-"""What all rules share: the checked configuration, the plan, and where things are.  Nothing is written here.
+"""What all rules share: the checked configuration, the plan, and where things are.
+
+Nothing is written here.
 
 A file of the cache is named by its key, so that its time tells nothing: before each plan all of
 them get the same time.
@@ -34,11 +36,6 @@ with exit_on_user_error():
     # The runs that no table has, by key.
     MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
 
-if MISSING and not workflow.subprocess_exec:
-    seconds, unknown = runs.estimate(config, MISSING.values())
-    about = f"about {seconds / 3600:.2f} core-hours by recorded runs like them" + (f", {unknown} without any" if unknown else "")
-    print(f"feddep: {len(MISSING)} runs are in no table of runs: {about}", file=sys.stderr)
-
 OUTPUT = config["output"]
 CACHE = f"{OUTPUT}/.cache"
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.
@@ -67,13 +64,15 @@ def split_file(dataset, seed):
 
 
 def partition_file(spec):
-    return f"{CACHE}/partitions/{variants.base(spec.dataset)}-{keys.partition_key(config, spec)}.safetensors"
+    name = f"{variants.base(spec.dataset)}-{keys.partition_key(config, spec)}"
+    return f"{CACHE}/partitions/{name}.safetensors"
 
 
 def task_files(run):
-    """What every stage of a run reads: graph, split and, for a method that works on subgraphs, partition."""
+    """What every stage of a run reads: graph, split and, where it has clients, partition."""
     files = {"graph": graph_file(run.dataset)}
-    if entry(config, "datasets", run.dataset)["split"] != "within_clients":  # that is drawn where the partition is read
+    # Within clients a split is drawn where the partition is read.
+    if entry(config, "datasets", run.dataset)["split"] != "within_clients":
         files["split"] = split_file(run.dataset, run.seed)
     if run.partition is not None:
         files["partition"] = partition_file(run.partition)
@@ -96,7 +95,7 @@ def run_files(run):
 
 
 def results_of(planned):
-    """The results of those runs that no table has; of a batch of several that is not yet trained, its receipt."""
+    """Results of those runs that no table has; of a batch that is not yet trained, its receipt."""
     return [file for file in dict.fromkeys(map(result_of, planned)) if file is not None]
 
 
@@ -107,7 +106,8 @@ def result_of(run):
     result, batch = f"{CACHE}/runs/{key}.json", BATCH_OF[key]
     receipt = f"{CACHE}/batches/{variants.base(run.dataset)}-{batch}.json"
     # A batch that was trained and has lost a result is not trained again: the one run is.
-    return result if len(BATCHES[batch]) == 1 or Path(result).exists() or Path(receipt).exists() else receipt
+    alone = len(BATCHES[batch]) == 1
+    return result if alone or Path(result).exists() or Path(receipt).exists() else receipt
 
 
 def keys_of(planned):
@@ -116,32 +116,39 @@ def keys_of(planned):
 
 
 def facts_of(kind):
-    """Statistics of the main tables' graphs or partitions by key, and where they are if no table has them."""
+    """Files of statistics of the main tables' graphs or partitions, by key."""
     if kind == "graphs":
         files = {keys.graph_key(config, name): graph_file(name) for name in plan.datasets(config)}
     else:
-        files = {keys.partition_key(config, spec): partition_file(spec) for spec in plan.partitions(config)}
+        specs = plan.partitions(config)
+        files = {keys.partition_key(config, spec): partition_file(spec) for spec in specs}
     return {key: file.replace(".safetensors", ".json") for key, file in files.items()}
+
+
+def missing_facts(kind):
+    """The files of statistics of graphs or partitions that no table has."""
+    return list(data_tables.missing(config, kind, facts_of(kind)).values())
 
 
 def statistics_files():
     """The statistics that no table has."""
-    return [file for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
+    return [*missing_facts("graphs"), *missing_facts("partitions")]
 
 
 machine_gpus = cache(count)
 
 
 def gpus():
-    """Number of GPUs that a training job asks for: one if the configuration requires it, or allows it and this machine has one.
+    """Number of GPUs that a training job asks for: one if the configuration requires it, or allows
+    it and this machine has one.
 
     A cluster's GPUs are seldom where jobs are submitted: there ``device: cuda`` asks for them.
     """
     return min(machine_gpus(), 1) if config["device"] == "auto" else int(config["device"] == "cuda")
 
 
-if workflow.is_main_process and gpus() and machine_gpus() and "gpu" not in workflow.global_resources:
-    # What --resources or a profile says comes first.
+# What --resources or a profile says comes first.
+if workflow.is_main_process and gpus() * machine_gpus() and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", machine_gpus() * config["trainings_per_gpu"])
 
 
