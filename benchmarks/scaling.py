@@ -24,7 +24,7 @@ from benchmarks.workflow import jobs, snakemake
 from feddep.experiment.provenance import environment
 from feddep.reporting import drawing
 from feddep.reporting.labels import method_title
-from feddep.reporting.output import write_figure
+from feddep.reporting.output import write
 from feddep.utils.csv_files import write_csv
 from feddep.utils.files import read_json, write_json
 
@@ -130,7 +130,7 @@ def main() -> None:
             table = pd.concat(frames)
             write_csv(arguments.output / "scaling.csv", table, digits=4)
             write_json(arguments.output / "scaling.provenance.json", environment("cpu", 1))
-            write_figure(plot(table), arguments.output, "scaling")
+            write(arguments.output, {"scaling": plot(table)})
     print(table.to_string(index=False))
 
 

@@ -1,6 +1,6 @@
 """Studies that measure runs: a file of the cache for each run, and a page of all of them, by a rule of the study's name."""
 
-PAGE, FIGURE = ["table.csv", "page.md"], ["figure.svg", "figure.png"]
+PAGE, FIGURE = ["table.csv", "page.md"], ["figure.svg"]
 # Of each kind, what of a run it reads beside its data (stages of steps, and ``model`` for the trained weights), and its page's files.
 MEASURED = {
     "client_privacy": ([], PAGE),

@@ -33,7 +33,6 @@ PEERS = {
     "torch-sparse",
 }
 IMPORT_NAMES = {
-    "PIL": "pillow",
     "community": "python-louvain",
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",

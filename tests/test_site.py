@@ -34,7 +34,7 @@ def test_the_site_is_built_strictly(tmp_path: Path):
     page = (tmp_path / "site" / "results" / "reproduction.html").read_text()
     links = re.findall(r'(?:href|src)="\.\./(repository/[^"#]+)', page)
     assert "repository/results/quality/page.html" in links
-    assert "repository/results/interpretations/figure.png" in links
+    assert "repository/results/interpretations/figure.svg" in links
     assert [link for link in links if not (tmp_path / "site" / link).is_file()] == []
     drawn = re.findall(
         r'src="data:image/png;base64,',

@@ -47,6 +47,18 @@ def restore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def list_gpus(folder: Path, number: int) -> str:
+    """A search path whose ``nvidia-smi`` lists so many GPUs, the first one of two slices."""
+    folder.mkdir()
+    lines = [f"GPU {gpu}: Made-up (UUID: GPU-{gpu})" for gpu in range(number)]
+    slices = [f"  MIG 1g.10gb     Device  {part}: (UUID: MIG-{part})" for part in range(2)]
+    listed = "\n".join([lines[0], *slices, *lines[1:]])
+    command = folder / "nvidia-smi"
+    command.write_text(f"#!/bin/sh\ncat <<END\n{listed}\nEND\n")
+    command.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
 class Workspace:
     """A folder in which the workflow is run with a configuration of its own."""
 

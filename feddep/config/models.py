@@ -240,6 +240,8 @@ class Configuration(Parameters):
     """`auto`: a GPU where there is one; `cpu`; `cuda`: a GPU, or an error. *Not in the key*, but in
     each result's provenance
     """
+    trainings_per_gpu: Annotated[int, Field(ge=1, le=1024)] = 1
+    """training jobs that share a GPU; they must fit into its memory together. *Not in the key.*"""
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     """threads of one training job. On graphs of this size more jobs at a time gain more than more
     threads. *Not in the key*, but in the provenance: the same bytes are promised for the same

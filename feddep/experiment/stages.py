@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from feddep.training.summary import summary
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_notices
 from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
+from feddep.utils.gpus import assigned
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def job(snakemake: Any) -> Iterator[Config]:
     """The configuration of a job of the workflow.
 
     What the job prints is shown and kept in its log, with its peak memory at the end; an error of
-    the user's is one sentence.
+    the user's is one sentence. A job that asks for a GPU sees one alone.
 
     Args:
         snakemake: the object that Snakemake gives to a script.
@@ -62,7 +63,15 @@ def job(snakemake: Any) -> Iterator[Config]:
             os.dup2(copy.stdin.fileno(), stream)
     torch.set_num_threads(snakemake.threads)
     plain_notices()
-    with threadpool_limits(snakemake.threads):
+    on_gpu = bool(snakemake.resources.get("gpu"))
+    places = Path(snakemake.config["output"], ".cache", "gpus")
+    trainings = snakemake.config["trainings_per_gpu"]
+    with (
+        threadpool_limits(snakemake.threads),
+        assigned(places, trainings) if on_gpu else nullcontext() as gpu,
+    ):
+        if gpu is not None:
+            print(f"on GPU {gpu}", file=sys.stderr)
         try:
             plugins.use(snakemake.config["plugins"])
             yield Config(snakemake.config)

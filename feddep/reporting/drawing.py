@@ -14,7 +14,6 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from PIL import Image
 
 from feddep.config import variants
 from feddep.reporting.published import PAPERS
@@ -266,18 +265,3 @@ def svg(figure: Figure) -> str:
         lambda name: ids.get(name[0], name[0]),
         text,
     )
-
-
-def png(figure: Figure) -> bytes:
-    """The figure as PNG with up to 256 colours, a third of the size of one with all; the bytes
-    depend on what those of SVG do.
-    """
-    drawn, reduced = io.BytesIO(), io.BytesIO()
-    with style():
-        figure.savefig(drawn, format="png", dpi=200)
-    drawn.seek(0)
-    with Image.open(drawn) as image:
-        image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
-            reduced, format="png", optimize=True
-        )
-    return reduced.getvalue()

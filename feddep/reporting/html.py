@@ -26,14 +26,13 @@ th, td {
   white-space: nowrap;
 }
 img { max-width: 100%; height: auto; }"""
-_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 def render(page: Path) -> str:
     """A page of tables and figures as HTML.
 
     Args:
-        page: a file in Markdown; its images are files beside it.
+        page: a file in Markdown; its images are SVG files beside it.
 
     Raises:
         DataError: if an image is missing.
@@ -63,4 +62,4 @@ def _inlined(image: Path) -> str:
     """An image as an address that holds it."""
     if not image.is_file():
         raise DataError(f"{image} does not exist, and a page shows it; run `snakemake` to make it")
-    return f"data:{_TYPES[image.suffix]};base64,{base64.b64encode(image.read_bytes()).decode()}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(image.read_bytes()).decode()}"

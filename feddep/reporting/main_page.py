@@ -73,7 +73,7 @@ _PARTITIONS = """\
 Edges are undirected. *Missing edges* join nodes of different clients, so that no client knows them;
 *share* is their part of all edges. *ours*: mean over seeds, ± sample standard deviation.
 
-![Missing edges, ours and the papers'](partitions.png)
+![Missing edges, ours and the papers'](partitions.svg)
 """
 
 
@@ -90,7 +90,7 @@ def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
     for setting in dict.fromkeys(accuracy["setting"]):
         parts += [
             f"## Setting {setting}\n",
-            f"![Accuracy, ours and the papers', setting {setting}](accuracy_{setting}.png)\n",
+            f"![Accuracy, ours and the papers', setting {setting}](accuracy_{setting}.svg)\n",
         ]
         for selection, title in SELECTIONS.items():
             parts.append(f"### {title.capitalize()}\n")
@@ -98,7 +98,7 @@ def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
                 md.table(*block) for block in _blocks(accuracy, comparisons, setting, selection)
             ]
         parts.append(
-            f"![Test accuracy after each round, setting {setting}](curves_{setting}.png)\n"
+            f"![Test accuracy after each round, setting {setting}](curves_{setting}.svg)\n"
         )
     effects = ["method", "clients", "mean_difference", "g_z", "p_holm"]
     parts += [_EFFECTS, md.shown(comparisons, effects, level=3)] if len(comparisons) else []

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from feddep.reporting import drawing
 from feddep.utils.csv_files import write_csv
-from feddep.utils.files import atomic_path, write_text
+from feddep.utils.files import write_text
 
 
 def write(directory: Path, contents: Mapping[str, Any]) -> None:
@@ -20,19 +20,12 @@ def write(directory: Path, contents: Mapping[str, Any]) -> None:
     Args:
         directory: where to.
         contents: a text; a table, as CSV with six significant digits; or a figure, under a name
-            without suffix, as SVG and PNG.
+            without suffix, as SVG.
     """
     for name, content in contents.items():
         if isinstance(content, Figure):
-            write_figure(content, directory, name)
+            write_text(directory / f"{name}.svg", drawing.svg(content))
         elif isinstance(content, pd.DataFrame):
             write_csv(directory / name, content)
         else:
             write_text(directory / name, content)
-
-
-def write_figure(figure: Figure, directory: Path, name: str) -> None:
-    """Write ``name.svg`` and ``name.png``."""
-    write_text(directory / f"{name}.svg", drawing.svg(figure))
-    with atomic_path(directory / f"{name}.png") as scratch:
-        scratch.write_bytes(drawing.png(figure))

@@ -106,7 +106,7 @@ def markdown(ranks: pd.DataFrame) -> str:
     for setting, of in ranks.groupby("setting", sort=False):
         columns = [str(name) for name in of if str(name).startswith("rank_")]
         lines = md.shown(of, ["method", "average_rank", *columns, "cells_rank"], [])
-        figure = f"![Average ranks, setting {setting}](ranks_{setting}.png)"
+        figure = f"![Average ranks, setting {setting}](ranks_{setting}.svg)"
         parts.append(f"### Setting {setting}\n\n{_tests_in_words(of)}\n\n{figure}\n\n{lines}")
     return "\n".join(parts)
 

@@ -106,6 +106,7 @@ EVERY_KEY: list[tuple[str, Any, set[str]]] = [
     ("records", {"use": False, "directory": "elsewhere"}, set()),
     ("data.mirror", "/mirror", set()),
     ("device", "cuda", set()),
+    ("trainings_per_gpu", 2, set()),
     ("threads", 8, set()),
     ("memory.training", 1, set()),
     ("datasets.cora.features", "row", RUNS - TINY),

@@ -92,18 +92,14 @@ def test_a_page_is_one_html_file(tmp_path: Path) -> None:
     with drawing.style():
         figure, _ = drawing.panels(1, 1, 1.0)
     (tmp_path / "figure.svg").write_text(drawing.svg(figure))
-    (tmp_path / "figure.png").write_bytes(drawing.png(figure))
     page = tmp_path / "page.md"
-    page.write_text(
-        "# A title\n\n| a | b |\n| --- | --- |\n| 1 | 2 "
-        "|\n\n![one](figure.svg)\n![two](figure.png)\n"
-    )
+    page.write_text("# A title\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n![one](figure.svg)\n")
     text = html.render(page)
-    assert text.count("src=") == text.count('src="data:image/') == 2
+    assert text.count("src=") == text.count('src="data:image/svg+xml;base64,') == 1
     assert "<td>1</td>" in text
     assert "<title>A title</title>" in text
     assert not re.search(r"<script|https?://", text)
-    page.write_text("![gone](gone.png)")
+    page.write_text("![gone](gone.svg)")
     with pytest.raises(DataError):
         html.render(page)
 

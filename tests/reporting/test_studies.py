@@ -4,7 +4,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from fabricated import (
@@ -18,7 +17,6 @@ from fabricated import (
     study,
     two_sided_p,
 )
-from PIL import Image
 
 from feddep.privacy.accountant import one_sampling
 from feddep.reporting import output, published, studies
@@ -628,14 +626,14 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
         contents.append({path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()})
     assert contents[0] == contents[1]
     tables = [f"{name}.csv" for name in ("table", *FURTHER_TABLES.get(kind, ()))]
-    assert set(contents[0]) == {*tables, "page.md", "figure.svg", "figure.png"}
+    assert set(contents[0]) == {*tables, "page.md", "figure.svg"}
     assert all(len(pd.read_csv(tmp_path / "once" / name)) > 0 for name in tables)
     page = contents[0]["page.md"].decode()
     assert page.startswith("# One\n")
     assert page.count("\n|") > 2  # a table
     assert not any(f" {word} " in page for word in ("nan", "None", "NA", "<NA>"))
-    with Image.open(tmp_path / "once" / "figure.png") as image:
-        assert np.asarray(image.convert("L")).std() > 5  # something is drawn
+    # Axes clip what is drawn inside them, and not ticks and titles.
+    assert contents[0]["figure.svg"].count(b"clip-path=") > 0
 
 
 def test_a_choice_is_told_by_as_few_options_as_tell_it_from_others() -> None:

@@ -20,7 +20,7 @@ from feddep.config.loading import validate
 from feddep.experiment import batches, plan, runs, verification
 from feddep.training.summary import summary
 from graphs import npz_arrays, random_graph
-from workspace import REPOSITORY, SNAKEMAKE, STEPS, Workspace
+from workspace import CONFIG, REPOSITORY, SNAKEMAKE, STEPS, Workspace, list_gpus
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
 EVERYTHING = {
@@ -145,6 +145,19 @@ def test_a_forced_stage_has_all_that_follows_made_again(
     assert re.search(r"^main_tables +1$", finished.run("--dry-run", "--forcerun", stage), re.M)
 
 
+def test_a_stage_is_a_target(tmp_path: Path):
+    workspace = Workspace(tmp_path)
+    assert workspace.jobs("split") == {"prepare": 1, "split": 1}
+    steps = {"split": 1, "partition": 1, "pretrain": 1, "prototypes": 1}
+    assert workspace.jobs("prototypes") == {"prepare": 1, **steps}
+    assert workspace.jobs("train") == EVERYTHING
+    # The word is a target and what an option takes.
+    assert workspace.jobs("split", "--forcerun", "split") == {"prepare": 1, "split": 1}
+    assert "download" in workspace.run("--dry-run", "download", fails=True).splitlines()[-1]
+    workspace.run("prepare")
+    assert {path.parent.name for path in workspace.cache.rglob("mini-*.safetensors")} == {"graphs"}
+
+
 def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(tmp_path: Path):
     workspace = Workspace(tmp_path / "killed")
     workspace.run("--until", "partition")
@@ -158,14 +171,33 @@ def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(tmp_path
     assert workspace.jobs() == {}
 
 
-def test_forced_rules_run_again_and_on_one_gpu_one_at_a_time(copy: Workspace):
-    """Three trainings ask for the one GPU that there is; what they would compute is there already,
-    and is only touched.
-    """
-    copy.configure(device="cuda")
+@pytest.mark.parametrize(
+    ("gpus", "trainings", "started"), [(1, 1, [1, 1, 1]), (2, 1, [2, 1]), (1, 3, [3])]
+)
+def test_as_many_trainings_run_as_have_a_place_on_a_gpu(
+    copy: Workspace, gpus: int, trainings: int, started: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    """What the three trainings would compute is there already, and is only touched."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", list_gpus(copy.folder / "bin", gpus))
+    copy.configure(device="cuda", trainings_per_gpu=trainings)
     printed = copy.run("--touch", "--forcerun", "train", "--cores", "4", "--verbose")
-    started = [int(count) for count in re.findall(r"Selected jobs: (\d+)", printed)]
-    assert started[:3] == [1, 1, 1]
+    selected = [int(count) for count in re.findall(r"Selected jobs: (\d+)", printed)]
+    assert selected[: len(started)] == started
+
+
+def test_trainings_at_a_time_are_on_different_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """PyTorch finds none of these GPUs, and trains on the processor."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("PATH", list_gpus(tmp_path / "bin", 2))
+    workspace = Workspace(tmp_path / "run")
+    datasets = dict.fromkeys(("mini", "other"), CONFIG["datasets"]["mini"])
+    table = {**CONFIG["tables"][0], "datasets": list(datasets), "methods": ["local"]}
+    settings = {"quick": {"rounds": 300}}
+    workspace.configure(device="auto", datasets=datasets, tables=[table], settings=settings)
+    workspace.run("--until", "train", "--cores", "4")
+    seen = [log.read_text() for log in workspace.cache.glob("logs/train/*.log")]
+    assert sorted(re.search(r"on GPU (\d)", text)[1] for text in seen) == ["0", "1"]
 
 
 def test_published_runs_stand_in_for_training(copy: Workspace):
@@ -185,6 +217,9 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
     assert "Nothing to be done" in copy.run("--dry-run")
     assert runs.load(copy.config, every).equals(before)
     assert runs.load_curves(copy.config, every).equals(curves)
+    for asked in (["pretrain"], ["--forcerun", "pretrain"]):
+        printed = copy.run("--dry-run", *asked, fails=True)
+        assert "records={use: false}" in printed.splitlines()[-1]
     assert copy.jobs(records={"use": False}) == EVERYTHING
     assert copy.jobs("--config", "records={use: false}")["batch"] == 1
 

@@ -1,12 +1,12 @@
-"""What all rules share: the checked configuration, the plan, and where things are.  Nothing is written here.
+"""What all rules share: the checked configuration, the plan, and where things are.
+
+Nothing is written here.
 
 A file of the cache is named by its key, so that its time tells nothing: before each plan all of
 them get the same time.
 """
 
 import os
-import shutil
-import subprocess
 import sys
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +17,7 @@ from feddep.config.loading import read, typed, validate
 from feddep.experiment import batches, data_tables, keys, plan, runs
 from feddep.experiment.steps import step_jobs
 from feddep.utils.errors import FeddepError
+from feddep.utils.gpus import count
 
 
 @contextmanager
@@ -34,11 +35,6 @@ with exit_on_user_error():
     config = validate(typed(config))
     # The runs that no table has, by key.
     MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
-
-if MISSING and not workflow.subprocess_exec:
-    seconds, unknown = runs.estimate(config, MISSING.values())
-    about = f"about {seconds / 3600:.2f} core-hours by recorded runs like them" + (f", {unknown} without any" if unknown else "")
-    print(f"feddep: {len(MISSING)} runs are in no table of runs: {about}", file=sys.stderr)
 
 OUTPUT = config["output"]
 CACHE = f"{OUTPUT}/.cache"
@@ -65,9 +61,10 @@ def partition_file(run):
 
 
 def task_files(run):
-    """What every stage of a run reads: graph, split and, for a method that works on subgraphs, partition."""
+    """What every stage of a run reads: graph, split and, where it has clients, partition."""
     files = {"graph": graph_file(run.dataset.name, run.graph_key)}
-    if run.split.options["method"] != "within_clients":  # that is drawn where the partition is read
+    # Within clients a split is drawn where the partition is read.
+    if run.split.options["method"] != "within_clients":
         SPLITS[run.split_key] = run
         files["split"] = f"{CACHE}/splits/{run.dataset.name}-{run.split_key}.safetensors"
     if run.clients is not None:
@@ -90,7 +87,7 @@ def run_files(run):
 
 
 def results_of(planned):
-    """The results of those runs that no table has; of a batch of several that is not yet trained, its receipt."""
+    """Results of those runs that no table has; of a batch that is not yet trained, its receipt."""
     return [file for file in dict.fromkeys(map(result_of, planned)) if file is not None]
 
 
@@ -101,7 +98,8 @@ def result_of(run):
     result, batch = f"{CACHE}/runs/{run.key}.json", BATCH_OF[run.key]
     receipt = f"{CACHE}/batches/{run.dataset.name}-{batch}.json"
     # A batch that was trained and has lost a result is not trained again: the one run is.
-    return result if len(BATCHES[batch]) == 1 or Path(result).exists() or Path(receipt).exists() else receipt
+    alone = len(BATCHES[batch]) == 1
+    return result if alone or Path(result).exists() or Path(receipt).exists() else receipt
 
 
 def keys_of(planned):
@@ -110,7 +108,7 @@ def keys_of(planned):
 
 
 def facts_of(kind):
-    """Statistics of the main tables' graphs or partitions by key, and where they are if no table has them."""
+    """Files of statistics of the main tables' graphs or partitions, by key."""
     if kind == "graphs":
         files = {key: graph_file(name, key) for name, key in plan.graphs(config).items()}
     else:
@@ -118,20 +116,31 @@ def facts_of(kind):
     return {key: file.replace(".safetensors", ".json") for key, file in files.items()}
 
 
+def missing_facts(kind):
+    """The files of statistics of graphs or partitions that no table has."""
+    return list(data_tables.missing(config, kind, facts_of(kind)).values())
+
+
 def statistics_files():
     """The statistics that no table has."""
-    return [file for kind in ("graphs", "partitions") for file in data_tables.missing(config, kind, facts_of(kind)).values()]
+    return [*missing_facts("graphs"), *missing_facts("partitions")]
 
 
-@cache
+machine_gpus = cache(count)
+
+
 def gpus():
-    """Number of GPUs that a training job asks for: one if the configuration requires it, or allows it and this machine has one.
+    """Number of GPUs that a training job asks for: one if the configuration requires it, or allows
+    it and this machine has one.
 
     A cluster's GPUs are seldom where jobs are submitted: there ``device: cuda`` asks for them.
     """
-    if config["device"] == "auto" and shutil.which("nvidia-smi"):
-        return int(b"GPU" in subprocess.run(["nvidia-smi", "-L"], capture_output=True).stdout)
-    return int(config["device"] == "cuda")
+    return min(machine_gpus(), 1) if config["device"] == "auto" else int(config["device"] == "cuda")
+
+
+# What --resources or a profile says comes first.
+if workflow.is_main_process and gpus() * machine_gpus() and "gpu" not in workflow.global_resources:
+    workflow.register_resource("gpu", machine_gpus() * config["trainings_per_gpu"])
 
 
 for planned in MISSING.values():

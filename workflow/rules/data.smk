@@ -6,17 +6,24 @@ localrules:
 
 
 rule download:
-    """Raw files of a public dataset, from the first source that has them, each verified by its checksum."""
+    """Raw files of a public dataset, from the first source that has them, by their checksums."""
     message: "Download {wildcards.dataset}"
     output: f"{CACHE}/raw/{{dataset}}/MANIFEST.json"
     log: f"{CACHE}/logs/download/{{dataset}}.log"
     script: "../scripts/download.py"
 
 
+def is_public(dataset):
+    """Whether a graph is downloaded; one of one's own is read from its files, or made."""
+    return not any(source in config["datasets"][dataset] for source in SOURCES)
+
+
 def raw_files(wildcards):
-    """The raw files of a public dataset; a graph of one's own is known by its key, so that its age and place do not matter."""
-    made = any(source in config["datasets"][wildcards.dataset] for source in SOURCES)
-    return [] if made else f"{CACHE}/raw/{wildcards.dataset}/MANIFEST.json"
+    """The raw files of a public dataset.
+
+    A graph of one's own is known by its key, so that its age and place do not matter.
+    """
+    return f"{CACHE}/raw/{wildcards.dataset}/MANIFEST.json" if is_public(wildcards.dataset) else []
 
 
 rule prepare:

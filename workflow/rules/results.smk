@@ -1,4 +1,4 @@
-"""Tables, figures and pages, from runs that are in a table or were trained here: a folder of results each."""
+"""Tables, figures and pages: a folder each, from runs that are in a table or were trained here."""
 
 from feddep.config.loading import main_tables
 from feddep.reporting import published
@@ -7,7 +7,15 @@ MAIN = f"{OUTPUT}/main"
 TABLES = ["accuracy", "comparisons", "effects", "ranks", "costs", "partitions", "reproduction"]
 # Those without code of their own.
 STUDIES = [name for name, study in config["studies"].items() if not plan.has_code(study["kind"])]
-FIGURES = ["partitions", *(f"{kind}_{name}" for name in main_tables(config) for kind in ("accuracy", "curves", "ranks"))]
+FIGURES = ["partitions"]
+for setting in main_tables(config):
+    FIGURES += [f"{kind}_{setting}" for kind in ("accuracy", "curves", "ranks")]
+CAPTIONED = {"caption": "../report/main.rst", "category": "Main tables"}
+CAPTIONED_STUDY = {
+    "caption": "../report/study.rst",
+    "category": "Studies",
+    "subcategory": "{study}",
+}
 
 
 def main_runs():
@@ -16,16 +24,15 @@ def main_runs():
 
 
 rule main_tables:
-    """Every number beside the published one: accuracy, comparisons, effect sizes, average ranks, costs, partitions."""
+    """Every number beside the published one, and comparisons, ranks, costs and partitions."""
     message: "Write the main tables"
     input:
         lambda wildcards: results_of(main_runs()),
         lambda wildcards: statistics_files(),
     output:
-        report(f"{MAIN}/page.md", caption="../report/main.rst", category="Main tables"),
-        report(expand(f"{MAIN}/{{table}}.csv", table=TABLES), caption="../report/main.rst", category="Main tables"),
-        report(expand(f"{MAIN}/{{figure}}.svg", figure=FIGURES), caption="../report/main.rst", category="Main tables"),
-        expand(f"{MAIN}/{{figure}}.png", figure=FIGURES),
+        report(f"{MAIN}/page.md", **CAPTIONED),
+        report(expand(f"{MAIN}/{{table}}.csv", table=TABLES), **CAPTIONED),
+        report(expand(f"{MAIN}/{{figure}}.svg", figure=FIGURES), **CAPTIONED),
         f"{MAIN}/accuracy.tex",
     log: f"{CACHE}/logs/main.log"
     params:
@@ -37,13 +44,13 @@ rule main_tables:
 
 
 rule study:
-    """The tables, page and figure of a study; what its kind has beside table.csv is written with it."""
+    """The tables, page and figure of a study; further tables of its kind are written with them."""
     message: "Write the study {wildcards.study}"
     input: lambda wildcards: results_of(plan.study_runs(config, wildcards.study))
     output:
-        report(f"{OUTPUT}/{{study}}/page.md", caption="../report/study.rst", category="Studies", subcategory="{study}"),
-        report(f"{OUTPUT}/{{study}}/figure.svg", caption="../report/study.rst", category="Studies", subcategory="{study}"),
-        multiext(f"{OUTPUT}/{{study}}/", "table.csv", "figure.png"),
+        report(f"{OUTPUT}/{{study}}/page.md", **CAPTIONED_STUDY),
+        report(f"{OUTPUT}/{{study}}/figure.svg", **CAPTIONED_STUDY),
+        f"{OUTPUT}/{{study}}/table.csv",
     log: f"{CACHE}/logs/studies/{{study}}.log"
     wildcard_constraints:
         study="|".join(STUDIES) or "none",
@@ -70,7 +77,8 @@ localrules:
     studies,
 
 
-# Both ask for the results of runs beside the pages: Snakemake makes no input of a file that is there, as pages are in a clone.
+# Both ask for the results of runs beside the pages: Snakemake makes no input of a file that is
+# there, as pages are in a clone.
 rule main:
     """The main tables."""
     message: "The main tables are made: see {MAIN}/page.md"

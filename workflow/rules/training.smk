@@ -1,13 +1,15 @@
-"""The steps of runs, and the runs.  Steps are named by what they depend on, so that runs can share them.
+"""The steps of runs, and the runs.  Runs share steps, which are named by what they depend on.
 
-A key says all that a file depends on.  So the run in a job's params is an object, which Snakemake hands on but does not compare:
-another run that shares the step makes it no other step.
+A key says all that a file depends on.  So the run in a job's params is an object, which Snakemake
+hands on but does not compare: another run that shares the step makes it no other step.
 """
 
 
 rule pretrain:
-    """What a method computes before its classifier: here local GNNs, in the next two rules what follows from them."""
-    message: "Compute {rule} on {wildcards.dataset} for {params.run.method}, M={params.run.clients}, seed {params.run.seed}"
+    """Local GNNs, computed before the classifier; the next two rules go on from them."""
+    message:
+        "Compute {rule} on {wildcards.dataset} for {params.run.method}, "
+        "M={params.run.clients}, seed {params.run.seed}"
     input:
         unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
         unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
@@ -36,8 +38,10 @@ use rule pretrain as generator with:
 
 
 rule train:
-    """One training run: its row and curves, every byte that crossed a client's boundary, and the weights."""
-    message: "Train {params.run.method} on {params.run.place}, M={params.run.clients}, seed {params.run.seed} ({params.run.setting})"
+    """One training run: its row, curves and weights, and all bytes that clients sent or got."""
+    message:
+        "Train {params.run.method} on {params.run.place}, M={params.run.clients}, "
+        "seed {params.run.seed} ({params.run.setting})"
     input:
         unpack(lambda wildcards: task_files(RUNS[wildcards.key])),
         unpack(lambda wildcards: step_files(RUNS[wildcards.key])),
@@ -62,10 +66,15 @@ def members_of(wildcards):
     return [(run, read, *map(Path, run_files(run).values())) for run, read in zip(runs, files)]
 
 
+def files_of(members):
+    """The files that they read."""
+    return list(dict.fromkeys(file for _, read, *_ in members for file in read.values()))
+
+
 rule batch:
-    """Several runs on one graph in one process, each with its result and weights as of `train`; none twice after a kill."""
+    """Several runs on one graph in one process, with the files of `train`; a kill repeats none."""
     message: "Train {params.number} runs on {wildcards.dataset}"
-    input: lambda wildcards: list(dict.fromkeys(file for _, read, *_ in members_of(wildcards) for file in read.values()))
+    input: lambda wildcards: files_of(members_of(wildcards))
     output: f"{CACHE}/batches/{{dataset}}-{{key}}.json"
     log: f"{CACHE}/logs/batches/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/batches/{{dataset}}-{{key}}.tsv"

@@ -53,7 +53,7 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     parts = [
         f"# {title}",
         module.SHOWS,
-        f"![{title}](figure.png)",
+        f"![{title}](figure.svg)",
         body,
         load.provenance(study.recorded),
     ]
