@@ -189,15 +189,15 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods of a Python file known, as the configuration's key ``plugins`` does;
-    ``docs/guide/own-method.md``.
+    """Make the methods and encoders of a Python file known, as the configuration's key ``plugins``
+    does; ``docs/guide/own-method.md``.
 
     Returns:
-        Their names.
+        Names of its methods.
 
     Raises:
-        ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name
-            of one is taken.
+        ConfigError: if the file is missing, cannot be imported, or declares neither methods nor
+            encoders, or the name of one is taken.
     """
     plugins.use([str(path)])
     return plugins.declared_in(path)
@@ -510,10 +510,10 @@ def named(methods: Sequence[str]) -> list[str]:
     """
     names = []
     for each in methods:
-        if each.endswith(".py"):
-            names += load_plugin(each)
-        else:
-            names.append(each)
+        own = load_plugin(each) if each.endswith(".py") else [each]
+        if not own:
+            raise ConfigError(f"{each} declares no methods; name a method, or a file with some")
+        names += own
     plugins.use()
     return [registry.find(name).name for name in names]
 

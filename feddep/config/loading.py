@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel
 
 from feddep.config import variants
-from feddep.config.models import Configuration, Dataset, Study
+from feddep.config.models import Configuration, Dataset, Plugins, Study
 from feddep.config.sentences import checked, join, show
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.methods import plugins, registry
@@ -140,9 +140,10 @@ def validate(raw: Any) -> Config:
     """
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
+    named = {key: raw[key] for key in Plugins.model_fields if key in raw}
+    plugins.use(checked(Plugins, named).plugins)
     resolved = checked(Configuration, raw).model_dump(mode="json")
     _check_split(resolved["split"])
-    plugins.use(resolved["plugins"])
     complete = {
         **resolved,
         "datasets": {

@@ -10,12 +10,12 @@ from typing import Any
 
 import pandas as pd
 import torch
-import yaml
 
 from feddep import api
 from feddep.flower import FederationError
 from feddep.utils.errors import FeddepError
 from feddep.utils.files import check_replaceable, read_arrays, read_json, write_json
+from feddep.utils.parameters import key_values
 
 CUT = """\
 Cut a graph into a folder for each client and one for the server, which gets no data. Example:
@@ -117,10 +117,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(given: Sequence[str]) -> dict[str, Any]:
-    return {key: yaml.safe_load(value) for key, _, value in (each.partition("=") for each in given)}
-
-
 def _cut(given: argparse.Namespace) -> None:
     from feddep.flower.folders import THREADS, cut
     from feddep.flower.server_app import write_outcome
@@ -135,8 +131,8 @@ def _cut(given: argparse.Namespace) -> None:
         graph,
         api.split(graph, given.seed),
         api.partition(graph, given.clients, given.seed, method=given.partition),
-        setting=_options(given.set),
-        parameters=_options(given.parameter),
+        setting=key_values(given.set),
+        parameters=key_values(given.parameter),
         features=given.features,
         seed=given.seed,
         device="cpu",

@@ -9,9 +9,9 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from feddep.training.config import EncoderName
+from feddep.nn.encoder_names import ENCODERS
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
@@ -103,10 +103,12 @@ class Step:
             return load(self.function)(inner, self.parameters.of(parameters), inputs)
 
 
-BUILT_IN_ENCODERS: tuple[str, ...] = get_args(EncoderName)
+BUILT_IN_ENCODERS: tuple[str, ...] = tuple(ENCODERS)
 """For a method that trains all classifiers of this package."""
-ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, "MODULE.CLASS")
-"""For a method that trains whatever classifier the setting names, one by its dotted name too."""
+_OTHERS = "any of plugins and MODULE.CLASS"
+ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, _OTHERS)
+"""For a method that trains whatever classifier the setting names, one of a plugin or by its dotted
+name too."""
 
 
 CROSS_CLIENT_EDGES = "cross-client edges known"
@@ -168,7 +170,7 @@ class Method:
         Raises:
             ConfigError: if it cannot.
         """
-        if ("MODULE.CLASS" if "." in encoder else encoder) not in self.encoders:
+        if (encoder if encoder in ENCODERS else _OTHERS) not in self.encoders:
             raise ConfigError(
                 f"encoder is {encoder} (key settings), but {self.name} knows "
                 f"{', '.join(self.encoders)} only"

@@ -91,7 +91,7 @@ class DGen(nn.Module):
         ``x`` and ``mean`` are those of :meth:`feddep.nn.sage.GraphSAGE.full`.
         """
         dropout = generator if self.training else None
-        encoded = self.encoder.full(x, mean, dropout)
+        encoded = self.encoder.full(x, mean, generator=dropout)
         count = self.count(encoded).relu().squeeze(1)
         noisy = encoded + torch.randn(encoded.shape, generator=generator, device=encoded.device)
         wanted = count.detach().round()

@@ -17,7 +17,7 @@ from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.halo import within
 from feddep.graph.split import Split
 from feddep.methods.method import StepResult
-from feddep.nn.encoders import ENCODERS
+from feddep.nn.encoder_names import encoder_class
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
@@ -235,7 +235,7 @@ class MendedSubgraph(Evaluator):
 def mended_subgraph(task: Task, graph: Graph, owner: Tensor, features: Tensor) -> MendedSubgraph:
     """A :class:`MendedSubgraph` for the task's encoder and device."""
     return MendedSubgraph(
-        graph, owner, features.to(task.device), ENCODERS[task.setting.encoder].aggregation
+        graph, owner, features.to(task.device), encoder_class(task.setting.encoder).aggregation
     )
 
 

@@ -137,4 +137,4 @@ class NeighGen(nn.Module):
         The arguments are those of :meth:`feddep.nn.sage.GraphSAGE.full`; dropout is for training
         mode.
         """
-        return self.encoder.full(x, mean, draws if self.training else None).relu()
+        return self.encoder.full(x, mean, generator=draws if self.training else None).relu()
