@@ -66,8 +66,9 @@ lint: env ## check style and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-pages: env ## fill the pages of results from the tables
+pages: env ## fill the pages from the tables of results and the methods' declarations
 	@$(BIN)/python docs/pages.py
+	@$(BIN)/python -m feddep.config.reference
 
 docs: pages ## make the pages of docs/ a site, in site/; fails where a link does not hold
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -133,6 +133,7 @@ def _method(
     )
 
 
+GROUP = "Exchange between clients"
 METHODS = (
     _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
     _method("answers_pooled", "Answers, pooled", BayesParameters, "bayes:run_pooled"),

@@ -135,6 +135,7 @@ class FedSprayParameters(Parameters):
 
 _FOLDER = "feddep.methods.distilled"
 
+GROUP = "Distillation"
 METHODS = (
     Method(
         "adafgl",

@@ -257,6 +257,7 @@ def _method(
     )
 
 
+GROUP = "Generated neighbours"
 METHODS = (
     _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL),
     _method(

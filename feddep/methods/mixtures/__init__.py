@@ -90,6 +90,7 @@ def _method(
     return Method(name, title, parameters, function, full_batch=True, evaluation=evaluation, **more)
 
 
+GROUP = "Mixing of clients"
 METHODS = (
     _method("fedgta", "FedGTA", FedGTAParameters, "local_before", encoders=ANY_ENCODER),
     _method("fedpub", "FED-PUB", FedPubParameters, "local_after", encoders=BUILT_IN_ENCODERS),

@@ -19,6 +19,7 @@ class HaloParameters(Parameters):
 
 _CODE = "feddep.methods.oracles.true_neighbours"
 
+GROUP = "Oracles"
 METHODS = (
     Method(
         "fedavg_oracle",

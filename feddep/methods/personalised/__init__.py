@@ -79,6 +79,7 @@ _FOLDER = "feddep.methods.personalised"
 _Method = partial(Method, full_batch=True)
 _Personal = partial(_Method, evaluation="local_after")
 
+GROUP = "Personalised"
 METHODS = (
     _Personal(
         "fedavg_finetuned",

@@ -185,6 +185,7 @@ def _method(
 
 _EXACT, _NOISED = "node embeddings shared", "noised node embeddings shared"
 
+GROUP = "Vertical"
 METHODS = (
     _method("vertical_mlp", "MLP", VerticalParameters, _EXACT),
     _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT),
