@@ -76,7 +76,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came out of a run; of several models, the mean over them.
+    """Result of a run; of several models, the mean over them.
 
     Attributes:
         accuracy: share of the test nodes that get their class on the global graph, at the ``best``
@@ -531,8 +531,8 @@ def prepare(
     seed: int = 0,
     device: str = "auto",
 ) -> tuple[Method, Parameters, Task, dict[str, Any]]:
-    """What :func:`run` calls: the method, its parameters and the task; and the specification.
-    Arguments and errors are its.
+    """Prepare what :func:`run` calls: the method, its parameters and the task; and the
+    specification. Arguments and errors are its.
     """
     plugins.use()
     found = registry.find(method)

@@ -241,7 +241,7 @@ def _methods(given: argparse.Namespace) -> None:
 
 
 def _add_published(parser: argparse.ArgumentParser) -> None:
-    """What a command needs that trains runs beside the published ones."""
+    """Add the options of a command that trains runs beside the published ones."""
     parser.add_argument(
         "--config",
         type=Path,

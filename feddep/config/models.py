@@ -1,4 +1,4 @@
-"""What a configuration may say, as models with defaults.  The docstring below a field is its entry
+"""Keys of a configuration, as models with defaults.  The docstring below a field is its entry
 in ``config/README.md``.
 
 Snakemake merges mappings and replaces lists where several configurations are given.  So mappings

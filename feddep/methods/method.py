@@ -1,4 +1,4 @@
-"""What a method declares: methods, the rows of a table, and steps, what is computed before a
+"""Declarations of methods: methods, the rows of a table, and steps, what is computed before a
 classifier is trained.
 
 A declaration names its function as ``"module:function"``; it is imported when it is called, so that
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """What a step yields.
+    """Result of a step.
 
     Attributes:
         tensors: by name, such as ``client0.embeddings``.  Those of all clients are together:
@@ -55,7 +55,7 @@ def by_client(**tensors: "Sequence[Tensor]") -> "dict[str, Tensor]":
 
 
 def _lower(*parameters: str) -> str:
-    """What may help where training with the setting's optimiser diverges."""
+    """Remedy where training with the setting's optimiser diverges."""
     return f"lower {', '.join(['learning_rate', *parameters])} or weight_decay"
 
 
@@ -112,8 +112,8 @@ name too."""
 
 
 CROSS_CLIENT_EDGES = "cross-client edges known"
-"""What a method assumes (:attr:`Method.assumes`) that asks for neighbours at other clients by their
-ids.
+"""The assumption (:attr:`Method.assumes`) of a method that asks for neighbours at other clients by
+their ids.
 """
 ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""

@@ -142,7 +142,7 @@ def plugin_of(method: str) -> Plugin | None:
 
 
 def identity_of(method: str, function: str = "", encoder: str = "") -> dict[str, dict[str, str]]:
-    """What a key holds beside revisions: ``plugin`` and ``encoder``, where these are not of this
+    """Entries of a key beside revisions: ``plugin`` and ``encoder``, where these are not of this
     package.
 
     Args:

@@ -22,7 +22,7 @@ from feddep.utils.files import canonical_json
 SECTIONS = {"setting": "settings", "dataset": "datasets", "method": "methods"}
 """The parts of a run that may be variants, and where the configuration has their entries."""
 KEYS = ["setting", "dataset", "clients", "method"]
-"""What tells the rows of a study apart beside its options."""
+"""Columns that identify a row of a study, beside its options."""
 _MEASURED = [
     "seed",
     "test",
@@ -73,7 +73,7 @@ class Study:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the configuration says of it."""
+        """The study's part of the configuration."""
         return self.config["studies"][self.name]
 
     @property
@@ -99,7 +99,7 @@ class Study:
         return [column for column, part in self.options.items() if part in parts]
 
     def specifications(self) -> list[dict[str, Any]]:
-        """What determines each run, in the order of ``runs``."""
+        """The specification of each run, in the order of ``runs``."""
         return [keys.specification(self.config, run) for run in self.plan]
 
     def summary(self, beside: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -265,8 +265,8 @@ def _columns(config: Config, planned: Iterable[plan.Run], table: pd.DataFrame) -
 
 
 def _value(config: Config, run: plan.Run, part: str, key: str, entries: Collection[str]) -> Any:
-    """What a run has for an option: a number, or text as the configuration writes it; None where it
-    is not varied.
+    """The value of an option of a run: a number, or text as the configuration writes it; None where
+    it is not varied.
     """
     spelled: str = getattr(run, part)
     if variants.base(spelled) not in entries:

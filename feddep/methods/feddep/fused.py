@@ -162,7 +162,7 @@ class Fusions:
             )
 
     def fused(self, k: int, z: Tensor) -> Tensor:
-        """What is added to the outputs of layer k, shape (R, H), from z̄ of shape (R, d_z)."""
+        """Term of the outputs of layer k, shape (R, H), from z̄ of shape (R, d_z)."""
         if not self.chained:
             return z @ self.fusions[k]
         for fusion, bias in zip(self.fusions[: k + 1], self.biases[: k + 1], strict=True):

@@ -101,8 +101,8 @@ def embed(task: Task, parameters: PretrainingParameters, results: Any = None) ->
 def prepared(
     task: Task, clients: Sequence[ClientData], parameters: PretrainingParameters
 ) -> tuple[Task, list[ClientData]]:
-    """What GNNs are trained on: the task with the setting of pretraining, and clients' subgraphs,
-    for L = 0 without edges.
+    """Prepare what GNNs are trained on: the task with the setting of pretraining, and clients'
+    subgraphs, for L = 0 without edges.
     """
     task = dataclasses.replace(task, setting=setting_of(parameters, task.setting))
     return task, [

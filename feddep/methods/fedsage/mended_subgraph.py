@@ -66,7 +66,8 @@ class StackedFeatures:
 
 
 class ReceptiveField:
-    """What the logits of some nodes of a mended subgraph depend on, with full neighbourhoods.
+    """The part of a mended subgraph that the logits of some nodes depend on, with full
+    neighbourhoods.
 
     A GraphSAGE of K layers reads the features of the nodes within K hops, and wants the hidden
     units of those within K − 1. Generated nodes are leaves: most of them are in the first set only,

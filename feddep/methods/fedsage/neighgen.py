@@ -26,7 +26,7 @@ from feddep.nn.sparse import SparseMatrix
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What is generated for n nodes: g neighbours in all.
+    """Generated neighbours of n nodes, g in all.
 
     Attributes:
         count: predicted number ñ_v of missing neighbours, not rounded, at least 0, shape (n,).

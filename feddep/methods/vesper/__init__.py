@@ -30,7 +30,7 @@ class VerticalParameters(Parameters):
 
 
 class MessagePassingParameters(VerticalParameters):
-    """What the layers read, and how B reads their outputs."""
+    """Inputs of the layers, and the decoder of B."""
 
     degree: Positive = 10
     """most neighbours D that a node hears; paper: 20 or 50 on dense graphs, 10 or 20 on its sparse

@@ -25,7 +25,7 @@ learned; a mini-batch has fewer.
 
 @dataclass(frozen=True)
 class Design:
-    """What a layer computes of h, the unit rows of the layer before, and in which order.
+    """Order of a layer's computations on h, the unit rows of the layer before.
 
     With the aggregate a_v = ω_v h_v + Σ_u β_uv h_u and z ~ N(0, θ² I):
 
@@ -201,7 +201,7 @@ class PerturbedMessagePassing(nn.Module):
         )
 
     def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
-        """What :meth:`forward` puts out for some rows of a release, with the weights as they are
+        """Outputs of :meth:`forward` for some rows of a release, with the weights as they are
         now.
         """
         x = released.sums[rows]
@@ -264,7 +264,7 @@ class PerturbedMessagePassing(nn.Module):
         rows: slice,
         generator: torch.Generator | None,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What W reads, with noise for ``noise_first``; what the map for low degrees reads; and
+        """Inputs of W, with noise for ``noise_first``; inputs of the map for low degrees; and
         whether that map is taken.
         """
         x, own = self._aggregated(hidden, blocks, degrees, layer, rows), hidden[rows]

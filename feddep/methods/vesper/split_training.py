@@ -56,7 +56,7 @@ _TRAINED = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the parties do.
+    """Actions of the parties.
 
     Attributes:
         parameters: encoder and decoder's perceptron.
@@ -340,7 +340,9 @@ def messages(task: Task, protocol: Protocol) -> dict[str, Schema]:
 
 
 def new_sampler(graph: Graph, protocol: Protocol, seed: int) -> BlockSampler:
-    """What A draws message-flow graphs from: the graph, or the graph with degrees bounded once."""
+    """Graph that A draws message-flow graphs from: the graph, or the graph with degrees bounded
+    once.
+    """
     if protocol.bounding in KEEPING:
         return BlockSampler(
             bounded_adjacency(graph, protocol.degree, seed, protocol.bounding), protocol.degree
