@@ -61,10 +61,11 @@ check: lint ## check style and types, run the unit tests: a minute
 test: lint ## check style and types, run every test
 	@$(PYTEST)
 
-lint: env ## check style and types
+lint: env ## check style, types and the installed packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m pip check
 
 pages: env ## fill the pages from the tables of results and the methods' declarations
 	@$(BIN)/python docs/pages.py
