@@ -61,13 +61,15 @@ check: lint ## check style and types, run the unit tests: a minute
 test: lint ## check style and types, run every test
 	@$(PYTEST)
 
-lint: env ## check style and types
+lint: env ## check style, types and the installed packages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m pip check
 
-pages: env ## fill the pages of results from the tables
+pages: env ## fill the pages from the tables of results and the methods' declarations
 	@$(BIN)/python docs/pages.py
+	@$(BIN)/python -m feddep.config.reference
 
 docs: pages ## make the pages of docs/ a site, in site/; fails where a link does not hold
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from cards import by_group
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
@@ -204,11 +205,13 @@ def environment(tables: Tables) -> Environment:
     jinja.filters |= {
         "number": number,
         "signed": signed,
+        "ticked": "`{}`".format,
         "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
     }
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "ranks", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
+        "cards_by_group": by_group(),
         "markdown": markdown,
         "sees_more": sees_more,
         "marked_title": marked_title,

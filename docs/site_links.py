@@ -13,6 +13,7 @@ import posixpath
 import re
 from pathlib import Path
 
+from cards import by_group
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
@@ -38,7 +39,14 @@ def slug(heading: str, separator: str) -> str:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Make anchors as GitHub does, and put the cards of methods into the contents."""
     config.mdx_configs.setdefault("toc", {})["slugify"] = slug
+    for entry in config.nav or ():
+        if "Methods" in entry:
+            entry["Methods"] += [
+                {group: [{card.title: f"methods/{card.file}.md"} for card in cards]}
+                for group, cards in by_group().items()
+            ]
     return config
 
 

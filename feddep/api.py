@@ -76,7 +76,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came out of a run; of several models, the mean over them.
+    """Result of a run; of several models, the mean over them.
 
     Attributes:
         accuracy: share of the test nodes that get their class on the global graph, at the ``best``
@@ -189,15 +189,15 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods of a Python file known, as the configuration's key ``plugins`` does;
-    ``docs/guide/own-method.md``.
+    """Make the methods and encoders of a Python file known, as the configuration's key ``plugins``
+    does; ``docs/guide/own-method.md``.
 
     Returns:
-        Their names.
+        Names of its methods.
 
     Raises:
-        ConfigError: if the file is missing, cannot be imported, or declares no methods, or the name
-            of one is taken.
+        ConfigError: if the file is missing, cannot be imported, or declares neither methods nor
+            encoders, or the name of one is taken.
     """
     plugins.use([str(path)])
     return plugins.declared_in(path)
@@ -510,10 +510,10 @@ def named(methods: Sequence[str]) -> list[str]:
     """
     names = []
     for each in methods:
-        if each.endswith(".py"):
-            names += load_plugin(each)
-        else:
-            names.append(each)
+        own = load_plugin(each) if each.endswith(".py") else [each]
+        if not own:
+            raise ConfigError(f"{each} declares no methods; name a method, or a file with some")
+        names += own
     plugins.use()
     return [registry.find(name).name for name in names]
 
@@ -531,8 +531,8 @@ def prepare(
     seed: int = 0,
     device: str = "auto",
 ) -> tuple[Method, Parameters, Task, dict[str, Any]]:
-    """What :func:`run` calls: the method, its parameters and the task; and the specification.
-    Arguments and errors are its.
+    """Prepare what :func:`run` calls: the method, its parameters and the task; and the
+    specification. Arguments and errors are its.
     """
     plugins.use()
     found = registry.find(method)

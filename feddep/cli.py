@@ -3,7 +3,6 @@
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from feddep import __version__
 from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_notices
 from feddep.utils.files import atomic_path, check_replaceable
+from feddep.utils.parameters import key_values
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,6 +122,13 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         help="a parameter of methods that have it; repeatable",
     )
     parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file with encoders or methods of your own; repeatable",
+    )
+    parser.add_argument(
         "--device", default="auto", choices=["auto", "cpu", "cuda"], help="(default: auto)"
     )
 
@@ -178,6 +185,8 @@ def _compare(given: argparse.Namespace) -> None:
 def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame":  # type: ignore[name-defined] # noqa: F821
     from feddep import api
 
+    for file in given.plugin:
+        api.load_plugin(file)
     return api.compare(
         methods,
         given.graph,
@@ -187,21 +196,10 @@ def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame
         split=given.split,
         protocol=given.protocol,
         features=given.features,
-        setting=_options(given.set),
-        parameters=_options(given.parameter),
+        setting=key_values(given.set),
+        parameters=key_values(given.parameter),
         device=given.device,
     )
-
-
-def _options(given: Sequence[str]) -> dict[str, object]:
-    """Values by key, numbers and truth values as JSON writes them, and anything else as text."""
-    found: dict[str, object] = {}
-    for key, _, text in (each.partition("=") for each in given):
-        try:
-            found[key] = json.loads(text)
-        except ValueError:
-            found[key] = text
-    return found
 
 
 # --- what there is ---
@@ -244,7 +242,7 @@ def _methods(given: argparse.Namespace) -> None:
 
 
 def _add_published(parser: argparse.ArgumentParser) -> None:
-    """What a command needs that trains runs beside the published ones."""
+    """Add the options of a command that trains runs beside the published ones."""
     parser.add_argument(
         "--config",
         type=Path,
@@ -289,7 +287,7 @@ def _rank(given: argparse.Namespace) -> None:
 
     config = load(*(given.config or [Path("config", "default.yaml")]))
     for name in api.named([given.method]):
-        spelled = variants.format_name(name, _options(given.parameter))
+        spelled = variants.format_name(name, key_values(given.parameter))
         print(
             leaderboard.page(
                 *leaderboard.ranked(config, given.study, given.graph, spelled, given.work)

@@ -1,4 +1,4 @@
-"""What ``feddep compare`` writes: methods on the same splits and partitions, paired by seed, as a
+"""Output of ``feddep compare``: methods on the same splits and partitions, paired by seed, as a
 table and a figure.
 """
 

@@ -1,4 +1,4 @@
-"""What ``feddep rank`` does: a method gets a row beside the recorded ones of a study of kind
+"""The command ``feddep rank``: a method gets a row beside the recorded ones of a study of kind
 ``tuned``.
 
 It has the trials that FedAvg has there, and is trained on the seeds of the table with the one best

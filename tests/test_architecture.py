@@ -1,10 +1,9 @@
-"""The house rules of docs/architecture.md: dependencies point down, a module name occurs once."""
+"""The house rules of docs/architecture.md: dependencies point down."""
 
 import ast
 import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,11 +64,6 @@ def test_dependencies_point_down():
                 f"{module} imports {name}" for name in imports(path) if (layer(name) or 0) > own
             ]
     assert upward == []
-
-
-def test_a_module_name_occurs_once():
-    names = Counter(path.stem for path in MODULES if not path.stem.startswith("__"))
-    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_jobs_load_little_before_they_begin():

@@ -2,9 +2,7 @@
 agree.
 """
 
-import ast
 import fnmatch
-import importlib.metadata
 import os
 import re
 import shutil
@@ -17,7 +15,6 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {
@@ -25,17 +22,6 @@ CONDA_NAMES = {
     "pytorch-geometric": "torch-geometric",
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
-}
-# What a benchmark measures beside us, where it is installed.
-PEERS = {
-    "federatedscope",
-    "openfgl",
-    "torch-sparse",
-}
-IMPORT_NAMES = {
-    "community": "python-louvain",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
 }
 
 
@@ -77,13 +63,6 @@ def copied() -> list[tuple[str, str]]:
     return [(source, target) for *sources, target in words for source in sources]
 
 
-def test_every_line_of_the_lock_is_a_pin():
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    pins = [line for line in lines if line and not line.startswith("#")]
-    assert all(re.fullmatch(r"[\w.-]+==\d[\w.]*( +# .+)?", line) for line in pins)
-    assert len(lock("all")) == len(pins)  # nothing twice
-
-
 def test_conda_names_the_versions_of_the_lock():
     dependencies = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     pins = [entry.split(" =") for entry in dependencies if isinstance(entry, str) and " =" in entry]
@@ -101,20 +80,6 @@ def test_the_lock_fulfils_what_the_project_asks_for():
     )
 
 
-def test_the_lock_has_what_its_packages_need():
-    needed = [
-        Requirement(each)
-        for name in lock("all")
-        for each in importlib.metadata.requires(name) or []
-    ]
-    here = {
-        canonicalize_name(each.name)
-        for each in needed
-        if each.marker is None or each.marker.evaluate({"extra": ""})
-    }
-    assert here <= set(lock("all"))
-
-
 def test_the_python_that_is_asked_for():
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())
     conda = next(
@@ -130,46 +95,6 @@ def test_the_python_that_is_asked_for():
         .partition("-")[0]
     )
     assert Requirement(f"python{table['project']['requires-python']}").specifier.contains(python)
-
-
-def test_the_environment_is_the_lock():
-    """What is installed here, by pip or conda, is what the lock says."""
-    listed = subprocess.run(
-        [sys.executable, "-m", "pip", "list", "--format=freeze"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    pairs = (line.split("==") for line in listed.stdout.splitlines() if "==" in line)
-    installed = {canonicalize_name(name): Version(version).public for name, version in pairs}
-    wrong = {
-        name: (version, installed.get(name))
-        for name, version in lock("direct").items()
-        if installed.get(name) != version
-    }
-    assert wrong == {}
-
-
-@pytest.mark.parametrize("folder", ["feddep", "workflow", "tests", "benchmarks"])
-def test_every_import_is_a_direct_dependency(folder: str):
-    local = {path.stem for path in ROOT.glob("tests/**/*.py")} | {
-        "feddep",
-        "benchmarks",
-        "golden",
-        "studies",
-    }
-    found = set()
-    for path in (ROOT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module.partition(".")[0])
-    outside = {
-        canonicalize_name(IMPORT_NAMES.get(name, name))
-        for name in found - local - sys.stdlib_module_names
-    }
-    assert outside - set(lock("direct")) <= (PEERS if folder == "benchmarks" else set())
 
 
 @pytest.mark.parametrize(

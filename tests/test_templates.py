@@ -1,6 +1,7 @@
 """Pages of results say what the tables say."""
 
-import importlib.util
+import shutil
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -8,9 +9,9 @@ import pytest
 from jinja2 import UndefinedError
 
 ROOT = Path(__file__).resolve().parent.parent
-specification = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
-pages = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(pages)
+sys.path.insert(0, str(ROOT / "docs"))
+import cards  # noqa: E402
+import pages  # noqa: E402
 
 
 @pytest.fixture
@@ -91,3 +92,15 @@ def test_an_unknown_name_is_an_error(tables: pages.Tables):
 )
 def test_what_sees_more_of_the_graph(method: str, expected: bool):
     assert pages.sees_more(method) is expected
+
+
+def test_a_method_without_a_card_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    shutil.copytree(cards.FOLDER, tmp_path / "methods")
+    monkeypatch.setattr(cards, "FOLDER", tmp_path / "methods")
+    assert [card.title for card in cards.by_group()["Vertical"]] == ["VFGNN", "GAP", "VESPER"]
+    (tmp_path / "methods" / "moon.md").unlink()
+    with pytest.raises(LookupError, match="moon"):
+        cards.by_group()
+    (tmp_path / "methods" / "moons.md").write_text("# Moons\n")
+    with pytest.raises(LookupError, match="moons"):
+        cards.by_group()

@@ -14,7 +14,7 @@ import yaml
 
 from feddep.config import entries, variants
 from feddep.config.entries import DEFAULT, SOURCES, Entry, complete_dataset, method_parameters
-from feddep.config.models import Configuration, Study
+from feddep.config.models import Configuration, Plugins, Study
 from feddep.config.sentences import checked, join, show
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import plugins
@@ -125,8 +125,9 @@ def validate(raw: Any) -> Config:
     """
     if not isinstance(raw, Mapping):
         raise ConfigError(f"the configuration is {show(raw)}; it must be a mapping")
+    named = {key: raw[key] for key in Plugins.model_fields if key in raw}
+    plugins.use(checked(Plugins, named).plugins)
     resolved = checked(Configuration, raw).model_dump(mode="json")
-    plugins.use(resolved["plugins"])
     complete = {
         **resolved,
         "datasets": {

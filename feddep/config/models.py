@@ -1,4 +1,4 @@
-"""What a configuration may say, as models with defaults.  The docstring below a field is its entry
+"""Keys of a configuration, as models with defaults.  The docstring below a field is its entry
 in ``config/README.md``.
 
 Snakemake merges mappings and replaces lists where several configurations are given.  So mappings
@@ -227,7 +227,19 @@ class Study(Parameters):
     """what else the code of its kind reads"""
 
 
-class Configuration(Parameters):
+class Plugins(Parameters):
+    """The plugins, which are loaded before the rest of the configuration is read: it may name their
+    encoders.
+    """
+
+    plugins: Annotated[list[Text], AfterValidator(_unique)] = Field(default_factory=list)
+    """Python files with methods or encoders of your own ([own
+    methods](../docs/guide/own-method.md)), which are executed; relative paths begin at the working
+    folder. *Not in the key*, but the content of a file is in the keys of its methods and
+    encoders"""
+
+
+class Configuration(Plugins):
     """The whole configuration."""
 
     output: Text = "results"
@@ -266,10 +278,6 @@ class Configuration(Parameters):
     """parameters of methods by name, where they are not the defaults. A parameter may have a value
     for each dataset, and one for the others: `embedding: {cora: 128, citeseer: 64, default:
     128}`"""
-    plugins: Annotated[list[Text], AfterValidator(_unique)] = Field(default_factory=list)
-    """Python files with methods of your own ([own methods](../docs/guide/own-method.md)), which are
-    executed; relative paths begin at the working folder. *Not in the key*, but the content of a
-    file is in the keys of its methods"""
     tables: Annotated[list[Table], Field(min_length=1)]
     """the main tables, one a setting, whose numbers are never mixed"""
     studies: list[Study | Name] = Field(default_factory=list)

@@ -1,5 +1,5 @@
-"""What the models say, for readers and editors: the tables of keys in ``config/README.md``, and a
-JSON schema.
+"""The models of the configuration, for readers and editors: the tables of keys in
+``config/README.md``, and a JSON schema.
 
 ``python -m feddep.config.reference`` writes the tables anew; with ``--schema`` it prints the schema
 instead.

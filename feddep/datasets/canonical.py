@@ -150,6 +150,11 @@ def _individualise(colours: np.ndarray, links: sp.csr_matrix) -> np.ndarray:
     """Order the nodes of a connected graph: individualise each node of one colour in turn, keep the
     least certificate.
     """
+    # For example, in a cycle of four nodes all have one colour.  Marking node 0 separates its
+    # neighbours 1 and 3 from 2, and marking 1 as well separates all: an order.  Marking node 1
+    # first gives an order with the same certificate.  The map between the two orders is then an
+    # automorphism that takes 0 to 1, so both are in one orbit.  Nodes in the orbit of a node that
+    # was tried are left out.
     distinct, size = np.unique(colours, return_counts=True)
     if len(distinct) == len(colours):
         return np.argsort(colours)

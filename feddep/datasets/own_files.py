@@ -25,14 +25,14 @@ from feddep.utils.errors import DataError, Notice, PartitionError, one_line
 REVISION = 2
 """Raised when the same files give another graph."""
 OWNERS = "client"
-"""What files call the owner of each node."""
+"""Name in files of the owner of each node."""
 _LFS = b"version https://git-lfs.github.com/"
 """How the text begins that stands for a file that Git LFS has not fetched."""
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What is in files of one's own.
+    """Content of files of one's own.
 
     Attributes:
         graph: the graph, in the order of its nodes there.

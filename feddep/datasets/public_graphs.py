@@ -86,7 +86,7 @@ class Dataset:
 
     @property
     def identity(self) -> str:
-        """What identifies it in keys: its fingerprint, or the SHA-256 of its release where that is
+        """Identity in keys: its fingerprint, or the SHA-256 of its release where that is
         not known yet.
         """
         release = {"dataset": self.name, "release": asdict(self.release), "revision": REVISION}

@@ -12,7 +12,7 @@ from feddep.federation.communication import CommunicationLog
 Direction = Literal["up", "down"]
 Payload = dict[str, Tensor]
 Schema = Mapping[str, tuple[int, ...]]
-"""What a kind of message may hold: the name and shape of each of its tensors; ``()`` is a single
+"""Schema of a kind of message: the name and shape of each of its tensors; ``()`` is a single
 number.
 """
 
@@ -32,7 +32,7 @@ class ByClient:
 
 
 Kinds = Mapping[str, Schema | ByClient]
-"""What each kind of message may hold: one schema for all clients and both directions, or
+"""Schemas of all kinds of messages: one for all clients and both directions, or
 :class:`ByClient`.
 """
 Observer = Callable[[int, Direction, str, Payload], None]

@@ -25,7 +25,7 @@ EXTRA = "extra"
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What a client sends after the local steps of a round.
+    """The message of a client after the local steps of a round.
 
     Attributes:
         weights: its weights.
@@ -101,7 +101,7 @@ class Client:
         return losses[-1]
 
     def weights(self) -> Payload:
-        """What is sent of the model after the local steps: the weights that are declared to the
+        """Weights to send after the local steps: those that are declared to the
         boundary.
         """
         everything = self.model.state_dict()
@@ -110,7 +110,7 @@ class Client:
         }
 
     def extra(self) -> Payload:
-        """What is sent beside the weights; nothing, and so no message."""
+        """Further tensors to send beside the weights; by default none, and so no message."""
         return {}
 
     def update(self) -> Update:

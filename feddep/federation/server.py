@@ -46,7 +46,7 @@ class Server:
         self.client_weights = client_weights
 
     def shares(self, updates: Sequence[Update]) -> list[float]:
-        """What each client counts in the mean: its number of training ``nodes``, or ``equal`` for
+        """Weight of each client in the mean: its number of training ``nodes``, or ``equal`` for
         all.
         """
         return [update.nodes if self.client_weights == "nodes" else 1.0 for update in updates]
@@ -64,5 +64,5 @@ class Server:
         return mean
 
     def weights_for(self, client: int) -> Payload:
-        """What client i is sent: the global weights, the same for all."""
+        """Weights to send to client i: the global ones, the same for all."""
         return self.weights

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import torch
-import yaml
 
 from feddep import api
 from feddep.config.models import PartitionOptions, SplitOptions
@@ -19,6 +18,7 @@ from feddep.experiment.inputs import make_inputs
 from feddep.flower import FederationError
 from feddep.utils.errors import FeddepError
 from feddep.utils.files import check_replaceable, read_arrays, read_json, write_json
+from feddep.utils.parameters import key_values
 
 CUT = """\
 Cut a graph into a folder for each client and one for the server, which gets no data. Example:
@@ -120,10 +120,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(given: Sequence[str]) -> dict[str, Any]:
-    return {key: yaml.safe_load(value) for key, _, value in (each.partition("=") for each in given)}
-
-
 def _cut(given: argparse.Namespace) -> None:
     from feddep.flower.folders import THREADS, cut
     from feddep.flower.server_app import write_outcome
@@ -140,8 +136,8 @@ def _cut(given: argparse.Namespace) -> None:
         graph,
         split,
         partition,
-        setting=_options(given.set),
-        parameters=_options(given.parameter),
+        setting=key_values(given.set),
+        parameters=key_values(given.parameter),
         features=given.features,
         seed=given.seed,
         device="cpu",

@@ -1,4 +1,4 @@
-"""What a federation trusts: a certificate of the SuperLink, which is its own authority, and a key
+"""Certificates of a federation: one of the SuperLink, which is its own authority, and a key
 for each SuperNode.
 """
 

@@ -21,7 +21,7 @@ from feddep.methods.shared.impairing_clients import impair_client
 from feddep.training.task import Task
 
 Found = tuple[NeighGenTrainer, Peer]
-"""What a client keeps of an exchange: who trains its own generator, and who answers the others."""
+"""State of a client in an exchange: who trains its own generator, and who answers the others."""
 
 
 class FedSageProtocol(Protocol):

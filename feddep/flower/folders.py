@@ -1,5 +1,5 @@
-"""What each participant of a federation holds: a client its subgraph and its share of the split,
-the server neither.
+"""Folders of the participants of a federation: a client holds its subgraph and its share of the
+split, the server neither.
 
 ``DIRECTORY/server`` and ``DIRECTORY/client0`` … each have ``federation.json``: what all may know.
 A client's folder has ``graph.safetensors`` and ``split.safetensors`` beside it, in the client's own
@@ -29,7 +29,7 @@ THREADS = 1
 
 @dataclass(frozen=True)
 class Federation:
-    """What every participant knows of a federation.
+    """Description of a federation that every participant has.
 
     Attributes:
         key: drawn for each federation; a client that holds a part of another is noticed.

@@ -72,7 +72,7 @@ class Protocol:
         return [number for number in range(self.clients) if number != self.number]
 
     def may_cross(self) -> Kinds:
-        """What may cross a client's boundary, by kind: the same is declared on both sides."""
+        """Schemas of a client's boundary, by kind; both sides declare the same."""
         return {"model": schema_of(self.new_model()), **REPORTS, **self.messages()}
 
     def new_model(self) -> nn.Module:
@@ -86,7 +86,7 @@ class Protocol:
         return fedavg.new_client(self.task, self.number, self.part, boundary)
 
     def exchanges(self) -> Sequence[Exchange]:
-        """What is exchanged before the first round."""
+        """Exchange messages before the first round."""
         return ()
 
     def messages(self) -> Kinds:

@@ -146,7 +146,7 @@ class Courier:
 
 
 def _sentence_of(reason: str) -> str:
-    """What an exception said, of Flower's ``<class 'X'>:<'SENTENCE'>``."""
+    """The sentence of an exception, from Flower's ``<class 'X'>:<'SENTENCE'>``."""
     found = re.fullmatch(r"<class '[\w.]+'>:<'(.*)'>", reason, re.DOTALL)
     return found[1] if found else reason
 
@@ -173,7 +173,7 @@ class RemoteClient(Client):
         )
 
     def update(self) -> Update:
-        """What the client sends after its local steps.  Errors are :meth:`receive`'s."""
+        """The client's message after its local steps.  Errors are :meth:`receive`'s."""
         weights, report = self.receive("model"), self.receive("training")
         return Update(weights, float(report["nodes"]), float(report["loss"]))
 
@@ -186,7 +186,7 @@ class RemoteClient(Client):
         return self.tested
 
     def receive(self, kind: str) -> Payload:
-        """What the client sent of this kind, or by this name.
+        """The client's message of this kind, or by this name.
 
         Raises:
             FederationError: if it does not answer, or sends something else than was declared, or

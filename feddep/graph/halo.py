@@ -1,4 +1,5 @@
-"""What the partition among clients cuts off: a subgraph's halo, and each node's missing neighbours.
+"""Parts of the graph that a partition cuts off: a subgraph's halo, and each node's missing
+neighbours.
 
 This is the experimenter's knowledge.  It takes the global graph, which no client has.
 """

@@ -9,7 +9,7 @@ REVISION = 1
 """Raised when the same scaling gives other features."""
 
 SCALINGS = ("raw", "row", "minmax")
-"""What the configuration key ``datasets.*.features`` may say."""
+"""Values of the configuration key ``datasets.*.features``."""
 
 
 def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:

@@ -1,4 +1,4 @@
-"""What a method declares: methods, the rows of a table, and steps, what is computed before a
+"""Declarations of methods: methods, the rows of a table, and steps, what is computed before a
 classifier is trained.
 
 A declaration names its function as ``"module:function"``; it is imported when it is called, so that
@@ -9,9 +9,9 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from feddep.training.config import EncoderName
+from feddep.nn.encoder_names import ENCODERS
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """What a step yields.
+    """Result of a step.
 
     Attributes:
         tensors: by name, such as ``client0.embeddings``.  Those of all clients are together:
@@ -55,7 +55,7 @@ def by_client(**tensors: "Sequence[Tensor]") -> "dict[str, Tensor]":
 
 
 def _lower(*parameters: str) -> str:
-    """What may help where training with the setting's optimiser diverges."""
+    """Remedy where training with the setting's optimiser diverges."""
     return f"lower {', '.join(['learning_rate', *parameters])} or weight_decay"
 
 
@@ -103,15 +103,17 @@ class Step:
             return load(self.function)(inner, self.parameters.of(parameters), inputs)
 
 
-BUILT_IN_ENCODERS: tuple[str, ...] = get_args(EncoderName)
+BUILT_IN_ENCODERS: tuple[str, ...] = tuple(ENCODERS)
 """For a method that trains all classifiers of this package."""
-ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, "MODULE.CLASS")
-"""For a method that trains whatever classifier the setting names, one by its dotted name too."""
+_OTHERS = "any of plugins and MODULE.CLASS"
+ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, _OTHERS)
+"""For a method that trains whatever classifier the setting names, one of a plugin or by its dotted
+name too."""
 
 
 CROSS_CLIENT_EDGES = "cross-client edges known"
-"""What a method assumes (:attr:`Method.assumes`) that asks for neighbours at other clients by their
-ids.
+"""The assumption (:attr:`Method.assumes`) of a method that asks for neighbours at other clients by
+their ids.
 """
 ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""
@@ -168,7 +170,7 @@ class Method:
         Raises:
             ConfigError: if it cannot.
         """
-        if ("MODULE.CLASS" if "." in encoder else encoder) not in self.encoders:
+        if (encoder if encoder in ENCODERS else _OTHERS) not in self.encoders:
             raise ConfigError(
                 f"encoder is {encoder} (key settings), but {self.name} knows "
                 f"{', '.join(self.encoders)} only"

@@ -7,7 +7,7 @@ beside it, it needs no PyTorch.
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,18 @@ from feddep.methods.method import Method
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
+GROUPS = (
+    "References",
+    "Optimisation",
+    "Personalised",
+    "Mixing of clients",
+    "Distillation",
+    "Generated neighbours",
+    "Exchange between clients",
+    "Oracles",
+    "Vertical",
+)
+"""The groups of methods in the order of pages; each package here names its own as ``GROUP``."""
 ADDED: dict[str, Method] = {}
 """The methods of plugins, by name: :func:`feddep.methods.plugins.use` adds them."""
 
@@ -28,12 +40,21 @@ def methods() -> dict[str, Method]:
 @cache
 def built_in() -> Mapping[str, Method]:
     """Every method of this package by its name, sorted."""
-    found = [
-        importlib.import_module(f"feddep.methods.{name}")
-        for _, name, _ in pkgutil.iter_modules(feddep.methods.__path__)
-    ]
-    declared = {each.name: each for module in found for each in getattr(module, "METHODS", ())}
-    return dict(sorted(declared.items()))
+    declared = [method for methods in groups().values() for method in methods]
+    return {method.name: method for method in sorted(declared, key=lambda each: each.name)}
+
+
+@cache
+def groups() -> Mapping[str, Sequence[Method]]:
+    """The methods of this package by their group, in the order of :data:`GROUPS`, then of
+    declarations.
+    """
+    found: dict[str, list[Method]] = {group: [] for group in GROUPS}
+    for _, name, _ in pkgutil.iter_modules(feddep.methods.__path__):
+        module = importlib.import_module(f"feddep.methods.{name}")
+        if hasattr(module, "METHODS"):
+            found[module.GROUP] += module.METHODS
+    return found
 
 
 def find(name: str) -> Method:

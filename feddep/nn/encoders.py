@@ -18,10 +18,10 @@ from torch.nn.functional import embedding, leaky_relu
 from feddep.graph.graph import Graph, mean_adjacency_with_self_loops, normalised_adjacency
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
+from feddep.nn.encoder_names import encoder_class
+from feddep.nn.layered import LayeredClassifier
 from feddep.nn.linear import draw_uniform
 from feddep.nn.pyg_models import PyGClassifier, new_classifier
-from feddep.nn.sage import GraphSAGE
-from feddep.nn.selfloop import SelfLoopSAGE
 from feddep.nn.sparse import SparseMatrix
 
 HEADS = 4
@@ -165,7 +165,7 @@ class NodeLayer(Layer):
         return mapped + self.bias
 
 
-class LayeredEncoder(nn.Module):
+class LayeredEncoder(LayeredClassifier):
     """L layers of one kind; the last layer's outputs are the logits."""
 
     def __init__(
@@ -189,12 +189,10 @@ class LayeredEncoder(nn.Module):
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """The matrix that :meth:`full` aggregates with, shape (n, n)."""
         return mean_adjacency_with_self_loops(graph)
 
     @property
     def output_widths(self) -> list[int]:
-        """Width of what each layer gives."""
         return [len(layer.bias) for layer in self.layers]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -228,23 +226,6 @@ class LayeredEncoder(nn.Module):
         """The outputs of layer k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
-    def full(
-        self,
-        x: Any,
-        adjacency: SparseMatrix,
-        z: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, shape (n, C).
-
-        Args:
-            x: features of all nodes, shape (n, F).
-            adjacency: what :meth:`aggregation` gives.
-            z: mended embeddings of all nodes, for an embedding-fused encoder; none means zero.
-            generator: source of the dropout masks; none means no dropout.
-        """
-        return self.head(self.body(x, adjacency, z, generator), adjacency, z)
-
     def body(
         self,
         x: Any,
@@ -252,9 +233,6 @@ class LayeredEncoder(nn.Module):
         z: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Any:
-        """What the last layer reads: units of all nodes after ReLU and dropout, shape (n, H);
-        arguments of :meth:`full`.
-        """
         hidden = x
         for k, layer in enumerate(self.layers[:-1]):
             outputs = self._complete_full(k, layer.full(hidden @ layer.weight, adjacency), z)
@@ -262,14 +240,10 @@ class LayeredEncoder(nn.Module):
         return hidden
 
     def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
-        """The last layer: logits, shape (n, C), from what :meth:`body` gives."""
         last = self.layers[-1]
         return self._complete_full(
             len(self.layers) - 1, last.full(hidden @ last.weight, adjacency), z
         )
-
-    def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
-        return hidden
 
 
 class MLP(LayeredEncoder):
@@ -297,25 +271,19 @@ class GAT(LayeredEncoder):
         return GATLayer(inputs, outputs, 1 if last or outputs % HEADS else HEADS)
 
 
-Encoder = GraphSAGE | SelfLoopSAGE | LayeredEncoder | PyGClassifier
+Encoder = LayeredClassifier | PyGClassifier
 """A classifier that reads features and edges, and nothing else."""
-
-ENCODERS: dict[str, Any] = {
-    "sage": GraphSAGE,
-    "sage_selfloop": SelfLoopSAGE,
-    "gcn": GCN,
-    "gat": GAT,
-    "mlp": MLP,
-}
 
 
 def new_encoder(name: str, *sizes: Any) -> Any:
-    """An encoder without weights yet, one of :data:`ENCODERS` or of a dotted name
-    (:mod:`feddep.nn.pyg_models`).
+    """An encoder without weights yet; ``sizes`` are the arguments of
+    :class:`feddep.nn.sage.GraphSAGE`.
 
-    ``sizes`` are the arguments of :class:`feddep.nn.sage.GraphSAGE`.
+    A class with a method ``full`` reads sampled trees itself, as GraphSAGE does; any other is for a
+    :class:`feddep.nn.pyg_models.PyGClassifier`.
 
     Raises:
         ConfigError: if a dotted name cannot be imported, or is no such model.
     """
-    return ENCODERS[name](*sizes) if name in ENCODERS else new_classifier(name, *sizes)
+    made = encoder_class(name)
+    return made(*sizes) if hasattr(made, "full") else new_classifier(name, made, *sizes)

@@ -57,7 +57,8 @@ class FeatureTable:
         """
         (n, width), fanout = self._features.shape, neighbours.shape[1]
         # Nodes of few neighbours draw the same ones again and again: each is looked up once, with
-        # its number of times.
+        # its number of times.  For example, v = 4 with draws 6, 2, 6 looks up the rows 4, n + 6 and
+        # n + 2 of the tall matrix, and none for the second 6; they count 1, 2/3 and 1/3.
         same = neighbours[:, :, None] == neighbours[:, None, :]
         times = same.sum(axis=2, dtype=np.int32)
         first = same.argmax(axis=2) == np.arange(fanout)

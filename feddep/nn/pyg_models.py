@@ -6,8 +6,7 @@ may be, too.  It is slower than the encoders of this package, which read sampled
 features without making a graph or a dense matrix of them.
 """
 
-import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -107,27 +106,15 @@ def _drawing_from(generator: torch.Generator) -> Iterator[None]:
         yield
 
 
-def new_classifier(name: str, *sizes: Any) -> Any:
-    """A classifier of the class that a dotted name stands for, MODULE.CLASS; ``sizes`` are the
-    arguments of GraphSAGE.
-
-    A class with a method ``full`` reads sampled trees itself, as GraphSAGE does; any other is for a
-    :class:`PyGClassifier`.
+def new_classifier(name: str, model: Callable[..., Any], *sizes: Any) -> PyGClassifier:
+    """A classifier of a class that the setting calls ``name``; ``sizes`` are the arguments of
+    GraphSAGE.
 
     Raises:
-        ConfigError: if it cannot be imported, or is no such model.
+        ConfigError: if it is no such model.
     """
-    module, _, attribute = name.rpartition(".")
-    try:
-        model = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"encoder is {name} (key settings), which cannot be imported: {error}"
-        ) from None
     features, hidden, classes, layers, dropout = sizes
     try:
-        if hasattr(model, "full"):
-            return model(*sizes)
         with torch.random.fork_rng([]):
             made = model(features, hidden, layers, classes, dropout=dropout)
             made.reset_parameters()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.sampling import SampledTrees
 from feddep.nn.dropout import drop
+from feddep.nn.layered import LayeredClassifier
 from feddep.nn.linear import draw_uniform
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 
@@ -58,7 +59,7 @@ class SAGEConv(nn.Module):
         return outputs.add_(x @ own).add_(self.bias)
 
 
-class GraphSAGE(nn.Module):
+class GraphSAGE(LayeredClassifier):
     """L convolutions with ReLU and dropout between them; the output is one logit a class.
 
     Subclasses override the three ``_complete`` methods to change what the convolutions k = 0 … L −
@@ -82,14 +83,11 @@ class GraphSAGE(nn.Module):
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """The matrix that :meth:`full` aggregates with: row v averages over the neighbours of v;
-        shape (n, n).
-        """
+        """The matrix whose row v averages over the neighbours of v."""
         return mean_adjacency(graph)
 
     @property
     def output_widths(self) -> list[int]:
-        """Width of what each convolution gives."""
         return [len(convolution.bias) for convolution in self.convolutions]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -142,17 +140,19 @@ class GraphSAGE(nn.Module):
         """The outputs of convolution k at the tree nodes before the last hop, shape (B · P, H)."""
         return hidden
 
-    def full(
-        self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None
-    ) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, shape (n, C).
-
-        Args:
-            x: features of all nodes, shape (n, F).
-            mean: the adjacency matrix with each row divided by its degree, shape (n, n).
-            generator: source of the dropout masks; none means no dropout.
-        """
-        hidden = self.convolutions[0].full(x, mean)
-        for convolution in self.convolutions[1:]:
-            hidden = convolution.full(drop(hidden.relu_(), self.dropout, generator), mean)
+    def body(
+        self,
+        x: Any,
+        adjacency: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Any:
+        hidden = x
+        for k, convolution in enumerate(self.convolutions[:-1]):
+            outputs = self._complete_full(k, convolution.full(hidden, adjacency), z)
+            hidden = drop(outputs.relu_(), self.dropout, generator)
         return hidden
+
+    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
+        last = self.convolutions[-1]
+        return self._complete_full(len(self.convolutions) - 1, last.full(hidden, adjacency), z)

@@ -22,6 +22,7 @@ from torch.nn.functional import embedding
 from feddep.graph.graph import Graph, mean_adjacency_with_self_loops
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
+from feddep.nn.layered import LayeredClassifier
 from feddep.nn.sparse import SparseMatrix
 
 Initial = Literal["he", "uniform"]
@@ -57,7 +58,7 @@ class MatrixLayer(nn.Module):
         return [(self.weight, x, 0)]
 
 
-class SelfLoopSAGE(nn.Module):
+class SelfLoopSAGE(LayeredClassifier):
     """K layers with K + 1 weight matrices, as in the module's docstring."""
 
     def __init__(
@@ -77,11 +78,13 @@ class SelfLoopSAGE(nn.Module):
         """A layer of these widths."""
         return MatrixLayer(inputs, outputs)
 
+    @property
+    def output_widths(self) -> list[int]:
+        return [layer.weight.shape[1] for layer in self.layers]
+
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
-        """The matrix that :meth:`full` aggregates with: row v averages over v and all its
-        neighbours; shape (n, n).
-        """
+        """The matrix whose row v averages over v and all its neighbours."""
         return mean_adjacency_with_self_loops(graph)
 
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
@@ -114,20 +117,25 @@ class SelfLoopSAGE(nn.Module):
         """Layer k at some nodes of a mini-batch, shape (R, ·), from x̄, shape (R, ·)."""
         return self.layers[k](x)
 
-    def full(
-        self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None
-    ) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods, shape (n, C).
+    def body(
+        self,
+        x: Any,
+        adjacency: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Any:
+        hidden = self._full_layer(0, x, z)
+        for k in range(1, len(self.layers) - 1):
+            inputs = adjacency @ drop(hidden.relu(), self.dropout, generator)
+            hidden = self._full_layer(k, inputs, z)
+        return drop(hidden.relu(), self.dropout, generator)
 
-        Args:
-            x: features of all nodes, shape (n, F).
-            mean: what :meth:`aggregation` gives.
-            generator: source of the dropout masks; none means no dropout.
-        """
-        hidden = self.layers[0](x)
-        for layer in self.layers[1:]:
-            hidden = layer(mean @ drop(hidden.relu(), self.dropout, generator))
-        return hidden
+    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
+        return self._full_layer(len(self.layers) - 1, adjacency @ hidden, z)
+
+    def _full_layer(self, k: int, x: Any, z: Tensor | None) -> Tensor:
+        """Layer k at all nodes, shape (n, ·), from x̄, shape (n, ·)."""
+        return self.layers[k](x)  # type: ignore[no-any-return]
 
 
 def _shares(drawn: np.ndarray) -> np.ndarray:

@@ -123,7 +123,7 @@ class SparseMatrix(ConstantMatrix):
 def graph_matrices(
     graph: Graph, device: torch.device | str = "cpu"
 ) -> tuple[SparseMatrix, SparseMatrix]:
-    """What convolutions of all nodes with all their neighbours read: features, shape (n, F), and
+    """Inputs of convolutions of all nodes with all their neighbours: features, shape (n, F), and
     mean adjacency, (n, n).
     """
     return SparseMatrix.from_scipy(graph.features, device), SparseMatrix.from_scipy(

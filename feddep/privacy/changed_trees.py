@@ -137,6 +137,10 @@ def _changes(
 
     A pair of edge e and node w is encoded as one number e·n + w.
     """
+    # For example, the path 0 – 1 – 2 without its edge e = {0, 1}, L = 2 and d = 1.  Hop 1: an end
+    # draws the same from either list with probability 1 − δ: none at 0, whose list loses its only
+    # entry, and 1/2 at 1, which keeps one of two entries.  So S_1 = (0, 1/2, 1).  Hop 2: the reader
+    # of 1 that is no end of e is 2, whose only draw is 1: S_2(2) = S_1(2) · S_1(1) = 1/2.
     n = graph.num_nodes
     first = np.arange(len(edges)) * n
     ends = np.concatenate([first + edges[:, 0], first + edges[:, 1]])

@@ -98,7 +98,7 @@ class ExampleRows:
 
 @dataclass(frozen=True)
 class LinearTerm:
-    """What one parameter adds to an output: y_r += a_r W, or y_r += b where there is no input.
+    """Term of one parameter in an output: y_r += a_r W, or y_r += b where there is no input.
 
     Attributes:
         parameter: the parameter.
@@ -261,7 +261,7 @@ class _DisjointTable:
         self._table = table
         self._num_nodes = num_nodes
         self.looked_up: SparseMatrix | None = None
-        """What :meth:`own` returned last."""
+        """The last result of :meth:`own`."""
         self.examples = np.empty(0, dtype=np.int64)
         """The example of each of its rows."""
 

@@ -398,6 +398,9 @@ def _compose(costs: np.ndarray, law: np.ndarray, steps: int) -> tuple[np.ndarray
     Returns:
         Values and probabilities, but for some of total probability :data:`_TAIL`.
     """
+    # For example, costs 0, 2 and 3 of probabilities .5, .3 and .2: all are multiples of 2/2 = 1, so
+    # the grid is exact with unit 1, places are 0, 2 and 3, and the law on the grid is (.5, 0, .3,
+    # .2).  Convolved with itself it is that of T = 2 steps: 0 has .25, 2 has .3, 3 has .2, …
     least, largest = costs[costs > 0].min(), costs.max()
     # Else the grid would not fit into memory.
     units = [least / part for part in range(1, 9) if largest / least < 10**6]

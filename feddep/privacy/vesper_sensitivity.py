@@ -1,4 +1,4 @@
-"""What the releases of VESPER show of one edge: squared L2 sensitivities, and how many training
+"""Effect of one edge on the releases of VESPER: squared L2 sensitivities, and how many training
 nodes read an edge.
 
 Party A sends party B rows of node embeddings with Gaussian noise of deviation θ, in every step
@@ -67,7 +67,7 @@ with ``both`` that one hears the end, too.
 
 @dataclass(frozen=True)
 class Correction:
-    """What the corrected mechanism adds to the paper's; the published accountants do not look at
+    """Additions of the corrected mechanism to the paper's; the published accountants do not look at
     it.
 
     Attributes:

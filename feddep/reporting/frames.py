@@ -9,7 +9,7 @@ import pandas as pd
 from feddep.reporting.labels import sort_datasets, sort_methods
 
 CELL = ("setting", "dataset", "method", "clients")
-"""What tells the rows of a summary over seeds apart."""
+"""Columns that identify a row of a summary over seeds."""
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What rows and columns are called, and in which order they stand: that of the papers' Table 2."""
+"""Titles of rows and columns, and their order, that of the papers' Table 2."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -53,7 +53,7 @@ def is_oracle(spelled: str) -> bool:
 
 
 def assumptions(spelled: str) -> str:
-    """What a method assumes beyond FedAvg, joined by semicolons."""
+    """Assumptions of a method beyond FedAvg, joined by semicolons."""
     return "; ".join(registry.find(variants.base(spelled)).assumes)
 
 

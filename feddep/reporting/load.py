@@ -25,7 +25,7 @@ PARTS = ("setting", "dataset", "method")
 partition are parts of it.
 """
 KEYS = ["setting", "dataset", "clients", "method"]
-"""What tells the rows of a study apart beside its options."""
+"""Columns that identify a row of a study, beside its options."""
 _MEASURED = [
     "seed",
     "test",
@@ -76,7 +76,7 @@ class Study:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the configuration says of it."""
+        """The study's part of the configuration."""
         return self.config["studies"][self.name]
 
     @property
@@ -98,7 +98,7 @@ class Study:
         return [column for column, part in self.options.items() if part in parts]
 
     def specifications(self) -> list[dict[str, Any]]:
-        """What determines each run, in the order of ``runs``."""
+        """The specification of each run, in the order of ``runs``."""
         return [run.specification for run in self.plan]
 
     def summary(self, beside: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -274,7 +274,7 @@ def _columns(planned: Iterable[plan.Run], table: pd.DataFrame) -> dict[str, Colu
 
 
 def _value(entry: Entry, key: str, entries: Collection[str]) -> Any:
-    """What a part of a run has for an option: a number, or text as the configuration writes it;
+    """The value of an option of a part of a run: a number, or text as the configuration writes it;
     None where it is not varied.
     """
     if entry.name not in entries:

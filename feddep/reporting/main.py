@@ -155,7 +155,7 @@ def comparisons(table: pd.DataFrame, ratio: float) -> pd.DataFrame:
 
 
 def costs(recorded: pd.DataFrame) -> pd.DataFrame:
-    """What each row sends and how long it takes, means over seeds: bytes, and bytes_beside, of
+    """Cost of each row, means over seeds: bytes, and bytes_beside, of
     messages other than the classifier's; seconds of training the classifier, and of each of
     :data:`STAGES` such as seconds_generator, NaN where a method has no such stage.
     """

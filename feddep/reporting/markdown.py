@@ -14,13 +14,13 @@ from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title, method_title
 
 MARKS = {"stalled": "§", "undertrained": "‡"}
-"""What follows a number of runs most of which have a flaw; of two the first counts."""
+"""Marks of a number most of whose runs have a flaw; of two flaws the first counts."""
 _EXPLAINED = {
     "stalled": "stalled: they are no better than a constant answer, and so no result",
     "undertrained": "are undertrained: their best round is among the last 5 % of their rounds",
 }
 STAR = "\\*"
-"""What follows a significant difference."""
+"""Mark of a significant difference."""
 _DIFFERENCES = ("mean_difference", "gain")
 _HEADINGS = {
     **{
@@ -215,14 +215,14 @@ def interval(mean: float | None, low: float | None, high: float | None) -> str:
 
 
 def flaw(row: Mapping[str, Any], prefix: str = "") -> str | None:
-    """What most of the runs of a number have, by the shares that stand beside it; None where there
-    is nothing.
+    """The flaw that most runs of a number have, by the shares that stand beside it; None where
+    there is nothing.
     """
     return next((name for name in MARKS if (row.get(f"{prefix}{name}") or 0) > 0.5), None)
 
 
 def mark(row: Mapping[str, Any], prefix: str = "") -> str:
-    """What follows a number whose runs mostly have a flaw: a mark, or nothing."""
+    """The mark of a number whose runs mostly have a flaw, or nothing."""
     found = flaw(row, prefix)
     return f" {MARKS[found]}" if found else ""
 
@@ -238,7 +238,7 @@ def explained(text: str) -> str:
 
 
 def star(p: float | None) -> str:
-    """What follows a difference with this p: a star where it is significant."""
+    """The mark of a difference with this p: a star where it is significant."""
     return f" {STAR}" if p is not None and p < 0.05 else ""
 
 

@@ -24,12 +24,12 @@ MIN_SEEDS = 3
 """Fewer pairs leave at most one degree of freedom, and a test that says nothing."""
 PLACE = ["setting", "dataset", "clients"]
 FLAWS = ("undertrained", "stalled")
-"""What may be wrong with a run (:func:`feddep.reporting.load.tidy`); tables have the shares of such
+"""Flaws of a run (:func:`feddep.reporting.load.tidy`); tables have the shares of such
 runs.
 """
 LOCAL = ("local_before", "local_after")
 MEANS = ("validation", *LOCAL, "best_round", *FLAWS, "bytes", "seconds", "seconds_before")
-"""What a summary has the mean over seeds of, beside test accuracy."""
+"""Columns whose mean over seeds a summary has, beside test accuracy."""
 
 
 def summarise(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

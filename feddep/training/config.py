@@ -3,18 +3,13 @@ gives.
 """
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from feddep.nn.encoder_names import ADDED, ENCODERS, is_encoder
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import InKey, Parameters, Positive, StepSize, Weight, Width
-
-EncoderName = Literal["sage", "sage_selfloop", "gcn", "gat", "mlp"]
-"""The classifiers by name, where no PyTorch is needed; :data:`feddep.nn.encoders.ENCODERS` has
-their classes.
-"""
-
 
 Metric = Literal["accuracy", "roc_auc"]
 """How a model is judged: by the share of nodes that get their true class, or by the area under the
@@ -23,13 +18,11 @@ ROC curve.
 
 
 def _known(encoder: str) -> str:
-    if encoder in get_args(EncoderName) or (
-        "." in encoder and all(map(str.isidentifier, encoder.split(".")))
-    ):
+    if is_encoder(encoder):
         return encoder
     raise ValueError(
-        f"allowed are {', '.join(get_args(EncoderName))}, and MODULE.CLASS for any model of "
-        "PyTorch Geometric"
+        f"allowed are {', '.join([*ENCODERS, *ADDED])}, and MODULE.CLASS for any model of PyTorch "
+        "Geometric"
     )
 
 
@@ -78,9 +71,9 @@ class TrainingConfig(Parameters):
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
     """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage),
     `sage_selfloop`, in which a node is one of its neighbours (the layers of FedDEP's own
-    classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or any model of PyTorch Geometric or
-    of a plugin by its dotted name, such as `torch_geometric.nn.models.GIN` or
-    `plugins.FILE.CLASS`"""
+    classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or the
+    name of one that a plugin declares, or any model of PyTorch Geometric by its dotted name, such
+    as `torch_geometric.nn.models.GIN`"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
     """number of layers (FedDEP and FedSage: 2)"""
     hidden_channels: Width = 128

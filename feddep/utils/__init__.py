@@ -1,3 +1,3 @@
-"""What every other package uses: errors, files, random streams, progress bars, validated
+"""Utilities of every other package: errors, files, random streams, progress bars, validated
 parameters.
 """

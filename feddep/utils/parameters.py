@@ -1,11 +1,14 @@
 """Validated parameters: the base class of everything that a configuration sets."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
+
+from feddep.utils.errors import ConfigError
 
 Positive = Annotated[int, Field(ge=1, le=10**6)]
 """An integer from 1 to a million."""
@@ -90,3 +93,22 @@ class Parameters(BaseModel):
 
 def _marks(field: FieldInfo) -> list[InKey]:
     return [mark for mark in field.metadata if isinstance(mark, InKey)]
+
+
+def key_values(pairs: Sequence[str]) -> dict[str, Any]:
+    """Options of a command line by key, from ``KEY=VALUE``: numbers, truth values, lists and null
+    as JSON writes them, such as ``1e-3`` and ``true``; anything else is text.
+
+    Raises:
+        ConfigError: if one has no key or no ``=``.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not (key and equals):
+            raise ConfigError(f"{pair!r} is no option; KEY=VALUE is allowed, such as rounds=20")
+        try:
+            found[key] = json.loads(text)
+        except ValueError:
+            found[key] = text
+    return found

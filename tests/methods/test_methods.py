@@ -266,8 +266,9 @@ def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):
         "Method\n\n"
     )
     (tmp_path / "toy_method.py").write_text(
-        f'{code}METHODS = (Method("toy", "Toy", NoParameters, f"{{__name__}}:run"),)\n'
+        f'{code}GROUP = "Oracles"\n'
+        'METHODS = (Method("toy", "Toy", NoParameters, f"{__name__}:run"),)\n'
     )
     monkeypatch.setattr(feddep.methods, "__path__", [*feddep.methods.__path__, str(tmp_path)])
-    assert registry.built_in.__wrapped__()["toy"].function == "feddep.methods.toy_method:run"
+    assert registry.groups.__wrapped__()["Oracles"][-1].function == "feddep.methods.toy_method:run"
     monkeypatch.delitem(sys.modules, "feddep.methods.toy_method")

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import torch
 
 from feddep import api
+from feddep.cli import main
 from feddep.config.loading import validate
 from feddep.experiment import plan, steps
 from feddep.experiment.plan import one_run
 from feddep.methods import plugins, registry
+from feddep.nn import encoder_names
 from feddep.utils.errors import ConfigError
 
 RAW: dict[str, Any] = {
@@ -55,16 +59,18 @@ class Wide(GIN):
         super().__init__(features, 2 * hidden, *arguments, **options)
 
 
-METHODS = ()
+ENCODERS = {"wide": Wide}
 """
 
 
 @pytest.fixture(autouse=True)
-def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Plugins of a test are not known to others."""
     monkeypatch.setattr(plugins, "_LOADED", {})
     monkeypatch.setattr(registry, "ADDED", {})
     monkeypatch.chdir(tmp_path)
+    yield
+    encoder_names.ADDED.clear()
 
 
 def using(text: str, file: str = "mine.py", **changes: Any) -> Any:
@@ -110,7 +116,7 @@ def test_a_step_of_the_benchmark_is_shared_and_one_of_the_plugin_is_not() -> Non
 
 
 def test_an_encoder_of_a_file() -> None:
-    name = {"encoder": "plugins.wide.Wide"}
+    name = {"encoder": "wide"}
     settings = {
         "settings": {"quick": {"rounds": 1, "hidden_channels": 8, **name}},
         "methods": {},
@@ -122,8 +128,25 @@ def test_an_encoder_of_a_file() -> None:
     assert set(result.specification["encoder"]) == {"sha256"}
     changed = using(f"{ENCODER}# changed\n", "wide.py", **settings)
     assert one_run(changed, "fedavg", 2).key != first
-    with pytest.raises(ConfigError):
-        run("fedavg", encoder="plugins.wide.Narrow")
+    for method, unknown in [("fedavg", "narrow"), ("feddep", "wide"), ("moon", "wide")]:
+        with pytest.raises(ConfigError):
+            run(method, encoder=unknown, full_batch=method == "moon")
+
+
+def test_an_encoder_of_a_file_by_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("wide.py").write_text(ENCODER)
+    graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
+    torch.save(api.to_pyg(graph), "graph.pt")
+    arguments = ["--graph", "graph.pt", "--clients", "2", "--seeds", "1", "--partition", "random"]
+    arguments += ["--set", "rounds=1", "--set", "encoder=wide", "--output", "runs.csv"]
+    assert main(["run", "fedavg", *arguments, "--plugin", "wide.py"]) == 0
+    assert pd.read_csv("runs.csv")["test"].between(0, 1).all()
+    Path("runs.csv").unlink()
+    capsys.readouterr()
+    assert main(["run", "feddep", *arguments, "--plugin", "wide.py"]) == 1
+    assert main(["run", "wide.py", *arguments]) == 1  # no method
+    assert capsys.readouterr().err.count("\n") == 2
+    assert not Path("runs.csv").exists()
 
 
 WRONG = {
@@ -137,6 +160,10 @@ WRONG = {
     "an error": "1 / 0",
     "an error of two lines": "raise ValueError('one\\ntwo')",
     "a name that is taken": MINE.replace('"mine"', '"fedavg"'),
+    "encoders without names": "ENCODERS = (int,)",
+    "an encoder that is a number": "ENCODERS = {'mine': 3}",
+    "an encoder without a name": "ENCODERS = {'': int}",
+    "an encoder whose name is taken": "ENCODERS = {'sage': int}",
 }
 
 

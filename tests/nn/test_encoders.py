@@ -11,8 +11,9 @@ from torch_geometric.nn import GATConv, GCNConv
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, SampledTrees, sample_trees
 from feddep.methods.method import BUILT_IN_ENCODERS
-from feddep.nn.encoders import ENCODERS, GAT, GCN, HEADS, new_encoder
+from feddep.nn.encoders import GAT, GCN, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
+from feddep.training.evaluator import Evaluator
 from graphs import graphs, random_graph
 from small_models import drawn, edge_index, full
 
@@ -117,5 +118,15 @@ def test_nobody_and_repeated_draws_count_for_nothing(name: str):
     torch.testing.assert_close(logits, full(model, graph)[[0, 2]], rtol=1e-4, atol=1e-5)
 
 
-def test_every_encoder_can_be_named():
-    assert set(BUILT_IN_ENCODERS) == set(ENCODERS)
+@pytest.mark.parametrize("name", BUILT_IN_ENCODERS)
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_last_layer_reads_the_embeddings(name: str, layers: int):
+    graph = random_graph(20, 40)
+    model = drawn(new_encoder(name, *sizes(graph, layers)), 1)
+    inputs = Evaluator(graph, aggregation=model.aggregation)
+    hidden = model.body(inputs.features, inputs.adjacency)
+    if layers > 1:
+        assert hidden.shape == (20, model.output_widths[-2])
+        assert (hidden >= 0).all()
+    assert torch.equal(model.head(hidden, inputs.adjacency), inputs.logits(model))
+    assert model.output_widths[-1] == graph.num_classes

@@ -16,7 +16,7 @@ from dp_accounting import (
 )
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from dp_accounting.pld import PLDAccountant
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
@@ -302,6 +302,7 @@ def test_one_step_bounds_what_the_sampled_trees_show(edges, hops, fanout, sigma,
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
+@example(6.0, 1.0, LARGEST, 0.999999)
 @given(
     st.floats(-3, 6),
     st.sampled_from([1.0, 0.5]) | st.floats(-9, 0).map(lambda power: 10**power),
@@ -312,6 +313,8 @@ def test_at_the_ends_of_all_ranges_there_is_a_bound(power, rate, steps, delta):
     """PLD may have none, and is ∞ then; from σ = 0.01 on RDP has one where δ is not next to
     nothing.
     """
+    if delta > 0.5 and power < 6:  # its grid takes a minute and gigabytes for the most steps
+        steps = min(steps, 1000)
     found = example_level(
         min(max(10**power, RANGE[0]), RANGE[1]), max(rate, LEAST_RATE), steps, delta
     )

@@ -71,7 +71,7 @@ def test_a_study_needs_what_it_reads(study: str, expected: dict[str, int], works
 @pytest.mark.dag
 def test_pages_are_made_of_what_is_measured(workspace: Workspace):
     """The files of each page, without which Snakemake fails; and nothing of it is made unasked."""
-    workspace.run("quality", "neighbourhoods", "overhead", "degree_histograms")
+    workspace.run("quality", "degree_histograms")
     assert (
         pd.read_csv(workspace.folder / "out" / "quality" / "table.csv")["setting"].tolist()
         == ["quick"] * 2 * 5

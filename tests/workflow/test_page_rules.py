@@ -65,10 +65,12 @@ def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(plugins, "_LOADED", {})
     monkeypatch.chdir(tmp_path)
     method, experiment, _, session, encoder, _ = (text for _, text in blocks("own-method.md"))
-    Path(f"{yaml.safe_load(experiment)['plugins'][0]}").write_text(method)
+    Path("mixed.py").write_text(method)
+    Path("wide.py").write_text(encoder)
     assert len(planned(experiment)) == 2 * 2
     assert planned(experiment)[-1].method in session
-    planned(yaml.safe_dump(merged(yaml.safe_load(experiment), yaml.safe_load(encoder))))
+    changes = {"plugins": ["mixed.py", "wide.py"], "settings": {"quick": {"encoder": "wide"}}}
+    assert len(planned(yaml.safe_dump(merged(yaml.safe_load(experiment), changes)))) == 2 * 2
     names: dict[str, Any] = {}
     exec(session, names)
     assert 0 <= names["result"].accuracy["best"] <= 1

@@ -26,7 +26,7 @@ from feddep.utils.parameters import Parameters, Repetitions
 
 
 class AnswersParameters(Parameters):
-    """What owners answer.  No paper has these choices; they are ours."""
+    """Parameters of the owners' answers.  No paper has these choices; they are ours."""
 
     labels: bool = False
     """an owner answers with the label of a node that it trains on, otherwise with the class that it
@@ -133,6 +133,7 @@ def _method(
     )
 
 
+GROUP = "Exchange between clients"
 METHODS = (
     _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
     _method("answers_pooled", "Answers, pooled", BayesParameters, "bayes:run_pooled"),

@@ -29,7 +29,7 @@ that it asked for back.
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """What a rule may read, an entry a client.
+    """Inputs of a rule, an entry a client.
 
     Attributes:
         edges: the client's edges to nodes elsewhere.
@@ -58,7 +58,7 @@ def answered(task: Task, parameters: AnswersParameters, step: StepResult) -> Ans
 
 
 def known_classes(part: ClientData, logits: np.ndarray, labels: bool) -> np.ndarray:
-    """What a client would answer of its nodes without noise, int64, shape (n,).
+    """Answers of a client about its nodes without noise, int64, shape (n,).
 
     The predicted class, or with ``labels`` the label of the nodes that it trains on and the
     predicted class of all others.

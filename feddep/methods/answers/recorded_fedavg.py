@@ -26,7 +26,7 @@ from feddep.training.task import RunResult, Task
 from feddep.utils.seeding import generator
 
 MEASURED = ("loss", "validation", "test", "global_validation")
-"""What a history has of each round beside local accuracies."""
+"""Series of a history beside local accuracies."""
 Rule = Callable[[int, np.ndarray], np.ndarray]
 """Called with a client's number and the logits of its nodes, shape (n_i, C); gives scores, of which
 the largest is the class.

@@ -8,6 +8,7 @@ class NoParameters(Parameters):
     """A method without parameters of its own."""
 
 
+GROUP = "References"
 METHODS = (
     Method(
         "global",

@@ -50,7 +50,7 @@ class AdaFGLParameters(Parameters):
 
 
 class FedTADParameters(Parameters):
-    """What the server of FedTAD (Zhu et al., 2024) generates, and how it distils; defaults are
+    """Generation and distillation at the server of FedTAD (Zhu et al., 2024); defaults are
     those of the authors' code.
     """
 
@@ -135,6 +135,7 @@ class FedSprayParameters(Parameters):
 
 _FOLDER = "feddep.methods.distilled"
 
+GROUP = "Distillation"
 METHODS = (
     Method(
         "adafgl",

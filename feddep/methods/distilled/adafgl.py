@@ -41,7 +41,7 @@ from feddep.training.task import RunResult, Task
 
 
 class View(NamedTuple):
-    """What step 2 reads of a graph: features, predictions Q of step 1, R and Ã, both dense."""
+    """Inputs of step 2: features, predictions Q of step 1, R and Ã, both dense."""
 
     x: Any
     q: Tensor
@@ -186,7 +186,7 @@ class AdaFGLModel(nn.Module):
 
     @torch.no_grad()
     def view(self, x: Any, adjacency: Any) -> View:
-        """What step 2 reads of a graph; that of the last one is kept."""
+        """Inputs of step 2 on a graph; those of the last one are kept."""
         if self._seen is None or self._seen[0] is not adjacency:
             params, q = self.params, self.extractor.full(x, adjacency).softmax(dim=1)
             relation = similarity(q)

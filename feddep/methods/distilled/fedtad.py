@@ -220,7 +220,7 @@ class FedTADServer(Server):
             self.of_model.step()
 
     def joined(self, x: Tensor) -> SparseMatrix:
-        """What models aggregate with on the graph that joins each node to the most similar ones,
+        """Matrix to aggregate with on the graph that joins each node to the most similar ones,
         itself among them.
         """
         unit = normalize(x.detach())

@@ -53,7 +53,7 @@ class MaskedColumns(ConstantMatrix):
 
 
 class View(NamedTuple):
-    """What a model reads of a graph: features, shape (n, F), and what it aggregates with, (n,
+    """Inputs of a model: features, shape (n, F), and the matrix to aggregate with, (n,
     n).
     """
 
@@ -150,7 +150,7 @@ class FGSSLClient(Client):
         self.teacher.load_state_dict(self.model.state_dict())
 
     def taught(self, model: Any) -> Tensor:
-        """What is added to the loss of one step."""
+        """Term of the loss of one step."""
         params, nodes = self.params, self.train_nodes
         weak = self.views.draw(params.weak_edges, params.weak_columns)
         strong = self.views.draw(params.strong_edges, params.strong_columns)

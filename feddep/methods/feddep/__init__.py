@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
+from feddep.methods.method import Method, Step
 from feddep.utils.parameters import (
     Hops,
     Parameters,
@@ -220,6 +220,19 @@ GENERATOR_WITHOUT_PROTOTYPES = _generator(
 _ALL = (PRETRAINING, PROTOTYPES, GENERATOR)
 
 
+FUSED_ENCODERS = {
+    encoder: f"feddep.methods.feddep.fused:{name}"
+    for encoder, name in {
+        "sage": "FusedSAGE",
+        "sage_selfloop": "FusedGNN",
+        "gcn": "FusedGCN",
+        "gat": "FusedGAT",
+        "mlp": "FusedMLP",
+    }.items()
+}
+"""The setting's encoders that FedDEP can train: for each, its classifier with embeddings z̄."""
+
+
 def _method(
     name: str,
     title: str,
@@ -230,7 +243,7 @@ def _method(
 ) -> Method:
     options = {
         "assumes": ("prototypes shared",),
-        "encoders": BUILT_IN_ENCODERS,
+        "encoders": tuple(FUSED_ENCODERS),
         "full_batch": True,
         **options,
     }
@@ -244,6 +257,7 @@ def _method(
     )
 
 
+GROUP = "Generated neighbours"
 METHODS = (
     _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL),
     _method(

@@ -16,8 +16,8 @@ from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 
 Slots = Literal["generated", "all"]
-"""What a node's embeddings are averaged over: those generated (paper), or all slots, empty ones as
-zeros (authors' code).
+"""Slots that a node's embeddings are averaged over: those generated (paper), or all slots, empty
+ones as zeros (authors' code).
 """
 
 # Nodes; where there are many, so many are worked on at once, which a processor's cache holds.
@@ -29,7 +29,7 @@ _MANY, _BLOCK = (
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What DGen generates for n nodes.
+    """Generated embeddings of n nodes.
 
     Attributes:
         count: predicted number ñ_v of missing neighbours, not rounded, at least 0, shape (n,).
@@ -91,7 +91,7 @@ class DGen(nn.Module):
         ``x`` and ``mean`` are those of :meth:`feddep.nn.sage.GraphSAGE.full`.
         """
         dropout = generator if self.training else None
-        encoded = self.encoder.full(x, mean, dropout)
+        encoded = self.encoder.full(x, mean, generator=dropout)
         count = self.count(encoded).relu().squeeze(1)
         noisy = encoded + torch.randn(encoded.shape, generator=generator, device=encoded.device)
         wanted = count.detach().round()

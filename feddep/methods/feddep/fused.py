@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from feddep.graph.sampling import PAD, SampledTrees
-from feddep.nn.dropout import drop
+from feddep.methods.feddep import FUSED_ENCODERS
+from feddep.methods.method import load
 from feddep.nn.encoders import GAT, GCN, MLP
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.linear import draw_uniform
@@ -106,22 +107,8 @@ class FusedGNN(SelfLoopSAGE):
     def _layer(self, k: int, x: Any, nodes: np.ndarray, table: Any) -> Tensor:
         return self.layers[k](x, table.embeddings(nodes))
 
-    def full(  # type: ignore[override]
-        self,
-        x: Tensor | SparseMatrix,
-        mean: SparseMatrix,
-        z: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits of all nodes, shape (n, C).
-
-        ``z`` are their mended embeddings, shape (n, d_z), or none for zero; ``generator`` is the
-        source of dropout, if any.
-        """
-        hidden = self.layers[0](x, z)
-        for layer in self.layers[1:]:
-            hidden = layer(mean @ drop(hidden.relu(), self.dropout, generator), z)
-        return hidden
+    def _full_layer(self, k: int, x: Any, z: Tensor | None) -> Tensor:
+        return self.layers[k](x, z)  # type: ignore[no-any-return]
 
 
 class Fusions:
@@ -175,7 +162,7 @@ class Fusions:
             )
 
     def fused(self, k: int, z: Tensor) -> Tensor:
-        """What is added to the outputs of layer k, shape (R, H), from z̄ of shape (R, d_z)."""
+        """Term of the outputs of layer k, shape (R, H), from z̄ of shape (R, d_z)."""
         if not self.chained:
             return z @ self.fusions[k]
         for fusion, bias in zip(self.fusions[: k + 1], self.biases[: k + 1], strict=True):
@@ -202,22 +189,6 @@ class FusedSAGE(Fusions, GraphSAGE):
     (:class:`Fusions`).
     """
 
-    def full(  # type: ignore[override]
-        self,
-        x: Tensor | SparseMatrix,
-        mean: SparseMatrix,
-        z: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits of all nodes from their full neighbourhoods; the arguments are those of
-        :meth:`FusedGNN.full`.
-        """
-        hidden: Any = x
-        for k, convolution in enumerate(self.convolutions):
-            inputs = drop(hidden.relu_(), self.dropout, generator) if k else x
-            hidden = self._complete_full(k, convolution.full(inputs, mean), z)
-        return hidden
-
 
 class FusedMLP(Fusions, MLP):  # type: ignore[misc]
     """An MLP with embeddings z̄."""
@@ -242,25 +213,24 @@ class FusedGAT(Fusions, GAT):  # type: ignore[misc]
 FusedClassifier = FusedGNN | FusedSAGE | FusedMLP | FusedGCN | FusedGAT
 """A classifier that reads embeddings z̄ beside features and edges."""
 
-_FUSED: dict[str, Any] = {"sage": FusedSAGE, "gcn": FusedGCN, "gat": FusedGAT, "mlp": FusedMLP}
-
 
 def fused_classifier(layout: Layout, *sizes: Any, encoder: str = "sage") -> Any:
     """An embedding-fused classifier without weights yet; ``sizes`` are the arguments of
     :class:`FusedGNN`.
 
     The layout ``paper`` has layers of its own, with self-loops; the others add embeddings to the
-    layers of the ``encoder``.
+    layers of the ``encoder``, one of :data:`feddep.methods.feddep.FUSED_ENCODERS`.
 
     Raises:
         ConfigError: if the layout is not one of the encoder's.
     """
-    if encoder == "sage_selfloop" or layout == "paper":
-        if encoder not in ("sage", "sage_selfloop") or layout == "chained":
-            raise ConfigError(
-                f"fused is {layout} and the setting's encoder is {encoder}; paper goes with "
-                "sage or sage_selfloop, "
-                "authors with any encoder, chained with any but sage_selfloop"
-            )
+    allowed = {"sage": ("paper", "authors", "chained"), "sage_selfloop": ("paper", "authors")}
+    if layout not in allowed.get(encoder, ("authors", "chained")):
+        raise ConfigError(
+            f"fused is {layout} and the setting's encoder is {encoder}; paper goes with "
+            "sage or sage_selfloop, "
+            "authors with any encoder, chained with any but sage_selfloop"
+        )
+    if layout == "paper" or encoder == "sage_selfloop":
         return FusedGNN(*sizes)
-    return _FUSED[encoder](*sizes, chained=layout == "chained")
+    return load(FUSED_ENCODERS[encoder])(*sizes, chained=layout == "chained")

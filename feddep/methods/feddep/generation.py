@@ -96,6 +96,10 @@ def nearest_hidden(generated: Generated, pairs: Tensor, targets: Tensor) -> tupl
         The nearest targets, any where a node has no hidden neighbours, and where it has some, bool,
         shape (g,); both detached.
     """
+    # For example, node 0 has two generated embeddings, numbers 0 and 1, node 1 has one, number 2,
+    # and the hidden neighbours of node 0 are 7 and 9, node 1 has none.  Pairs (0, 7) and (0, 9)
+    # become (0, 7), (1, 7), (0, 9), (1, 9); embeddings 0 and 1 take the nearer of 7 and 9, and
+    # embedding 2 has no target.
     embeddings, chosen = generated.embeddings, generated.chosen
     v, u = pairs.unbind(dim=1)
     pair, slot = chosen[v].nonzero().unbind(dim=1)

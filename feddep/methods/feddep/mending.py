@@ -41,7 +41,7 @@ def mend_all(
     targets: Sequence[Tensor],
     searches: Sequence[Search],
 ) -> dict[str, Tensor]:
-    """What :func:`mend` gives of every client, by name."""
+    """Results of :func:`mend` of every client, by name."""
     each = zip(task.subgraphs(), impaired, targets, searches, strict=True)
     mended, count, loss = zip(
         *(mend(task, parameters, i, *its) for i, its in enumerate(each)), strict=True

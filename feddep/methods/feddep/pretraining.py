@@ -63,27 +63,25 @@ class EmbeddingGNN(GraphSAGE):
         self, features: int, hidden: int, embedding: int, classes: int, layers: int, dropout: float
     ) -> None:
         super().__init__(features, hidden, embedding, layers, dropout)
-        self.head = Linear(embedding, classes)
+        self.linear = Linear(embedding, classes)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         super().reset_parameters(generator)
-        self.head.reset_parameters(generator)
+        self.linear.reset_parameters(generator)
 
     def forward(
         self, trees: SampledTrees, table: FeatureTable, generator: torch.Generator | None = None
     ) -> Tensor:
-        return self.head(super().forward(trees, table, generator).tanh())
+        return self.linear(super().forward(trees, table, generator).tanh())
 
     def embed(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
         """Embeddings of all nodes from their full neighbourhoods, without dropout, shape (n,
         d_z).
         """
-        return super().full(x, mean).tanh()
+        return super().head(self.body(x, mean), mean).tanh()
 
-    def full(
-        self, x: Tensor | SparseMatrix, mean: SparseMatrix, generator: torch.Generator | None = None
-    ) -> Tensor:
-        return self.head(super().full(x, mean, generator).tanh())
+    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
+        return self.linear(super().head(hidden, adjacency).tanh())
 
 
 def embed(task: Task, parameters: PretrainingParameters, results: Any = None) -> StepResult:
@@ -103,8 +101,8 @@ def embed(task: Task, parameters: PretrainingParameters, results: Any = None) ->
 def prepared(
     task: Task, clients: Sequence[ClientData], parameters: PretrainingParameters
 ) -> tuple[Task, list[ClientData]]:
-    """What GNNs are trained on: the task with the setting of pretraining, and clients' subgraphs,
-    for L = 0 without edges.
+    """Prepare what GNNs are trained on: the task with the setting of pretraining, and clients'
+    subgraphs, for L = 0 without edges.
     """
     task = dataclasses.replace(task, setting=setting_of(parameters, task.setting))
     return task, [

@@ -50,7 +50,7 @@ def generate(
 
 
 def messages(parameters: GeneratorParameters, nodes: Sequence[int]) -> dict[str, ByClient]:
-    """What may cross, given the number of remaining nodes of each client."""
+    """Schemas of messages, given the number of remaining nodes of each client."""
     shapes = [(n, parameters.max_generated, parameters.embedding) for n in nodes]
     questions = [{"embeddings": shape} for shape in shapes]
     answers = [{"gradients": shape} for shape in shapes]
@@ -63,7 +63,7 @@ def remote_nearest(boundary: Boundary, client: int, embeddings: Sequence[Tensor]
     """
 
     def answer(other: int, question: Tensor) -> Tensor:
-        """What client ``other`` computes: the gradient of min ‖z̃ − z_u‖² over its nodes; zero for
+        """Answer of client ``other``: the gradient of min ‖z̃ − z_u‖² over its nodes; zero for
         an empty slot.
         """
         filled = question.any(dim=2)

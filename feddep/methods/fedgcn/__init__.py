@@ -30,6 +30,7 @@ class NoisedParameters(FedGCNParameters):
     """Euclidean length C to which longer rows of features are scaled down before all else"""
 
 
+GROUP = "Exchange between clients"
 METHODS = (
     Method(
         "fedgcn",

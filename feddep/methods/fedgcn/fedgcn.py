@@ -165,8 +165,8 @@ def new_model(task: Task) -> SummedGCN:
 
 
 def _view(task: Task, own: CrossEdges, hops: int) -> tuple[Graph, sp.csr_matrix]:
-    """What a client aggregates hidden units over: its subgraph, with two hops its nodes' neighbours
-    elsewhere behind it.
+    """Graph that a client aggregates hidden units over: its subgraph, with two hops its nodes'
+    neighbours elsewhere behind it.
 
     Returns:
         The graph, and the rows and columns of the global D̂^(−1/2) (A + I) D̂^(−1/2); with one hop

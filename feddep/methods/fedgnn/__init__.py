@@ -25,6 +25,7 @@ class FedGNNParameters(Parameters):
     """rounds between two exchanges of embeddings; authors' code: 1 epoch, paper: exchanged once"""
 
 
+GROUP = "Exchange between clients"
 METHODS = (
     Method(
         "fedgnn",

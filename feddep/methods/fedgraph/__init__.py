@@ -31,6 +31,7 @@ class FedGraphParameters(Parameters):
     """
 
 
+GROUP = "Exchange between clients"
 METHODS = (
     Method(
         "fedgraph",

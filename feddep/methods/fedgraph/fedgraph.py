@@ -59,7 +59,7 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     }
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     for episode in range(parameters.episodes):
-        train(task, parameters, boundary, agent, f"practice{episode} ")
+        train(task, parameters, boundary, agent, episode)
     return train(task, parameters, boundary, agent)
 
 
@@ -79,13 +79,24 @@ class ObservingServer(Server):
 
 
 def train(
-    task: Task, parameters: FedGraphParameters, boundary: Boundary, agent: Ddpg, practice: str = ""
+    task: Task,
+    parameters: FedGraphParameters,
+    boundary: Boundary,
+    agent: Ddpg,
+    episode: int | None = None,
 ) -> RunResult:
     """One training, in which the agent chooses the fan-outs.
 
-    It explores and learns in a practice, whose random streams the name ``practice`` sets apart, and
-    which nobody is told of.
+    Args:
+        task: what is trained on.
+        parameters: of the method.
+        boundary: between clients and server.
+        agent: chooses the fan-outs of each round.
+        episode: number of the practice, in which the agent explores and learns, with random streams
+            of its own and without tests; None for the training that counts.
     """
+    practises = episode is not None
+    stream = f"practice{episode} " if practises else ""
     setting, levels = task.setting, range(1, task.setting.layers)
     model, edges = task.new_sage(), cross_edges(task)
     server = ObservingServer(model.state_dict(), setting.client_weights)
@@ -97,7 +108,7 @@ def train(
             subgraph.wide if k in levels else subgraph.narrow
             for k in reversed(range(setting.layers))
         ]
-        name = f"{practice}client{i}"
+        name = f"{stream}client{i}"
         learner = Learner(
             graphs, split.train, setting, task.seed, name, task.device, subgraph.table
         )
@@ -113,7 +124,7 @@ def train(
     def act() -> None:
         nonlocal state, action
         state = server.state
-        action = agent.act(state, explore=bool(practice))
+        action = agent.act(state, explore=practises)
         for i, chosen in enumerate(torch.from_numpy(action).view(len(clients), -1)):
             shares = boundary.send(i, "down", "policy", {"shares": chosen})["shares"]
             learners[i].fanouts = fanouts_of(shares.numpy(), setting.fanout)
@@ -128,9 +139,9 @@ def train(
         for _ in range(parameters.updates):
             agent.learn()
 
-    if practice:
+    if practises:
         task = dataclasses.replace(task, on_round=learn)
-    test = (lambda _: GlobalAccuracy(math.nan, math.nan)) if practice else None
+    test = (lambda _: GlobalAccuracy(math.nan, math.nan)) if practises else None
     return train_federated(task, model, boundary, clients, test, share_embeddings, server, act)
 
 

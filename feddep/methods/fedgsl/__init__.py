@@ -21,6 +21,7 @@ class FedGSLParameters(Parameters):
     """rounds between two exchanges of embeddings"""
 
 
+GROUP = "Exchange between clients"
 METHODS = (
     Method(
         "fedgsl",

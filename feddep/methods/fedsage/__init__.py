@@ -123,6 +123,7 @@ def _method(
     )
 
 
+GROUP = "Generated neighbours"
 METHODS = (
     _method("locsage_plus", "LocSage+", LocSagePlusParameters, "run_alone", NEIGHGEN),
     _method(

@@ -231,7 +231,7 @@ def generate_shared(task: Task, params: NeighGenParameters, results: Any = None)
 
 
 def messages(task: Task, params: NeighGenParameters, sampled: Sequence[int]) -> Kinds:
-    """What may cross, given the number of nodes that each client samples in an epoch
+    """Schemas of messages, given the number of nodes that each client samples in an epoch
     (:func:`batch_size`).
     """
     weights = schema_of(_without_weights(task, params))

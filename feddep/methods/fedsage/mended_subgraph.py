@@ -17,7 +17,7 @@ from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.halo import within
 from feddep.graph.split import Split
 from feddep.methods.method import StepResult
-from feddep.nn.encoders import ENCODERS
+from feddep.nn.encoder_names import encoder_class
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
@@ -66,7 +66,8 @@ class StackedFeatures:
 
 
 class ReceptiveField:
-    """What the logits of some nodes of a mended subgraph depend on, with full neighbourhoods.
+    """The part of a mended subgraph that the logits of some nodes depend on, with full
+    neighbourhoods.
 
     A GraphSAGE of K layers reads the features of the nodes within K hops, and wants the hidden
     units of those within K − 1. Generated nodes are leaves: most of them are in the first set only,
@@ -235,7 +236,7 @@ class MendedSubgraph(Evaluator):
 def mended_subgraph(task: Task, graph: Graph, owner: Tensor, features: Tensor) -> MendedSubgraph:
     """A :class:`MendedSubgraph` for the task's encoder and device."""
     return MendedSubgraph(
-        graph, owner, features.to(task.device), ENCODERS[task.setting.encoder].aggregation
+        graph, owner, features.to(task.device), encoder_class(task.setting.encoder).aggregation
     )
 
 

@@ -26,7 +26,7 @@ from feddep.nn.sparse import SparseMatrix
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """What is generated for n nodes: g neighbours in all.
+    """Generated neighbours of n nodes, g in all.
 
     Attributes:
         count: predicted number ñ_v of missing neighbours, not rounded, at least 0, shape (n,).
@@ -137,4 +137,4 @@ class NeighGen(nn.Module):
         The arguments are those of :meth:`feddep.nn.sage.GraphSAGE.full`; dropout is for training
         mode.
         """
-        return self.encoder.full(x, mean, draws if self.training else None).relu()
+        return self.encoder.full(x, mean, generator=draws if self.training else None).relu()

@@ -170,7 +170,7 @@ def local_loss(
 
 
 def part_of(generated: Generated, places: np.ndarray) -> Generated:
-    """What is generated for some of the nodes only: those at ``places``, ascending."""
+    """Restrict to the nodes at ``places``, ascending."""
     device = generated.owner.device
     chosen = torch.from_numpy(places).to(device)
     position = torch.full((len(generated.count),), -1, dtype=torch.int64, device=device)

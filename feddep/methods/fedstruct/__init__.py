@@ -54,6 +54,7 @@ def _method(name: str, title: str, parameters: type[Parameters]) -> Method:
     )
 
 
+GROUP = "Exchange between clients"
 METHODS = (
     _method("fedstruct", "FedStruct", FedStructParameters),
     _method("fedlap", "FedLap", FedLapParameters),

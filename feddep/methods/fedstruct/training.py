@@ -1,4 +1,4 @@
-"""What FedStruct and FedLap share: a classifier with a structure model beside it, trained by
+"""Training of FedStruct and FedLap: a classifier with a structure model beside it, trained by
 federated SGD.
 
 Client k predicts
@@ -74,7 +74,7 @@ class StructureModel(nn.Module, ABC):
 
     @abstractmethod
     def structure_logits(self, generator: torch.Generator | None) -> Tensor:
-        """What g gives, shape (n, C)."""
+        """Outputs of g, shape (n, C)."""
 
     def perceptron(self, features: Tensor, generator: torch.Generator | None) -> Tensor:
         """A multilayer perceptron of rows that are normalised (Ba et al., 2016), shape (rows,

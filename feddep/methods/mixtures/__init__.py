@@ -14,7 +14,7 @@ Temperature = Annotated[float, Field(ge=0, le=1000)]
 
 
 class FedGTAParameters(Parameters):
-    """What a client tells of its predictions, and whom it is mixed with.
+    """Message of a client about its predictions, and choice of those it is mixed with.
 
     The defaults are the authors' for Cora.  They take 20 moments and a threshold of 0.6 for
     CiteSeer, and 13 moments `origin` and a threshold of 0.65 for PubMed (comments in their
@@ -90,6 +90,7 @@ def _method(
     return Method(name, title, parameters, function, full_batch=True, evaluation=evaluation, **more)
 
 
+GROUP = "Mixing of clients"
 METHODS = (
     _method("fedgta", "FedGTA", FedGTAParameters, "local_before", encoders=ANY_ENCODER),
     _method("fedpub", "FED-PUB", FedPubParameters, "local_after", encoders=BUILT_IN_ENCODERS),

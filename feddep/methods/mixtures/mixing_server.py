@@ -26,7 +26,7 @@ class MixingServer(Server, ABC):
 
     @abstractmethod
     def mixture(self, updates: Sequence[Update]) -> Tensor:
-        """What clients count for each other: a_kl, shape (K, K)."""
+        """Weights a_kl of clients l in the mean of client k, shape (K, K)."""
 
     def aggregate(self, updates: Sequence[Update]) -> None:
         """Mix the clients' weights anew."""

@@ -36,6 +36,7 @@ class ServerOptimizerParameters(Parameters):
 
 _FOLDER = "feddep.methods.optimisation"
 
+GROUP = "Optimisation"
 METHODS = (
     Method(
         "fedavg_selfloop",

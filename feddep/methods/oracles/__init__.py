@@ -2,8 +2,8 @@
 and are no protocols.
 """
 
-from feddep.methods.feddep import PRETRAINING, FedDEPParameters
-from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, ORACLE, Method
+from feddep.methods.feddep import FUSED_ENCODERS, PRETRAINING, FedDEPParameters
+from feddep.methods.method import ANY_ENCODER, ORACLE, Method
 from feddep.utils.parameters import Hops, Parameters
 
 
@@ -19,6 +19,7 @@ class HaloParameters(Parameters):
 
 _CODE = "feddep.methods.oracles.true_neighbours"
 
+GROUP = "Oracles"
 METHODS = (
     Method(
         "fedavg_oracle",
@@ -36,7 +37,7 @@ METHODS = (
         f"{_CODE}:run_feddep",
         steps=lambda parameters: (PRETRAINING,),
         assumes=(ORACLE,),
-        encoders=BUILT_IN_ENCODERS,
+        encoders=tuple(FUSED_ENCODERS),
         full_batch=True,
     ),
 )

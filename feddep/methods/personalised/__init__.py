@@ -76,11 +76,10 @@ class FedALAParameters(Parameters):
 
 
 _FOLDER = "feddep.methods.personalised"
-_EMBEDDING = ("gcn", "gat", "mlp")
-"""Encoders that give embeddings of all nodes."""
 _Method = partial(Method, full_batch=True)
 _Personal = partial(_Method, evaluation="local_after")
 
+GROUP = "Personalised"
 METHODS = (
     _Personal(
         "fedavg_finetuned",
@@ -99,11 +98,16 @@ METHODS = (
         FedProtoParameters,
         f"{_FOLDER}.fedproto:run",
         assumes=("prototypes shared",),
-        encoders=_EMBEDDING,
+        encoders=BUILT_IN_ENCODERS,
         mini_batch=False,
     ),
     _Method(
-        "moon", "MOON", MoonParameters, f"{_FOLDER}.moon:run", encoders=_EMBEDDING, mini_batch=False
+        "moon",
+        "MOON",
+        MoonParameters,
+        f"{_FOLDER}.moon:run",
+        encoders=BUILT_IN_ENCODERS,
+        mini_batch=False,
     ),
     _Method("feddc", "FedDC", FedDCParameters, f"{_FOLDER}.feddc:run", encoders=ANY_ENCODER),
     _Personal(

@@ -63,7 +63,7 @@ class ContrastiveClient(Client):
 
 @torch.no_grad()
 def embeddings(model: Any, inputs: Evaluator) -> Tensor:
-    """What the last layer of a model reads, without dropout: shape (n, H)."""
+    """Embeddings of all nodes, the inputs of the last layer, without dropout: shape (n, H)."""
     return model.body(inputs.features, inputs.adjacency)
 
 

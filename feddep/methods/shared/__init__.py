@@ -1,3 +1,3 @@
-"""What several methods share: stand-ins for nodes of other clients, names and answers that a server
-passes on, impairing.
+"""Parts that several methods share: stand-ins for nodes of other clients, names and answers that a
+server passes on, impairing.
 """

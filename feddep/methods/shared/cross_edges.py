@@ -14,7 +14,7 @@ from feddep.training.task import Task
 
 @dataclass(frozen=True, eq=False)
 class CrossEdges:
-    """What one client knows of its edges to other clients.
+    """Knowledge of one client of its edges to other clients.
 
     Attributes:
         nodes: global ids of the client's nodes, ascending; int64, shape (n,).

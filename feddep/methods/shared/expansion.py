@@ -75,7 +75,7 @@ class ExpandedTable(FeatureTable):
         stand_ins[:, self._columns[level]] = embeddings
 
     def embeddings(self, nodes: np.ndarray) -> Tensor:
-        """What is known of each node: 1 and then the embeddings of a stand-in, zeros for any other
+        """Inputs of each node: 1 and then the embeddings of a stand-in, zeros for any other
         node; shape (…, ·).
         """
         return self._rows[torch.from_numpy(nodes).to(self._rows.device, torch.int64)]
@@ -148,7 +148,7 @@ class ExpandedSubgraph(Evaluator):
 
     @torch.no_grad()
     def outputs(self, model: GraphSAGE, layers: int) -> Tensor:
-        """What the first ``layers`` convolutions make of the client's nodes, before the last ReLU,
+        """Outputs of the first ``layers`` convolutions at the client's nodes, before the last ReLU,
         shape (n, ·).
         """
         x: Any = self.features
@@ -159,7 +159,7 @@ class ExpandedSubgraph(Evaluator):
         return x
 
     def publish(self, model: GraphSAGE, level: int) -> Tensor:
-        """What others receive for a convolution: a row for each of the client's nodes with
+        """Message to others for a convolution: a row for each of the client's nodes with
         neighbours elsewhere.
         """
         if level == 0:

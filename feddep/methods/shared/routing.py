@@ -60,7 +60,7 @@ def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router
 
 
 def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, ByClient]:
-    """What the messages with names hold."""
+    """Schemas of the messages with names."""
     sizes = [{"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)} for own in edges]
     return {NAMES: ByClient(up=sizes)}
 

@@ -30,7 +30,7 @@ class VerticalParameters(Parameters):
 
 
 class MessagePassingParameters(VerticalParameters):
-    """What the layers read, and how B reads their outputs."""
+    """Inputs of the layers, and the decoder of B."""
 
     degree: Positive = 10
     """most neighbours D that a node hears; paper: 20 or 50 on dense graphs, 10 or 20 on its sparse
@@ -185,6 +185,7 @@ def _method(
 
 _EXACT, _NOISED = "node embeddings shared", "noised node embeddings shared"
 
+GROUP = "Vertical"
 METHODS = (
     _method("vertical_mlp", "MLP", VerticalParameters, _EXACT),
     _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT),

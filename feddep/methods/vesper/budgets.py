@@ -27,7 +27,7 @@ _ROUNDING = 1e-9  # as in feddep.graph.split
 
 @dataclass(frozen=True)
 class Budget:
-    """What noise a run has, and what is proven of it; NaN where there is nothing to say.
+    """Noise of a run, and its proven guarantee; NaN where there is none.
 
     Attributes:
         epsilon: the budget ε that noise was computed from.

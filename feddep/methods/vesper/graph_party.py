@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
@@ -13,9 +12,15 @@ from feddep.federation.boundary import Boundary, Payload
 from feddep.graph.blocks import BlockSampler
 from feddep.graph.graph import Graph
 from feddep.methods.vesper.networks import Perceptron, feature_rows
-from feddep.methods.vesper.perturbed import ROWS, NoisedSums, PerturbedMessagePassing, stacked
-from feddep.training.config import TrainingConfig
+from feddep.methods.vesper.perturbed import (
+    ROWS,
+    NoisedSums,
+    NoiseFirst,
+    PerturbedMessagePassing,
+    stacked,
+)
 from feddep.training.learner import new_optimizer
+from feddep.training.task import Task
 from feddep.utils import seeding
 from feddep.utils.errors import ConfigError
 
@@ -63,6 +68,21 @@ class Clipping:
     noise: float
 
 
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """The networks of party A.
+
+    Attributes:
+        encoder: from features to encodings of width d.
+        extractor: message passing; without it, encodings are sent.
+        trained: which of the two is trained.
+    """
+
+    encoder: Perceptron
+    extractor: PerturbedMessagePassing | None
+    trained: Sequence[nn.Module]
+
+
 class GraphParty:
     """Party A.  What its methods return has crossed the boundary; what they are given crosses it on
     the way in.
@@ -70,50 +90,43 @@ class GraphParty:
 
     def __init__(
         self,
-        features: sp.csr_matrix,
+        task: Task,
         sampler: BlockSampler,
-        encoder: Perceptron,
-        extractor: PerturbedMessagePassing | None,
-        trained: Sequence[nn.Module],
-        setting: TrainingConfig,
+        networks: Networks,
         batches: RootBatches,
         boundary: Boundary,
         kinds: tuple[str, str],
-        seed: int,
-        device: str = "cpu",
         clipping: Clipping | None = None,
         degrees: np.ndarray | None = None,
     ) -> None:
         """Set up the party.
 
         Args:
-            features: of all nodes, float32 CSR, shape (n, F).
+            task: has the features, the setting's optimiser and number of layers, seed and device.
             sampler: draws message-flow graphs.
-            encoder: from features to encodings of width d.
-            extractor: message passing; without it, encodings are sent.
-            trained: which of the two is trained.
-            setting: optimiser and number of layers.
+            networks: encoder and message passing.
             batches: the batches of roots.
             boundary: the boundary to party B.
             kinds: the kinds of messages with embeddings and with their gradients.
-            seed: the run's seed.
-            device: where tensors live.
             clipping: of its gradient.
             degrees: for message passing to go by, shape (n,); by default, how many neighbours a
                 node hears.
         """
-        self._features, self._sampler = features, sampler
-        self._encoder, self._extractor = encoder, extractor
+        setting, encoder, trained = task.setting, networks.encoder, networks.trained
+        self._features, self._sampler = task.graph.features, sampler
+        self._encoder, self._extractor = encoder, networks.extractor
         self._hops = setting.layers
         self._batches, self._boundary = batches, boundary
         self._kind, self._answer = kinds
-        self._device, self._clipping, self._degrees = device, clipping, degrees
+        self._device, self._clipping, self._degrees = task.device, clipping, degrees
         self._sampling = {
-            part: seeding.generator(seed, "party a", part, "sampling")
+            part: seeding.generator(task.seed, "party a", part, "sampling")
             for part in (self._kind, "evaluation")
         }
         self._torch = {
-            name: seeding.torch_generator(seed, "party a", self._kind, name, device=device)
+            name: seeding.torch_generator(
+                task.seed, "party a", self._kind, name, device=task.device
+            )
             for name in ("noise", "dropout", "evaluation noise", "gradient noise")
         }
         encoder.requires_grad_(encoder in trained)
@@ -132,7 +145,7 @@ class GraphParty:
         All that is sent from then on is computed from them, and no longer from the graph: nothing
         more is told of it.
         """
-        assert self._extractor is not None
+        assert isinstance(self._extractor, NoiseFirst)
         blocks = self._sampler.draw(nodes, self._hops, self._sampling["evaluation"])
         degrees = blocks.degrees if self._degrees is None else self._degrees[blocks.nodes]
         encodings, noise = self._encoded(blocks.nodes, None), self._torch["evaluation noise"]
@@ -194,7 +207,7 @@ class GraphParty:
         """The rows that are sent of the roots, a tensor of shape (B, d) for each layer."""
         if self._extractor is None:
             return [stacked(self._encoded(roots, dropout), len(roots))]
-        if self._released is not None:
+        if self._released is not None and isinstance(self._extractor, NoiseFirst):
             return self._extractor.from_sums(
                 self._released, torch.from_numpy(roots).to(self._device)
             )

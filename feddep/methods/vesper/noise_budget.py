@@ -23,12 +23,12 @@ AGGREGATIONS = {
     "vesper_gin": "gin",
     "vesper_gcn": "gcn",
 }
-"""What accountants call the message passing of each method with noise; see :func:`aggregation_of`.
+"""Accountants' name of the message passing of each method with noise; see :func:`aggregation_of`.
 """
 
 
 def aggregation_of(method: str, parameters: PerturbedParameters) -> str:
-    """What accountants call the message passing of a run: that of its method, and ``vfgnn_gcn`` for
+    """Accountants' name of the message passing of a run: that of its method, and ``vfgnn_gcn`` for
     VFGNN with GCN's weights.
     """
     weighted = isinstance(parameters, VFGNNParameters) and parameters.aggregation == "gcn"
@@ -82,7 +82,7 @@ def _check_layers(setting: TrainingConfig, parameters: PerturbedParameters) -> N
 def public_facts(
     nodes: int, setting: TrainingConfig, parameters: PerturbedParameters, aggregation: str
 ) -> VerticalTraining:
-    """What an accountant has to know of a run; the arguments are those of :func:`noise_scale`."""
+    """Description of a run for an accountant; the arguments are those of :func:`noise_scale`."""
     if parameters.accountant == "certified" and parameters.bounding == "sampled":
         raise ConfigError(
             "bounding is sampled, but accountant is certified, which has a bound for: both, "

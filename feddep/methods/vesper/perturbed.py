@@ -2,9 +2,10 @@
 Algorithms 1 and 2).
 """
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ learned; a mini-batch has fewer.
 
 @dataclass(frozen=True)
 class Design:
-    """What a layer computes of h, the unit rows of the layer before, and in which order.
+    """Order of a layer's computations on h, the unit rows of the layer before.
 
     With the aggregate a_v = ω_v h_v + Σ_u β_uv h_u and z ~ N(0, θ² I):
 
@@ -117,17 +118,20 @@ class NoisedSums:
     encodings: Tensor | None
 
 
-class PerturbedMessagePassing(nn.Module):
+class PerturbedMessagePassing(nn.Module, ABC):
     """L layers of message passing with noise; the private representation extractor of VESPER, and
-    those of its baselines.
+    those of its baselines: a subclass for each of the orders of a :class:`Design`.
     """
+
+    learned = True
+    """Whether layers have weights."""
 
     def __init__(self, width: int, layers: int, design: Design) -> None:
         """Set up the layers, all of one width d; call :meth:`reset_parameters` before use."""
         super().__init__()
         self.depth = layers
         self.design = design
-        learned = 0 if design.order == "no_weights" else layers
+        learned = layers if self.learned else 0
         self.raw = nn.ParameterList(nn.Parameter(torch.empty(width, width)) for _ in range(learned))
         self.low = nn.ModuleList(
             Linear(width, width) for _ in range(learned if design.min_degree else 0)
@@ -142,8 +146,7 @@ class PerturbedMessagePassing(nn.Module):
 
     def weight(self, layer: int) -> Tensor:
         """W of layer l, from 1 to L, as it is used; shape (d, d)."""
-        weight: Tensor = self.raw[layer - 1]
-        return weight if self.design.order == "noise_first" else spectrally_normalised(weight)
+        return spectrally_normalised(self.raw[layer - 1])
 
     def forward(
         self,
@@ -175,43 +178,11 @@ class PerturbedMessagePassing(nn.Module):
             roots = hidden[: blocks.sizes[0]]
             # So that the other rows can be forgotten.
             found.append(roots if torch.is_grad_enabled() else roots.clone())
-        return before + (
-            [self._noised(found[-1], generator)] if self.design.order == "noise_last" else found
-        )
+        return before + self._released(found, generator)
 
-    def noised_sums(
-        self,
-        encodings: Iterable[Tensor],
-        blocks: Blocks,
-        degrees: np.ndarray,
-        generator: torch.Generator | None,
-    ) -> NoisedSums:
-        """The noised sums of the roots, for one layer of ``noise_first``; the arguments are those
-        of :meth:`forward`.
-        """
-        hidden, size = stacked(map(unit_rows, encodings), len(blocks.nodes)), blocks.sizes[0]
-        pieces = (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
-        found = stacked(
-            (self._inputs(hidden, blocks, degrees, 1, rows, generator)[0] for rows in pieces), size
-        )
-        return NoisedSums(
-            found,
-            self._is_low(degrees[:size], found.device),
-            hidden[:size] if self.design.encodings else None,
-        )
-
-    def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
-        """What :meth:`forward` puts out for some rows of a release, with the weights as they are
-        now.
-        """
-        x = released.sums[rows]
-        y = self._mapped(
-            x, x, None if released.low is None else released.low[rows], 1, self.weight(1)
-        )
-        return [
-            *([] if released.encodings is None else [released.encodings[rows]]),
-            unit_rows(y.relu()),
-        ]
+    def _released(self, found: list[Tensor], generator: torch.Generator | None) -> list[Tensor]:
+        """The rows to put out, from the roots' rows after each layer."""
+        return found
 
     def _layer(
         self,
@@ -221,57 +192,32 @@ class PerturbedMessagePassing(nn.Module):
         layer: int,
         generator: torch.Generator | None,
     ) -> Tensor:
-        weight = self.weight(layer) if len(self.raw) else None
-        if self.design.order == "noise_first":
-            hidden = hidden.detach()
+        """The rows of all nodes after a layer, computed :data:`ROWS` at a time."""
+        weight = self.weight(layer) if self.learned else None
         size = blocks.sizes[blocks.hops - layer]
-        pieces = (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
-        return stacked(
-            (
-                self._rows(hidden, blocks, degrees, layer, rows, weight, generator)
-                for rows in pieces
-            ),
-            size,
-        )
 
+        def some(rows: slice) -> Tensor:
+            aggregated = self._aggregated(hidden, blocks, degrees, layer, rows)
+            low = self._is_low(degrees[rows], aggregated.device)
+            return self._rows(aggregated, hidden[rows], low, layer, weight, generator)
+
+        return stacked(map(some, _pieces(size)), size)
+
+    @abstractmethod
     def _rows(
         self,
-        hidden: Tensor,
-        blocks: Blocks,
-        degrees: np.ndarray,
+        aggregated: Tensor,
+        own: Tensor,
+        low: Tensor | None,
         layer: int,
-        rows: slice,
-        weight: Tensor | None,
+        weight: Any,
         generator: torch.Generator | None,
     ) -> Tensor:
-        if weight is None:
-            return unit_rows(
-                self._noised(self._aggregated(hidden, blocks, degrees, layer, rows), generator)
-            )
-        y = self._mapped(
-            *self._inputs(hidden, blocks, degrees, layer, rows, generator), layer, weight
-        )
-        if self.design.order == "weights_first":
-            y = self._noised(y, generator)
-        return unit_rows(y.relu())
+        """Unit rows of some nodes v after layer l, from a_v and h_v, shape (R, d).
 
-    def _inputs(
-        self,
-        hidden: Tensor,
-        blocks: Blocks,
-        degrees: np.ndarray,
-        layer: int,
-        rows: slice,
-        generator: torch.Generator | None,
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What W reads, with noise for ``noise_first``; what the map for low degrees reads; and
-        whether that map is taken.
+        ``low`` says whether the map for low degrees is taken, shape (R, 1), none without such a
+        map; ``weight`` is W, none where nothing is learned.
         """
-        x, own = self._aggregated(hidden, blocks, degrees, layer, rows), hidden[rows]
-        low = self._is_low(degrees[rows], x.device)
-        if self.design.order == "noise_first":
-            x = own = self._noised(x if low is None else torch.where(low, own, x), generator)
-        return x, own, low
 
     def _is_low(self, degrees: np.ndarray, device: torch.device) -> Tensor | None:
         """Whether the map for low degrees is taken, shape (R, 1); None without such a map."""
@@ -309,3 +255,137 @@ class PerturbedMessagePassing(nn.Module):
         if self.design.theta == 0:
             return x
         return x + self.design.theta * torch.randn(x.shape, generator=generator, device=x.device)
+
+
+class WeightsFirst(PerturbedMessagePassing):
+    """h_v ← ReLU(W a_v + z) / ‖·‖."""
+
+    def _rows(
+        self,
+        aggregated: Tensor,
+        own: Tensor,
+        low: Tensor | None,
+        layer: int,
+        weight: Any,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        y = self._mapped(aggregated, own, low, layer, weight)
+        return unit_rows(self._noised(y, generator).relu())
+
+
+class NoiseFirst(PerturbedMessagePassing):
+    """h_v ← ReLU(W (a_v + z)) / ‖·‖."""
+
+    def weight(self, layer: int) -> Tensor:
+        weight: Tensor = self.raw[layer - 1]
+        return weight
+
+    def _layer(
+        self,
+        hidden: Tensor,
+        blocks: Blocks,
+        degrees: np.ndarray,
+        layer: int,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        return super()._layer(hidden.detach(), blocks, degrees, layer, generator)
+
+    def _sums(self, aggregated: Tensor, own: Tensor, low: Tensor | None, generator: Any) -> Tensor:
+        """a_v + z, or h_v + z where degrees are low."""
+        return self._noised(
+            aggregated if low is None else torch.where(low, own, aggregated), generator
+        )
+
+    def _rows(
+        self,
+        aggregated: Tensor,
+        own: Tensor,
+        low: Tensor | None,
+        layer: int,
+        weight: Any,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        x = self._sums(aggregated, own, low, generator)
+        return unit_rows(self._mapped(x, x, low, layer, weight).relu())
+
+    def noised_sums(
+        self,
+        encodings: Iterable[Tensor],
+        blocks: Blocks,
+        degrees: np.ndarray,
+        generator: torch.Generator | None,
+    ) -> NoisedSums:
+        """The noised sums of the roots, for one layer; the arguments are those of
+        :meth:`forward`.
+        """
+        hidden, size = stacked(map(unit_rows, encodings), len(blocks.nodes)), blocks.sizes[0]
+
+        def some(rows: slice) -> Tensor:
+            aggregated = self._aggregated(hidden, blocks, degrees, 1, rows)
+            low = self._is_low(degrees[rows], hidden.device)
+            return self._sums(aggregated, hidden[rows], low, generator)
+
+        return NoisedSums(
+            stacked(map(some, _pieces(size)), size),
+            self._is_low(degrees[:size], hidden.device),
+            hidden[:size] if self.design.encodings else None,
+        )
+
+    def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
+        """Outputs of :meth:`forward` for some rows of a release, with the weights as they are
+        now.
+        """
+        x, low = released.sums[rows], None if released.low is None else released.low[rows]
+        before = [] if released.encodings is None else [released.encodings[rows]]
+        return [*before, unit_rows(self._mapped(x, x, low, 1, self.weight(1)).relu())]
+
+
+class NoWeights(PerturbedMessagePassing):
+    """h_v ← (a_v + z) / ‖·‖."""
+
+    learned = False
+
+    def _rows(
+        self,
+        aggregated: Tensor,
+        own: Tensor,
+        low: Tensor | None,
+        layer: int,
+        weight: Any,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        return unit_rows(self._noised(aggregated, generator))
+
+
+class NoiseLast(PerturbedMessagePassing):
+    """h_v ← ReLU(W a_v) / ‖·‖; h_v + z of the last layer is put out."""
+
+    def _rows(
+        self,
+        aggregated: Tensor,
+        own: Tensor,
+        low: Tensor | None,
+        layer: int,
+        weight: Any,
+        generator: torch.Generator | None,
+    ) -> Tensor:
+        return unit_rows(self._mapped(aggregated, own, low, layer, weight).relu())
+
+    def _released(self, found: list[Tensor], generator: torch.Generator | None) -> list[Tensor]:
+        return [self._noised(found[-1], generator)]
+
+
+def _pieces(size: int) -> Iterator[slice]:
+    """Slices of :data:`ROWS` rows at a time."""
+    return (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
+
+
+def message_passing(width: int, layers: int, design: Design) -> PerturbedMessagePassing:
+    """L = ``layers`` layers of width d in the order of the design, without weights yet."""
+    kinds: dict[str, type[PerturbedMessagePassing]] = {
+        "weights_first": WeightsFirst,
+        "noise_first": NoiseFirst,
+        "no_weights": NoWeights,
+        "noise_last": NoiseLast,
+    }
+    return kinds[design.order](width, layers, design)

@@ -28,11 +28,22 @@ from feddep.methods.vesper import (
     VFGNNParameters,
     WeightParameters,
 )
-from feddep.methods.vesper.graph_party import Clipping, GraphParty, RootBatches, noised_degrees
+from feddep.methods.vesper.graph_party import (
+    Clipping,
+    GraphParty,
+    Networks,
+    RootBatches,
+    noised_degrees,
+)
 from feddep.methods.vesper.label_party import LabelParty
 from feddep.methods.vesper.networks import ConcatDecoder, GRUDecoder, HopDecoder, Perceptron
 from feddep.methods.vesper.noise_budget import aggregation_of, noise_scale
-from feddep.methods.vesper.perturbed import Aggregation, Design, PerturbedMessagePassing
+from feddep.methods.vesper.perturbed import (
+    Aggregation,
+    Design,
+    PerturbedMessagePassing,
+    message_passing,
+)
 from feddep.training.history import CorrectCount, History, share
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
@@ -56,7 +67,7 @@ _TRAINED = {
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the parties do.
+    """Actions of the parties.
 
     Attributes:
         parameters: encoder and decoder's perceptron.
@@ -276,17 +287,12 @@ class SplitTraining:
         trained = [part for name, part in self.model.items() if name in _TRAINED[protocol.weights]]
         self._answered = bool(trained)
         self.party_a = GraphParty(
-            graph.features,
+            task,
             new_sampler(graph, protocol, seed),
-            encoder,
-            extractor,
-            trained,
-            setting,
+            Networks(encoder, extractor, trained),
             batches[0],
             self.boundary,
             protocol.kinds,
-            seed,
-            task.device,
             protocol.clipping,
             noised_degrees(graph, protocol.degree, protocol.degree_noise, seed)
             if protocol.degree_noise
@@ -340,7 +346,9 @@ def messages(task: Task, protocol: Protocol) -> dict[str, Schema]:
 
 
 def new_sampler(graph: Graph, protocol: Protocol, seed: int) -> BlockSampler:
-    """What A draws message-flow graphs from: the graph, or the graph with degrees bounded once."""
+    """Graph that A draws message-flow graphs from: the graph, or the graph with degrees bounded
+    once.
+    """
     if protocol.bounding in KEEPING:
         return BlockSampler(
             bounded_adjacency(graph, protocol.degree, seed, protocol.bounding), protocol.degree
@@ -365,7 +373,7 @@ def new_extractor(task: Task, design: Design) -> PerturbedMessagePassing:
     """A's message passing with the run's initial weights."""
     return _drawn(
         task,
-        PerturbedMessagePassing(task.setting.hidden_channels, task.setting.layers, design),
+        message_passing(task.setting.hidden_channels, task.setting.layers, design),
         "extractor",
     )
 

@@ -139,7 +139,7 @@ def test_layers_with_self_loops_are_the_fused_ones_without_embeddings():
     torch.testing.assert_close(full(plain, graph), full(fused, graph))
     masks = [torch.Generator().manual_seed(2) for _ in range(2)]
     dropped = full(fused, graph, torch.zeros(10, WIDTH), masks[0])
-    torch.testing.assert_close(dropped, full(plain, graph, masks[1]))
+    torch.testing.assert_close(dropped, full(plain, graph, None, masks[1]))
     assert not torch.equal(dropped, full(fused, graph))
 
 

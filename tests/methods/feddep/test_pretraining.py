@@ -54,7 +54,7 @@ def test_embeddings_are_what_the_head_reads_and_lie_within_one():
     inner = gnn.embed(*graph_matrices(graph)).detach()
     assert inner.shape == (20, 6)
     assert inner.abs().max() < 1
-    torch.testing.assert_close(evaluator.logits(gnn), inner @ gnn.head.weight.T + gnn.head.bias)
+    torch.testing.assert_close(evaluator.logits(gnn), inner @ gnn.linear.weight.T + gnn.linear.bias)
     z = pretrain(graph, np.arange(20), HOW, SETTING, 0, 0)
     assert z.shape == (20, 6)
     assert z.abs().max() < 1

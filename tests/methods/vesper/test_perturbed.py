@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from feddep.graph.blocks import Blocks, BlockSampler
 from feddep.graph.graph import Graph
 from feddep.methods.vesper import perturbed
-from feddep.methods.vesper.perturbed import Design, PerturbedMessagePassing, spectrally_normalised
+from feddep.methods.vesper.perturbed import (
+    Design,
+    PerturbedMessagePassing,
+    message_passing,
+    spectrally_normalised,
+)
 from graphs import graphs, random_graph
 from small_models import drawn
 
@@ -37,7 +42,7 @@ EVERY = pytest.mark.parametrize(
 
 
 def new_extractor(design: Design, layers: int, width: int = WIDTH) -> PerturbedMessagePassing:
-    return drawn(PerturbedMessagePassing(width, layers, design), 4)
+    return drawn(message_passing(width, layers, design), 4)
 
 
 def encodings_of(graph: Graph, width: int = WIDTH) -> torch.Tensor:

@@ -1,0 +1,83 @@
+"""The interface of the classifiers of this package: logits of sampled trees, and of all nodes of a
+graph.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from feddep.graph.graph import Graph
+from feddep.graph.sampling import SampledTrees
+from feddep.nn.sparse import SparseMatrix
+
+
+class LayeredClassifier(nn.Module, ABC):
+    """L layers, of which the last gives one logit a class; what it reads is a node's embedding."""
+
+    @staticmethod
+    @abstractmethod
+    def aggregation(graph: Graph) -> sp.csr_matrix:
+        """The matrix that :meth:`full` aggregates with, shape (n, n)."""
+
+    @property
+    @abstractmethod
+    def output_widths(self) -> list[int]:
+        """Width of the outputs of each layer."""
+
+    @abstractmethod
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all weights anew."""
+
+    @abstractmethod
+    def forward(
+        self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Logits of the roots of B sampled trees of L hops, shape (B, C).
+
+        Args:
+            trees: the sampled neighbourhoods.
+            table: inputs of the nodes of the graph that they were drawn from, such as a
+                :class:`feddep.nn.feature_table.FeatureTable`.
+            generator: source of the dropout masks; none means no dropout.
+        """
+
+    def full(
+        self,
+        x: Any,
+        adjacency: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits of all nodes from their full neighbourhoods, shape (n, C).
+
+        Args:
+            x: features of all nodes, shape (n, F).
+            adjacency: the matrix of :meth:`aggregation`.
+            z: mended embeddings of all nodes, shape (n, d_z), for an embedding-fused classifier;
+                none means zero.
+            generator: source of the dropout masks; none means no dropout.
+        """
+        return self.head(self.body(x, adjacency, z, generator), adjacency, z)
+
+    @abstractmethod
+    def body(
+        self,
+        x: Any,
+        adjacency: SparseMatrix,
+        z: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Any:
+        """Embeddings of all nodes, the inputs of the last layer, after ReLU and dropout, shape (n,
+        H); the arguments are those of :meth:`full`.  A single layer reads the features.
+        """
+
+    @abstractmethod
+    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
+        """Logits of all nodes, shape (n, C), from their embeddings."""
+
+    def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
+        """The outputs of layer k at all nodes, shape (n, H)."""
+        return hidden
