@@ -199,8 +199,8 @@ class Table(Parameters):
 
 
 class Study(Parameters):
-    """A question beside the main tables: a file of a folder of `studies/`, with a table and a figure
-    of its own in `results/NAME/`.
+    """A question beside the main tables: a file of a folder of `studies/`, with a table and a
+    figure of its own in `results/NAME/`.
     """
 
     name: Name
