@@ -1,35 +1,28 @@
 """Tables, figures and pages, from runs that are in a table or were trained here: a folder of results each."""
 
 from feddep.config.loading import main_tables
-from feddep.reporting import published
 
 MAIN = f"{OUTPUT}/main"
-TABLES = ["accuracy", "comparisons", "effects", "ranks", "costs", "partitions", "reproduction"]
+TABLES = ["accuracy", "comparisons", "effects", "ranks", "costs", "partitions"]
 # Those without code of their own.
 STUDIES = [name for name, study in config["studies"].items() if not plan.has_code(study["kind"])]
 FIGURES = ["partitions", *(f"{kind}_{name}" for name in main_tables(config) for kind in ("accuracy", "curves", "ranks"))]
-
-
-def main_runs():
-    """The runs of the main tables, and those whose accuracy a paper prints."""
-    return list(dict.fromkeys([*plan.runs(config), *published.planned_runs(config)]))
 
 
 rule main_tables:
     """Every number beside the published one: accuracy, comparisons, effect sizes, average ranks, costs, partitions."""
     message: "Write the main tables"
     input:
-        lambda wildcards: results_of(main_runs()),
+        lambda wildcards: results_of(plan.runs(config)),
         lambda wildcards: statistics_files(),
     output:
         report(f"{MAIN}/page.md", caption="../report/main.rst", category="Main tables"),
         report(expand(f"{MAIN}/{{table}}.csv", table=TABLES), caption="../report/main.rst", category="Main tables"),
         report(expand(f"{MAIN}/{{figure}}.svg", figure=FIGURES), caption="../report/main.rst", category="Main tables"),
         expand(f"{MAIN}/{{figure}}.png", figure=FIGURES),
-        f"{MAIN}/accuracy.tex",
     log: f"{CACHE}/logs/main.log"
     params:
-        key=lambda wildcards: keys_of(main_runs()),
+        key=lambda wildcards: keys_of(plan.runs(config)),
         facts={**facts_of("graphs"), **facts_of("partitions")},
     resources:
         mem_mb=config["memory"]["tables"],
@@ -76,7 +69,7 @@ rule main:
     message: "The main tables are made: see {MAIN}/page.md"
     input:
         rules.main_tables.output,
-        lambda wildcards: results_of(main_runs()),
+        lambda wildcards: results_of(plan.runs(config)),
 
 
 rule studies:

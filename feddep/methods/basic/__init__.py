@@ -18,6 +18,7 @@ METHODS = (
         assumes=("whole graph in one place",),
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#777777", 0),
     ),
     Method(
         "local",
@@ -26,6 +27,7 @@ METHODS = (
         "feddep.methods.basic.alone:train_locally",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#777777", 3),
     ),
     Method(
         "fedavg",
@@ -34,5 +36,6 @@ METHODS = (
         "feddep.methods.basic.fedavg:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#000000", 0),
     ),
 )

@@ -144,6 +144,7 @@ METHODS = (
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         evaluation="local_after",
+        look=("#999933", 3),
     ),
     Method(
         "fedtad",
@@ -153,6 +154,7 @@ METHODS = (
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         revision=2,
+        look=("#999933", 2),
     ),
     Method(
         "fgssl",
@@ -162,6 +164,7 @@ METHODS = (
         encoders=("gcn", "gat"),
         full_batch=True,
         mini_batch=False,
+        look=("#999933", 0),
     ),
     Method(
         "fedspray",
@@ -173,5 +176,6 @@ METHODS = (
         full_batch=True,
         mini_batch=False,
         evaluation="local_after",
+        look=("#999933", 5),
     ),
 )

@@ -245,7 +245,7 @@ def _method(
 
 
 METHODS = (
-    _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL),
+    _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL, look=("#D55E00", 0)),
     _method(
         "feddep_joint",
         "FedDEP, joint",
@@ -254,8 +254,16 @@ METHODS = (
         PRETRAINING,
         PROTOTYPES,
         full_batch=False,
+        look=("#D55E00", 4),
     ),
-    _method("feddep_wo_dgen", "FedDEP w/o DGen", WithoutDGenParameters, "classifier:run", *_ALL),
+    _method(
+        "feddep_wo_dgen",
+        "FedDEP w/o DGen",
+        WithoutDGenParameters,
+        "classifier:run",
+        *_ALL,
+        look=("#D55E00", 1),
+    ),
     _method(
         "feddep_wo_proto",
         "FedDEP w/o Proto",
@@ -263,6 +271,7 @@ METHODS = (
         "classifier:run",
         *(PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
         assumes=("gradients from others' nodes shared",),
+        look=("#D55E00", 2),
     ),
     _method(
         "feddep_wo_nfdp",
@@ -272,5 +281,6 @@ METHODS = (
         *_ALL,
         encoders=("sage",),
         full_batch=False,
+        look=("#D55E00", 3),
     ),
 )

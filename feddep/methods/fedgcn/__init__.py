@@ -39,6 +39,7 @@ METHODS = (
         assumes=(CROSS_CLIENT_EDGES, "sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
+        look=("#009E73", 3),
     ),
     Method(
         "fedgcn_noised",
@@ -48,5 +49,6 @@ METHODS = (
         assumes=(CROSS_CLIENT_EDGES, "noised sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
+        look=("#009E73", 4),
     ),
 )

@@ -38,5 +38,6 @@ METHODS = (
         FedGraphParameters,
         "feddep.methods.fedgraph.fedgraph:run",
         assumes=(CROSS_CLIENT_EDGES, "node embeddings shared"),
+        look=("#009E73", 0),
     ),
 )

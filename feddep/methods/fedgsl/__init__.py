@@ -28,5 +28,6 @@ METHODS = (
         FedGSLParameters,
         "feddep.methods.fedgsl.fedgsl:run",
         assumes=("noised node embeddings shared",),
+        look=("#009E73", 1),
     ),
 )

@@ -91,8 +91,22 @@ def _method(
 
 
 METHODS = (
-    _method("fedgta", "FedGTA", FedGTAParameters, "local_before", encoders=ANY_ENCODER),
-    _method("fedpub", "FED-PUB", FedPubParameters, "local_after", encoders=BUILT_IN_ENCODERS),
+    _method(
+        "fedgta",
+        "FedGTA",
+        FedGTAParameters,
+        "local_before",
+        encoders=ANY_ENCODER,
+        look=("#999933", 1),
+    ),
+    _method(
+        "fedpub",
+        "FED-PUB",
+        FedPubParameters,
+        "local_after",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 4),
+    ),
     _method(
         "fedaux",
         "FedAux",
@@ -101,6 +115,14 @@ METHODS = (
         encoders=("gcn",),
         mini_batch=False,
         revision=2,
+        look=("#332288", 3),
     ),
-    _method("gcfl_plus", "GCFL+", GCFLPlusParameters, "local_before", encoders=BUILT_IN_ENCODERS),
+    _method(
+        "gcfl_plus",
+        "GCFL+",
+        GCFLPlusParameters,
+        "local_before",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 5),
+    ),
 )

@@ -42,6 +42,7 @@ METHODS = (
         "FedAvg, self-loops",
         NoParameters,
         f"{_FOLDER}.fedavg_variants:run_closed",
+        look=("#000000", 1),
     ),
     Method(
         "fedavg_more_local",
@@ -50,6 +51,7 @@ METHODS = (
         f"{_FOLDER}.fedavg_variants:run_longer",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#000000", 2),
     ),
     Method(
         "fedprox",
@@ -58,6 +60,7 @@ METHODS = (
         f"{_FOLDER}.fedprox:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 2),
     ),
     Method(
         "scaffold",
@@ -66,6 +69,7 @@ METHODS = (
         f"{_FOLDER}.scaffold:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 3),
     ),
     Method(
         "fedadam",
@@ -74,6 +78,7 @@ METHODS = (
         f"{_FOLDER}.fedopt:run_adam",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 0),
     ),
     Method(
         "fedyogi",
@@ -82,5 +87,6 @@ METHODS = (
         f"{_FOLDER}.fedopt:run_yogi",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 1),
     ),
 )

@@ -28,6 +28,7 @@ METHODS = (
         assumes=(ORACLE,),
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#777777", 1),
     ),
     Method(
         "feddep_oracle",
@@ -38,5 +39,6 @@ METHODS = (
         assumes=(ORACLE,),
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
+        look=("#777777", 2),
     ),
 )

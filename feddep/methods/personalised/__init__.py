@@ -88,11 +88,24 @@ METHODS = (
         FinetuningParameters,
         f"{_FOLDER}.finetuned:run",
         encoders=ANY_ENCODER,
+        look=("#000000", 3),
     ),
     _Personal(
-        "fedper", "FedPer", NoParameters, f"{_FOLDER}.fedper:run", encoders=BUILT_IN_ENCODERS
+        "fedper",
+        "FedPer",
+        NoParameters,
+        f"{_FOLDER}.fedper:run",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 1),
     ),
-    _Personal("ditto", "Ditto", DittoParameters, f"{_FOLDER}.ditto:run", encoders=ANY_ENCODER),
+    _Personal(
+        "ditto",
+        "Ditto",
+        DittoParameters,
+        f"{_FOLDER}.ditto:run",
+        encoders=ANY_ENCODER,
+        look=("#332288", 0),
+    ),
     _Personal(
         "fedproto",
         "FedProto",
@@ -101,12 +114,31 @@ METHODS = (
         assumes=("prototypes shared",),
         encoders=_EMBEDDING,
         mini_batch=False,
+        look=("#999933", 4),
     ),
     _Method(
-        "moon", "MOON", MoonParameters, f"{_FOLDER}.moon:run", encoders=_EMBEDDING, mini_batch=False
+        "moon",
+        "MOON",
+        MoonParameters,
+        f"{_FOLDER}.moon:run",
+        encoders=_EMBEDDING,
+        mini_batch=False,
+        look=("#882255", 4),
     ),
-    _Method("feddc", "FedDC", FedDCParameters, f"{_FOLDER}.feddc:run", encoders=ANY_ENCODER),
+    _Method(
+        "feddc",
+        "FedDC",
+        FedDCParameters,
+        f"{_FOLDER}.feddc:run",
+        encoders=ANY_ENCODER,
+        look=("#882255", 5),
+    ),
     _Personal(
-        "fedala", "FedALA", FedALAParameters, f"{_FOLDER}.fedala:run", encoders=BUILT_IN_ENCODERS
+        "fedala",
+        "FedALA",
+        FedALAParameters,
+        f"{_FOLDER}.fedala:run",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 2),
     ),
 )

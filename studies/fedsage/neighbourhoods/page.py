@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from feddep.config.loading import STUDIES
 from feddep.reporting import drawing, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import CELL, client_numbers, in_paper_order, of_place, records
@@ -50,7 +51,8 @@ def summarise(distances: pd.DataFrame) -> pd.DataFrame:
     summary = distances.groupby(keys, sort=False).agg(
         seeds=("seed", "size"), mean=("mean", "mean"), std=("std", "mean")
     )
-    theirs = published.feature_distances().assign(method="fedsage_plus", nodes=ALL)
+    theirs = pd.read_csv(STUDIES / "fedsage" / "published" / "neighgen_feature_distance.csv")
+    theirs = theirs.drop(columns=["paper", "table"]).assign(method="fedsage_plus", nodes=ALL)
     theirs = theirs.rename(columns={part: f"paper_fedsage_{part}" for part in ("mean", "std")})
     return in_paper_order(summary.reset_index().merge(theirs, how="left", on=keys[1:]))
 
@@ -103,7 +105,7 @@ def _distances(block: pd.DataFrame) -> str:
             lines.append([*name, title, "ours", *_cells(rows, "")])
             if nodes == ALL and rows["local"]["paper_fedsage_mean"] is not None:
                 lines.append(
-                    ["", "", "", published.PAPERS["fedsage"], *_cells(rows, "paper_fedsage_")]
+                    ["", "", "", published.papers()["fedsage"], *_cells(rows, "paper_fedsage_")]
                 )
                 for key, norm in NORMS.items():
                     local = md.plus_minus(rows[key]["mean"], rows[key]["std"])

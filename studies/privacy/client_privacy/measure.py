@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from feddep.privacy.accountant import Guarantee, SamplingParameters
-from feddep.privacy.client_guarantees import (
+from feddep.training.task import Task
+from studies.measuring import Case, Tables
+from studies.privacy.client_privacy.client_guarantees import (
     ClientGuarantee,
     client_trees,
     dpsgd_guarantees,
     sampling_guarantees,
 )
-from feddep.training.task import Task
-from studies.measuring import Case, Tables
 
 DELTA = 1e-5
 """δ of DP-SGD, and the slack δ' of the composition theorem: below one over the number of edges of
@@ -26,9 +26,9 @@ def measure(case: Case) -> Tables:
     """The guarantees of all clients.
 
     Returns:
-        ``guarantees``: a row for each :class:`feddep.privacy.client_guarantees.ClientGuarantee`:
-        epsilon, delta and log10_rest (log₁₀ (1 − δ)), with ``_one`` of a single sampling or step,
-        None without an ε.  ``settings``: a row.
+        ``guarantees``: a row for each :class:`.client_guarantees.ClientGuarantee`: epsilon, delta
+        and log10_rest (log₁₀ (1 − δ)), with ``_one`` of a single sampling or step, None without an
+        ε.  ``settings``: a row.
     """
     setting, rows = case.task.setting, []
     noises = {case.run.method: case.parameters.sigma} if hasattr(case.parameters, "sigma") else {}

@@ -15,22 +15,19 @@ from scipy.stats import binom
 from feddep.graph.graph import Graph
 from feddep.methods.shared.cross_edges import expand
 from feddep.privacy.accountant import PrivacyError
-from feddep.privacy.changed_trees import (
-    _poisson_binomial,
-    _practical_maximum,
-    most_changed,
-    most_roots,
-    most_roots_of_node,
-    tree_changes,
-)
 from graphs import graphs, random_graph, star
 from sampling_laws import (
     SMALL,
     distance,
     law_of_trees,
     roots_of_edges,
-    roots_of_nodes,
     without_edge,
+)
+from studies.privacy.client_privacy.changed_trees import (
+    _poisson_binomial,
+    _practical_maximum,
+    most_changed,
+    tree_changes,
 )
 
 HOPS = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
@@ -90,7 +87,7 @@ def test_many_edges_are_worked_out_in_parts(monkeypatch):
     graph = random_graph(60, 200)
     for hops in (1, 2, 3):
         at_once = tree_changes(graph, np.arange(0, 60, 2), hops, 3)
-        monkeypatch.setattr("feddep.privacy.changed_trees._MOST_AT_A_TIME", 100)
+        monkeypatch.setattr("studies.privacy.client_privacy.changed_trees._MOST_AT_A_TIME", 100)
         in_parts = tree_changes(graph, np.arange(0, 60, 2), hops, 3)
         laws = most_changed(in_parts, 0.2)
         monkeypatch.undo()
@@ -175,35 +172,3 @@ def test_what_is_as_good_as_impossible_counts_as_all():
     law = most_changed(sp.csr_array(np.ones((1, 2000))), 1e-3)
     assert law[-1] == pytest.approx(tail, rel=1e-6)
     assert not law[end:-1].any()
-
-
-def grown(
-    tops: list[tuple[int, int]], edges: list[tuple[int, int]], degree: int, depth: int
-) -> Graph:
-    """Trees of that depth from tops with so many branches each, in which all but the last nodes
-    have ``degree`` neighbours.
-    """
-    edges, nodes = list(edges), len(tops)
-    for _ in range(depth):
-        fresh = []
-        for top, branches in tops:
-            for _ in range(branches):
-                edges.append((top, nodes))
-                fresh.append((nodes, degree - 1))
-                nodes += 1
-        tops = fresh
-    return Graph.from_edges(np.array(edges).reshape(-1, 2), np.eye(nodes), np.zeros(nodes), 1)
-
-
-@pytest.mark.parametrize("degree", [1, 2, 3, 4])
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_the_bounds_on_roots_are_attained(degree, hops):
-    """By an edge between the tops of two trees; by a node that is replaced, which leaves one top
-    and becomes another.
-    """
-    joined = grown([(0, degree - 1), (1, degree - 1)], [(0, 1)], degree, hops - 1)
-    assert roots_of_edges(joined, np.arange(joined.num_nodes), hops)[0] == most_roots(degree, hops)
-    apart = grown([(0, degree), (1, degree)], [], degree, hops)
-    left, entered = roots_of_nodes(apart, np.arange(apart.num_nodes), hops)[:2]
-    assert left == entered == most_roots_of_node(degree, hops)
-    assert left + entered - 1 == most_roots_of_node(degree, hops, replaced=True)

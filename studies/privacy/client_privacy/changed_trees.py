@@ -95,27 +95,6 @@ def most_changed(changes: sp.csr_array, rate: float) -> np.ndarray:
     return law
 
 
-def most_roots(degree: int, hops: int) -> int:
-    """The most roots whose trees may depend on one edge, in any graph of no larger degree D: 2 Σ_{l
-    < L} (D − 1)^l.
-
-    Each end has at most D − 1 neighbours besides the other end, each of those D − 1 further ones,
-    and so on.
-    """
-    require_count("degree D", degree)
-    require_count("number of hops L", hops)
-    return 2 * sum((degree - 1) ** hop for hop in range(hops))
-
-
-def most_roots_of_node(degree: int, hops: int, replaced: bool = False) -> int:
-    """The same for a node, which is read up to L hops away: 1 + Σ_{1 ≤ l ≤ L} D (D − 1)^(l−1), or 1
-    + 2 Σ if it is replaced.
-
-    Of a node that is replaced by one with other neighbours, those near either count.
-    """
-    return 1 + (1 + replaced) * degree * most_roots(degree, hops) // 2
-
-
 def _parts(graph: Graph, edges: np.ndarray, hops: int, fanout: int) -> Iterator[np.ndarray]:
     """The edges in parts whose trees have at most so many paths."""
     with_self_loops = graph.adjacency.astype(np.float64) + sp.eye_array(

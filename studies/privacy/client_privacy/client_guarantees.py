@@ -18,9 +18,9 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.privacy.accountant import Guarantee, SamplingParameters, published_guarantee
-from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd_accounting import binomial_changes, one_and_all_steps, poisson_sampling
 from feddep.privacy.profile import exact_at_node
+from studies.privacy.client_privacy.changed_trees import most_changed, tree_changes
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class ClientTrees:
     Attributes:
         client: number of the client; none for a graph that is not divided.
         changes: bound on the probability that an edge changes a training node's tree, shape (edges,
-            n), see :func:`feddep.privacy.changed_trees.tree_changes`.  Below, each edge once more
+            n), see :func:`.changed_trees.tree_changes`.  Below, each edge once more
             for lists with stand-ins for neighbours at other clients, which FedGNN's clients draw
             from.
     """

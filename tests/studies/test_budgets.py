@@ -10,12 +10,12 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.graph.split import random_split
 from feddep.methods import registry
 from feddep.methods.vesper import split_training
-from feddep.methods.vesper.budgets import budget, training_nodes
 from feddep.methods.vesper.noise_budget import AGGREGATIONS, noise_scale
 from feddep.privacy import vesper_accounting
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
+from studies.vesper.budgets import budget, training_nodes
 
 CORA_EDGES = REGISTRY["cora"].edges
 SHARES = {"train": 0.6, "val": 0.2, "test": 0.2}

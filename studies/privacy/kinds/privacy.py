@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from feddep.config.loading import STUDIES
 from feddep.privacy.accountant import Guarantee, amplify, one_sampling
 from feddep.privacy.profile import exact_at_node
-from feddep.reporting import figures, published
+from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import of_place, records
 from feddep.reporting.labels import panel_title, places
@@ -65,7 +66,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Raises:
         DataError: if it names one for none of the runs.
     """
-    paper = {row["clients"]: row for row in records(published.edge_ldp())}
+    pairs = pd.read_csv(STUDIES / "privacy" / "published" / "edge_ldp.csv")
+    paper = {row["clients"]: row for row in records(pairs)}
     beside = [
         _beside(given, paper.get(run.clients))
         for given, run in zip(study.specifications(), study.plan, strict=True)
