@@ -12,11 +12,12 @@ import pandas as pd
 
 from feddep.privacy import accountant
 from feddep.privacy.accountant import Guarantee, PrivacyError
-from feddep.privacy.changed_trees import most_roots, most_roots_of_node
 from feddep.privacy.dpsgd_accounting import (
     SIGMAS,
     Epsilons,
     binomial_changes,
+    most_roots,
+    most_roots_of_node,
     one_and_all_steps,
     poisson_sampling,
 )

@@ -1,3 +1,3 @@
-"""Questions, a YAML file each; those that measure something of their own have a package of the same
-name (see ``measuring``).
+"""Questions, a YAML file each, in a folder for each paper or subject.  Those that measure something
+of their own have a package of the same name (see ``measuring``).
 """

@@ -1,7 +1,7 @@
 """What studies with code of their own share: each run is measured into a file of the cache, and a
 page is made of all of them.
 
-Such a study is a package of this folder, named as its kind, with
+The kind of such a study is a package ``GROUP/KIND`` of this folder with
 
 * ``measure.py``: ``measure(case)`` measures a run and returns tables of rows by name;
 * ``page.py``: ``page(tables)`` makes from the tables of all runs the contents of files by name;
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import jinja2
@@ -79,9 +80,18 @@ def measure_run(
     write_text(output, json.dumps(tables, indent=1) + "\n")
 
 
+def _folder(kind: str) -> Path:
+    """The folder ``GROUP/KIND`` of a kind."""
+    return next(Path(__file__).parent.glob(f"*/{kind}/measure.py")).parent
+
+
+def _module(kind: str, name: str) -> ModuleType:
+    return import_module(f"studies.{_folder(kind).parent.name}.{kind}.{name}")
+
+
 def tables_of(kind: str, case: Case) -> Tables:
     """The tables of a run: each row with the columns of its run, numbers rounded."""
-    module, of_run = import_module(f"studies.{kind}.measure"), case.run.columns
+    module, of_run = _module(kind, "measure"), case.run.columns
     digits = getattr(module, "DIGITS", DIGITS)
 
     def rounded(value: Any) -> Any:
@@ -100,7 +110,7 @@ def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
     for of_run in measured:
         for name, rows in of_run.items():
             tables.setdefault(name, []).extend(rows)
-    contents: dict[str, Any] = import_module(f"studies.{kind}.page").page(
+    contents: dict[str, Any] = _module(kind, "page").page(
         {name: frame(rows) for name, rows in tables.items()}
     )
     return contents
@@ -116,7 +126,7 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 def text(kind: str, **values: Any) -> str:
     """The text of a study's page, filled in."""
-    loader = jinja2.FileSystemLoader(Path(__file__).parent / kind)
+    loader = jinja2.FileSystemLoader(_folder(kind))
     environment = jinja2.Environment(
         loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, autoescape=False
     )

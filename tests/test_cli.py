@@ -130,7 +130,7 @@ def test_the_workflow_can_be_copied(tmp_path: Path):
     assert cli.main(["workflow", str(tmp_path / "bench")]) == 0
     assert (tmp_path / "bench" / "workflow" / "Snakefile").is_file()
     assert (tmp_path / "bench" / "config" / "default.yaml").is_file()
-    assert (tmp_path / "bench" / "studies" / "depth.yaml").is_file()
+    assert (tmp_path / "bench" / "studies" / "feddep" / "depth.yaml").is_file()
     assert cli.main(["workflow", str(tmp_path / "bench")]) == 1
 
 

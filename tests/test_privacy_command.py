@@ -13,8 +13,12 @@ from feddep.privacy.accountant import (
     amplified_epsilon_as_printed,
     published_guarantee,
 )
-from feddep.privacy.changed_trees import most_roots, most_roots_of_node
-from feddep.privacy.dpsgd_accounting import binomial_changes, one_and_all_steps
+from feddep.privacy.dpsgd_accounting import (
+    binomial_changes,
+    most_roots,
+    most_roots_of_node,
+    one_and_all_steps,
+)
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining

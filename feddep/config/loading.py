@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +137,11 @@ def validate(raw: Any) -> Config:
         "methods": {
             name: method_parameters(name, options) for name, options in resolved["methods"].items()
         },
-        "studies": {study.pop("name"): study for study in map(_study, resolved["studies"])},
+        "studies": {
+            study.pop("name"): study
+            for given in resolved["studies"]
+            for study in map(_study, _of_folder(given))
+        },
     }
     config = Config(json.loads(json.dumps(complete, sort_keys=True)))
     _check_datasets(config["datasets"])
@@ -149,6 +153,13 @@ def validate(raw: Any) -> Config:
     return config
 
 
+def _of_folder(given: str | Mapping[str, Any]) -> Sequence[str | Mapping[str, Any]]:
+    """The names of all studies in a folder of ``studies/``; any other entry by itself."""
+    if isinstance(given, str) and (STUDIES / given).is_dir():
+        return [file.stem for file in sorted((STUDIES / given).glob("*.yaml"))]
+    return [given]
+
+
 def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
     """A study that is written out, or the file of a name; blocks without the keys that they do not
     give.
@@ -158,8 +169,8 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
         if given not in known:
             nearest = ", ".join(difflib.get_close_matches(given, known, cutoff=0)) or "none"
             raise ConfigError(
-                f"studies names {given}, which is no file of {STUDIES}/; of the {len(known)} "
-                f"there, the nearest are {nearest}"
+                f"studies names {given}, which is no folder and no file of {STUDIES}/; of the "
+                f"{len(known)} files there, the nearest are {nearest}"
             )
         study = checked(
             Study, {"name": given, **read(known[given])}, ("studies", given)

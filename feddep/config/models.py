@@ -197,15 +197,15 @@ class Table(Parameters):
 
 
 class Study(Parameters):
-    """A question beside the main tables: a file of `studies/`, with a table and a figure of its own
-    in `results/NAME/`.
+    """A question beside the main tables: a file of a folder of `studies/`, with a table and a
+    figure of its own in `results/NAME/`.
     """
 
     name: Name
     """name of its file and of its folder of results"""
     kind: Name
-    """what is made of the runs, see below; or the name of a folder of `studies/` with code of its
-    own
+    """what is made of the runs, see below; or the name of a folder `studies/GROUP/NAME` with code
+    that measures each run
     """
     title: str = ""
     """heading of its table and figure"""
@@ -281,6 +281,6 @@ class Configuration(Plugins):
     tables: Annotated[list[Table], Field(min_length=1)]
     """the main tables, one a setting, whose numbers are never mixed"""
     studies: list[Study | Name] = Field(default_factory=list)
-    """studies beside the main tables: names of files of `studies/` without `.yaml`, or studies
-    written out
+    """studies beside the main tables: folders of `studies/`, each for all of its files; names of
+    single files without `.yaml`; or studies written out
     """

@@ -186,10 +186,10 @@ def one_run(
 
 
 def has_code(kind: str) -> bool:
-    """Whether studies of a kind are made by code of their own: a folder of ``studies/`` that
+    """Whether studies of a kind are made by code of their own: a folder ``studies/GROUP/KIND`` that
     measures runs.
     """
-    return (STUDIES / kind / "measure.py").is_file()
+    return any(STUDIES.glob(f"*/{kind}/measure.py"))
 
 
 def graphs(config: Config) -> dict[str, str]:

@@ -149,6 +149,8 @@ class Method:
             ``local_after`` the local steps of a round (:data:`feddep.training.task.Evaluation`).
             The round is chosen by the validation of the same models.
         revision: raised when the numbers of its classifier's training change.
+        look: how figures draw it: a colour, which a family of methods shares, and its number in
+            the family, by which shade, marker and dash differ; by default by its name.
     """
 
     name: str
@@ -163,6 +165,7 @@ class Method:
     mini_batch: bool = True
     evaluation: "Evaluation" = "global"
     revision: int = 1
+    look: tuple[str, int] | None = None
 
     def check_setting(self, encoder: str, full_batch: bool) -> None:
         """Make sure that it can train classifiers of this kind in this way.

@@ -11,7 +11,7 @@ privacy loss distributions (PLD):
   gradients, of k training nodes.  A step is dominated by the pair P̂ = Σ_j b_j N(j, σ²), Q̂ = Σ_j
   b_j N(−j, σ²) for C = 1, where b_j is the probability that j of the sampled gradients are
   replaced, or any stochastically larger law: Bin(k, q) (:func:`binomial_changes`), or one from how
-  likely an edge changes each tree (:func:`feddep.privacy.changed_trees.most_changed`).  The pair
+  likely an edge changes each tree.  The pair
   composes by Zhu et al. (2022, Theorem 10), on a grid by "connecting the dots" (Doroshenko et al.,
   2022), which can only raise δ.
 
@@ -170,8 +170,7 @@ def edge_level(sigma: float, changes: np.ndarray, steps: int, delta: float) -> E
     Args:
         sigma: noise multiplier σ; without noise, 0, ε is ∞.
         changes: probability b_j that j = 0 … k examples are replaced in a step, or a stochastically
-            larger law; shape (k + 1,). From :func:`binomial_changes` or
-            :func:`feddep.privacy.changed_trees.most_changed`.
+            larger law; shape (k + 1,). Such as that of :func:`binomial_changes`.
         steps: number of steps T.
         delta: δ.
 
@@ -197,6 +196,27 @@ def edge_level(sigma: float, changes: np.ndarray, steps: int, delta: float) -> E
         float(rdp),
         _bound(lambda: step.distribution().self_compose(int(steps)).get_epsilon_for_delta(delta)),
     )
+
+
+def most_roots(degree: int, hops: int) -> int:
+    """The most roots whose trees may depend on one edge, in any graph of no larger degree D: 2 Σ_{l
+    < L} (D − 1)^l.
+
+    Each end has at most D − 1 neighbours besides the other end, each of those D − 1 further ones,
+    and so on.
+    """
+    require_count("degree D", degree)
+    require_count("number of hops L", hops)
+    return 2 * sum((degree - 1) ** hop for hop in range(hops))
+
+
+def most_roots_of_node(degree: int, hops: int, replaced: bool = False) -> int:
+    """The same for a node, which is read up to L hops away: 1 + Σ_{1 ≤ l ≤ L} D (D − 1)^(l−1), or 1
+    + 2 Σ if it is replaced.
+
+    Of a node that is replaced by one with other neighbours, those near either count.
+    """
+    return 1 + (1 + replaced) * degree * most_roots(degree, hops) // 2
 
 
 def poisson_sampling(nodes: int, batch_size: int, epochs: int) -> tuple[float, int]:

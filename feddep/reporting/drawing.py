@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from feddep.config import variants
-from feddep.reporting.published import PAPERS
+from feddep.methods import registry
 
 _STYLE: Any = {
     "svg.hashsalt": "feddep",  # else equal shapes in an SVG get ids at random
@@ -42,41 +42,6 @@ _CHARACTERS = {"title": 54, "text": 68}
 
 # Okabe and Ito's palette and four of Tol's, told apart by readers with any colour vision.  Shapes
 # say the same once more.
-_FAMILIES = {
-    "#000000": (
-        "fedavg",
-        "fedavg_selfloop",
-        "fedavg_more_local",
-        "fedavg_finetuned",
-        "vertical_mlp",
-    ),
-    "#777777": (
-        "global",
-        "fedavg_oracle",
-        "feddep_oracle",
-        "local",
-        "vertical_gcn",
-        "vertical_gin",
-    ),
-    "#999999": tuple(PAPERS.values()),
-    "#D55E00": ("feddep", "feddep_wo_dgen", "feddep_wo_proto", "feddep_wo_nfdp", "feddep_joint"),
-    "#E69F00": ("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
-    "#009E73": ("fedgraph", "fedgsl", "fedgnn", "fedgcn", "fedgcn_noised", "fedstruct", "fedlap"),
-    "#CC79A7": (
-        "answers_bayes",
-        "answers_counts",
-        "answers_pooled",
-        "answers_private_labels",
-        "answers_propagation",
-    ),
-    "#0072B2": ("vesper_gin",),
-    "#44AA99": ("vesper_gcn",),
-    "#56B4E9": ("gap", "gap_authors"),
-    "#AA4499": ("vfgnn",),
-    "#882255": ("fedadam", "fedyogi", "fedprox", "scaffold", "moon", "feddc"),
-    "#332288": ("ditto", "fedper", "fedala", "fedaux", "fedpub", "gcfl_plus"),
-    "#999933": ("fgssl", "fedgta", "fedtad", "adafgl", "fedproto", "fedspray"),
-}
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -89,6 +54,25 @@ COLOURS = (
     "#999933",
     "#44AA99",
 )
+PUBLISHED = "#999999"
+"""Of what is printed elsewhere."""
+_FAMILIES = (
+    "#000000",
+    "#777777",
+    PUBLISHED,
+    "#D55E00",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#0072B2",
+    "#44AA99",
+    "#56B4E9",
+    "#AA4499",
+    "#882255",
+    "#332288",
+    "#999933",
+)
+"""Colours of methods, in an order that gives those of neighbouring families other markers."""
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 DASHES = ("-", "--", ":", "-.")
 Look = dict[str, str]
@@ -117,11 +101,18 @@ def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
     """
     found: dict[str, Look] = {}
     bases = {name: variants.base(method) if method else None for name, method in names.items()}
-    taken = {k for k, family in _FAMILIES.items() if not set(family).isdisjoint(bases.values())}
+    methods = registry.methods()
+    sources = sorted({base for base in bases.values() if base and base not in methods})
+    declared = {
+        base: methods[base].look if base in methods else (PUBLISHED, sources.index(base))
+        for base in bases.values()
+        if base
+    }
+    taken = {look[0] for look in declared.values() if look}
     free = [each for each in COLOURS if each not in taken]
     for base in dict.fromkeys(bases.values()):
         of = [name for name in bases if bases[name] == base]
-        shade, marker, dash = _of_method(base) if base else ("", 0, 0)
+        shade, marker, dash = _drawn(base, declared[base]) if base else ("", 0, 0)
         for k, name in enumerate(of):
             shape = {
                 "marker": MARKERS[(marker + 3 * k) % len(MARKERS)],
@@ -136,14 +127,14 @@ def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
     return {name: found[name] for name in names}
 
 
-def _of_method(base: str) -> tuple[str, int, int]:
+def _drawn(base: str, look: tuple[str, int] | None) -> tuple[str, int, int]:
     """A method's colour, and the numbers of its marker and dash."""
-    for k, (shade, family) in enumerate(_FAMILIES.items()):
-        if base in family:
-            number = family.index(base)
-            return _mixed(shade, (0.0, 0.35)[number % 2]), k + number, number
-    digest = zlib.crc32(base.encode())  # of a plugin
-    return COLOURS[digest % len(COLOURS)], digest // len(COLOURS), digest // len(COLOURS)
+    if look is None:
+        digest = zlib.crc32(base.encode())
+        return COLOURS[digest % len(COLOURS)], digest // len(COLOURS), digest // len(COLOURS)
+    shade, number = look
+    family = _FAMILIES.index(shade) if shade in _FAMILIES else 0
+    return _mixed(shade, (0.0, 0.35)[number % 2]), family + number, number
 
 
 def _mixed(shade: str, share: float) -> str:

@@ -17,7 +17,6 @@ from feddep.reporting import (
     main_page,
     published,
     ranks,
-    reproduction,
     statistics,
 )
 from feddep.reporting.frames import CELL, in_paper_order
@@ -39,16 +38,9 @@ ACCURACY = [
         "validation_mean",
     ),
     *(f"local_{when}_{statistic}" for when in ("before", "after") for statistic in ("mean", "std")),
-    *(
-        "client_std",
-        *(
-            f"paper_{paper}_{statistic}"
-            for paper in published.PAPERS
-            for statistic in ("mean", "std")
-        ),
-    ),
-    *("rounds", "best_round_mean", *statistics.FLAWS, "bytes"),
+    "client_std",
 ]
+EFFORT = ["rounds", "best_round_mean", *statistics.FLAWS, "bytes"]
 COMPARISONS = [
     *("dataset", "clients", "method", "setting", "reference"),
     *(
@@ -105,7 +97,6 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
         "comparisons": comparisons(table, load.resplit_ratio(planned)),
         "costs": costs(recorded),
         "partitions": partitions(statistics_of_partitions(config, files or {})),
-        "reproduction": reproduction.compare(config),
     }
     tables["ranks"] = ranks.table(tables["accuracy"])
     history = load.curves(config, planned, table)
@@ -121,27 +112,25 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
         "effects": tables["comparisons"][EFFECTS],
     }
     page = main_page.markdown(tables) + "\n" + load.provenance(recorded)
-    latex = main_page.latex(tables["accuracy"], tables["comparisons"])
     return {
         **{f"{name}.csv": each for name, each in csv.items()},
         "page.md": page,
-        "accuracy.tex": latex,
         **figures,
     }
 
 
 def accuracy(table: pd.DataFrame) -> pd.DataFrame:
     """Accuracy over seeds, one row a setting, dataset, method and number of clients, in the papers'
-    order: the columns :data:`ACCURACY`, see :func:`feddep.reporting.statistics.summarise`; assumes:
-    what the method assumes beyond FedAvg; paper_*: the papers' Table 2 (NaN where it has no such
-    number).
+    order: the columns :data:`ACCURACY`, the papers' and :data:`EFFORT`, see
+    :func:`feddep.reporting.statistics.summarise`; assumes:
+    what the method assumes beyond FedAvg; paper_*: the papers' main tables (NaN where they have no
+    such number).
     """
     summary = statistics.summarise(table, list(CELL)).rename(columns={"trained_rounds": "rounds"})
     summary["assumes"] = summary["method"].map(assumptions)
-    beside = published.beside(
-        summary, published.accuracy(), ["dataset", "method", "clients"], list(published.PAPERS)
-    )
-    return in_paper_order(beside)[ACCURACY]
+    beside = published.beside(summary, published.main_tables(), ["dataset", "method", "clients"])
+    papers = [name for name in beside if name not in summary]
+    return in_paper_order(beside)[[*ACCURACY, *papers, *EFFORT]]
 
 
 def comparisons(table: pd.DataFrame, ratio: float) -> pd.DataFrame:
@@ -219,8 +208,8 @@ def statistics_of_partitions(config: Config, files: Mapping[str, str]) -> pd.Dat
 
 def partitions(found: pd.DataFrame) -> pd.DataFrame:
     """Mean over seeds of each statistic, in the papers' order: missing_edges are those between
-    different clients, and missing_edges_std their sample standard deviation; feddep_* and fedsage_*
-    are the papers' (NaN where they have no such graph).
+    different clients, and missing_edges_std their sample standard deviation; PAPER_* are a paper's
+    (NaN where it has no such graph).
     """
     over_seeds = found.groupby(["dataset", *GRAPH, "clients"], sort=False, as_index=False)
     summary = over_seeds.agg(
@@ -229,9 +218,9 @@ def partitions(found: pd.DataFrame) -> pd.DataFrame:
         missing_edges_std=("missing_edges", "std"),
         cut_nodes=("cut_nodes", "mean"),
     )
-    numbers = published.partitions()
+    numbers = published.read("partitions")
     columns = ["nodes", "edges", *PARTITION]
-    for paper in published.PAPERS:
+    for paper in dict.fromkeys(numbers["paper"]):
         theirs = numbers.loc[numbers["paper"] == paper, ["dataset", "clients", *columns]].astype(
             {"clients": "int64"}
         )

@@ -13,7 +13,7 @@ from feddep.reporting.frames import (
     records,
 )
 from feddep.reporting.labels import dataset_title, method_title, place_title, places
-from feddep.reporting.published import OURS, PAPERS
+from feddep.reporting.published import OURS, papers
 from feddep.reporting.statistics import REFERENCE
 
 
@@ -36,7 +36,7 @@ def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
             rules[panel] = next((row["mean"] for row in rows if row["method"] == REFERENCE), np.nan)
     label = "test accuracy, mean ± standard deviation (dotted: our FedAvg)"
     apart = (
-        pd.concat([summary["mean"] - summary[f"paper_{paper}_mean"] for paper in PAPERS])
+        pd.concat([summary["mean"] - summary[f"paper_{paper}_mean"] for paper in papers()])
         .abs()
         .median()
     )
@@ -51,7 +51,7 @@ def _points(row: dict) -> dict[str, dict]:
     points = {}
     for source, prefix in {
         "": "",
-        **{title: f"paper_{paper}_" for paper, title in PAPERS.items()},
+        **{title: f"paper_{paper}_" for paper, title in papers().items()},
     }.items():
         mean, std = row[f"{prefix}mean"], row[f"{prefix}std"] or 0.0
         ends = {} if mean is None else {"low": mean - std, "high": mean + std}
@@ -93,7 +93,7 @@ def partitions(summary: pd.DataFrame) -> Figure:
         here = panels.setdefault(dataset_title(row["dataset"]), [])
         for source, prefix in {
             OURS: "",
-            **{title: f"{paper}_" for paper, title in PAPERS.items()},
+            **{title: f"{paper}_" for paper, title in papers().items()},
         }.items():
             if (edges := row[f"{prefix}missing_edges"]) is not None:
                 std = None if prefix else row["missing_edges_std"]

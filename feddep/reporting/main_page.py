@@ -1,4 +1,4 @@
-"""The page of the main tables, and the accuracies as LaTeX.
+"""The page of the main tables.
 
 The layout is that of the papers' Table 2: datasets side by side, a line a method and source.
 """
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import pandas as pd
 
 from feddep.reporting import markdown as md
-from feddep.reporting import ranks, reproduction
+from feddep.reporting import ranks
 from feddep.reporting.frames import client_numbers, records
 from feddep.reporting.labels import dataset_title, is_oracle, method_title, sort_datasets
-from feddep.reporting.published import OURS, PAPERS
+from feddep.reporting.published import OURS, papers
 from feddep.reporting.statistics import SIGNIFICANT
 
 SELECTIONS = {
@@ -36,10 +36,8 @@ _NOTES = """\
 - **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from
   FedAvg (paired t-test over seeds with Nadeau and Bengio's correction, Holm-corrected over the
   table, p < 0.05); see `comparisons.csv`.
-- *FedDEP paper*, *FedSage paper*: their Table 2, as printed. They train differently, the FedDEP
-  paper as in the setting feddep, the FedSage paper as in fedsage; compare ours with the paper of
-  its setting. The FedDEP paper says FedSage for FedSage+; the FedSage paper says GlobSage for
-  Global, LocSage for Local and FedSage for FedAvg.
+- Papers: their main tables, as printed. They train differently; compare ours with the paper of
+  its setting. Methods are called as here, whatever a paper calls them.
 """
 _EFFECTS = """\
 ## Differences from FedAvg
@@ -109,33 +107,7 @@ def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
     shown = md.shown(costs, ["method", "clients", "MB", "MB_beside", *seconds, "assumes"], level=3)
     parts += [ranks.markdown(tables["ranks"]), _COSTS, shown]
     parts += [_PARTITIONS, _partitions(tables["partitions"])] if len(tables["partitions"]) else []
-    parts.append(reproduction.markdown(tables["reproduction"]))
     return md.explained("\n".join(parts))
-
-
-def latex(accuracy: pd.DataFrame, comparisons: pd.DataFrame) -> str:
-    """The main tables, a ``table*`` a setting and selection; they need the package booktabs."""
-    parts = ["% \\usepackage{booktabs}\n"]
-    for setting in dict.fromkeys(accuracy["setting"]):
-        for selection, title in SELECTIONS.items():
-            caption = (
-                f"Node classification, setting {setting}: {title}, mean $\\pm$ sample standard "
-                "deviation over seeds, above the "
-                "papers' numbers. Bold: the two best of ours, Global and oracles left aside. "
-                "$^*$: differs from FedAvg (paired "
-                "$t$-test, Holm-corrected over the table, $p<0.05$). $^\\ddagger$: most runs "
-                "are undertrained. "
-                "$^\\S$: most runs stalled."
-            )
-            blocks = "\\medskip\n\n".join(
-                md.latex(*block) for block in _blocks(accuracy, comparisons, setting, selection)
-            )
-            label = f"tab:accuracy-{setting}-{selection.rstrip('_') or 'best'}"
-            head = "\\begin{table*}[t]\n\\centering\\footnotesize\\setlength{\\tabcolsep}{4pt}\n"
-            parts.append(
-                f"{head}\\caption{{{caption}}}\n\\label{{{label}}}\n{blocks}\\end{{table*}}\n"
-            )
-    return "\n".join(parts)
 
 
 def _blocks(
@@ -153,7 +125,7 @@ def _blocks(
     sources = {
         selection: OURS,
         **({} if selection else LOCAL),
-        **{f"paper_{paper}_": title for paper, title in PAPERS.items()},
+        **{f"paper_{paper}_": title for paper, title in papers().items()},
     }
     numbers = client_numbers(table)
     datasets = sort_datasets(table["dataset"])
@@ -169,7 +141,7 @@ def _blocks(
                     if row[f"{prefix}mean"] is None:
                         continue
                     place = method, row["dataset"], row["clients"]
-                    text = (md.printed if source in PAPERS.values() else md.plus_minus)(
+                    text = (md.printed if source in papers().values() else md.plus_minus)(
                         row[f"{prefix}mean"], row[f"{prefix}std"]
                     )
                     if source == OURS:
@@ -208,7 +180,7 @@ def _partitions(table: pd.DataFrame) -> str:
     for row in records(table):
         for source, prefix in {
             OURS: "",
-            **{title: f"{paper}_" for paper, title in PAPERS.items()},
+            **{title: f"{paper}_" for paper, title in papers().items()},
         }.items():
             if row[f"{prefix}edges"] is not None:
                 place = {"dataset": row["dataset"], "clients": row["clients"], "source": source}

@@ -1,6 +1,4 @@
-"""The one renderer of tables, Markdown that reads well raw, too, and of the same cells as LaTeX;
-and how numbers are written.
-"""
+"""The one renderer of tables, Markdown that reads well raw, too; and how numbers are written."""
 
 import math
 import re
@@ -10,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from feddep.config import variants
+from feddep.reporting import published
 from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title, method_title
 
@@ -31,8 +30,6 @@ _HEADINGS = {
         "p_holm": "p, Holm",
     },
     **{
-        "paper_feddep_mean": "FedDEP paper",
-        "paper_fedsage_mean": "FedSage paper",
         "local_before_mean": "local",
         "theta": "θ",
     },
@@ -86,8 +83,10 @@ def shown(
         level: level of their headings.
     """
     columns = [column for column in columns if column in rows and rows[column].notna().any()]
+    papers = {f"paper_{paper}_mean": title for paper, title in published.papers().items()}
+    headings = {**_HEADINGS, **papers}
     header = [
-        _HEADINGS.get(column, column.removesuffix("_mean").replace("_", " ")) for column in columns
+        headings.get(column, column.removesuffix("_mean").replace("_", " ")) for column in columns
     ]
     parts = []
     for key, block in rows.groupby(list(by), sort=False, dropna=False) if by else [((), rows)]:
@@ -240,36 +239,3 @@ def explained(text: str) -> str:
 def star(p: float | None) -> str:
     """The mark of a difference with this p: a star where it is significant."""
     return f" {STAR}" if p is not None and p < 0.05 else ""
-
-
-def latex(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A ``tabular`` of the same cells; it needs the package booktabs."""
-    rows = [" & ".join(map(_latex_cell, row)) + r" \\" for row in (header, *lines)]
-    body = [
-        rf"\begin{{tabular}}{{{'l' * len(header)}}}",
-        r"\toprule",
-        rows[0],
-        r"\midrule",
-        *rows[1:],
-        r"\bottomrule",
-    ]
-    return "\n".join([*body, r"\end{tabular}"]) + "\n"
-
-
-_SIGNS = {
-    "±": r"$\pm$",
-    MARKS["undertrained"]: r"$^\ddagger$",
-    MARKS["stalled"]: r"$^\S$",
-    "−": "$-$",
-    STAR: "$^*$",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
-
-
-def _latex_cell(text: str) -> str:
-    """A cell's Markdown as LaTeX that prints the same."""
-    text = re.sub(
-        r"\\\*|[&%$#_{}~^±‡§−]", lambda found: _SIGNS.get(found[0], f"\\{found[0]}"), text
-    )
-    return re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text)

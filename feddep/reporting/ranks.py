@@ -16,7 +16,7 @@ from scipy import stats
 from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import is_oracle, method_title, sort_datasets, sort_methods
-from feddep.reporting.statistics import SIGNIFICANT
+from feddep.reporting.statistics import SIGNIFICANT, critical_difference
 
 NOTES = """\
 ## Average ranks
@@ -94,9 +94,7 @@ def _tests(values: pd.DataFrame) -> dict[str, float]:
     chi2, p = stats.friedmanchisquare(*values.to_numpy().T)
     rest = n * (k - 1) - chi2  # 0 where all datasets agree
     f_p = stats.f.sf((n - 1) * chi2 / rest, k - 1, (k - 1) * (n - 1)) if rest > 1e-9 else 0.0
-    critical = stats.studentized_range.ppf(1 - SIGNIFICANT, k, np.inf) * math.sqrt(
-        k * (k + 1) / (12 * n)
-    )
+    critical = critical_difference(k, n)
     return dict(zip(names, map(float, (chi2, p, f_p, critical)), strict=True))
 
 

@@ -162,6 +162,14 @@ def interval(differences: Any, ratio: float) -> dict[str, float]:
     return found | {"low": mean - reach, "high": mean + reach, "p": p, "d_z": d_z, "g_z": g_z}
 
 
+def critical_difference(k: int, n: int) -> float:
+    """Nemenyi's critical difference of k methods' average ranks over n graphs at 5 %, q √(k (k + 1)
+    / 6n) with q of the studentised range over √2 (Demšar 2006).
+    """
+    q = float(stats.studentized_range.ppf(1 - SIGNIFICANT, k, math.inf))
+    return q * math.sqrt(k * (k + 1) / (12 * n))
+
+
 def average_ranks(table: pd.DataFrame) -> pd.DataFrame:
     """Ranks of methods, averaged over graphs, with Nemenyi's test (Demšar, "Statistical comparisons
     of classifiers", JMLR 2006).
@@ -173,16 +181,15 @@ def average_ranks(table: pd.DataFrame) -> pd.DataFrame:
     Returns:
         For each of the k methods with a mean on all N graphs, the best first: method; rank, 1 for
         the best on each; graphs, N; critical_difference, by which the ranks of two methods differ
-        where they are different at 5 %, q √(k (k + 1) / 6N).
+        where they are different at 5 %.
     """
     scores = table.pivot(index="method", columns="dataset", values="mean").dropna()
     k, n = scores.shape
-    q = float(stats.studentized_range.ppf(1 - SIGNIFICANT, k, math.inf)) / math.sqrt(2)
     ranks = scores.rank(ascending=False).mean(axis="columns").sort_values(kind="stable")
     return (
         ranks.rename("rank")
         .reset_index()
-        .assign(graphs=n, critical_difference=q * math.sqrt(k * (k + 1) / (6 * n)))
+        .assign(graphs=n, critical_difference=critical_difference(k, n))
     )
 
 

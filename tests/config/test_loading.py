@@ -307,13 +307,15 @@ def test_a_study_is_checked_where_it_stands():
     )
 
 
-def test_a_study_is_a_file_named_in_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_study_is_a_file_that_is_named_or_whose_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
-    for place in ("few.yaml", "archive/old.yaml", "mine/mine.yaml"):
+    for place in ("few.yaml", "paper/old.yaml", "mine/mine.yaml", "mine/other.yaml"):
         (STUDIES / place).parent.mkdir(parents=True, exist_ok=True)
         (STUDIES / place).write_text("kind: sweep\nruns: [{seeds: [8]}]\n")
     written = {**STUDY, "runs": [{"seeds": [9]}]}
-    config = validate({**MINIMAL, "studies": ["old", written, "few", "mine"]})
+    config = validate({**MINIMAL, "studies": ["old", written, "few", "mine"]})  # a folder
     assert {
         name: [run.seed for run in plan.study_runs(config, name)] for name in config["studies"]
     } == {
@@ -321,6 +323,7 @@ def test_a_study_is_a_file_named_in_the_list(tmp_path: Path, monkeypatch: pytest
         "many": [9],
         "few": [8],
         "mine": [8],
+        "other": [8],
     }
     (STUDIES / "few.yaml").write_text("kind: sweep\nrun: []\n")
     assert "studies.few.run" in refusal({**MINIMAL, "studies": ["few"]})

@@ -253,7 +253,7 @@ def test_a_study_with_code_of_its_own_is_made_by_its_rules(tmp_path: Any, monkey
     monkeypatch.chdir(tmp_path)
     config = validate({**RAW, "studies": [{"name": "c", "kind": "mine", "runs": [{"seeds": [8]}]}]})
     assert {run.seed for run in plan.all_runs(config)} == {0, 1, 8}
-    (tmp_path / "studies" / "mine").mkdir(parents=True)
-    (tmp_path / "studies" / "mine" / "measure.py").touch()
+    (tmp_path / "studies" / "group" / "mine").mkdir(parents=True)
+    (tmp_path / "studies" / "group" / "mine" / "measure.py").touch()
     assert {run.seed for run in plan.all_runs(config)} == {0, 1}
     assert {run.seed for run in plan.study_runs(config, "c")} == {8}

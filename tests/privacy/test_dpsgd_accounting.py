@@ -22,7 +22,6 @@ from scipy.stats import binom, norm
 
 from feddep.graph.graph import Graph
 from feddep.privacy.accountant import LARGEST, PrivacyError
-from feddep.privacy.changed_trees import most_changed, tree_changes
 from feddep.privacy.dpsgd_accounting import (
     _ORDERS,
     LEAST_RATE,
@@ -35,9 +34,19 @@ from feddep.privacy.dpsgd_accounting import (
     binomial_changes,
     edge_level,
     example_level,
+    most_roots,
+    most_roots_of_node,
     one_and_all_steps,
 )
-from sampling_laws import SMALL, distance, law_of_trees, roots_of_edges, without_edge
+from sampling_laws import (
+    SMALL,
+    distance,
+    law_of_trees,
+    roots_of_edges,
+    roots_of_nodes,
+    without_edge,
+)
+from studies.privacy.client_privacy.changed_trees import most_changed, tree_changes
 
 POINTS = np.linspace(-40, 40, 80_001)
 """Where densities are integrated."""
@@ -329,3 +338,35 @@ def test_noise_beyond_the_range_is_refused(sigma):
         example_level(sigma, 0.1, 1, 1e-5)
     with pytest.raises(PrivacyError, match="q"):
         example_level(1.0, 1e-10 if sigma > 0 else -0.1, 1, 1e-5)
+
+
+def grown(
+    tops: list[tuple[int, int]], edges: list[tuple[int, int]], degree: int, depth: int
+) -> Graph:
+    """Trees of that depth from tops with so many branches each, in which all but the last nodes
+    have ``degree`` neighbours.
+    """
+    edges, nodes = list(edges), len(tops)
+    for _ in range(depth):
+        fresh = []
+        for top, branches in tops:
+            for _ in range(branches):
+                edges.append((top, nodes))
+                fresh.append((nodes, degree - 1))
+                nodes += 1
+        tops = fresh
+    return Graph.from_edges(np.array(edges).reshape(-1, 2), np.eye(nodes), np.zeros(nodes), 1)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("hops", [1, 2, 3])
+def test_the_bounds_on_roots_are_attained(degree, hops):
+    """By an edge between the tops of two trees; by a node that is replaced, which leaves one top
+    and becomes another.
+    """
+    joined = grown([(0, degree - 1), (1, degree - 1)], [(0, 1)], degree, hops - 1)
+    assert roots_of_edges(joined, np.arange(joined.num_nodes), hops)[0] == most_roots(degree, hops)
+    apart = grown([(0, degree), (1, degree)], [], degree, hops)
+    left, entered = roots_of_nodes(apart, np.arange(apart.num_nodes), hops)[:2]
+    assert left == entered == most_roots_of_node(degree, hops)
+    assert left + entered - 1 == most_roots_of_node(degree, hops, replaced=True)

@@ -1,4 +1,4 @@
-"""Tables as Markdown, LaTeX and HTML, and figures as files."""
+"""Tables as Markdown and HTML, and figures as files."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from fabricated import finished, study
 
 from feddep.methods import registry
-from feddep.reporting import drawing, figures, html, main, main_page
+from feddep.reporting import drawing, figures, html
 from feddep.reporting import markdown as md
 from feddep.reporting.studies import sweep
 from feddep.utils.errors import DataError
@@ -53,20 +53,6 @@ def test_cells_show_deviations_intervals_and_marks() -> None:
     ]
     assert md.cell({"dataset": "cora,labelled=0.1"}, "dataset") == "Cora, labelled=0.1"
     assert md.cell({"mean": "written"}, "mean") == "written"  # an option of that name
-
-
-def test_latex_prints_the_same_cells() -> None:
-    text = md.latex(["", "a_b"], [["100 %", "**0.8000 ± 0.0100** \\* ‡"]])
-    assert r"100 \% & \textbf{0.8000 $\pm$ 0.0100} $^*$ $^\ddagger$ \\" in text
-    assert r" & a\_b \\" in text
-    accuracy = main.accuracy(
-        study(finished("fedavg", 0, 0.8), finished("global", 0, 0.9, clients=None)).runs
-    )
-    found = main_page.latex(
-        accuracy, pd.DataFrame(columns=["setting", "p_holm", "method", "dataset", "clients"])
-    )
-    assert found.count(r"\begin{tabular}") == found.count(r"\end{tabular}") == 2
-    assert "FedAvg & ours & 0.8000" in found
 
 
 ODD = "A | B <b>x</b>, [y](z), *w* `v` a_b \\ \n & c"

@@ -13,10 +13,14 @@ from scipy.stats import binomtest, norm
 from sklearn.metrics import roc_auc_score
 from small import task_of
 
-from studies.privacy_audit import attack_statistics
-from studies.privacy_audit.attack_models import attack_each, standardise
-from studies.privacy_audit.attack_statistics import auc, clopper_pearson, epsilon_lower_bound
-from studies.privacy_audit.pairs import baseline_features, matched_pairs
+from studies.privacy.privacy_audit import attack_statistics
+from studies.privacy.privacy_audit.attack_models import attack_each, standardise
+from studies.privacy.privacy_audit.attack_statistics import (
+    auc,
+    clopper_pearson,
+    epsilon_lower_bound,
+)
+from studies.privacy.privacy_audit.pairs import baseline_features, matched_pairs
 
 pytestmark = pytest.mark.slow
 

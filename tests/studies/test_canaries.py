@@ -12,7 +12,7 @@ from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level
 from feddep.privacy.profile import exact_guarantee
 from feddep.training.learner import Learner
 from feddep.training.task import Task
-from studies.privacy_audit import canaries, one_run
+from studies.privacy.privacy_audit import canaries, one_run
 
 
 @pytest.mark.parametrize(("degree", "fanout"), [(15, 5), (5, 5), (6, 5), (1, 2)])

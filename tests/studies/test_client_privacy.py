@@ -25,22 +25,22 @@ from feddep.privacy.accountant import (
     one_sampling,
     published_guarantee,
 )
-from feddep.privacy.changed_trees import most_changed, tree_changes
-from feddep.privacy.client_guarantees import client_trees, sampling_guarantees
 from feddep.privacy.dpsgd_accounting import binomial_changes, edge_level, example_level
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from graphs import graphs, random_graph, star
 from sampling_laws import Law, divergence, enumerated_delta, multisets, roots_of_edges
-from studies.client_privacy.measure import DELTA, client_guarantees
-from studies.client_privacy.neighbour_sampling import (
+from studies.measuring import frame, tables_of
+from studies.privacy.client_privacy.changed_trees import most_changed, tree_changes
+from studies.privacy.client_privacy.client_guarantees import client_trees, sampling_guarantees
+from studies.privacy.client_privacy.measure import DELTA, client_guarantees
+from studies.privacy.client_privacy.neighbour_sampling import (
     expected_samplings,
     lemma_b1_fails,
     one_sided_losses,
     selected_delta,
 )
-from studies.client_privacy.page import weakest
-from studies.measuring import frame, tables_of
+from studies.privacy.client_privacy.page import weakest
 
 pytestmark = pytest.mark.slow
 

@@ -12,14 +12,14 @@ from small import case_of, measured, of_run, page, small_task
 
 from feddep.graph.graph import Graph
 from graphs import random_graph
-from studies.degree_histograms.measure import (
+from studies.measuring import frame
+from studies.vesper.degree_histograms.measure import (
     NOISE,
     SENSITIVITY,
     degree_histogram,
     private_degree_histogram,
 )
-from studies.degree_histograms.page import first_draws, shares
-from studies.measuring import frame
+from studies.vesper.degree_histograms.page import first_draws, shares
 
 
 def test_an_edge_changes_the_histogram_by_up_to_four():

@@ -10,9 +10,9 @@ from small import DGEN, case_of, measured, of_run, small_task
 
 from feddep.graph.partition import Partition
 from graphs import random_graph
-from studies.label_distributions.measure import _by_model, held, predicted
-from studies.label_distributions.page import summarise
-from studies.label_shortcut.measure import halves, meanings, nearest
+from studies.feddep.label_shortcut.measure import halves, meanings, nearest
+from studies.fedsage.label_distributions.measure import _by_model, held, predicted
+from studies.fedsage.label_distributions.page import summarise
 from studies.measuring import frame, tables_of
 
 

@@ -12,7 +12,7 @@ import pytest
 from small import DGEN, NEIGHGEN, case_of, measured, of_run, page, small_task
 
 from feddep.utils.errors import ConfigError
-from studies.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
+from studies.feddep.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
 from studies.measuring import tables_of
 from workspace import REPOSITORY, STEPS, Workspace
 

@@ -10,11 +10,11 @@ from small import DGEN, NEIGHGEN, case_of, of_run, page, task_of
 from feddep.methods import registry
 from feddep.utils.errors import ConfigError
 from studies.measuring import tables_of
-from studies.privacy_audit import attack_models, membership
-from studies.privacy_audit.canaries import sampling_row
-from studies.privacy_audit.claims import claimed
-from studies.privacy_audit.pairs import matched_pairs
-from studies.privacy_audit.reconstruction import KNOWLEDGE
+from studies.privacy.privacy_audit import attack_models, membership
+from studies.privacy.privacy_audit.canaries import sampling_row
+from studies.privacy.privacy_audit.claims import claimed
+from studies.privacy.privacy_audit.pairs import matched_pairs
+from studies.privacy.privacy_audit.reconstruction import KNOWLEDGE
 
 pytestmark = pytest.mark.slow
 

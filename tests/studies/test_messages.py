@@ -20,12 +20,16 @@ from feddep.methods.shared.impairing_clients import impair_client
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import graph_matrices
 from feddep.training.evaluator import Evaluator
-from studies.privacy_audit import properties, reconstruction
-from studies.privacy_audit.attack_statistics import auc
-from studies.privacy_audit.embedding_features import EmbeddingFeatures, embed_pairs, train_encoders
-from studies.privacy_audit.gradient_inversion import EmbeddingInversion, FeatureInversion
-from studies.privacy_audit.pairs import matched_pairs
-from studies.privacy_audit.updates import IsolatedPass, UpdateFeatures, convolutions
+from studies.privacy.privacy_audit import properties, reconstruction
+from studies.privacy.privacy_audit.attack_statistics import auc
+from studies.privacy.privacy_audit.embedding_features import (
+    EmbeddingFeatures,
+    embed_pairs,
+    train_encoders,
+)
+from studies.privacy.privacy_audit.gradient_inversion import EmbeddingInversion, FeatureInversion
+from studies.privacy.privacy_audit.pairs import matched_pairs
+from studies.privacy.privacy_audit.updates import IsolatedPass, UpdateFeatures, convolutions
 
 TRAIN = np.arange(96)
 

@@ -13,9 +13,9 @@ from small import NEIGHGEN, case_of, of_run, small_task
 from feddep.graph.partition import Partition
 from feddep.methods.method import StepResult, by_client
 from feddep.methods.shared.impairing_clients import impair_client
+from studies.fedsage.neighbourhoods.measure import local_distances, measure, neighbourhood_distances
+from studies.fedsage.neighbourhoods.page import summarise, summarise_counts
 from studies.measuring import frame
-from studies.neighbourhoods.measure import local_distances, measure, neighbourhood_distances
-from studies.neighbourhoods.page import summarise, summarise_counts
 
 
 def test_what_is_measured_of_a_run():

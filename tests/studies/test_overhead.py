@@ -16,10 +16,10 @@ from feddep.methods.feddep.generation import nearest_in
 from feddep.methods.fedsage.neighgen_training import NeighGenTrainer
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.task import Task
+from studies.feddep.overhead.flops import FlopCounter
+from studies.feddep.overhead.measure import SCHEMES
+from studies.feddep.overhead.work import Counted, operations_of_distances
 from studies.measuring import tables_of
-from studies.overhead.flops import FlopCounter
-from studies.overhead.measure import SCHEMES
-from studies.overhead.work import Counted, operations_of_distances
 
 Rows = list[dict[str, Any]]
 

@@ -14,8 +14,8 @@ from feddep.methods.feddep.generation import generator_loss, nearest_in
 from feddep.methods.shared.impairing_clients import impair_client
 from feddep.utils import seeding
 from graphs import random_graph
-from studies.quality import measure as quality
-from studies.quality.measure import Prediction, compare, least_loss, true_means, unseen
+from studies.feddep.quality import measure as quality
+from studies.feddep.quality.measure import Prediction, compare, least_loss, true_means, unseen
 
 IMPAIRED = Impaired(
     random_graph(3, 2),

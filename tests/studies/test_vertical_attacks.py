@@ -14,9 +14,9 @@ from small import small_task
 from feddep.graph.graph import Graph
 from feddep.methods import registry
 from feddep.training.task import Task
-from studies.vertical_attacks import node_membership, vertical_canaries
-from studies.vertical_attacks.measure import with_known_noise
-from studies.vertical_attacks.vertical_canaries import SimulatedPairs, Watched, with_canaries
+from studies.vesper.vertical_attacks import node_membership, vertical_canaries
+from studies.vesper.vertical_attacks.measure import with_known_noise
+from studies.vesper.vertical_attacks.vertical_canaries import SimulatedPairs, Watched, with_canaries
 
 pytestmark = pytest.mark.slow
 

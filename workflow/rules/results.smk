@@ -1,10 +1,9 @@
 """Tables, figures and pages: a folder each, from runs that are in a table or were trained here."""
 
 from feddep.config.loading import main_tables
-from feddep.reporting import published
 
 MAIN = f"{OUTPUT}/main"
-TABLES = ["accuracy", "comparisons", "effects", "ranks", "costs", "partitions", "reproduction"]
+TABLES = ["accuracy", "comparisons", "effects", "ranks", "costs", "partitions"]
 # Those without code of their own.
 STUDIES = [name for name, study in config["studies"].items() if not plan.has_code(study["kind"])]
 FIGURES = ["partitions"]
@@ -18,25 +17,19 @@ CAPTIONED_STUDY = {
 }
 
 
-def main_runs():
-    """The runs of the main tables, and those whose accuracy a paper prints."""
-    return list(dict.fromkeys([*plan.runs(config), *published.planned_runs(config)]))
-
-
 rule main_tables:
     """Every number beside the published one, and comparisons, ranks, costs and partitions."""
     message: "Write the main tables"
     input:
-        lambda wildcards: results_of(main_runs()),
+        lambda wildcards: results_of(plan.runs(config)),
         lambda wildcards: statistics_files(),
     output:
         report(f"{MAIN}/page.md", **CAPTIONED),
         report(expand(f"{MAIN}/{{table}}.csv", table=TABLES), **CAPTIONED),
         report(expand(f"{MAIN}/{{figure}}.svg", figure=FIGURES), **CAPTIONED),
-        f"{MAIN}/accuracy.tex",
     log: f"{CACHE}/logs/main.log"
     params:
-        key=lambda wildcards: keys_of(main_runs()),
+        key=lambda wildcards: keys_of(plan.runs(config)),
         facts={**facts_of("graphs"), **facts_of("partitions")},
     resources:
         mem_mb=config["memory"]["tables"],
@@ -84,7 +77,7 @@ rule main:
     message: "The main tables are made: see {MAIN}/page.md"
     input:
         rules.main_tables.output,
-        lambda wildcards: results_of(main_runs()),
+        lambda wildcards: results_of(plan.runs(config)),
 
 
 rule studies:

@@ -17,7 +17,7 @@ and one on private labels.
 """
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -119,6 +119,7 @@ def _method(
     function: str,
     step: Step = FEDAVG,
     revision: int = 2,
+    **more: Any,
 ) -> Method:
     return Method(
         name,
@@ -130,21 +131,34 @@ def _method(
         encoders=ANY_ENCODER,
         full_batch=True,
         revision=revision,
+        **more,
     )
 
 
 GROUP = "Exchange between clients"
 METHODS = (
-    _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run"),
-    _method("answers_pooled", "Answers, pooled", BayesParameters, "bayes:run_pooled"),
+    _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run", look=("#CC79A7", 0)),
+    _method(
+        "answers_pooled",
+        "Answers, pooled",
+        BayesParameters,
+        "bayes:run_pooled",
+        look=("#CC79A7", 2),
+    ),
     _method(
         "answers_propagation",
         "Answers, label propagation",
         PropagationParameters,
         "propagation:run",
+        look=("#CC79A7", 4),
     ),
     _method(
-        "answers_counts", "Answers as features", AnswersParameters, "class_counts:run", revision=1
+        "answers_counts",
+        "Answers as features",
+        AnswersParameters,
+        "class_counts:run",
+        revision=1,
+        look=("#CC79A7", 1),
     ),
     _method(
         "answers_private_labels",
@@ -152,5 +166,6 @@ METHODS = (
         PrivateLabelsParameters,
         "bayes:run",
         PRIVATE_FEDAVG,
+        look=("#CC79A7", 3),
     ),
 )

@@ -19,6 +19,7 @@ METHODS = (
         assumes=("whole graph in one place",),
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#777777", 0),
     ),
     Method(
         "local",
@@ -27,6 +28,7 @@ METHODS = (
         "feddep.methods.basic.alone:train_locally",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#777777", 3),
     ),
     Method(
         "fedavg",
@@ -35,5 +37,6 @@ METHODS = (
         "feddep.methods.basic.fedavg:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#000000", 0),
     ),
 )

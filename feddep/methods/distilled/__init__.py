@@ -145,6 +145,7 @@ METHODS = (
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         evaluation="local_after",
+        look=("#999933", 3),
     ),
     Method(
         "fedtad",
@@ -154,6 +155,7 @@ METHODS = (
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         revision=2,
+        look=("#999933", 2),
     ),
     Method(
         "fgssl",
@@ -163,6 +165,7 @@ METHODS = (
         encoders=("gcn", "gat"),
         full_batch=True,
         mini_batch=False,
+        look=("#999933", 0),
     ),
     Method(
         "fedspray",
@@ -174,5 +177,6 @@ METHODS = (
         full_batch=True,
         mini_batch=False,
         evaluation="local_after",
+        look=("#999933", 5),
     ),
 )

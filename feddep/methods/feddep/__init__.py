@@ -259,7 +259,7 @@ def _method(
 
 GROUP = "Generated neighbours"
 METHODS = (
-    _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL),
+    _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL, look=("#D55E00", 0)),
     _method(
         "feddep_joint",
         "FedDEP, joint",
@@ -268,8 +268,16 @@ METHODS = (
         PRETRAINING,
         PROTOTYPES,
         full_batch=False,
+        look=("#D55E00", 4),
     ),
-    _method("feddep_wo_dgen", "FedDEP w/o DGen", WithoutDGenParameters, "classifier:run", *_ALL),
+    _method(
+        "feddep_wo_dgen",
+        "FedDEP w/o DGen",
+        WithoutDGenParameters,
+        "classifier:run",
+        *_ALL,
+        look=("#D55E00", 1),
+    ),
     _method(
         "feddep_wo_proto",
         "FedDEP w/o Proto",
@@ -277,6 +285,7 @@ METHODS = (
         "classifier:run",
         *(PRETRAINING, GENERATOR_WITHOUT_PROTOTYPES),
         assumes=("gradients from others' nodes shared",),
+        look=("#D55E00", 2),
     ),
     _method(
         "feddep_wo_nfdp",
@@ -286,5 +295,6 @@ METHODS = (
         *_ALL,
         encoders=("sage",),
         full_batch=False,
+        look=("#D55E00", 3),
     ),
 )

@@ -40,6 +40,7 @@ METHODS = (
         assumes=(CROSS_CLIENT_EDGES, "sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
+        look=("#009E73", 3),
     ),
     Method(
         "fedgcn_noised",
@@ -49,5 +50,6 @@ METHODS = (
         assumes=(CROSS_CLIENT_EDGES, "noised sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
+        look=("#009E73", 4),
     ),
 )

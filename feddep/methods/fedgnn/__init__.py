@@ -33,5 +33,6 @@ METHODS = (
         FedGNNParameters,
         "feddep.methods.fedgnn.fedgnn:run",
         assumes=("trusted third party", CROSS_CLIENT_EDGES, "node embeddings shared"),
+        look=("#009E73", 2),
     ),
 )

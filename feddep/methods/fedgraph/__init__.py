@@ -39,5 +39,6 @@ METHODS = (
         FedGraphParameters,
         "feddep.methods.fedgraph.fedgraph:run",
         assumes=(CROSS_CLIENT_EDGES, "node embeddings shared"),
+        look=("#009E73", 0),
     ),
 )

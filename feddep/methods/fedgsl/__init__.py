@@ -29,5 +29,6 @@ METHODS = (
         FedGSLParameters,
         "feddep.methods.fedgsl.fedgsl:run",
         assumes=("noised node embeddings shared",),
+        look=("#009E73", 1),
     ),
 )

@@ -10,7 +10,7 @@ ever: steps of ``generator_batch`` nodes by Adam, beside a GraphSAGE, with the s
 ``hidden_channels`` and ``dropout``.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -109,6 +109,7 @@ def _method(
     function: str,
     step: Step,
     *assumes: str,
+    **more: Any,
 ) -> Method:
     function = f"feddep.methods.fedsage.fedsage_plus:{function}"
     return Method(
@@ -120,12 +121,20 @@ def _method(
         assumes=assumes,
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
+        **more,
     )
 
 
 GROUP = "Generated neighbours"
 METHODS = (
-    _method("locsage_plus", "LocSage+", LocSagePlusParameters, "run_alone", NEIGHGEN),
+    _method(
+        "locsage_plus",
+        "LocSage+",
+        LocSagePlusParameters,
+        "run_alone",
+        NEIGHGEN,
+        look=("#E69F00", 2),
+    ),
     _method(
         "fedsage_plus",
         "FedSage+",
@@ -133,6 +142,7 @@ METHODS = (
         "run",
         NEIGHGEN,
         "gradients from others' nodes shared",
+        look=("#E69F00", 0),
     ),
     _method(
         "fedsage_plus_shared",
@@ -140,5 +150,6 @@ METHODS = (
         NeighGenParameters,
         "run",
         SHARED_NEIGHGEN,
+        look=("#E69F00", 1),
     ),
 )

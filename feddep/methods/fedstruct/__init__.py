@@ -2,7 +2,7 @@
 (Aliakbari et al.).
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -41,7 +41,7 @@ class FedLapParameters(Parameters):
     """
 
 
-def _method(name: str, title: str, parameters: type[Parameters]) -> Method:
+def _method(name: str, title: str, parameters: type[Parameters], **more: Any) -> Method:
     return Method(
         name,
         title,
@@ -51,11 +51,12 @@ def _method(name: str, title: str, parameters: type[Parameters]) -> Method:
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         mini_batch=False,
+        **more,
     )
 
 
 GROUP = "Exchange between clients"
 METHODS = (
-    _method("fedstruct", "FedStruct", FedStructParameters),
-    _method("fedlap", "FedLap", FedLapParameters),
+    _method("fedstruct", "FedStruct", FedStructParameters, look=("#009E73", 5)),
+    _method("fedlap", "FedLap", FedLapParameters, look=("#009E73", 6)),
 )

@@ -92,8 +92,22 @@ def _method(
 
 GROUP = "Mixing of clients"
 METHODS = (
-    _method("fedgta", "FedGTA", FedGTAParameters, "local_before", encoders=ANY_ENCODER),
-    _method("fedpub", "FED-PUB", FedPubParameters, "local_after", encoders=BUILT_IN_ENCODERS),
+    _method(
+        "fedgta",
+        "FedGTA",
+        FedGTAParameters,
+        "local_before",
+        encoders=ANY_ENCODER,
+        look=("#999933", 1),
+    ),
+    _method(
+        "fedpub",
+        "FED-PUB",
+        FedPubParameters,
+        "local_after",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 4),
+    ),
     _method(
         "fedaux",
         "FedAux",
@@ -102,6 +116,14 @@ METHODS = (
         encoders=("gcn",),
         mini_batch=False,
         revision=2,
+        look=("#332288", 3),
     ),
-    _method("gcfl_plus", "GCFL+", GCFLPlusParameters, "local_before", encoders=BUILT_IN_ENCODERS),
+    _method(
+        "gcfl_plus",
+        "GCFL+",
+        GCFLPlusParameters,
+        "local_before",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 5),
+    ),
 )

@@ -43,6 +43,7 @@ METHODS = (
         "FedAvg, self-loops",
         NoParameters,
         f"{_FOLDER}.fedavg_variants:run_closed",
+        look=("#000000", 1),
     ),
     Method(
         "fedavg_more_local",
@@ -51,6 +52,7 @@ METHODS = (
         f"{_FOLDER}.fedavg_variants:run_longer",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#000000", 2),
     ),
     Method(
         "fedprox",
@@ -59,6 +61,7 @@ METHODS = (
         f"{_FOLDER}.fedprox:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 2),
     ),
     Method(
         "scaffold",
@@ -67,6 +70,7 @@ METHODS = (
         f"{_FOLDER}.scaffold:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 3),
     ),
     Method(
         "fedadam",
@@ -75,6 +79,7 @@ METHODS = (
         f"{_FOLDER}.fedopt:run_adam",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 0),
     ),
     Method(
         "fedyogi",
@@ -83,5 +88,6 @@ METHODS = (
         f"{_FOLDER}.fedopt:run_yogi",
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#882255", 1),
     ),
 )

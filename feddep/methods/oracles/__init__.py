@@ -29,6 +29,7 @@ METHODS = (
         assumes=(ORACLE,),
         encoders=ANY_ENCODER,
         full_batch=True,
+        look=("#777777", 1),
     ),
     Method(
         "feddep_oracle",
@@ -39,5 +40,6 @@ METHODS = (
         assumes=(ORACLE,),
         encoders=tuple(FUSED_ENCODERS),
         full_batch=True,
+        look=("#777777", 2),
     ),
 )

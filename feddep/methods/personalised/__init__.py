@@ -87,11 +87,24 @@ METHODS = (
         FinetuningParameters,
         f"{_FOLDER}.finetuned:run",
         encoders=ANY_ENCODER,
+        look=("#000000", 3),
     ),
     _Personal(
-        "fedper", "FedPer", NoParameters, f"{_FOLDER}.fedper:run", encoders=BUILT_IN_ENCODERS
+        "fedper",
+        "FedPer",
+        NoParameters,
+        f"{_FOLDER}.fedper:run",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 1),
     ),
-    _Personal("ditto", "Ditto", DittoParameters, f"{_FOLDER}.ditto:run", encoders=ANY_ENCODER),
+    _Personal(
+        "ditto",
+        "Ditto",
+        DittoParameters,
+        f"{_FOLDER}.ditto:run",
+        encoders=ANY_ENCODER,
+        look=("#332288", 0),
+    ),
     _Personal(
         "fedproto",
         "FedProto",
@@ -100,6 +113,7 @@ METHODS = (
         assumes=("prototypes shared",),
         encoders=BUILT_IN_ENCODERS,
         mini_batch=False,
+        look=("#999933", 4),
     ),
     _Method(
         "moon",
@@ -108,9 +122,22 @@ METHODS = (
         f"{_FOLDER}.moon:run",
         encoders=BUILT_IN_ENCODERS,
         mini_batch=False,
+        look=("#882255", 4),
     ),
-    _Method("feddc", "FedDC", FedDCParameters, f"{_FOLDER}.feddc:run", encoders=ANY_ENCODER),
+    _Method(
+        "feddc",
+        "FedDC",
+        FedDCParameters,
+        f"{_FOLDER}.feddc:run",
+        encoders=ANY_ENCODER,
+        look=("#882255", 5),
+    ),
     _Personal(
-        "fedala", "FedALA", FedALAParameters, f"{_FOLDER}.fedala:run", encoders=BUILT_IN_ENCODERS
+        "fedala",
+        "FedALA",
+        FedALAParameters,
+        f"{_FOLDER}.fedala:run",
+        encoders=BUILT_IN_ENCODERS,
+        look=("#332288", 2),
     ),
 )

@@ -8,7 +8,7 @@ and number of epochs are ``hidden_channels``, ``layers``, ``batch_size`` and ``r
 setting; its ``fanout`` is not read, as D is ``degree``.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -172,27 +172,25 @@ class TruncatedParameters(WeightParameters):
 
 
 def _method(
-    name: str, title: str, parameters: type[VerticalParameters], shared: str, revision: int = 1
+    name: str, title: str, parameters: type[VerticalParameters], shared: str, **more: Any
 ) -> Method:
     function, assumes = (
         f"feddep.methods.vesper.split_training:run_{name}",
         ("labels at another party", shared),
     )
-    return Method(
-        name, title, parameters, function, partitioned=False, assumes=assumes, revision=revision
-    )
+    return Method(name, title, parameters, function, partitioned=False, assumes=assumes, **more)
 
 
 _EXACT, _NOISED = "node embeddings shared", "noised node embeddings shared"
 
 GROUP = "Vertical"
 METHODS = (
-    _method("vertical_mlp", "MLP", VerticalParameters, _EXACT),
-    _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT),
-    _method("vertical_gcn", "GCN", MessagePassingParameters, _EXACT),
-    _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED, revision=2),
-    _method("gap", "GAP", GAPParameters, _NOISED),
-    _method("gap_authors", "GAP (authors)", GAPAuthorsParameters, _NOISED),
-    _method("vesper_gin", "VESPER (GIN)", WeightParameters, _NOISED),
-    _method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, _NOISED),
+    _method("vertical_mlp", "MLP", VerticalParameters, _EXACT, look=("#000000", 4)),
+    _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT, look=("#777777", 5)),
+    _method("vertical_gcn", "GCN", MessagePassingParameters, _EXACT, look=("#777777", 4)),
+    _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED, revision=2, look=("#AA4499", 0)),
+    _method("gap", "GAP", GAPParameters, _NOISED, look=("#56B4E9", 0)),
+    _method("gap_authors", "GAP (authors)", GAPAuthorsParameters, _NOISED, look=("#56B4E9", 1)),
+    _method("vesper_gin", "VESPER (GIN)", WeightParameters, _NOISED, look=("#0072B2", 0)),
+    _method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, _NOISED, look=("#44AA99", 0)),
 )

@@ -1,8 +1,9 @@
 """Studies beside the main table, such as a sweep over one option: the kinds that there are, one
 module a kind.
 
-A kind is a module ``feddep/reporting/studies/KIND.py`` with ``SHOWS``, what its table shows and how
-to read it, Markdown; ``tables(study)``, its tables by file name, the main one called ``table``;
+A kind is a module ``KIND.py`` of this package or, where one paper alone needs it, of a folder
+``studies/GROUP/kinds`` of the working folder.  It has ``SHOWS``, how to read its table, in
+Markdown; ``tables(study)``, its tables by file name, the main one called ``table``;
 ``markdown(study, tables)``, these for people to read; and ``figure(study, tables)``.  ``study`` is
 a :class:`feddep.reporting.load.Study`.  Nothing else needs to know of a kind.
 """
@@ -12,15 +13,20 @@ import pkgutil
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from feddep.config.loading import STUDIES
 from feddep.utils.errors import ConfigError
 
 if TYPE_CHECKING:
     from feddep.config.loading import Config
 
 
-def available() -> list[str]:
-    """The names of all kinds, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+def available() -> dict[str, str]:
+    """The module of each kind, sorted by the kind's name."""
+    brought = {
+        path.stem: ".".join(path.with_suffix("").parts) for path in STUDIES.glob("*/kinds/*.py")
+    }
+    shared = {module.name: f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)}
+    return dict(sorted({**brought, **shared}.items()))
 
 
 def kind(name: str) -> ModuleType:
@@ -29,9 +35,10 @@ def kind(name: str) -> ModuleType:
     Raises:
         ConfigError: if there is no such kind.
     """
-    if name not in available():
-        raise ConfigError(f"a study's kind is {name}; known are {', '.join(available())}")
-    return importlib.import_module(f"{__name__}.{name}")
+    known = available()
+    if name not in known:
+        raise ConfigError(f"a study's kind is {name}; known are {', '.join(known)}")
+    return importlib.import_module(known[name])
 
 
 def contents(config: "Config", name: str) -> dict[str, Any]:

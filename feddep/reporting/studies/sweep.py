@@ -1,6 +1,4 @@
-"""Kind ``sweep``: accuracy over one or more options, such as FedDEP's Table 3 over C, its Figure 4
-over L, FedSage's Figure 3.
-"""
+"""Kind ``sweep``: accuracy over one or more options, such as a depth or a batch size."""
 
 from typing import Any
 
@@ -14,18 +12,15 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
 from feddep.reporting.labels import distinguishing, panel_title, places
 from feddep.reporting.load import KEYS, Study
-from feddep.reporting.published import PAPERS
 
 SHOWS = """\
 Test accuracy, mean ± sample standard deviation over the seeds, at the round that is
 best on validation nodes. **Bold**: of the values in a column that a method can have, the one that
 is best on validation nodes, which is what a user would choose; it need not be the best on test
 nodes. *local*, where it was measured: the same test nodes, each classified by its owner on its own,
-possibly mended subgraph, before the local steps of the round. *FedDEP paper*, *FedSage paper*,
-where it has the same sweep: FedDEP's Table 3, FedSage's Tables 2 to 4 of Appendix D, as printed.
+possibly mended subgraph, before the local steps of the round. A paper that has a table over the
+same option, or of the same methods, stands beside ours as printed.
 """
-SHARED = "fedsage_plus_shared"
-"""The method that only FedSage's Table 2 of Appendix D has, beside FedSage+ and FedAvg."""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -34,8 +29,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     chosen: whether this is the value (of the options of setting and method) with the best mean
     validation accuracy; the first of equals, and false where there is nothing to choose between;
     paper_PAPER_mean, paper_PAPER_std: what that paper prints, if it has a table over the study's
-    only option, or, where nothing but the method differs, if the study has FedSage's shared
-    NeighGen; NaN where that table has no such number.
+    only option or, where nothing but the method differs, of the study's methods; NaN where that
+    table has no such number.
     """
     summary = study.summary()
     given = [*KEYS, *study.columns("dataset")]  # what a user cannot choose
@@ -51,29 +46,23 @@ def _beside_papers(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
                 published.sweep(option, part),
                 [md.value(row[option]) for row in records(summary)],
             )
-        case [] if SHARED in set(summary["method"]):
-            numbers, values = (
-                published.accuracy("appendix_table2").assign(value=None),
-                [""] * len(summary),
-            )
+        case []:
+            numbers = published.of_methods(set(summary["method"])).assign(value=None)
+            values = [""] * len(summary)
         case _:
             return summary
     numbers = numbers.assign(
         row=numbers["method"], value=[md.value(row["value"]) for row in records(numbers)]
     )
     beside = summary.assign(row=summary["method"].map(variants.base), value=values)
-    papers = sorted(numbers["paper"].unique())
-    return published.beside(beside, numbers, ["dataset", "clients", "row", "value"], papers).drop(
-        columns=["row", "value"]
-    )
+    on = ["dataset", "clients", "row", "value"]
+    return published.beside(beside, numbers, on).drop(columns=["row", "value"])
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting and dataset; a line a method, value and number of clients."""
-    short, papers = (
-        distinguishing(tables["table"]["method"]),
-        [f"paper_{paper}_mean" for paper in PAPERS],
-    )
+    short = distinguishing(tables["table"]["method"])
+    papers = [f"paper_{paper}_mean" for paper in published.papers()]
     table = tables["table"].assign(method=tables["table"]["method"].map(short))
     return md.in_common(short) + md.shown(
         table, ["method", *study.options, "clients", "mean", "local_before_mean", *papers]

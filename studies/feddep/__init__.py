@@ -1,0 +1,1 @@
+"""Questions about FedDEP: its tables and figures, its parts, missing neighbours."""

@@ -1,0 +1,1 @@
+"""Questions about FedSage+: its tables and figures, and its generator."""

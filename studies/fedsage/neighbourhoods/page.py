@@ -1,0 +1,217 @@
+"""The page: distances beside the paper's, and numbers of missing neighbours, a table each for every
+dataset; and a figure.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from feddep.config.loading import STUDIES
+from feddep.reporting import drawing, published
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import CELL, client_numbers, in_paper_order, of_place, records
+from feddep.reporting.labels import distinguishing, method_title, place_title, places, sort_methods
+from studies import measuring
+from studies.fedsage.neighbourhoods.measure import ALL, MISSING, NEIGHBOURHOODS, NORMS
+
+_CELL = list(CELL)
+_LARGEST = 10
+"""From here on numbers of neighbours share a place of the figure."""
+
+
+def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """The tables of distances and of numbers, the text, and a figure of the numbers."""
+    near, missing = summarise(tables["distances"]), summarise_counts(tables["counts"])
+
+    def body(block: pd.DataFrame) -> str:
+        place = block[["setting", "dataset"]].iloc[0]
+        return f"{_distances(block)}\n{_numbers(of_place(missing, *place))}"
+
+    text = measuring.text("neighbourhoods", tables=md.sections(near, body))
+    return {
+        "table.csv": near,
+        "missing_neighbours.csv": missing,
+        "page.md": text,
+        "figure": figure(tables["counts"]),
+    }
+
+
+def summarise(distances: pd.DataFrame) -> pd.DataFrame:
+    """Mean distances, one row a place, choice of nodes and neighbourhood, in the papers' order.
+
+    Returns:
+        setting, dataset, method, clients, nodes, neighbourhood; seeds; mean and std over nodes,
+        averaged over seeds; and paper_fedsage_mean and paper_fedsage_std, of FedSage+ and all
+        nodes, NaN for what the paper has not.
+    """
+    keys = [*_CELL, "nodes", "neighbourhood"]
+    summary = distances.groupby(keys, sort=False).agg(
+        seeds=("seed", "size"), mean=("mean", "mean"), std=("std", "mean")
+    )
+    theirs = pd.read_csv(STUDIES / "fedsage" / "published" / "neighgen_feature_distance.csv")
+    theirs = theirs.drop(columns=["paper", "table"]).assign(method="fedsage_plus", nodes=ALL)
+    theirs = theirs.rename(columns={part: f"paper_fedsage_{part}" for part in ("mean", "std")})
+    return in_paper_order(summary.reset_index().merge(theirs, how="left", on=keys[1:]))
+
+
+def summarise_counts(counts: pd.DataFrame) -> pd.DataFrame:
+    """How well numbers of missing neighbours are predicted, one row a place, in the papers' order.
+
+    Returns:
+        setting, dataset, method, clients; seeds; and means over seeds of missing (share of nodes
+        that miss a neighbour), error, error_none, error_mean and error_degree (mean |ñ − n| of
+        dGen, of the guess 0, of the rounded mean and of what the degree lets expect, rounded),
+        correlation and correlation_degree.
+    """
+    runs = counts.groupby([*_CELL, "seed"], sort=False)
+    scores = pd.DataFrame({key: _scores(run) for key, run in runs}).T.rename_axis([*_CELL, "seed"])
+    summary = scores.groupby(_CELL, sort=False).mean()
+    summary.insert(0, "seeds", scores.groupby(_CELL, sort=False).size())
+    return in_paper_order(summary.reset_index())
+
+
+def _scores(run: pd.DataFrame) -> dict[str, float]:
+    columns = ("missing", "predicted", "expected", "nodes")
+    true, guess, expected, nodes = (run[column].to_numpy(dtype=float) for column in columns)
+
+    def error(predicted: np.ndarray | float) -> float:
+        return float(np.average(np.abs(predicted - true), weights=nodes))
+
+    def correlation(predicted: np.ndarray) -> float:
+        covariance = np.cov(true, predicted, fweights=nodes.astype(int))
+        spread = float(np.sqrt(covariance[0, 0] * covariance[1, 1]))
+        return float(covariance[0, 1] / spread) if spread else float("nan")
+
+    return {
+        "missing": float(nodes[true > 0].sum() / nodes.sum()),
+        "error": error(guess),
+        "error_none": error(0.0),
+        "error_mean": error(float(np.rint(np.average(true, weights=nodes)))),
+        "error_degree": error(np.rint(expected)),
+        "correlation": correlation(guess),
+        "correlation_degree": correlation(expected),
+    }
+
+
+def _distances(block: pd.DataFrame) -> str:
+    lines = []
+    for (method, clients), place in block.groupby(["method", "clients"], sort=False):
+        name = [str(clients), method_title(str(method))]
+        for nodes, title in ((ALL, "all"), (MISSING, "that miss one")):
+            rows = {row["neighbourhood"]: row for row in records(place[place["nodes"] == nodes])}
+            lines.append([*name, title, "ours", *_cells(rows, "")])
+            if nodes == ALL and rows["local"]["paper_fedsage_mean"] is not None:
+                lines.append(
+                    ["", "", "", published.papers()["fedsage"], *_cells(rows, "paper_fedsage_")]
+                )
+                for key, norm in NORMS.items():
+                    local = md.plus_minus(rows[key]["mean"], rows[key]["std"])
+                    lines.append(["", "", "", f"ours, ℓ{norm[1:]}", local, "", "", "", ""])
+            name = ["", ""]
+    return md.table(
+        ["M", "", "nodes", "", "local", "mended", "zeros", "counted", "mended / local"], lines
+    )
+
+
+def _cells(rows: dict[str, dict[str, Any]], source: str) -> list[str]:
+    means = {name: rows[name][f"{source}mean"] for name in NEIGHBOURHOODS}
+    cells = [md.plus_minus(means[name], rows[name][f"{source}std"]) for name in NEIGHBOURHOODS]
+    return [*cells, f"{means['mended'] / means['local']:.3f}" if means["local"] else ""]
+
+
+def _numbers(block: pd.DataFrame) -> str:
+    lines = []
+    for row in records(block):
+        errors = [
+            f"{row[column]:.3f}" for column in ("error", "error_none", "error_mean", "error_degree")
+        ]
+        correlations = [
+            md.number(row[column], ".3f") for column in ("correlation", "correlation_degree")
+        ]
+        name = [str(row["clients"]), method_title(row["method"]), f"{row['missing']:.1%}"]
+        lines.append([*name, *errors, *correlations])
+    guesses = [f"number: {guess}" for guess in ("dGen", "none", "mean", "degree")]
+    return md.table(["M", "", "miss a neighbour", *guesses, "correlation: dGen", "degree"], lines)
+
+
+def figure(counts: pd.DataFrame) -> Figure:
+    """Predicted over true numbers of missing neighbours, all seeds together (FedSage, Figure 1 of
+    Appendix D).
+
+    A row of panels a setting and dataset, a column a number of clients, a line a method.  The axis
+    ends a little above what is predicted, so that little of the line of what is missing is seen
+    where next to nothing is predicted.
+    """
+    ordered = in_paper_order(counts)
+    of, columns, several = (
+        places(ordered),
+        client_numbers(ordered),
+        ordered["setting"].nunique() > 1,
+    )
+    names = distinguishing(sort_methods(ordered["method"]))
+    looks = drawing.looks({name: name for name in names})
+    with drawing.style():
+        drawn, axes = drawing.panels(
+            len(of), len(columns), 0.3 + 1.2 * len(of), sharex="all", sharey="row"
+        )
+        for line, place in zip(axes, of, strict=True):
+            here, top = of_place(ordered, *place), 1.0
+            for ax, clients in zip(line, columns, strict=True):
+                for name, look in looks.items():
+                    top = max(
+                        top,
+                        _draw(
+                            ax,
+                            here[(here["clients"] == clients) & (here["method"] == name)],
+                            **look,
+                        ),
+                    )
+                ax.plot(
+                    [0, _LARGEST],
+                    [0, _LARGEST],
+                    color=drawing.INK,
+                    linestyle="--",
+                    linewidth=0.9,
+                    zorder=1,
+                )
+                ax.set_title(
+                    place_title(place[1], clients) + (f", setting {place[0]}" if several else ""),
+                    loc="left",
+                )
+            line[0].set_ylim(-0.05 * top, 1.15 * top)
+        for ax in axes[-1]:
+            ax.set_xticks(
+                range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"]
+            )
+        drawn.supxlabel("missing neighbours", fontsize="medium")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("predicted, mean")
+        handles = [
+            drawing.sample(method_title(names[name]), **look) for name, look in looks.items()
+        ]
+        handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
+        drawing.head(drawn, "Predicted over true numbers of missing neighbours", handles)
+    return drawn
+
+
+def _draw(ax: Axes, counts: pd.DataFrame, color: str, marker: str, linestyle: str) -> float:
+    """One line; returns the largest mean, 0 where there is nothing to draw."""
+    of_bins = counts.assign(
+        bin=counts["missing"].clip(upper=_LARGEST), total=counts["predicted"] * counts["nodes"]
+    )
+    sums = of_bins.groupby("bin")[["total", "nodes"]].sum()
+    means = sums["total"] / sums["nodes"]
+    ax.plot(means.index, means, color=color, linewidth=1.1, linestyle=linestyle)
+    ax.scatter(
+        means.index,
+        means,
+        s=3 + 6 * np.log10(sums["nodes"]),
+        color=color,
+        marker=marker,
+        linewidths=0,
+        zorder=3,
+    )
+    return float(means.max()) if len(means) else 0.0

@@ -1,0 +1,1 @@
+"""Questions in the setting that most papers on subgraph federated learning share."""

@@ -1,0 +1,1 @@
+"""Questions about privacy: guarantees of sampling and of DP-SGD, attacks, private answers."""

@@ -1,0 +1,1 @@
+"""Questions about VESPER and its rivals in vertical training."""
