@@ -189,15 +189,15 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods and encoders of a Python file known, as the configuration's key ``plugins``
-    does; ``docs/guide/own-method.md``.
+    """Make the methods, encoders and partitioners of a Python file known, as the key ``plugins`` of
+    a configuration does; ``docs/guide/own-method.md``.
 
     Returns:
         Names of its methods.
 
     Raises:
-        ConfigError: if the file is missing, cannot be imported, or declares neither methods nor
-            encoders, or the name of one is taken.
+        ConfigError: if the file is missing, cannot be imported, or declares nothing, or the name of
+            what it declares is taken.
     """
     plugins.use([str(path)])
     return plugins.declared_in(path)
@@ -316,8 +316,8 @@ def partition(
         clients: number of clients M.
         seed: of all random draws.
         delta: of ``louvain``: how far a client's number of nodes may be above n / M.
-        method: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``, as
-            the data of the graph say.
+        method: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; ``given``, as
+            the data of the graph say; or a plugin's.
         engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs.
         beta: of ``dirichlet``: its concentration; the smaller, the more are labels skewed.
 

@@ -86,9 +86,9 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--partition",
-        choices=["louvain", "random", "dirichlet", "metis", "overlap", "given"],
-        help="how nodes are divided; given: as the data say (default: given for a dataset of "
-        "several graphs, else louvain)",
+        metavar="METHOD",
+        help="how nodes are divided: louvain, random, dirichlet, metis, overlap, or a plugin's; "
+        "given: as the data say (default: given for a dataset of several graphs, else louvain)",
     )
     parser.add_argument(
         "--split",

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from feddep.graph import partitioners
 from feddep.training.config import TrainingConfig
 from feddep.utils.parameters import ClientCount, InKey, Natural, Parameters, Positive, Share
 
@@ -18,6 +19,12 @@ def _unique(values: Sequence[Any]) -> Sequence[Any]:
     if len(set(values)) < len(values):
         raise ValueError("no entry may occur twice")
     return values
+
+
+def _partitioner(method: str) -> str:
+    if method not in partitioners.methods():
+        raise ValueError(f"allowed are {', '.join(partitioners.methods())}")
+    return method
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
@@ -29,7 +36,7 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
 Concentration = Annotated[float, Field(ge=0.001, le=10**6)]
 """β of a symmetric Dirichlet distribution."""
-PartitionMethod = Literal["louvain", "random", "dirichlet", "metis", "overlap", "given"]
+PartitionMethod = Annotated[str, AfterValidator(_partitioner)]
 SplitMethod = Literal["random", "class_balanced", "within_clients", "masks"]
 LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
@@ -152,7 +159,7 @@ class PartitionOptions(Parameters):
     skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`:
     equal shares with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five
     clients draw half of the nodes, so that they share some (FED-PUB); `given`: as the data say, of
-    a graph of your own or of several graphs"""
+    a graph of your own or of several graphs; or one of a plugin"""
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
     pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""

@@ -101,7 +101,7 @@ def run_key(specification: Mapping[str, Any], data: str, steps: Sequence[Step]) 
     """
     method = registry.find(specification["method"]["name"])
     revisions = {
-        **_revisions(specification["partition"] is not None),
+        **_revisions(specification["partition"]),
         "steps": {step.name: step.revision for step in steps},
         "method": method.revision,
         **plugins.identity_of(method.name, encoder=specification["setting"]["encoder"]),
@@ -130,7 +130,7 @@ def step_specification(
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
-        "revisions": {**_revisions(specification["partition"] is not None), **own},
+        "revisions": {**_revisions(specification["partition"]), **own},
     }
 
 
@@ -160,11 +160,17 @@ def split_key(specification: Mapping[str, Any], data: str) -> str:
 def partition_key(specification: Mapping[str, Any], data: str) -> str:
     """The content key of a partition and of its statistics."""
     options = {**specification["partition"], "seed": specification["seed"]}
-    revisions = {name: module.REVISION for name, module in _DIVIDING.items()}
+    revisions = _dividing(specification["partition"])
     return digest({"data": data, "partition": options, "revisions": revisions})
 
 
-def _revisions(partitioned: bool) -> dict[str, int]:
+def _revisions(partition: Mapping[str, Any] | None) -> dict[str, Any]:
     """Revisions of what every run or step is computed with."""
-    modules = {**_COMPUTING, **(_DIVIDING if partitioned else {})}
-    return {name: module.REVISION for name, module in modules.items()}
+    revisions = {name: module.REVISION for name, module in _COMPUTING.items()}
+    return {**revisions, **(_dividing(partition) if partition else {})}
+
+
+def _dividing(partition: Mapping[str, Any]) -> dict[str, Any]:
+    """Revisions of what divides a graph; of a plugin's partitioner its identity besides."""
+    revisions = {name: module.REVISION for name, module in _DIVIDING.items()}
+    return {**revisions, **plugins.identity_of(partitioner=partition["method"])}

@@ -3,6 +3,7 @@ or by a balanced cut; or into clients that overlap.
 """
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,12 @@ REVISION = 1
 """Raised when the same options give another partition, by other means than python-louvain
 (:mod:`feddep.graph.partition`).
 """
-METHODS = ("louvain", "random", "dirichlet", "metis", "overlap")
-"""The methods, beside ``given``."""
+METHODS = ("louvain", "random", "dirichlet", "metis", "overlap", "given")
+"""The built-in methods."""
+ADDED: dict[str, Callable[[Graph, int, int], np.ndarray]] = {}
+"""Methods of plugins: from the graph, the number of clients M and the seed of the run to the owner
+of each node, int64, shape (n,).
+"""
 _TRIES = 1000
 """How often the shares of a Dirichlet partition are drawn."""
 _FEW = 10
@@ -41,10 +46,10 @@ def partition(
         graph: the graph, n nodes.
         clients: number of clients M; None for as many as a ``given`` partition has.
         seed: seed of the run; all draws come from its stream "partition".
-        method: ``louvain``: :func:`feddep.graph.partition.assign_communities`; ``random``:
-            :func:`random_partition`; ``dirichlet``: :func:`dirichlet_partition`; ``metis``:
-            :func:`metis_partition`; ``overlap``: :func:`overlapping_partition`; ``given``:
-            :func:`given_partition`.
+        method: one of :func:`methods`.  ``louvain``:
+            :func:`feddep.graph.partition.assign_communities`; ``random``: :func:`random_partition`;
+            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`;
+            ``overlap``: :func:`overlapping_partition`; ``given``: :func:`given_partition`.
         delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
         engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`),
             which is for large graphs.
@@ -60,9 +65,9 @@ def partition(
         raise PartitionError(f"clients is missing; a partition by {method} needs their number")
     if method == "louvain" and engine == "python-louvain":
         return louvain(graph, clients, seed, delta)
-    if method not in METHODS or engine not in ("python-louvain", "igraph"):
+    if method not in methods() or engine not in ("python-louvain", "igraph"):
         raise PartitionError(
-            f"partition is {method} with the engine {engine}; there are {', '.join(METHODS)}, "
+            f"partition is {method} with the engine {engine}; there are {', '.join(methods())}, "
             "and igraph for louvain"
         )
     if not 1 <= clients <= graph.num_nodes:
@@ -78,11 +83,19 @@ def partition(
     if method == "overlap":
         owner, copies = overlapping_partition(graph, clients, seed)
         return Partition(owner, clients, facts, copies)
+    if method in ADDED:
+        owner = np.asarray(ADDED[method](graph, clients, seed))
+        return Partition(owner, clients, facts).checked(graph.num_nodes)
     if method == "dirichlet":
         owner = dirichlet_partition(graph, clients, seed, beta)
     else:
         owner = (random_partition if method == "random" else metis_partition)(graph, clients, seed)
     return Partition(owner, clients, facts)
+
+
+def methods() -> list[str]:
+    """Every method by name, those of plugins among them."""
+    return [*METHODS, *ADDED]
 
 
 def given_partition(graph: Graph, clients: int | None = None) -> Partition:

@@ -1,8 +1,9 @@
-"""Methods and encoders from outside this package: of files that a configuration names, and of
-installed distributions.
+"""Methods, encoders and partitioners from outside this package: of files that a configuration
+names, and of installed distributions.
 
-A plugin declares its methods as the methods here do, in ``METHODS``, and its encoders in
-``ENCODERS``, their classes by name.  It is code that the user runs, and has no revision that
+A plugin declares its methods as the methods here do, in ``METHODS``, its encoders in ``ENCODERS``,
+their classes by name, and its partitioners in ``PARTITIONERS``, functions by name
+(:data:`feddep.graph.partitioners.ADDED`).  It is code that the user runs, and has no revision that
 anybody must raise: keys hold the digest of its file, or the name and version of its distribution.
 """
 
@@ -16,9 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from feddep.graph import partitioners
 from feddep.methods import registry
 from feddep.methods.method import Method
-from feddep.nn.encoder_names import ADDED, ENCODERS
+from feddep.nn import encoder_names
 from feddep.utils.errors import ConfigError, one_line
 
 GROUP = "feddep.methods"
@@ -29,30 +31,34 @@ GROUP = "feddep.methods"
 
 @dataclass(frozen=True)
 class Plugin:
-    """The methods and encoders of a module by name, what keys know its code by, and what sentences
-    call it.
+    """The methods, encoders and partitioners of a module by name, what keys know its code by, and
+    what sentences call it.
     """
 
     methods: dict[str, Method]
     encoders: dict[str, Callable[..., Any]]
+    partitioners: dict[str, Callable[..., Any]]
     identity: dict[str, str]
     title: str
 
 
+_BY_NAME = {"ENCODERS": "Class", "PARTITIONERS": "function"}
+"""What a plugin may declare beside methods, and what each name stands for."""
 _LOADED: dict[str, Plugin] = {}
 """By the path of a file, or the value of an entry point."""
 
 
 def use(files: Sequence[str] = ()) -> None:
-    """Make the methods of plugins known to :mod:`feddep.methods.registry`, and their encoders to
-    :mod:`feddep.nn.encoder_names`, for the rest of the process.
+    """Make the methods of plugins known to :mod:`feddep.methods.registry`, their encoders to
+    :mod:`feddep.nn.encoder_names` and their partitioners to :mod:`feddep.graph.partitioners`, for
+    the rest of the process.
 
     Args:
         files: Python files; a file that has changed since is loaded again.
 
     Raises:
-        ConfigError: if a file is missing, cannot be imported, or declares neither methods nor
-            encoders, or the name of one is taken.
+        ConfigError: if a file is missing, cannot be imported, or declares nothing, or the name of
+            what it declares is taken.
     """
     for point in metadata.entry_points(group=GROUP):
         if point.value not in _LOADED and point.dist is not None:
@@ -90,45 +96,52 @@ def _load(place: str, title: str, identity: dict[str, str], load: Callable[[], M
         raise ConfigError(
             f"{title} cannot be imported: {one_line(f'{type(error).__name__}: {error}')}"
         ) from error
-    methods, encoders = _declared(module, title)
-    others = {key: plugin for key, plugin in _LOADED.items() if key != place}
-    taken = {*registry.built_in(), *ENCODERS}.union(
-        *(plugin.methods | plugin.encoders for plugin in others.values())
+    plugin = _declared(module, identity, title)
+    others = {key: other for key, other in _LOADED.items() if key != place}
+    taken = {*registry.built_in(), *encoder_names.ENCODERS, *partitioners.METHODS}.union(
+        *map(_names, others.values())
     )
-    if clash := taken & {*methods, *encoders}:
+    if clash := taken & _names(plugin):
         raise ConfigError(
             f"{title} declares {', '.join(sorted(clash))}, a name that is taken; choose another"
         )
     _LOADED.clear()
-    _LOADED.update(others | {place: Plugin(methods, encoders, identity, title)})
-    registry.ADDED.clear()
-    ADDED.clear()
-    for plugin in _LOADED.values():
-        registry.ADDED.update(plugin.methods)
-        ADDED.update(plugin.encoders)
+    _LOADED.update(others | {place: plugin})
+    for known in (registry.ADDED, encoder_names.ADDED, partitioners.ADDED):
+        known.clear()
+    for each in _LOADED.values():
+        registry.ADDED.update(each.methods)
+        encoder_names.ADDED.update(each.encoders)
+        partitioners.ADDED.update(each.partitioners)
 
 
-def _declared(
-    module: ModuleType, title: str
-) -> tuple[dict[str, Method], dict[str, Callable[..., Any]]]:
-    """The methods and the encoders of a module by name."""
-    methods, encoders = getattr(module, "METHODS", ()), getattr(module, "ENCODERS", {})
+def _names(plugin: Plugin) -> set[str]:
+    return {*plugin.methods, *plugin.encoders, *plugin.partitioners}
+
+
+def _declared(module: ModuleType, identity: dict[str, str], title: str) -> Plugin:
+    if not any(hasattr(module, name) for name in ("METHODS", *_BY_NAME)):
+        raise ConfigError(
+            f"{title} must declare METHODS, {' or '.join(_BY_NAME)}, but has none of them"
+        )
+    methods = getattr(module, "METHODS", ())
     if not isinstance(methods, tuple) or not all(isinstance(each, Method) for each in methods):
         raise ConfigError(
             f"{title} must declare its methods as METHODS = (Method(...),), but METHODS is "
             f"{methods!r}"
         )
-    if not isinstance(encoders, dict) or not all(
-        isinstance(name, str) and name.isidentifier() and callable(made)
-        for name, made in encoders.items()
-    ):
-        raise ConfigError(
-            f'{title} must declare its encoders as ENCODERS = {{"name": Class}}, but ENCODERS is '
-            f"{encoders!r}"
-        )
-    if not hasattr(module, "METHODS") and not hasattr(module, "ENCODERS"):
-        raise ConfigError(f"{title} must declare METHODS or ENCODERS, but has neither")
-    return {method.name: method for method in methods}, encoders
+    for name, example in _BY_NAME.items():
+        found = getattr(module, name, {})
+        if not isinstance(found, dict) or not all(
+            isinstance(key, str) and key.isidentifier() and callable(made)
+            for key, made in found.items()
+        ):
+            raise ConfigError(
+                f'{title} must declare {name} = {{"name": {example}}}, but {name} is {found!r}'
+            )
+    encoders, divisions = (getattr(module, name, {}) for name in _BY_NAME)
+    named = {method.name: method for method in methods}
+    return Plugin(named, encoders, divisions, identity, title)
 
 
 def declared_in(file: str | Path) -> list[str]:
@@ -141,15 +154,18 @@ def plugin_of(method: str) -> Plugin | None:
     return next((each for each in _LOADED.values() if method in each.methods), None)
 
 
-def identity_of(method: str, function: str = "", encoder: str = "") -> dict[str, dict[str, str]]:
-    """Entries of a key beside revisions: ``plugin`` and ``encoder``, where these are not of this
-    package.
+def identity_of(
+    method: str = "", function: str = "", encoder: str = "", partitioner: str = ""
+) -> dict[str, dict[str, str]]:
+    """Entries of a key beside revisions: ``plugin``, ``encoder`` and ``partitioner``, where these
+    are not of this package.
 
     Args:
         method: name of the method.
         function: ``"module:function"`` of one of its steps; one of this package is known by its
             revision, whoever uses it.
         encoder: the setting's encoder, where it is read.
+        partitioner: method of the partition.
     """
     found, plugin = {}, plugin_of(method)
     if plugin is not None and not function.startswith("feddep."):
@@ -157,4 +173,6 @@ def identity_of(method: str, function: str = "", encoder: str = "") -> dict[str,
     for each in _LOADED.values():
         if encoder in each.encoders:
             found["encoder"] = each.identity
+        if partitioner in each.partitioners:
+            found["partitioner"] = each.identity
     return found

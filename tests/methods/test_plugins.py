@@ -16,9 +16,10 @@ from feddep.cli import main
 from feddep.config.loading import validate
 from feddep.experiment import plan, steps
 from feddep.experiment.plan import one_run
+from feddep.graph import partitioners
 from feddep.methods import plugins, registry
 from feddep.nn import encoder_names
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, PartitionError
 
 RAW: dict[str, Any] = {
     "datasets": {
@@ -62,6 +63,12 @@ class Wide(GIN):
 ENCODERS = {"wide": Wide}
 """
 
+PARTITIONER = """
+import numpy as np
+
+PARTITIONERS = {"alternate": lambda graph, clients, seed: np.arange(graph.num_nodes) % clients}
+"""
+
 
 @pytest.fixture(autouse=True)
 def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -71,6 +78,7 @@ def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     monkeypatch.chdir(tmp_path)
     yield
     encoder_names.ADDED.clear()
+    partitioners.ADDED.clear()
 
 
 def using(text: str, file: str = "mine.py", **changes: Any) -> Any:
@@ -131,6 +139,33 @@ def test_an_encoder_of_a_file() -> None:
     for method, unknown in [("fedavg", "narrow"), ("feddep", "wide"), ("moon", "wide")]:
         with pytest.raises(ConfigError):
             run(method, encoder=unknown, full_batch=method == "moon")
+
+
+def test_a_partitioner_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    rest = {"methods": {}, "tables": ALONE, "partition": {"method": "alternate"}}
+
+    def keys_of(text: str) -> tuple[str, ...]:
+        run = one_run(using(text, **rest), "fedavg", 2)
+        return run.key, run.partition_key, run.split_key, run.graph_key
+
+    first = keys_of(PARTITIONER)
+    graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
+    found = api.partition(graph, 3, method="alternate")
+    assert found.client.tolist() == [0, 1, 2] * 20
+    assert found.num_clients == 3
+    changed = keys_of(f"{PARTITIONER}# changed\n")
+    differ = [one != other for one, other in zip(first, changed, strict=True)]
+    assert differ == [True, True, False, False]
+    torch.save(api.to_pyg(graph), "graph.pt")
+    arguments = ["run", "fedavg", "--graph", "graph.pt", "--clients", "2", "--seeds", "1"]
+    arguments += ["--set", "rounds=1", "--plugin", "mine.py"]
+    assert main([*arguments, "--partition", "alternate"]) == 0
+    assert main([*arguments, "--partition", "alternately"]) == 1
+    assert "alternate" in capsys.readouterr().err
+    Path("mine.py").write_text(PARTITIONER.replace("% clients", "// 60"))
+    api.load_plugin("mine.py")
+    with pytest.raises(PartitionError):  # a client without nodes
+        api.partition(graph, 3, method="alternate")
 
 
 def test_an_encoder_of_a_file_by_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
