@@ -16,7 +16,7 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, louvain, statistics
 from feddep.graph.partitioners import (
-    OPTIONS,
+    METHODS,
     REVISION,
     igraph_communities,
     metis_partition,
@@ -25,7 +25,7 @@ from feddep.graph.partitioners import (
 from feddep.utils.errors import PartitionError
 
 WAYS = [
-    *({"method": method} for method in OPTIONS if method != "overlap"),
+    *({"method": method} for method in METHODS if method not in ("overlap", "given")),
     {"method": "louvain", "engine": "igraph"},
 ]
 """Those that divide: tests/graph/test_overlap.py is of the other."""
