@@ -38,7 +38,7 @@ def configuration(folder: Path) -> Config:
     }
     mini = {
         "synthetic": {"nodes": 120, "classes": 3, "communities": 6, "features": 30},
-        "split": "within_clients",
+        "split": {"method": "within_clients"},
     }
     raw = {
         **{

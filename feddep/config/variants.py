@@ -1,15 +1,15 @@
 """Variants: a name that spells out how it differs from the entry of that name, such as
 ``feddep,prototypes=3``.
 
-Datasets, settings and methods of a run are all named like that.  So a study needs no entry of its
-own for each of its points, every result says in its path what it is of, and any run can be asked
-for by its path.
+So a study needs no entry of its own for each of its points, and every result says what it is of.
+Names are read where a configuration or a command gives them (:mod:`feddep.config.entries`), and
+labels where tables are shown (:mod:`feddep.reporting.labels`).
 """
 
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from feddep.config.sentences import join, show
@@ -63,12 +63,6 @@ def read(spelled: str) -> tuple[str, dict[str, Any]]:
 def base(spelled: str) -> str:
     """The name of the entry."""
     return spelled.partition(",")[0]
-
-
-def restricted(spelled: str, keys: Collection[str]) -> str:
-    """A spelled name with none but these options changed."""
-    name, changes = read(spelled)
-    return format_name(name, {key: value for key, value in changes.items() if key in keys})
 
 
 def combinations(options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Titles of rows and columns, and their order, that of the papers' Table 2."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pandas as pd
@@ -61,7 +61,7 @@ def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
     """Of each name what tells it from the others: without the changes that all variants of its
     entry share.
     """
-    changes = {name: variants.read(name)[1].items() for name in spelled}
+    changes = {name: changes_of(name).items() for name in spelled}
 
     def shared(name: str) -> set[str]:
         others = [
@@ -74,6 +74,17 @@ def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
         return {key: value for key, value in changes[name] if key not in left_out}
 
     return {name: variants.format_name(variants.base(name), told(name)) for name in changes}
+
+
+def changes_of(label: str) -> dict[str, Any]:
+    """The options that the label of a table spells out, with their values."""
+    return variants.read(label)[1]
+
+
+def without(label: str, options: Collection[str]) -> str:
+    """A label without some of its options."""
+    kept = {key: value for key, value in changes_of(label).items() if key not in options}
+    return variants.format_name(variants.base(label), kept)
 
 
 def _with_changes(spelled: str, title: str) -> str:

@@ -16,7 +16,7 @@ from feddep.config.entries import Entry
 from feddep.config.loading import Config
 from feddep.experiment import plan, runs
 from feddep.reporting import frames, statistics
-from feddep.reporting.labels import dataset_title
+from feddep.reporting.labels import dataset_title, without
 from feddep.utils.errors import ConfigError
 from feddep.utils.files import canonical_json
 
@@ -284,14 +284,6 @@ def _value(entry: Entry, key: str, entries: Collection[str]) -> Any:
         value
         if isinstance(value, str | int | float) and not isinstance(value, bool)
         else json.dumps(value)
-    )
-
-
-def without(spelled: str, options: Collection[str]) -> str:
-    """A spelled name without some of its options."""
-    name, changes = variants.read(spelled)
-    return variants.format_name(
-        name, {key: value for key, value in changes.items() if key not in options}
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from feddep.config import variants
 from feddep.reporting import published
 from feddep.reporting.frames import records
-from feddep.reporting.labels import dataset_title, method_title
+from feddep.reporting.labels import changes_of, dataset_title, method_title
 
 MARKS = {"stalled": "§", "undertrained": "‡"}
 """Marks of a number most of whose runs have a flaw; of two flaws the first counts."""
@@ -173,8 +173,8 @@ def in_common(short: Mapping[str, str]) -> str:
     """
     common = {}
     for spelled, told in short.items():
-        (name, changes), (_, different) = variants.read(spelled), variants.read(told)
-        common[name] = ", ".join(
+        changes, different = changes_of(spelled), changes_of(told)
+        common[variants.base(spelled)] = ", ".join(
             f"`{key}={value(each)}`" for key, each in changes.items() if key not in different
         )
     return "".join(

@@ -15,6 +15,7 @@ import pandas as pd
 
 from feddep.config import variants
 from feddep.config.loading import STUDIES
+from feddep.reporting.labels import changes_of
 
 OURS = "ours"
 """How tables call this project's numbers where a paper's stand beside them."""
@@ -53,7 +54,7 @@ def sweep(option: str, part: str) -> pd.DataFrame:
         mean, std.
     """
     numbers = read("accuracy")
-    changes = [variants.read(spelled)[1].get(option) for spelled in numbers[part]]
+    changes = [changes_of(spelled).get(option) for spelled in numbers[part]]
     numbers = numbers.assign(
         method=numbers["method"].map(variants.base), value=pd.Series(changes, dtype="Int64")
     )

@@ -17,8 +17,8 @@ from feddep.config import variants
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
-from feddep.reporting.labels import place_title, sort_datasets
-from feddep.reporting.load import Study, without
+from feddep.reporting.labels import place_title, sort_datasets, without
+from feddep.reporting.load import Study
 from feddep.reporting.statistics import BOUND, FLAWS
 from feddep.utils.errors import DataError
 

@@ -15,8 +15,8 @@ from feddep.config import variants
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import distinguishing, method_title, place_title
-from feddep.reporting.load import Study, without
+from feddep.reporting.labels import changes_of, distinguishing, method_title, place_title, without
+from feddep.reporting.load import Study
 from feddep.reporting.statistics import SIGNIFICANT
 from feddep.utils.errors import DataError
 
@@ -115,7 +115,7 @@ def _varied(spelled: Sequence[str]) -> dict[str, tuple[Any, ...]]:
     """The options of which variants of one entry have several values: by name their values, None
     where one has none.
     """
-    changes = [variants.read(name)[1] for name in spelled]
+    changes = [changes_of(name) for name in spelled]
     options = {key: tuple(has.get(key) for has in changes) for has in changes for key in has}
     return {key: values for key, values in options.items() if len(set(values)) > 1}
 
@@ -128,7 +128,7 @@ def _references(spelled: Sequence[str]) -> dict[str, str]:
     options = _varied(baselines)
 
     def values(name: str) -> tuple[Any, ...]:
-        changes = variants.read(name)[1]
+        changes = changes_of(name)
         return tuple(changes.get(key) for key in options)
 
     alike, entries = (
@@ -179,9 +179,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     }
     drawn: dict[str, dict[str, dict[str, Any]]] = {}
     for row in records(table):
-        changes = {
-            key: value for key, value in variants.read(row["method"])[1].items() if key in chosen
-        }
+        changes = {key: value for key, value in changes_of(row["method"]).items() if key in chosen}
         place = (
             "All cells"
             if row["dataset"] is None

@@ -14,8 +14,8 @@ from feddep.config.loading import STUDIES
 from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import dataset_title, distinguishing, method_title
-from feddep.reporting.load import Study, without
+from feddep.reporting.labels import dataset_title, distinguishing, method_title, without
+from feddep.reporting.load import Study
 from feddep.reporting.statistics import FLAWS
 from feddep.utils.errors import ConfigError
 from studies.vesper.budgets import METHODS, budget

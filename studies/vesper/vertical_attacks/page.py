@@ -13,7 +13,7 @@ from feddep.config import variants
 from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import method_title, panel_title, places
+from feddep.reporting.labels import changes_of, method_title, panel_title, places, without
 from studies import measuring
 from studies.vesper.vertical_attacks.vertical_canaries import CANARIES, DELTA, PROMISES
 
@@ -73,9 +73,9 @@ def attainable(setting: str, method: str, theta: float) -> float:
     normal variable with means √2/θ apart in its standard deviation.  Its AUC is Φ(1/θ), which
     canaries attain, as the rows of their ends have norm 1.
     """
-    name, options = variants.read(method)
-    sums = name in ("gap", "vesper_gin") and options.get("bounding") == "none"
-    once = options.get("release") == "one_shot" and variants.read(setting)[1].get("layers") == 1
+    options = changes_of(method)
+    sums = variants.base(method) in ("gap", "vesper_gin") and options.get("bounding") == "none"
+    once = options.get("release") == "one_shot" and changes_of(setting).get("layers") == 1
     return float(norm.cdf(1 / theta)) if sums and once and theta > 0 else math.nan
 
 
@@ -111,7 +111,7 @@ def figure(summary: pd.DataFrame) -> Figure:
     """AUC over the budget, ∞ last, with standard deviations: a panel a place and attack, a line a
     method.
     """
-    lines = [{**line, "line": _without_budget(line["method"])} for line in records(summary)]
+    lines = [{**line, "line": without(line["method"], ["epsilon"])} for line in records(summary)]
     names = list(dict.fromkeys(line["line"] for line in lines))
     budgets, of = sorted({line["budget"] for line in lines}), places(summary)
     looks = drawing.looks({name: name for name in names})
@@ -154,11 +154,3 @@ def figure(summary: pd.DataFrame) -> Figure:
             drawn, f"AUC under a budget: {title}\nAttacks on vertical training", handles, columns=2
         )
     return drawn
-
-
-def _without_budget(spelled: str) -> str:
-    """The name of a method without the option that is on the axis."""
-    name, changes = variants.read(spelled)
-    return variants.format_name(
-        name, {key: value for key, value in changes.items() if key != "epsilon"}
-    )
