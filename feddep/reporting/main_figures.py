@@ -35,15 +35,14 @@ def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
             panels[panel] = {method_title(row["method"]): _points(row) for row in rows}
             rules[panel] = next((row["mean"] for row in rows if row["method"] == REFERENCE), np.nan)
     label = "test accuracy, mean ± standard deviation (dotted: our FedAvg)"
-    apart = (
-        pd.concat([summary["mean"] - summary[f"paper_{paper}_mean"] for paper in papers()])
-        .abs()
-        .median()
-    )
-    title = (
-        f"Median distance from the papers' accuracies: {apart:.3f}\nSetting {setting}; "
-        f"beside the papers': {OURS}"
-    )
+    apart = [summary["mean"] - summary[f"paper_{paper}_mean"] for paper in papers()]
+    if apart:
+        title = (
+            f"Median distance from the papers' accuracies: {pd.concat(apart).abs().median():.3f}"
+        )
+        title += f"\nSetting {setting}; beside the papers': {OURS}"
+    else:
+        title = f"Test accuracy\nSetting {setting}"
     return figures.forests(title, panels, label, rules=rules)
 
 

@@ -183,6 +183,15 @@ def test_the_folder_of_the_main_tables(config: Config, tmp_path: Path) -> None:
     assert not any(f" {word} " in page for word in ("nan", "None", "NA", "<NA>"))
 
 
+def test_without_published_numbers_ours_stand_alone(
+    config: Config, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = main.contents(config)
+    assert list(found["accuracy.csv"].columns) == [*main.ACCURACY, *main.EFFORT]
+    assert not [name for name in found["partitions.csv"] if name.startswith(("feddep", "fedsage"))]
+
+
 def test_partitions_stand_beside_the_papers(config: Config) -> None:
     found = main.partitions(main.statistics_of_partitions(config, {}))
     cora = row(found, dataset="cora", clients=5)
