@@ -17,10 +17,10 @@ def test_every_method_and_step_has_a_case():
         "write the golden results anew: python tests/golden/golden_results.py"
     )
     covered = {method for method, _, _ in CASES.values()}
-    assert covered == set(registry.methods())
+    assert covered == set(registry.built_in())
     steps = {
         step.name
-        for name, case in registry.methods().items()
+        for name, case in registry.built_in().items()
         for step in case.steps(case.parameters())
     }
     assert steps <= {name for case in GOLDEN["cases"].values() for name in case["revisions"]}

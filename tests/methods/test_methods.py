@@ -18,6 +18,7 @@ from feddep.federation.server import Server
 from feddep.graph.split import Split
 from feddep.methods import registry
 from feddep.methods.basic.fedavg import new_client
+from feddep.methods.method import ANY_ENCODER
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, Notice, PartitionError
@@ -272,3 +273,9 @@ def test_a_method_may_be_a_single_module(tmp_path, monkeypatch):
     monkeypatch.setattr(feddep.methods, "__path__", [*feddep.methods.__path__, str(tmp_path)])
     assert registry.groups.__wrapped__()["Oracles"][-1].function == "feddep.methods.toy_method:run"
     monkeypatch.delitem(sys.modules, "feddep.methods.toy_method")
+
+
+def test_what_trains_any_encoder_trains_on_all_nodes_at_once_too():
+    methods = [each for each in registry.built_in().values() if each.encoders == ANY_ENCODER]
+    assert "fedprox" in {each.name for each in methods}
+    assert all(each.full_batch and each.mini_batch for each in methods)

@@ -142,3 +142,10 @@ def test_bounded_features_that_may_be_negative_are_twice_the_bound_apart(monkeyp
         fedgcn.run_noised(each, parameters)
     sigma = fedgcn.noise_multiplier(4.0, 1e-5)
     assert given == pytest.approx([5 * math.sqrt(2) * sigma, 10 * sigma])
+
+
+def test_rows_are_bounded_whatever_their_length():
+    rows = sp.csr_matrix(np.diag([0.0, 0.01, 0.07, 3.0]).astype(np.float32))
+    np.testing.assert_allclose(
+        fedgcn.bounded(rows, 0.05).diagonal(), [0.0, 0.01, 0.05, 0.05], rtol=1e-6
+    )
