@@ -67,7 +67,7 @@ def work(arguments: argparse.Namespace) -> None:
     )
     found = {
         "accuracy": reported["accuracy"]["best"],
-        "loss": result.histories[0].loss[-1],
+        "loss": result.curve["loss"][-1],
         "gpu_mib": memory,
     }
     print(json.dumps({"seconds": sum(seconds.values()), **found}))

@@ -40,7 +40,7 @@ from feddep.graph.split import Split, draw
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import PROTOCOLS, TrainingConfig
-from feddep.training.rounds import LOCAL
+from feddep.training.evaluation import is_after_better
 from feddep.training.summary import summary
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError, PartitionError
@@ -87,6 +87,8 @@ class Result:
         local_before: the same of the test nodes, each classified by its owner on its own subgraph,
             with the model that it receives: before the local steps of the next round.
         local_after: the same, with each client's own model at the end of the round's local steps.
+        macro_f1: of the test nodes at the best round: on the ``global`` graph, and each classified
+            by its owner ``before`` and ``after`` the local steps.
         history: a row a round: ``round`` from 1, mean training ``loss`` in nats a node, accuracies
             ``validation``, ``test``, ``local_before`` and ``local_after``.
         communication: what crossed the boundary, a row each ``client``, ``direction`` and ``kind``,
@@ -107,6 +109,7 @@ class Result:
     validation_after: dict[str, float]
     local_before: dict[str, float]
     local_after: dict[str, float]
+    macro_f1: dict[str, float]
     history: pd.DataFrame
     communication: pd.DataFrame
     clients: pd.DataFrame
@@ -119,7 +122,7 @@ class Result:
     def owners(self) -> float:
         """Accuracy of the test nodes as their owners classify them, by the models that are better
         on validation nodes: those before or those after the local steps."""
-        after = self.validation_after["best"] > self.validation["best"]
+        after = is_after_better(self.validation["best"], self.validation_after["best"])
         return (self.local_after if after else self.local_before)["best"]
 
     def to_frame(self) -> pd.DataFrame:
@@ -388,14 +391,11 @@ def run(
     )
     result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
     reported = summary(result)
-    local = {
-        name: reported.get(name, {"best": math.nan, "last": math.nan})
-        for name in (*LOCAL, "validation_after")
-    }
     return Result(
         accuracy=reported["accuracy"],
         validation=reported["validation"],
-        **local,
+        validation_after=reported.get("validation_after", {"best": math.nan, "last": math.nan}),
+        **{name: reported[name] for name in ("local_before", "local_after", "macro_f1")},
         history=pd.DataFrame(reported["curve"]),
         communication=pd.DataFrame(
             reported["communication"], columns=["client", "direction", "kind", "messages", "bytes"]
@@ -403,7 +403,7 @@ def run(
         clients=pd.DataFrame(reported["clients"]),
         weights=result.weights(),
         specification=specification,
-        seconds=max(history.seconds[-1] for history in result.histories),
+        seconds=result.history.seconds,
         stalled=result.stalled,
     )
 

@@ -62,16 +62,18 @@ def same_runs(ours: RunResult, theirs: RunResult) -> bool:
     """Whether two runs of one model are the same to the last bit: what is measured, the best
     weights and what is sent.
     """
-    (mine,), (other,) = ours.histories, theirs.histories
-    curves = ("loss", "validation", "test", "global_validation", "local_before", "local_after")
-    same = all(
-        torch.equal(mine.best_weights[name], weight) for name, weight in other.best_weights.items()
-    )
+    weights = ours.weights()
     return (
-        same
-        and all(getattr(mine, name) == getattr(other, name) for name in curves)
+        all(torch.equal(weights[name], tensor) for name, tensor in theirs.weights().items())
+        and global_validations(ours) == global_validations(theirs)
+        and ours.curve == theirs.curve
         and ours.communication == theirs.communication
     )
+
+
+def global_validations(result: RunResult) -> list[float]:
+    """Validation accuracy of one model on the global graph, round by round."""
+    return [accuracy.validation for (accuracy,) in result.history.on_graph]
 
 
 def parameters_of(name: str, **changes: Any) -> Parameters:

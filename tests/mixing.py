@@ -35,8 +35,6 @@ def same_models(ours: RunResult, theirs: RunResult, *moments: str) -> None:
     """Owners judge the models of both runs alike at these moments, ``before`` or ``after`` the
     local steps, in all rounds.
     """
-    assert ours.owners is not None
-    assert theirs.owners is not None
-    assert ours.owners.history.loss == theirs.owners.history.loss
+    assert ours.history.losses == theirs.history.losses
     for moment in moments:
-        assert getattr(ours.owners, moment) == getattr(theirs.owners, moment)
+        assert getattr(ours.history, moment) == getattr(theirs.history, moment)

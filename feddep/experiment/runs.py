@@ -9,6 +9,7 @@ Whoever reads a run gets it from either.  A key that is in a table is done; curv
 in none are not read.
 """
 
+import io
 import json
 import math
 import re
@@ -24,6 +25,7 @@ from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
+from feddep.training.evaluation import MOMENTS
 from feddep.utils.csv_files import append_rows
 from feddep.utils.errors import DataError
 from feddep.utils.files import atomic_path, exclusive, read_json, write_json
@@ -65,7 +67,10 @@ COLUMNS: dict[str, str] = {
     "bytes_by_kind": "string",
     # Of training, and JSON: of each step before it.
     "seconds": "float64",
-    **dict.fromkeys(("seconds_before", "data", "commit", "machine", "time"), "string"),
+    **dict.fromkeys(("seconds_before", "data", "commit", "machine"), "string"),
+    # Empty where a run was recorded without them.
+    **dict.fromkeys(("macro_f1", "macro_f1_before", "macro_f1_after"), "float64"),
+    "time": "string",
 }
 """The columns of the table and their types.
 
@@ -86,6 +91,8 @@ Attributes:
         (:attr:`feddep.training.task.RunResult.stalled`).
     data: fingerprint of the parsed graph, its first 16 digits.
     machine: operating system, versions of Python and PyTorch, device and threads.
+    macro_f1: of the test nodes at the best round, on the global graph; and each classified by its
+        owner, before and after the local steps; not known of runs that were recorded without it.
 """
 CURVES = ("round", "loss", "validation", "test", "local_before", "local_after")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
@@ -112,6 +119,7 @@ def row(
             ``seconds_before``.
     """
     accuracies = [client["accuracy"]["best"] for client in result["clients"]]
+    macro_f1 = result["macro_f1"]
     return {
         "key": key,
         **described(setting, specification),
@@ -133,6 +141,8 @@ def row(
         "commit": provenance["git"]["commit"]
         and provenance["git"]["commit"][:12] + ("+" if provenance["git"]["dirty"] else ""),
         "machine": machine(provenance),
+        "macro_f1": _known(macro_f1["global"]),
+        **{f"macro_f1_{moment}": _known(macro_f1[moment]) for moment in MOMENTS},
         "time": provenance["time"],
     }
 
@@ -307,12 +317,14 @@ def read_table(file: Path) -> pd.DataFrame:
     Raises:
         DataError: if it is damaged.
     """
+    text = file.read_text(encoding="utf-8")
     try:
-        table = pd.read_csv(file, dtype=COLUMNS)
+        table = pd.read_csv(io.StringIO(text), dtype=COLUMNS)
     except ValueError as error:
         raise DataError(f"{file} is no table of runs ({error}); take it from git again") from None
-    # The last column is empty where a line is cut off.
-    if list(table) != list(COLUMNS) or table["time"].isna().any():
+    # The last column is empty where a line is cut off, or the last line has no end.
+    whole = list(table) == list(COLUMNS) and text.endswith("\n")
+    if not whole or table["time"].isna().any():
         raise DataError(f"{file} is no table of runs; take it from git again")
     return table
 

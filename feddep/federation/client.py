@@ -8,8 +8,8 @@ import torch
 from feddep.federation.boundary import Boundary, Payload, Schema, numbers
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
+from feddep.training.evaluation import ClassCounts, CorrectCount
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import CorrectCount
 from feddep.training.learner import FullBatchLearner, Learner, new_optimizer
 
 REPORTS: dict[str, Schema] = {
@@ -44,9 +44,9 @@ class Update:
 class Client:
     """A client of FedAvg.
 
-    What :meth:`update` and :meth:`validate` return has crossed the boundary; what :meth:`load` is
-    given crosses it on the way in.  All else stays here.  A method with another client overrides
-    :meth:`train`, :meth:`weights` or :meth:`extra`.
+    What :meth:`update` returns has crossed the boundary, and what :meth:`load` is given crosses it
+    on the way in; so does the report of :meth:`evaluate`.  All else stays here.  A method with
+    another client overrides :meth:`train`, :meth:`weights` or :meth:`extra`.
 
     Attributes:
         number: the client's number i, from 0.
@@ -55,8 +55,6 @@ class Client:
         evaluator: applies a model to the client's subgraph.
         split: its share of the split, in the subgraph's node ids; it validates on ``val``.
         setting: optimiser and number of local epochs.
-        tested: how many of its test nodes its model classified right when it was last applied, and
-            of how many.  Nothing is sent: only the experimenter, who knows the labels, reads it.
     """
 
     def __init__(
@@ -79,7 +77,6 @@ class Client:
         self.evaluator = evaluator
         self.split = split
         self.setting = setting
-        self.tested: CorrectCount = (0, len(split.test))
         self._boundary = boundary
         self._kind = kind
         self._optimizer: torch.optim.Optimizer | None = None
@@ -127,24 +124,18 @@ class Client:
             self._send(EXTRA, extra) if extra else {},
         )
 
-    def validate(self) -> Payload:
-        """Apply the model as it is to the validation nodes of the subgraph; returns the report
-        ``validation``.
-        """
-        sets = self.split.val, self.split.test
-        (correct, nodes), self.tested = self.evaluator.scores(
-            self.model, *sets, metric=self.setting.metric
-        )
-        return self._send("validation", numbers(nodes=nodes, correct=correct))
+    def evaluate(self, report: bool) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """Apply the model as it is to the validation and test nodes of the subgraph
+        (:meth:`feddep.training.evaluator.Evaluator.counts`).
 
-    def test(self) -> CorrectCount:
-        """Apply the model as it is to the test nodes of the subgraph; returns :attr:`tested`, and
-        sends nothing.
+        Where ``report`` is true, the validation count is sent.  Nothing else is: only the
+        experimenter, who knows all labels, reads what is returned.
         """
-        (self.tested,) = self.evaluator.scores(
-            self.model, self.split.test, metric=self.setting.metric
-        )
-        return self.tested
+        found = self.evaluator.counts(self.model, self.split, self.setting.metric)
+        if report:
+            correct, nodes = found[0]
+            self._send("validation", numbers(nodes=nodes, correct=correct))
+        return found
 
     def _send(self, kind: str, payload: Payload) -> Payload:
         return self._boundary.send(self.number, "up", kind, payload)

@@ -84,7 +84,8 @@ def _work(
     client.load(payloads["model"])
     answer: Payloads = {}
     if facts["round"] > 0:
-        answer["validation"] = client.validate()
+        (correct, nodes), *_ = client.evaluate(report=True)
+        answer["validation"] = numbers(nodes=nodes, correct=correct)
     if not facts["last"]:
         update = client.update()
         answer["model"], answer["training"] = (

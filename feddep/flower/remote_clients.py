@@ -7,13 +7,13 @@ import torch
 from flwr.app import Message
 from flwr.serverapp import Grid
 
-from feddep.federation.boundary import Boundary, BoundaryError, Payload
+from feddep.federation.boundary import Boundary, BoundaryError, Payload, numbers
 from feddep.federation.client import REPORTS, Client, Update
 from feddep.flower import FederationError
 from feddep.flower.folders import Federation
 from feddep.flower.messages import ROUND, pack, unpack
 from feddep.flower.protocols import Payloads, cross
-from feddep.training.history import CorrectCount
+from feddep.training.evaluation import ClassCounts, CorrectCount
 
 LARGEST = 1e6
 """No number of a client's model is larger in size: what is has diverged, or is made up."""
@@ -161,7 +161,6 @@ class RemoteClient(Client):
     def __init__(self, number: int, courier: Courier, boundary: Boundary) -> None:
         """Set up the server's view of client ``number``."""
         self.number = number
-        self.tested = (0, 0)
         self._nodes: dict[str, float] = {}  # that a kind of report is about
         self._courier = courier
         self._boundary = boundary
@@ -177,13 +176,12 @@ class RemoteClient(Client):
         weights, report = self.receive("model"), self.receive("training")
         return Update(weights, float(report["nodes"]), float(report["loss"]))
 
-    def validate(self) -> Payload:
-        """The client's report ``validation``.  Errors are :meth:`receive`'s."""
-        return self.receive("validation")
-
-    def test(self) -> CorrectCount:
-        """Nothing: test nodes stay unknown to the server."""
-        return self.tested
+    def evaluate(self, report: bool) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """The client's report ``validation``, where there is one; test nodes stay unknown to the
+        server.  Errors are :meth:`receive`'s.
+        """
+        sent = self.receive("validation") if report else numbers(nodes=0, correct=0)
+        return (float(sent["correct"]), int(sent["nodes"])), (0, 0), ()
 
     def receive(self, kind: str) -> Payload:
         """The client's message of this kind, or by this name.

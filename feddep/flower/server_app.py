@@ -6,7 +6,6 @@ folder gets ``round.safetensors``, the weights of the last round that ended; and
 ``failure.json`` with the sentence that says why there is none.
 """
 
-import math
 from pathlib import Path
 
 import torch
@@ -18,7 +17,8 @@ from feddep.federation.boundary import Boundary, Payload
 from feddep.federation.server import Server
 from feddep.flower.folders import THREADS, Federation
 from feddep.flower.remote_clients import Courier, RemoteClient
-from feddep.training.task import GlobalAccuracy, RunResult
+from feddep.training.evaluation import GlobalAccuracy
+from feddep.training.task import RunResult
 from feddep.utils.errors import FeddepError
 from feddep.utils.files import write_arrays, write_json
 
@@ -60,13 +60,12 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
         for number, payloads in exchange.pass_on(boundary, sent).items():
             courier.put(number, payloads)
 
-    untested = GlobalAccuracy(math.nan, math.nan)
     return train_federated(
         protocol.task,
         model,
         boundary,
         clients,
-        test=lambda model: untested,
+        test=lambda model: GlobalAccuracy(),
         exchange=lambda done: write_weights(folder / "round.safetensors", model.state_dict()),
         server=Server(model.state_dict(), protocol.task.setting.client_weights),
     )
@@ -76,12 +75,11 @@ def write_outcome(folder: Path, result: RunResult) -> None:
     """Write what a federation and its simulation are compared by to ``outcome.json`` and
     ``weights.safetensors``.
     """
-    history = result.histories[0]
-    write_weights(folder / "weights.safetensors", history.best_weights)
+    write_weights(folder / "weights.safetensors", result.weights())
     measured = {
-        "loss": history.loss,
-        "validation": history.validation,
-        "best_round": history.best_round,
+        "loss": result.curve["loss"],
+        "validation": result.curve["validation"],
+        "best_round": result.history.judged[0].rounds[0],
     }
     write_json(folder / "outcome.json", {**measured, "communication": result.communication})
 

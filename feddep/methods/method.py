@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from feddep.nn.encoder_names import ENCODERS
+from feddep.training.config import Evaluation
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from feddep.training.task import Evaluation, RunResult, Task
+    from feddep.training.task import RunResult, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,9 +146,10 @@ class Method:
         encoders: the setting's encoders that it can train.
         full_batch: whether it can train on all nodes at once, as the setting may ask for.
         mini_batch: whether it can train on sampled mini-batches.
-        evaluation: which accuracy counts: ``global``, or, for a model a client, ``local_before`` or
-            ``local_after`` the local steps of a round (:data:`feddep.training.task.Evaluation`).
-            The round is chosen by the validation of the same models.
+        evaluation: who is judged unless the setting says that owners are: ``global``, or, for a
+            model a client, ``local_before`` or ``local_after`` the local steps of a round
+            (:data:`feddep.training.config.Evaluation`).  The round is chosen by the validation of
+            the same models.
         revision: raised when the numbers of its classifier's training change.
         look: how figures draw it: a colour, which a family of methods shares, and its number in
             the family, by which shade, marker and dash differ; by default by its name.
@@ -163,7 +165,7 @@ class Method:
     encoders: tuple[str, ...] = ("sage",)
     full_batch: bool = False
     mini_batch: bool = True
-    evaluation: "Evaluation" = "global"
+    evaluation: Evaluation = "global"
     revision: int = 1
     look: tuple[str, int] | None = None
 
@@ -217,8 +219,11 @@ class Method:
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
+        owners = task.setting.evaluation == "owners"
         task = dataclasses.replace(
-            task, evaluation=self.evaluation, owners_judge=task.setting.evaluation == "owners"
+            task,
+            evaluation="owners" if owners else self.evaluation,
+            shared=self.evaluation == "global",
         )
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
         with divergence_named(self.name, _lower(*own)):
@@ -236,15 +241,14 @@ class Method:
             raise ConfigError(
                 f"{self.name} returned {type(result).__name__}; a method returns a RunResult"
             )
-        recorded = [len(history.loss) for history in result.histories]
-        if set(recorded) != {task.setting.rounds}:
-            each = f"each of {task.setting.rounds} rounds"
+        recorded = len(result.history.losses)
+        if recorded != task.setting.rounds:
             raise ConfigError(
-                f"{self.name} recorded {recorded} rounds; it must have a history a model, {each}"
+                f"{self.name} recorded {recorded} rounds; it must record {task.setting.rounds}"
             )
-        if task.owners_judge and result.owners is None:
+        if task.evaluation == "owners" != result.history.evaluation:
             raise ConfigError(
-                f"evaluation is owners (key settings), but {self.name} returned no owners' scores"
+                f"evaluation is owners (key settings), but {self.name} returned no owners' counts"
             )
 
 

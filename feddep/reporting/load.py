@@ -17,6 +17,7 @@ from feddep.config.loading import Config
 from feddep.experiment import plan, runs
 from feddep.reporting import frames, statistics
 from feddep.reporting.labels import dataset_title, without
+from feddep.training.evaluation import MOMENTS, is_after_better
 from feddep.utils.errors import ConfigError
 from feddep.utils.files import canonical_json
 
@@ -34,6 +35,7 @@ _MEASURED = [
     "global_validation",
     "local_before",
     "local_after",
+    "macro_f1",
     "bytes",
     "seconds",
 ]
@@ -191,8 +193,10 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         undertrained: whether the best round is among the last 5 % of the rounds, or of several
         models those of most are; stalled: whether it is no better than a constant answer;
         client_accuracies: list of the clients' own test accuracies where each has its own model,
-        else empty; seconds_before, of all that was made for it.  Where owners judged, accuracies
-        are those of the models that they would use.
+        else empty; worst_client, the least of them, and client_spread, their standard deviation
+        (that of a population), NaN where there are none; seconds_before, of all that was made for
+        it.  Where owners judged, accuracies and macro_f1 are those of the models that they would
+        use; macro_f1 is NaN where it was not recorded.
     """
     recorded = _as_owners_choose(recorded)
     best = [np.atleast_1d(json.loads(text)) for text in recorded["best_round"]]
@@ -209,6 +213,8 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         undertrained=[bool(those.mean() > 0.5) for those in late],
         stalled=recorded["stalled"].fillna(False).astype(bool),
         client_accuracies=pd.Series(accuracies, dtype=object, index=recorded.index),
+        worst_client=[min(each, default=math.nan) for each in accuracies],
+        client_spread=[float(np.std(each)) if each else math.nan for each in accuracies],
         seconds_before=[
             math.fsum(json.loads(text).values()) for text in recorded["seconds_before"]
         ],
@@ -221,7 +227,7 @@ def _as_owners_choose(recorded: pd.DataFrame) -> pd.DataFrame:
 
     All owners of a run take the same, that which is right on more of all their validation nodes.
     """
-    after = recorded["validation_after"] > recorded["validation"]
+    after = is_after_better(recorded["validation"], recorded["validation_after"])
     found = recorded.copy()
     for which, when in (
         (after, "after"),
@@ -229,7 +235,8 @@ def _as_owners_choose(recorded: pd.DataFrame) -> pd.DataFrame:
     ):
         for end in ("", "_last"):
             found.loc[which, f"test{end}"] = recorded[f"local_{when}{end}"]
-        place = ("before", "after").index(when)
+        found.loc[which, "macro_f1"] = recorded[f"macro_f1_{when}"]
+        place = MOMENTS.index(when)
         found.loc[which, "best_round"] = [
             str(json.loads(pair)[place]) for pair in recorded.loc[which, "best_round"]
         ]

@@ -11,6 +11,14 @@ from feddep.nn.encoder_names import ADDED, ENCODERS, is_encoder
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import InKey, Parameters, Positive, StepSize, Weight, Width
 
+Evaluation = Literal["global", "local_before", "local_after", "owners"]
+"""Who is judged: the models whose accuracy counts, and by whose validation the round is chosen.
+
+``global``: the shared model, or each client's, on the global graph.  ``local_before`` and
+``local_after``: a model a client, each with a round of its own, as the client receives it or at the
+end of a round's local steps.  ``owners``: each client's model on its own subgraph, in one round for
+all, before or after the local steps, whichever is better on validation nodes.
+"""
 Metric = Literal["accuracy", "roc_auc"]
 """How a model is judged: by the share of nodes that get their true class, or by the area under the
 ROC curve.

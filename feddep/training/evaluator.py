@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from feddep.graph.graph import Graph, mean_adjacency
+from feddep.graph.split import Split
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.config import Metric
 from feddep.training.divergence import check_finite
-from feddep.training.history import CorrectCount
+from feddep.training.evaluation import ClassCounts, CorrectCount
 
 
 def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> CorrectCount:
@@ -33,6 +34,15 @@ def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> Correc
     _, group, ties = (logits[:, 1] - logits[:, 0]).unique(return_inverse=True, return_counts=True)
     ranks = (ties.cumsum(0) - (ties - 1).double() / 2)[group]
     return nodes * float(ranks[positive].sum() - p * (p + 1) / 2) / (p * (nodes - p)), nodes
+
+
+def class_counts(logits: Tensor, labels: Tensor) -> ClassCounts:
+    """How many of k nodes of each class are classified right, get it, and have it: from their
+    logits, shape (k, C), and their classes, shape (k,).
+    """
+    predicted, true = logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy()
+    sets = true[predicted == true], predicted, true
+    return [np.bincount(each, minlength=logits.shape[1]).tolist() for each in sets]
 
 
 class Evaluator:
@@ -72,24 +82,20 @@ class Evaluator:
         """Logits of k nodes, shape (k, C)."""
         return self.logits(model)[torch.from_numpy(nodes).to(self.labels.device)]
 
-    def scores(
-        self, model: Any, *sets: np.ndarray, metric: Metric = "accuracy"
-    ) -> list[CorrectCount]:
-        """How well the nodes of each of ``sets`` are classified (:func:`score`); the model is
-        applied once.
+    def counts(
+        self, model: Any, split: Split, metric: Metric = "accuracy"
+    ) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """How well validation and test nodes are classified (:func:`score`), and the latter by
+        class; the model is applied once.
 
         Raises:
             DivergenceError: if the logits of any of them are not finite numbers, so that none is
                 the largest.
         """
-        nodes = np.concatenate(sets)
+        nodes = np.concatenate([split.val, split.test])
         logits = self.logits_of(model, nodes)
         check_finite("what the model puts out", 0.0, [logits])
-        labels, sizes = (
-            self.labels[torch.from_numpy(nodes).to(self.labels.device)],
-            [len(part) for part in sets],
-        )
-        return [
-            score(*each, metric)
-            for each in zip(logits.split(sizes), labels.split(sizes), strict=True)
-        ]
+        labels = self.labels[torch.from_numpy(nodes).to(self.labels.device)]
+        sizes = len(split.val), len(split.test)
+        validation, test = zip(logits.split(sizes), labels.split(sizes), strict=True)
+        return score(*validation, metric), score(*test, metric), class_counts(*test)

@@ -1,168 +1,93 @@
-"""The history of a training: what was measured after each round, and the weights at the best of
-them.
-"""
+"""The history of a training: counts of each round, and the weights at the best of them."""
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from torch import Tensor, nn
 
+from feddep.training.config import Evaluation
 from feddep.training.divergence import check_finite
-
-CorrectCount = tuple[float, int]
-"""How many nodes are classified right, and of how many; or another sum over nodes
-(:func:`feddep.training.evaluator.score`).
-"""
-
-
-def share(right: float, nodes: float) -> float:
-    """The share of nodes that are right; not a number where there are none."""
-    return right / nodes if nodes else math.nan
-
-
-def total(counts: Sequence[CorrectCount]) -> CorrectCount:
-    """How many of all nodes are right, and of how many."""
-    return sum(right for right, _ in counts), sum(nodes for _, nodes in counts)
-
-
-def mean_of_measured(values: Sequence[float]) -> float:
-    """The mean of the values that are numbers; not a number where none is."""
-    found = [value for value in values if not math.isnan(value)]
-    return float(np.mean(found)) if found else math.nan
+from feddep.training.evaluation import (
+    MOMENTS,
+    Counts,
+    GlobalAccuracy,
+    Judged,
+    Loss,
+    mean_losses,
+)
 
 
 @dataclass
 class History:
-    """Measurements of one model, a round each.
-
-    The best round is the one with the highest validation accuracy, the first of equals; the last
-    where there are no validation nodes.  Test accuracy is recorded beside it and never chosen by.
+    """What is counted in a training, a round each.
 
     Attributes:
-        loss: mean training loss, in nats a node.
-        validation: validation accuracy; not a number where there are no validation nodes.
-        test: test accuracy.
-        global_validation: accuracy of the global graph's validation nodes, classified as its test
-            nodes are; may be empty.
-        local_before: how many test nodes their owners classify right, on their own subgraphs, with
-            the model that they receive at the end of the round: before the local steps of the next
-            one; may be empty.
-        local_after: the same with each client's own model at the end of the round's local steps,
-            before the server aggregates.
-        seconds: time since the history began, measured by the clock.
-        best_weights: the model's weights at the best round.
+        evaluation: who is judged.
+        together: whether one round is chosen for all clients, or one for each.
+        losses: of each client, or of one model that is trained on its own.
+        before: counts with the models that clients receive at the end of the round.
+        after: counts with each client's own model at the end of the round's local steps, before the
+            server aggregates.
+        on_graph: of each model that is evaluated on the global graph.
+        seconds: time from the beginning to the last round, measured by the clock.
+        best_weights: of each model whose weights are kept, at its best round.
     """
 
-    loss: list[float] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
-    test: list[float] = field(default_factory=list)
-    global_validation: list[float] = field(default_factory=list)
-    local_before: list[CorrectCount] = field(default_factory=list)
-    local_after: list[CorrectCount] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    evaluation: Evaluation = "global"
+    together: bool = True
+    losses: list[Sequence[Loss]] = field(default_factory=list)
+    before: list[Counts] = field(default_factory=list)
+    after: list[Counts] = field(default_factory=list)
+    on_graph: list[Sequence[GlobalAccuracy]] = field(default_factory=list)
+    seconds: float = 0.0
+    best_weights: dict[int, dict[str, Tensor]] = field(default_factory=dict)
+    _best: dict[int, float] = field(default_factory=dict, repr=False)
     _begun: float = field(default_factory=time.perf_counter, repr=False, compare=False)
+
+    def keep(self, models: Sequence[nn.Module], losses: Sequence[Loss], counts: Counts) -> None:
+        """Keep the weights of each model that is better on validation nodes than it was in all
+        rounds before.
+
+        Args:
+            models: one that is judged, or one a client where each chooses its round; none where no
+                weights are kept.
+            losses: of the round.
+            counts: of the moment whose validation chooses.
+
+        Raises:
+            DivergenceError: if a loss or a weight is not a finite number.
+        """
+        for i, loss in enumerate(mean_losses(losses, self.together)):
+            weights = models[i].state_dict() if models else {}
+            check_finite("the model", loss, weights.values())
+            validation = counts.validations(self.together)[i]
+            if weights and not validation <= self._best.get(i, -math.inf):
+                self._best[i] = validation
+                self.best_weights[i] = {
+                    name: tensor.detach().cpu().clone() for name, tensor in weights.items()
+                }
 
     def record(
         self,
-        model: nn.Module,
-        loss: float,
-        validation: float,
-        test: float,
-        global_validation: float | None = None,
+        losses: Sequence[Loss],
+        before: Counts,
+        after: Counts,
+        on_graph: Sequence[GlobalAccuracy] = (),
     ) -> None:
-        """Append a round: mean training loss (nats a node) and accuracies (shares of 1).
-
-        Raises:
-            DivergenceError: if the loss or a weight of the model is not a finite number.
-        """
-        check_finite("the model", loss, model.state_dict().values())
-        if not self.validation or math.isnan(validation) or validation > max(self.validation):
-            self.best_weights = {
-                name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()
-            }
-        self.loss.append(loss)
-        self.validation.append(validation)
-        self.test.append(test)
-        if global_validation is not None:
-            self.global_validation.append(global_validation)
-        self.seconds.append(time.perf_counter() - self._begun)
-
-    def record_local(self, before: CorrectCount, after: CorrectCount) -> None:
-        """Append what owners classify right in a round."""
-        self.local_before.append(before)
-        self.local_after.append(after)
-
-    @property
-    def best_round(self) -> int:
-        """The round best on validation, counted from 1."""
-        if math.isnan(self.validation[0]):
-            return len(self.validation)
-        return self.validation.index(max(self.validation)) + 1
-
-    @property
-    def best_test(self) -> float:
-        """Test accuracy at the round best on validation."""
-        return self.test[self.best_round - 1]
-
-
-class Scores(NamedTuple):
-    """What each client's model classifies right on the client's own subgraph, of its validation and
-    of its test nodes.
-    """
-
-    validation: tuple[CorrectCount, ...]
-    test: tuple[CorrectCount, ...]
-
-    @classmethod
-    def of(cls, clients: Iterable[Sequence[CorrectCount]]) -> "Scores":
-        """From validation and test of each client."""
-        return cls(*zip(*clients, strict=True))
-
-
-@dataclass
-class OwnersHistory:
-    """The scores of all clients in each round, before and after its local steps, with the weights
-    of the end of a round.
-
-    ``before`` is the model that a client receives at the end of the round: before the local steps
-    of the next one.
-
-    Attributes:
-        before, after: a list over the rounds.
-        history: mean loss; validation and local accuracies over all clients' nodes, validation
-            before the local steps; the server's model on the global graph, and its weights, where
-            there is one.
-    """
-
-    before: list[Scores] = field(default_factory=list)
-    after: list[Scores] = field(default_factory=list)
-    history: History = field(default_factory=History)
-
-    def record(
-        self, loss: float, before: Scores, after: Scores, model: Any = None, accuracy: Any = None
-    ) -> None:
-        """Append a round; ``accuracy`` is the :class:`feddep.training.task.GlobalAccuracy` of the
-        server's ``model``.
-        """
+        """Append a round."""
+        self.losses.append(losses)
         self.before.append(before)
         self.after.append(after)
-        on_graph = (math.nan,) if accuracy is None else accuracy
-        self.history.record(
-            nn.Module() if model is None else model,
-            loss,
-            share(*total(before.validation)),
-            *on_graph,
-        )
-        self.history.record_local(total(before.test), total(after.test))
+        self.on_graph.append(on_graph or [GlobalAccuracy()])
+        self.seconds = time.perf_counter() - self._begun
 
-    def best_round(self, when: Literal["before", "after"]) -> int:
-        """The round, from 1, whose models are best on all clients' validation nodes; the first of
-        equals.
+    @property
+    def judged(self) -> list[Judged]:
+        """The history as its evaluation reads it; where owners judge, before and after the local
+        steps, each at its own best round.
         """
-        right = [total(scores.validation)[0] for scores in getattr(self, when)]
-        return right.index(max(right)) + 1
+        if self.evaluation == "owners":
+            return [Judged(self, moment) for moment in MOMENTS]
+        return [Judged(self, "after" if self.evaluation == "local_after" else "before")]

@@ -4,8 +4,8 @@ from typing import Any
 
 from feddep.graph.graph import Graph
 from feddep.graph.split import Split
+from feddep.training.evaluation import ClassCounts, CorrectCount
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import CorrectCount, History, share
 from feddep.training.learner import new_learner, new_optimizer
 from feddep.training.task import Task
 
@@ -28,7 +28,7 @@ class StandaloneTrainer:
         ``table`` holds the inputs of nodes, as for :class:`feddep.training.learner.Learner`; by
         default, the ``evaluator`` is a plain one of the graph.
         """
-        self._task = task
+        self._setting = task.setting
         self._split = split
         self.model = task.new_model()
         self._optimizer = new_optimizer(self.model, task.setting)
@@ -40,27 +40,17 @@ class StandaloneTrainer:
         self.learner = new_learner(
             graph, split.train, task.setting, task.seed, name, task.device, self._evaluator, table
         )
-        self.history = History()
 
     def train(self) -> float:
         """Train for as many epochs as a client does in a round; returns the loss of the last."""
         losses = [
             self.learner.epoch(self.model, self._optimizer)
-            for _ in range(self._task.setting.local_epochs)
+            for _ in range(self._setting.local_epochs)
         ]
         return losses[-1]
 
-    def scores(self) -> list[CorrectCount]:
-        """How well the model classifies validation and test nodes
-        (:meth:`feddep.training.evaluator.Evaluator.scores`).
+    def counts(self) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """How well the model classifies its own validation and test nodes
+        (:meth:`feddep.training.evaluator.Evaluator.counts`).
         """
-        return self._evaluator.scores(
-            self.model, self._split.val, self._split.test, metric=self._task.setting.metric
-        )
-
-    def round(self) -> None:
-        """Train, then validate on the own graph and test on the global."""
-        loss = self.train()
-        validation, test = self.scores()
-        self.history.record(self.model, loss, share(*validation), *self._task.test(self.model))
-        self.history.record_local(test, test)  # nobody sends it another model
+        return self._evaluator.counts(self.model, self._split, self._setting.metric)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,19 +17,12 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.nn.encoders import Encoder, new_encoder
 from feddep.nn.sage import GraphSAGE
-from feddep.training.config import TrainingConfig
+from feddep.training.config import Evaluation, TrainingConfig
+from feddep.training.evaluation import GlobalAccuracy, macro_f1, share, total
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import History, OwnersHistory, share, total
+from feddep.training.history import History
 from feddep.utils import seeding
 from feddep.utils.errors import Notice, PartitionError
-
-Evaluation = Literal["global", "local_before", "local_after"]
-"""Which accuracy of a method counts.
-
-``global``: of the shared model, or each client's, on the global graph.  ``local_before`` and
-``local_after``: of test nodes that their owners classify, each client with its own model, as it
-receives it or at the end of a round's local steps.
-"""
 
 ClientData = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
@@ -48,19 +41,6 @@ class MajorityBaseline(NamedTuple):
 
     accuracy: float
     loss: float
-
-
-class GlobalAccuracy(NamedTuple):
-    """Accuracy of a classifier on the global graph.
-
-    Attributes:
-        test: of its test nodes.
-        validation: of its validation nodes, classified in the same way: what choices about that way
-            may be made by.
-    """
-
-    test: float
-    validation: float
 
 
 @dataclass(frozen=True)
@@ -83,11 +63,11 @@ class Task:
         inspectors: called with what a method shows of its inner state by :meth:`show`: studies of
             what nobody is sent.
         on_round: called after each round with what it measured
-            (:func:`feddep.training.rounds.metrics`).
-        evaluation: which accuracy counts, as the method declares
-            (:class:`feddep.methods.method.Method`).
-        owners_judge: whether each client's model is judged on its own subgraph, as the setting may
-            ask for.
+            (:meth:`feddep.training.evaluation.Judged.metrics`).
+        evaluation: who is judged: ``owners`` where the setting asks for it, else what the method
+            declares (:class:`feddep.methods.method.Method`).
+        shared: whether the server's weights are one model for all clients, which is evaluated on
+            the global graph, and whose weights are kept.
     """
 
     name: str
@@ -102,7 +82,7 @@ class Task:
     inspectors: Sequence[Callable[[str, Any], None]] = ()
     on_round: Callable[[dict[str, float]], None] | None = None
     evaluation: Evaluation = "global"
-    owners_judge: bool = False
+    shared: bool = True
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:
@@ -145,10 +125,10 @@ class Task:
         """Accuracies on the global graph, as an ``evaluator`` of it applies the model; by default
         with full neighbourhoods.
         """
-        tester, sets = evaluator or self.evaluator, (self.split.test, self.split.val)
-        return GlobalAccuracy(
-            *(share(*each) for each in tester.scores(model, *sets, metric=self.setting.metric))
+        validation, test, classes = (evaluator or self.evaluator).counts(
+            model, self.split, self.setting.metric
         )
+        return GlobalAccuracy(share(*test), share(*validation), macro_f1([classes]))
 
     def subgraphs(self) -> list[ClientData]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node
@@ -184,7 +164,7 @@ class Task:
     def constant(self) -> MajorityBaseline:
         """What a constant answer reaches on this split; one a client, where owners judge."""
         labels, split, owner = self.graph.labels, self.split, np.zeros_like(self.graph.labels)
-        if self.owners_judge and self.partition is not None:
+        if self.evaluation == "owners" and self.partition is not None:
             node, owner = self.partition.node, self.partition.client
             labels, split = labels[node], split.restrict(node)
         train, test = split.train, split.test
@@ -223,22 +203,28 @@ class RunResult:
     """What came out of a run.
 
     Attributes:
-        histories: one history a model that was trained: one for a shared model, one a client for
-            local models.
+        history: what was counted in each round, and the weights at the best of them.
         communication: what crossed the clients' boundary (rows of
             :meth:`feddep.federation.communication.CommunicationLog.rows`).
         clients: facts on each client to report beside its own model's accuracy; empty for a shared
             model.
-        owners: scores of all clients, where owners judge.
         constant: what a constant answer reaches, of a run that was begun by
             :meth:`feddep.methods.method.Method.run`.
     """
 
-    histories: list[History]
+    history: History
     communication: list[dict[str, Any]] = field(default_factory=list)
     clients: Sequence[Mapping[str, Any]] = field(default_factory=list)
     constant: MajorityBaseline | None = None
-    owners: OwnersHistory | None = None
+
+    @property
+    def curve(self) -> dict[str, list[float]]:
+        """A list over the rounds of each of the metrics
+        (:meth:`feddep.training.evaluation.Judged.metrics`).
+        """
+        rounds = range(1, len(self.history.losses) + 1)
+        rows = [self.history.judged[0].metrics(number) for number in rounds]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
     @property
     def stalled(self) -> bool:
@@ -250,20 +236,22 @@ class RunResult:
         """
         if self.constant is None:
             return False
-        least = min(np.mean([history.loss for history in self.histories], axis=0))
-        at_best = self.histories[0].best_test if len(self.histories) == 1 else 1.0
-        if self.owners is not None:
-            at_best = share(*total(self.owners.after[self.owners.best_round("after") - 1].test))
+        judged = self.history.judged[-1]
+        at_best = 1.0
+        if self.history.evaluation == "owners":
+            at_best = share(*total(judged.local(judged.rounds, "after")))
+        elif len(judged.rounds) == 1:
+            (at_best,) = judged.on_graph(judged.rounds)
+        least = min(self.curve["loss"])
         return bool(least > 0.99 * self.constant.loss or at_best < self.constant.accuracy + 0.01)
 
     def weights(self) -> dict[str, Tensor]:
         """Weights of every model at its best round, by name; a client's are prefixed with its
         number.
         """
-        if len(self.histories) == 1:
-            return dict(self.histories[0].best_weights)
+        models = self.history.best_weights
         return {
-            f"client{number}.{name}": tensor
-            for number, history in enumerate(self.histories)
-            for name, tensor in history.best_weights.items()
+            f"client{i}.{name}" if len(models) > 1 else name: tensor
+            for i, weights in models.items()
+            for name, tensor in weights.items()
         }

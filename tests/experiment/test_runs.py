@@ -92,6 +92,7 @@ def results(draw: st.DrawFn, rounds: int | None = None) -> dict[str, Any]:
     )
     return {
         **{"accuracy": draw(both), "validation": draw(both), **some},
+        "macro_f1": {moment: draw(share) for moment in ("global", "before", "after")},
         "best_round": draw(
             st.one_of(
                 st.integers(1, count), st.lists(st.integers(1, count), min_size=2, max_size=2)
@@ -112,6 +113,7 @@ RESULT: dict[str, Any] = {
         name: {"best": 0.1 + 0.2, "last": 1 / 3}
         for name in ("accuracy", "validation", "local_before")
     },
+    "macro_f1": {"global": math.nan, "before": 0.25, "after": 0.75},
     "best_round": 2,
     "stalled": True,
     "clients": [],
@@ -173,6 +175,9 @@ def test_a_row_says_which_run_it_is_and_what_it_measured():
             "local_before": 0.1 + 0.2,
             "local_after": None,
             "client_accuracies": None,
+            "macro_f1": None,
+            "macro_f1_before": 0.25,
+            "macro_f1_after": 0.75,
         },
         **{
             "bytes": 15,

@@ -16,8 +16,8 @@ from feddep.federation.client import REPORTS, Client
 from feddep.federation.server import Server
 from feddep.methods.basic import fedavg
 from feddep.methods.basic.fedavg import new_client
+from feddep.training.evaluation import share, total
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import share
 from feddep.training.summary import summary
 from method_tasks import ROUNDS, run_on, task_of
 
@@ -29,58 +29,51 @@ def clients_of(task, kind=Client) -> tuple[list[Any], Boundary]:
     ], boundary
 
 
-def federation(task, exchange=None) -> Federation:
-    return Federation(Server(task.new_model().state_dict()), clients_of(task)[0], exchange)
-
-
 def test_exchanges_come_after_new_weights_and_before_their_use(monkeypatch):
     events: list[Any] = []
-    for name in ("load", "update", "validate"):
+    for name in ("load", "update", "evaluate"):
         method = getattr(Client, name)
         monkeypatch.setattr(
             Client,
             name,
             lambda self, *a, name=name, method=method: (events.append(name), method(self, *a))[1],
         )
-    rounds = federation(random_task(clients=2), events.append)
-    for number in (1, 2):
-        rounds.round(number)
-    a_round = ["update"] * 2 + ["load"] * 2
-    assert events == [
-        *["load"] * 2,
-        0,
-        *a_round,
-        1,
-        *["validate"] * 2,
-        *a_round,
-        2,
-        *["validate"] * 2,
-    ]
+    task = random_task(clients=2, rounds=2)
+    clients, boundary = clients_of(task)
+    train_federated(task, task.new_model(), boundary, clients, exchange=events.append)
+    tested = ["evaluate"] * 2
+    a_round = [*["update"] * 2, *tested, *["load"] * 2]
+    assert events == [*["load"] * 2, 0, *a_round, 1, *tested, *a_round, 2, *tested]
 
 
 def test_the_measured_numbers_are_means_over_all_nodes():
     task = random_task(nodes=30, clients=3)
-    loss, validation = federation(task).round(1)
-    again = federation(task)
+    curve = fedavg.run(task).curve
+    again = Federation(Server(task.new_model().state_dict()), clients_of(task)[0])
     updates = again.train()
     np.testing.assert_allclose(
-        loss, np.average([u.loss for u in updates], weights=[u.nodes for u in updates])
+        curve["loss"][0], np.average([u.loss for u in updates], weights=[u.nodes for u in updates])
     )
     again.aggregate(updates, 1)
-    right, nodes = np.array(again.validate()).sum(axis=0)
-    assert validation == right / nodes
+    right, nodes = np.array(again.evaluate(report=False).validation).sum(axis=0)
+    assert curve["validation"][0] == right / nodes
 
 
-def test_an_observed_run_measures_what_an_unobserved_one_does():
-    """Nothing that is measured beside the training draws from its streams."""
+def test_evaluation_draws_from_no_stream_of_the_training():
     task = random_task(dropout=0.4)
-    plain = federation(task)
-    expected = [plain.round(k) for k in (1, 2, 3)]
-    history = fedavg.run(task).histories[0]
-    assert [
-        (loss, validation)
-        for loss, validation in zip(history.loss, history.validation, strict=True)
-    ] == expected
+    clients, _ = clients_of(task)
+    plain = Federation(Server(task.new_model().state_dict()), clients)
+    expected = []
+    for number in range(1, task.setting.rounds + 1):
+        updates = plain.train()
+        plain.aggregate(updates, number)
+        expected.append([(update.nodes, update.loss) for update in updates])
+    result = fedavg.run(task)
+    assert result.history.losses == expected
+    weights = plain.server.weights
+    assert result.history.judged[0].rounds != (task.setting.rounds,) or all(
+        torch.equal(tensor, weights[name]) for name, tensor in result.weights().items()
+    )
 
 
 class Personal(Server):
@@ -117,7 +110,7 @@ class Recording(Client):
 
 def run_personal(task, evaluation):
     model, (clients, boundary) = task.new_model(), clients_of(task, Recording)
-    task = dataclasses.replace(task, evaluation=evaluation)
+    task = dataclasses.replace(task, evaluation=evaluation, shared=False)
     return train_federated(
         task, model, boundary, clients, server=Personal(model.state_dict())
     ), clients
@@ -128,27 +121,31 @@ def test_a_model_a_client_is_evaluated_at_the_moment_that_is_declared(evaluation
     task = random_task(nodes=60, edges=120, clients=3)
     result, clients = run_personal(task, evaluation)
     assert [facts["client"] for facts in result.clients] == [0, 1, 2]
-    for (graph, split), client, history in zip(
-        task.subgraphs(), clients, result.histories, strict=True
-    ):
+    (judged,) = result.history.judged
+    history, weights = result.history, result.weights()
+    for i, ((graph, split), client) in enumerate(zip(task.subgraphs(), clients, strict=True)):
         own, whole, model = Evaluator(graph), Evaluator(task.graph), task.new_model()
         for k in range(task.setting.rounds):
-            for weights, counts in (
-                (client.received[1 + k], history.local_before),
-                (client.trained[k], history.local_after),
+            for received, counts in (
+                (client.received[1 + k], history.before[k]),
+                (client.trained[k], history.after[k]),
             ):
-                model.load_state_dict(weights)
-                assert counts[k] == own.scores(model, split.test)[0]
+                model.load_state_dict(received)
+                assert (counts.validation[i], counts.test[i], counts.classes[i]) == own.counts(
+                    model, split
+                )
             model.load_state_dict(
                 client.received[1 + k] if evaluation == "local_before" else client.trained[k]
             )
-            assert history.validation[k] == share(*own.scores(model, split.val)[0])
-            assert history.test[k] == share(*whole.scores(model, task.split.test)[0])
-            if k + 1 == history.best_round:
-                assert all(
-                    torch.equal(history.best_weights[name], w)
-                    for name, w in model.state_dict().items()
-                )
+            assert history.on_graph[k][i].test == share(*whole.counts(model, task.split)[1])
+            if k + 1 == judged.rounds[i]:
+                kept = {name: weights[f"client{i}.{name}"] for name in model.state_dict()}
+                assert all(torch.equal(kept[name], w) for name, w in model.state_dict().items())
+    moment = "before" if evaluation == "local_before" else "after"
+    for i, number in enumerate(judged.rounds):
+        validations = [share(*each.validation[i]) for each in getattr(history, moment)]
+        assert number == 1 + validations.index(max(validations))
+    assert total(judged.local(judged.rounds, moment))[1] == len(task.split.test)
     first, second = (
         run_personal(task, each)[0].communication for each in ("local_before", "local_after")
     )
@@ -168,7 +165,7 @@ def test_extra_tensors_are_declared_counted_and_reach_the_server():
     task, heard = random_task(clients=2), []
     plain = fedavg.run(task)
     told = fedavg.train_on(task, task.subgraphs(), Telling, Listening, extra={"degrees": (4,)})
-    assert told.histories[0].loss == plain.histories[0].loss
+    assert told.curve["loss"] == plain.curve["loss"]
     rounds = task.setting.rounds
     expected = [
         *plain.communication,

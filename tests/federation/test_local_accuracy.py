@@ -11,7 +11,7 @@ from method_tasks import run_on, task_of
 
 def logits_at_best(result, task, graph):
     model = task.new_model()
-    model.load_state_dict(result.histories[0].best_weights)
+    model.load_state_dict(result.weights())
     return Evaluator(graph, aggregation=model.aggregation).logits(model).argmax(dim=1).numpy()
 
 

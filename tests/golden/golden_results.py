@@ -159,11 +159,8 @@ def compute(name: str, setting: str, parameters: dict[str, Any]) -> dict[str, An
     steps = method.steps(given)
     results = run_steps(task, given, steps)
     found = summary(method.run(dataclasses.replace(task, step_results=results), given))
-    # The latter follows from the rest.
-    communication, _ = (
-        found.pop("communication"),
-        found.pop("stalled"),
-    )
+    # The latter two follow from the rest.
+    communication, _, _ = (found.pop(name) for name in ("communication", "stalled", "macro_f1"))
     return {
         "revisions": {
             **{

@@ -176,7 +176,7 @@ def test_no_training_node_of_a_client_is_validation_or_test_node_of_another(
 
 
 def test_a_constant_answer_a_client(graph: Graph):
-    task = replace(overlapping_task(graph, 10, 0), owners_judge=True)
+    task = replace(overlapping_task(graph, 10, 0), evaluation="owners")
     right, tested = 0, 0
     for part, split in task.subgraphs():
         most = np.bincount(part.labels[split.train]).argmax()

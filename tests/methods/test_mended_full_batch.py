@@ -131,7 +131,10 @@ def check(
     z, first = (np.zeros((len(x), 1)), {**none, **own}) if z is None else (z, own)
     loss, after = step(first, a, x, z, graph.labels, split.train)
     classes = forward(first, a, x, z)[2][split.test].argmax(axis=1)
-    assert client.test() == (int((classes == graph.labels[split.test]).sum()), len(split.test))
+    assert client.evaluate(report=False)[1] == (
+        int((classes == graph.labels[split.test]).sum()),
+        len(split.test),
+    )
     assert client.train() == pytest.approx(loss, rel=1e-4)
     for name, array in arrays(client.model).items():
         np.testing.assert_allclose(array, after[name], rtol=1e-3, atol=1e-5)
@@ -175,7 +178,7 @@ def test_where_nothing_is_generated_both_are_fedavg(encoder: str):
     order.
     """
     task = task_of("fedavg", **{**FULL, "encoder": encoder, "dropout": 0.5})
-    plain, judged = run_on(task, "fedavg"), dataclasses.replace(task, owners_judge=True)
+    plain, judged = run_on(task, "fedavg"), dataclasses.replace(task, evaluation="owners")
     none = by_client(
         owner=[torch.zeros(0, dtype=torch.int64)] * CLIENTS,
         features=[torch.zeros(0, 64).half()] * CLIENTS,
@@ -186,10 +189,10 @@ def test_where_nothing_is_generated_both_are_fedavg(encoder: str):
     zeros = [torch.zeros(graph.num_nodes, WIDTH) for graph, _ in task.subgraphs()]
     fused = classifier.train_classifier(judged, parameters_of("feddep", embedding=WIDTH), zeros)
     for found in (mended, fused):
-        assert found.histories[0].loss == plain.histories[0].loss
-        same = [found.owners.before, found.owners.after] == [
-            plain.owners.before,
-            plain.owners.after,
+        assert found.curve["loss"] == plain.curve["loss"]
+        same = [found.history.before, found.history.after] == [
+            plain.history.before,
+            plain.history.after,
         ]
         assert same or (found is mended and encoder == "sage")
 
@@ -204,7 +207,7 @@ def test_a_run_learns(name: str):
         "rounds": 8,
     }
     result = run_on(task_of(name, **{**FULL, **changes}), name, **small(name))
-    loss = result.histories[0].loss
+    loss = result.curve["loss"]
     assert loss[-1] < 0.8 * loss[0]
     assert not result.stalled
 

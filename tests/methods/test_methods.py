@@ -19,6 +19,7 @@ from feddep.graph.split import Split
 from feddep.methods import registry
 from feddep.methods.basic.fedavg import new_client
 from feddep.methods.method import ANY_ENCODER
+from feddep.training.evaluation import mean_losses
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, Notice, PartitionError
@@ -49,21 +50,22 @@ def observed(name: str) -> tuple[RunResult, CommunicationLog, list[tuple[str, to
 def test_it_learns(name):
     outcome, task = observed(name)[0], task_of(name)
     chance = np.bincount(task.graph.labels).max() / task.graph.num_nodes
-    for history in outcome.histories:
-        assert len(history.loss) == len(history.validation) == len(history.test) == ROUNDS
-        assert history.loss[-1] < history.loss[0]
-    assert np.mean([history.best_test for history in outcome.histories]) > chance + 0.1
+    (judged,) = outcome.history.judged
+    assert all(len(values) == ROUNDS for values in outcome.curve.values())
+    first, last = (mean_losses(outcome.history.losses[k], judged.history.together) for k in (0, -1))
+    assert all(after < before for before, after in zip(first, last, strict=True))
+    assert np.mean(judged.on_graph(judged.rounds)) > chance + 0.1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_a_function_of_its_seed(name):
     first, again, other = observed(name)[0], train(name), train(name, seed=1)
-    assert first.histories[0].loss == again.histories[0].loss
+    assert first.curve["loss"] == again.curve["loss"]
     assert first.communication == again.communication
     for weight, same in zip(first.weights().values(), again.weights().values(), strict=True):
         assert torch.equal(weight, same)
-    assert first.histories[0].loss != other.histories[0].loss
+    assert first.curve["loss"] != other.curve["loss"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,15 +138,15 @@ def test_fedavg_counts_exactly_what_it_sends():
 
 def test_fedavg_of_one_client_is_that_client_alone():
     federated, alone = train("fedavg", clients=1), train("local", clients=1)
-    np.testing.assert_allclose(federated.histories[0].loss, alone.histories[0].loss, rtol=1e-6)
-    assert federated.histories[0].test == alone.histories[0].test
+    np.testing.assert_allclose(federated.curve["loss"], alone.curve["loss"], rtol=1e-6)
+    assert federated.curve["test"] == alone.curve["test"]
 
 
 def test_local_reports_every_client():
     outcome = observed("local")[0]
     assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
     assert sum(facts["nodes"] for facts in outcome.clients) == 240
-    assert len(outcome.histories) == CLIENTS
+    assert len(outcome.history.judged[0].rounds) == CLIENTS
     assert {name.split(".")[0] for name in outcome.weights()} == {"client0", "client1", "client2"}
 
 

@@ -282,13 +282,13 @@ def test_a_wrong_distribution_is_a_configuration_error(module: str, site: Path) 
     [
         "None",
         "{}",
-        "RunResult([])",
-        "RunResult([History()])",
-        "RunResult([fedavg.run(task).histories[0], History()])",
+        "RunResult(History())",
+        "fedavg.run(dataclasses.replace(task, setting=task.setting.replace(rounds=9)))",
     ],
 )
 def test_what_is_wrong_with_a_result_is_an_error_of_its_method(returned: str) -> None:
     imports = (
+        "import dataclasses\n"
         "from feddep.training.history import History\nfrom feddep.training.task import RunResult\n"
     )
     using(imports + MINE.replace("fedavg.run(task)", returned))

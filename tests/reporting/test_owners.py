@@ -3,6 +3,7 @@
 import json
 
 import pandas as pd
+import pytest
 from fabricated import finished
 
 from feddep.experiment import runs
@@ -18,6 +19,7 @@ def judged(before: float, after: float) -> pd.DataFrame:
             "local_after": 0.7,
         },
         **{"local_before_last": 0.55, "local_after_last": 0.65},
+        **{"macro_f1": 0.1, "macro_f1_before": 0.2, "macro_f1_after": 0.3},
         **{
             "client_accuracies": json.dumps([[0.5, 0.8], [0.7, 0.6]]),
             "best_round": json.dumps([2, 4]),
@@ -45,4 +47,7 @@ def test_validation_nodes_choose_between_before_and_after():
     )
     assert (before["client_accuracies"], after["client_accuracies"]) == ([0.5, 0.7], [0.8, 0.6])
     assert equal["test"] == 0.6
+    assert (before["macro_f1"], after["macro_f1"]) == (0.2, 0.3)
+    assert (before["worst_client"], after["worst_client"]) == (0.5, 0.6)
+    assert (before["client_spread"], after["client_spread"]) == pytest.approx((0.1, 0.1))
     assert (after["local_before"], after["local_after"]) == (0.6, 0.7)

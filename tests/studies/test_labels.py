@@ -27,12 +27,12 @@ def test_predictions_are_those_of_the_best_round(name, models):
     outcome, task = case.method.run(case.task, case.parameters), case.task
     counts = predicted(task, outcome.weights())
     assert counts.shape == (models, task.graph.num_classes)
-    for history, of_model, row in zip(
-        outcome.histories, _by_model(outcome.weights()), counts, strict=True
-    ):
+    (judged,) = outcome.history.judged
+    at_best = judged.on_graph(judged.rounds)
+    for best, of_model, row in zip(at_best, _by_model(outcome.weights()), counts, strict=True):
         model = task.new_model()
         model.load_state_dict(of_model)
-        assert task.test(model).test == history.best_test
+        assert task.test(model).test == best
         classes = task.evaluator.logits(model).argmax(dim=1).numpy()[task.split.test]
         assert row.tolist() == [(classes == label).sum() for label in range(task.graph.num_classes)]
     rows = measured("label_distributions", dataclasses.replace(case, weights=outcome.weights()))
@@ -103,7 +103,7 @@ def test_every_node_is_read_once_by_each_and_by_the_classifier_of_the_best_round
     }
     assert {key: row["count"] for key, row in rows.items()} == expected
     row = rows["classifier", "generated", "val"]  # by this accuracy the round was chosen
-    assert row["correct"] / row["count"] == pytest.approx(max(outcome.histories[0].validation))
+    assert row["correct"] / row["count"] == pytest.approx(max(outcome.curve["validation"]))
     assert rows["classifier", "zero", "val"] != row or rows["classifier", "permuted", "val"] != row
 
 

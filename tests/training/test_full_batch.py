@@ -85,7 +85,7 @@ def test_kept_moments_make_another_training_from_the_second_round_on():
         )
         for state in ("fresh", "kept")
     ]
-    first, second = (run.histories[0].loss for run in runs)
+    first, second = (run.curve["loss"] for run in runs)
     assert first[0] == second[0]
     assert first[2] != second[2]
 
@@ -94,10 +94,10 @@ def test_kept_moments_make_another_training_from_the_second_round_on():
 def test_owners_judge_before_and_after_the_local_steps(method: str):
     given, found = task(), registry.find(method)
     result = found.run(given, found.parameters())
-    owners, reported = result.owners, summary(result)
-    assert owners is not None
+    history, reported = result.history, summary(result)
+    assert history.evaluation == "owners"
     for when in ("before", "after"):
-        rounds = getattr(owners, when)
+        rounds = getattr(history, when)
         assert len(rounds) == SETTING.rounds
         right = [sum(right for right, _ in scores.validation) for scores in rounds]
         best = rounds[right.index(max(right))].test
@@ -106,7 +106,7 @@ def test_owners_judge_before_and_after_the_local_steps(method: str):
         )
         assert [n for _, n in best] == [len(split.test) for _, split in given.subgraphs()]
     assert np.isnan(reported["accuracy"]["best"]) == (method == "local")
-    assert (owners.before == owners.after) == (method != "fedavg")
+    assert (history.before == history.after) == (method != "fedavg")
 
 
 def test_shares_within_clients_are_those_of_each_class():

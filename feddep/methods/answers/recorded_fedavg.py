@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
 from feddep.methods.answers import LabelPrivacy
 from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
 from feddep.privacy.randomised_response import randomised_response
-from feddep.training.evaluator import score
-from feddep.training.history import CorrectCount, OwnersHistory, Scores, total
+from feddep.training.evaluation import ClassCounts, CorrectCount, Counts, GlobalAccuracy
+from feddep.training.evaluator import class_counts, score
+from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 from feddep.utils.seeding import generator
@@ -44,13 +44,11 @@ class RecordingClient(Client):
         self.after: list[Tensor] = []
         self.before: list[Tensor] = []
 
-    def test(self) -> CorrectCount:
-        self.after.append(self.evaluator.logits(self.model).cpu())
-        return super().test()
-
-    def validate(self) -> Payload:
-        self.before.append(self.evaluator.logits(self.model).cpu())
-        return super().validate()
+    def evaluate(self, report: bool) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """FedAvg's clients report what they received, and nothing after their local steps."""
+        logits = self.evaluator.logits(self.model).cpu()
+        (self.before if report else self.after).append(logits)
+        return super().evaluate(report)
 
 
 def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult:
@@ -69,17 +67,17 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
         return clients[-1]
 
     result = fedavg.train_on(task, task.subgraphs(), client)
-    (history,) = result.histories
-    measured = {
-        f"history.{name}": torch.tensor(getattr(history, name), dtype=torch.float64)
-        for name in MEASURED
+    on_graph = [each.validation for (each,) in result.history.on_graph]
+    measured = {**result.curve, "global_validation": on_graph}
+    kept = {
+        f"history.{name}": torch.tensor(measured[name], dtype=torch.float64) for name in MEASURED
     }
-    weights = {f"classifier.{name}": tensor for name, tensor in history.best_weights.items()}
+    weights = {f"classifier.{name}": tensor for name, tensor in result.weights().items()}
     logits = by_client(
         before=[torch.stack(each.before) for each in clients],
         after=[torch.stack(each.after) for each in clients],
     )
-    return StepResult({**logits, **measured, **weights}, result.communication)
+    return StepResult({**logits, **kept, **weights}, result.communication)
 
 
 def train_on_private_labels(
@@ -125,30 +123,30 @@ def changed(
     model.load_state_dict(
         {name.removeprefix("classifier."): tensor for name, tensor in weights.items()}
     )
-    judged, parts = OwnersHistory(), task.subgraphs()
-    before, after = step.of_clients("before"), step.of_clients("after")
+    owners, parts = task.evaluation == "owners", task.subgraphs()
+    history = History(task.evaluation)
 
-    def right(i: int, logits: np.ndarray) -> list[CorrectCount]:
+    def right(i: int, logits: np.ndarray) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         (graph, split), found = parts[i], torch.from_numpy(rule(i, logits))
-        labels = torch.from_numpy(graph.labels)
-        return [
-            score(found[nodes], labels[nodes], task.setting.metric)
-            for nodes in (split.val, split.test)
-        ]
+        (validation, test), labels = (split.val, split.test), torch.from_numpy(graph.labels)
+        return (
+            score(found[validation], labels[validation], task.setting.metric),
+            score(found[test], labels[test], task.setting.metric),
+            class_counts(found[test], labels[test]),
+        )
 
     def one_round(number: int) -> None:
-        scores = [
-            Scores.of(right(i, of[number - 1].numpy()) for i, of in enumerate(each))
-            for each in (before, after)
-        ]
+        before, after = (
+            Counts.of(
+                right(i, of[number - 1].numpy()) for i, of in enumerate(step.of_clients(moment))
+            )
+            for moment in ("before", "after")
+        )
         loss, validation, *on_graph = (values[number - 1] for values in measured)
-        if task.owners_judge:
-            judged.record(loss, scores[0], scores[1], model, on_graph)
-        else:
-            judged.history.record(model, loss, validation, *on_graph)
-            judged.history.record_local(*(total(each.test) for each in scores))
+        if not owners:  # FedAvg's, of which the step keeps only the share
+            before = before._replace(validation=((validation, 1),))
+        history.keep([model], [(1, loss)], before)
+        history.record([(1, loss)], before, after, [GlobalAccuracy(*on_graph)])
 
-    run_rounds(task, [judged.history], one_round)
-    if task.owners_judge:
-        return RunResult([judged.history], list(communication), task.client_facts(), owners=judged)
-    return RunResult([judged.history], list(communication))
+    run_rounds(task, history, one_round)
+    return RunResult(history, list(communication), task.client_facts() if owners else [])

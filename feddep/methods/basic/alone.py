@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from feddep.training.evaluation import Counts
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import OwnersHistory, Scores
+from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.standalone import StandaloneTrainer
 from feddep.training.task import RunResult, Task
@@ -13,32 +14,26 @@ from feddep.training.task import RunResult, Task
 def train_globally(task: Task, parameters: Any, steps: Any) -> RunResult:
     """One GraphSAGE on the entire graph, no link missing, an epoch a round (FedDEP, Section 4.1;
     GlobSage in FedSage).
+
+    Where owners judge, each client applies it to its own subgraph.
     """
     trainer = StandaloneTrainer(task, task.graph, task.split, "global")
-    if task.owners_judge:
-        return _given_to_owners(task, trainer)
-    run_rounds(task, [trainer.history], lambda number: trainer.round())
-    return RunResult([trainer.history])
-
-
-def _given_to_owners(task: Task, trainer: StandaloneTrainer) -> RunResult:
-    """The model of the entire graph, which each client applies to its own subgraph."""
-    judged, model = OwnersHistory(), trainer.model
-    parts = [
+    owners, model, history = task.evaluation == "owners", trainer.model, History(task.evaluation)
+    owned = [
         (Evaluator(graph, task.device, model.aggregation), split)
-        for graph, split in task.subgraphs()
+        for graph, split in (task.subgraphs() if owners else ())
     ]
 
     def one_round(number: int) -> None:
-        loss = trainer.train()
-        scores = Scores.of(
-            each.scores(model, split.val, split.test, metric=task.setting.metric)
-            for each, split in parts
-        )
-        judged.record(loss, scores, scores, model, task.test(model))
+        losses = [(1, trainer.train())]
+        found = (evaluator.counts(model, each, task.setting.metric) for evaluator, each in owned)
+        counts = Counts.of(found if owners else [trainer.counts()])
+        on_graph = [task.test(model)]
+        history.keep([model], losses, counts)
+        history.record(losses, counts, counts, on_graph)
 
-    run_rounds(task, [judged.history], one_round)
-    return RunResult([judged.history], clients=task.client_facts(), owners=judged)
+    run_rounds(task, history, one_round)
+    return RunResult(history, clients=task.client_facts() if owners else [])
 
 
 def train_locally(task: Task, parameters: Any, steps: Any) -> RunResult:
@@ -61,21 +56,17 @@ def train_each(task: Task, trainers: Sequence[StandaloneTrainer]) -> RunResult:
     both papers do.  Each client chooses its round by its own validation nodes.  Where owners judge,
     models are evaluated on their own subgraphs alone, in one round for all.
     """
-    judged = OwnersHistory() if task.owners_judge else None
+    owners = task.evaluation == "owners"
+    history = History(task.evaluation, together=owners)
+    models = [] if owners else [trainer.model for trainer in trainers]
 
     def one_round(number: int) -> None:
-        if judged is None:
-            for trainer in trainers:
-                trainer.round()
-            return
         losses = [(trainer.learner.size, trainer.train()) for trainer in trainers]
-        scores = Scores.of(trainer.scores() for trainer in trainers)
-        judged.record(
-            sum(size * loss for size, loss in losses) / sum(size for size, _ in losses),
-            scores,
-            scores,
-        )
+        # Nobody sends a client another model.
+        counts = Counts.of(trainer.counts() for trainer in trainers)
+        on_graph = [task.test(model) for model in models]
+        history.keep(models, losses, counts)
+        history.record(losses, counts, counts, on_graph)
 
-    histories = [trainer.history for trainer in trainers] if judged is None else [judged.history]
-    run_rounds(task, histories, one_round)
-    return RunResult(histories, clients=task.client_facts(), owners=judged)
+    run_rounds(task, history, one_round)
+    return RunResult(history, clients=task.client_facts())

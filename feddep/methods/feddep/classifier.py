@@ -30,9 +30,10 @@ from feddep.methods.feddep import FedDEPParameters, WithoutNFDPParameters, mendi
 from feddep.methods.feddep.fused import FusedClassifier, MendedTable
 from feddep.methods.method import StepResult
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
+from feddep.training.evaluation import GlobalAccuracy
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_learner
-from feddep.training.task import ClientData, GlobalAccuracy, RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 
 
 class MendedEvaluator(Evaluator):

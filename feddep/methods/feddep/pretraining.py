@@ -155,7 +155,8 @@ def pretrain_together(
         members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
     federation = Federation(server, members)
     for epoch in track(range(parameters.pretraining_epochs), f"{task.name}: federated pretraining"):
-        federation.round(epoch)
+        federation.aggregate(federation.train(), epoch)
+        federation.evaluate(report=True)
     gnn.load_state_dict(server.weights)
     embeddings = [embeddings_of(gnn, graph, task.device) for graph, _ in clients]
     return StepResult(by_client(embeddings=embeddings), boundary.communication.rows())

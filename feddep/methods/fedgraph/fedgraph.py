@@ -28,7 +28,6 @@ Decided here:
 """
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,8 +43,9 @@ from feddep.methods.fedgraph.ddpg import Ddpg, Learning
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
 from feddep.methods.shared.routing import Router, embedding_kinds, exchange
+from feddep.training.evaluation import GlobalAccuracy
 from feddep.training.learner import Learner
-from feddep.training.task import GlobalAccuracy, RunResult, Task
+from feddep.training.task import RunResult, Task
 
 
 def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunResult:
@@ -141,7 +141,7 @@ def train(
 
     if practises:
         task = dataclasses.replace(task, on_round=learn)
-    test = (lambda _: GlobalAccuracy(math.nan, math.nan)) if practises else None
+    test = (lambda _: GlobalAccuracy()) if practises else None
     return train_federated(task, model, boundary, clients, test, share_embeddings, server, act)
 
 

@@ -11,8 +11,8 @@ from feddep.federation.boundary import Payload
 from feddep.methods.vesper.graph_party import RootBatches
 from feddep.methods.vesper.perturbed import ROWS
 from feddep.training.config import TrainingConfig
-from feddep.training.evaluator import score
-from feddep.training.history import CorrectCount
+from feddep.training.evaluation import ClassCounts, CorrectCount
+from feddep.training.evaluator import class_counts, score
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
 
@@ -67,15 +67,18 @@ class LabelParty:
         return {"values": leaf.grad}
 
     @torch.no_grad()
-    def score(self, nodes: np.ndarray, received: Payload | None = None) -> CorrectCount:
-        """How well ``nodes`` are classified, as the setting has it, from their embeddings or from
-        those that were kept.
+    def score(
+        self, nodes: np.ndarray, received: Payload | None = None
+    ) -> tuple[CorrectCount, ClassCounts]:
+        """How well ``nodes`` are classified, as the setting has it, and by class, from their
+        embeddings or from those that were kept.
         """
         chosen = torch.from_numpy(nodes).to(self._labels.device)
         logits = torch.cat(
             [self._decoder(rows) for rows in self._rows(chosen, received).split(ROWS)]
         )
-        return score(logits, self._labels[chosen], self._metric)
+        labels = self._labels[chosen]
+        return score(logits, labels, self._metric), class_counts(logits, labels)
 
     def mean_loss(self) -> float:
         """Mean loss a node, in nats, of the steps since this was asked last."""

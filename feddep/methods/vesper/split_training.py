@@ -44,7 +44,8 @@ from feddep.methods.vesper.perturbed import (
     PerturbedMessagePassing,
     message_passing,
 )
-from feddep.training.history import CorrectCount, History, share
+from feddep.training.evaluation import Counts, GlobalAccuracy, macro_f1, share
+from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 
@@ -244,13 +245,14 @@ def train(task: Task, protocol: Protocol) -> RunResult:
     def one_round(number: int) -> None:
         for _ in range(task.setting.local_epochs):
             loss = training.epoch()
-        validation, test = training.evaluate()
-        history.record(training.model, loss, share(*validation), share(*test))
         # Both parties have all nodes: local accuracy is global accuracy.
-        history.record_local(test, test)
+        counts, losses = training.evaluate(), [(1, loss)]
+        tested = GlobalAccuracy(share(*counts.test[0]), macro_f1=macro_f1(counts.classes))
+        history.keep([training.model], losses, counts)
+        history.record(losses, counts, counts, [tested])
 
-    run_rounds(task, [history], one_round)
-    return RunResult([history], merged(*communications, training.boundary.communication.rows()))
+    run_rounds(task, history, one_round)
+    return RunResult(history, merged(*communications, training.boundary.communication.rows()))
 
 
 class SplitTraining:
@@ -320,12 +322,12 @@ class SplitTraining:
                 self.party_a.update(answer)
         return self.party_b.mean_loss()
 
-    def evaluate(self) -> tuple[CorrectCount, CorrectCount]:
+    def evaluate(self) -> Counts:
         """How well validation and test nodes are classified, by B from what A sends."""
         groups = {VALIDATION: self._split.val, TEST: self._split.test}
         received = itertools.repeat(None) if self._sent_once else self.party_a.release(groups)
-        validation, test = map(self.party_b.score, groups.values(), received)
-        return validation, test
+        (validation, _), (test, classes) = map(self.party_b.score, groups.values(), received)
+        return Counts((validation,), (test,), (classes,))
 
 
 def messages(task: Task, protocol: Protocol) -> dict[str, Schema]:

@@ -28,10 +28,11 @@ from feddep.methods.answers import (
 from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.privacy.randomised_response import kernel
+from feddep.training.evaluation import total
 from feddep.training.evaluator import Evaluator
-from feddep.training.history import total
 from feddep.utils.errors import ConfigError
 from method_tasks import (
+    global_validations,
     parameters_of,
     run_on,
     same_runs,
@@ -42,7 +43,7 @@ from method_tasks import (
 )
 
 RULES = ["answers_bayes", "answers_pooled", "answers_propagation"]
-CURVES = ["loss", "validation", "test", "global_validation"]
+CURVES = ["loss", "validation", "test"]
 
 
 @pytest.mark.parametrize("name", ["answers_bayes", "answers_pooled"])
@@ -52,19 +53,20 @@ def test_without_edges_to_others_bayes_is_fedavg_to_the_bit(name: str):
 
 
 def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
-    (changed,) = train("answers_propagation", alpha=0.0).histories
-    (plain,) = train("fedavg").histories
-    assert (changed.local_before, changed.local_after) == (plain.local_before, plain.local_after)
+    changed, plain = train("answers_propagation", alpha=0.0).history, train("fedavg").history
+    for moment in ("before", "after"):
+        found, expected = getattr(changed, moment), getattr(plain, moment)
+        assert [each[1:] for each in found] == [each[1:] for each in expected]
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_the_global_graph_and_the_choice_of_a_round_are_those_of_fedavg(name: str):
-    (changed,), (plain,) = train(name).histories, train("fedavg").histories
-    assert all(getattr(changed, curve) == getattr(plain, curve) for curve in CURVES)
-    assert all(
-        torch.equal(tensor, changed.best_weights[key]) for key, tensor in plain.best_weights.items()
-    )
-    assert changed.local_before != plain.local_before
+    changed, plain = train(name), train("fedavg")
+    assert all(changed.curve[curve] == plain.curve[curve] for curve in CURVES)
+    assert global_validations(changed) == global_validations(plain)
+    weights = changed.weights()
+    assert all(torch.equal(tensor, weights[key]) for key, tensor in plain.weights().items())
+    assert changed.curve["local_before"] != plain.curve["local_before"]
 
 
 @given(st.integers(2, 3), st.integers(0, 3), st.floats(0.1, 8), st.integers(0, 1000))
@@ -228,11 +230,9 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
             heard[client] = payload["answers"].numpy().argmax(axis=1)
 
     task = dataclasses.replace(task_of("answers_bayes"), observers=(listen,))
-    (history,) = run_on(
-        task, "answers_bayes", likelihood="plain", labels=labels, epsilon=None
-    ).histories
-    model = task.new_model()
-    model.load_state_dict(history.best_weights)
+    result = run_on(task, "answers_bayes", likelihood="plain", labels=labels, epsilon=None)
+    (judged,), model = result.history.judged, task.new_model()
+    model.load_state_dict(result.weights())
     logits = [Evaluator(graph).logits(model).numpy() for graph, _ in task.subgraphs()]
     known = np.zeros(task.graph.num_nodes, dtype=np.int64)
     for own, part, each in zip(cross_edges(task), task.subgraphs(), logits, strict=True):
@@ -249,7 +249,7 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
                 scores[v] += np.log(0.6 * a + 0.4 / 4)
             scores[v] -= logsumexp(scores[v])
             right += int(scores[v].argmax() == graph.labels[v])
-    assert history.local_before[history.best_round - 1] == (right, len(task.split.test))
+    assert total(judged.local(judged.rounds, "before")) == (right, len(task.split.test))
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -332,7 +332,8 @@ def test_bayes_on_labels_that_no_noise_changes_is_that_of_the_other_method():
 
 
 def test_without_weight_of_answers_it_is_fedavg_on_the_private_labels():
-    (ours,) = train("answers_private_labels", label_epsilon=1.0, homophily=0.0).histories
+    ours = train("answers_private_labels", label_epsilon=1.0, homophily=0.0)
+    (judged,) = ours.history.judged
     task = task_of("answers_private_labels")
     step = recorded_fedavg.train_on_private_labels(
         task, parameters_of("answers_private_labels", label_epsilon=1.0)
@@ -342,24 +343,19 @@ def test_without_weight_of_answers_it_is_fedavg_on_the_private_labels():
         task.subgraphs(), recorded_fedavg.at_best_round(step), strict=True
     ):
         right += int((logits.argmax(axis=1) == graph.labels)[split.test].sum())
-    assert ours.local_before[ours.best_round - 1] == (right, len(task.split.test))
+    assert total(judged.local(judged.rounds, "before")) == (right, len(task.split.test))
 
 
 @pytest.mark.parametrize("name", [*RULES, "answers_private_labels"])
 def test_owners_judge_what_the_rule_makes_of_their_predictions(name: str):
-    owners, (history,) = (
-        run_on(task_of(name, evaluation="owners"), name).owners,
-        run_on(task_of(name), name).histories,
-    )
-    plain = run_on(task_of(name, evaluation="owners"), "fedavg").owners
+    owners = run_on(task_of(name, evaluation="owners"), name).history
+    history = run_on(task_of(name), name).history
+    plain = run_on(task_of(name, evaluation="owners"), "fedavg").history
     sizes = [(len(split.val), len(split.test)) for _, split in task_of(name).subgraphs()]
     for when in ("before", "after"):
         rounds = getattr(owners, when)
-        assert [total(each.test) for each in rounds] == getattr(history, f"local_{when}")
-        assert all(
-            [n for _, n in part] == list(size)
-            for part, size in zip(rounds[0], zip(*sizes, strict=True), strict=True)
-        )
+        assert [each[1:] for each in rounds] == [each[1:] for each in getattr(history, when)]
+        assert [(val, test) for (_, val), (_, test) in zip(*rounds[0][:2], strict=True)] == sizes
         assert [each.validation for each in rounds] != [
             each.validation for each in getattr(plain, when)
         ]
@@ -370,10 +366,8 @@ def test_without_edges_to_others_owners_judge_fedavg(name: str):
     task = without_cross_edges(name)
     task = dataclasses.replace(task, setting=task.setting.replace(evaluation="owners"))
     changed, plain = run_on(task, name), run_on(task, "fedavg")
-    assert [changed.owners.before, changed.owners.after] == [
-        plain.owners.before,
-        plain.owners.after,
-    ]
+    assert changed.history.before == plain.history.before
+    assert changed.history.after == plain.history.after
 
 
 def test_a_method_without_owners_scores_is_refused_where_the_setting_asks_for_them(monkeypatch):
@@ -381,7 +375,7 @@ def test_a_method_without_owners_scores_is_refused_where_the_setting_asks_for_th
     monkeypatch.setattr(
         bayes,
         "changed",
-        lambda task, *rest: original(dataclasses.replace(task, owners_judge=False), *rest),
+        lambda task, *rest: original(dataclasses.replace(task, evaluation="global"), *rest),
     )
     with pytest.raises(ConfigError, match="answers_bayes"):
         run_on(task_of("answers_bayes", evaluation="owners"), "answers_bayes")

@@ -138,5 +138,5 @@ def test_what_is_sent():
 def test_without_soft_targets_a_gnn_is_that_of_local():
     task = random_task(evaluation="owners", optimizer="adam", optimizer_state="kept", **GCN)
     found, expected = run_on(task, "fedspray", soft_weight=0.0), run_on(task, "local")
-    assert found.owners.after == expected.owners.after
-    np.testing.assert_allclose(found.histories[0].loss, expected.histories[0].loss, rtol=1e-6)
+    assert found.history.after == expected.history.after
+    np.testing.assert_allclose(found.history.losses, expected.history.losses, rtol=1e-6)

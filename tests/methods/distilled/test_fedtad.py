@@ -149,5 +149,5 @@ def test_reliabilities_are_sent_once():
 def test_without_distillation_it_is_fedavg():
     task = random_task(**GCN)
     found, expected = run_on(task, "fedtad", repetitions=0), run_on(task, "fedavg")
-    assert found.histories[0].loss == expected.histories[0].loss
-    assert found.histories[0].test == expected.histories[0].test
+    assert found.curve["loss"] == expected.curve["loss"]
+    assert found.curve["test"] == expected.curve["test"]

@@ -98,8 +98,8 @@ def test_mended_embeddings_reach_the_classifier():
         "generator_epochs": 30,
     }
     mended, bare = run("feddep", **generating), run("feddep", **generating, bernoulli_rate=0.0)
-    assert mended.histories[0].loss != bare.histories[0].loss
-    assert bare.histories[0].loss == unmended().histories[0].loss
+    assert mended.curve["loss"] != bare.curve["loss"]
+    assert bare.curve["loss"] == unmended().curve["loss"]
 
 
 def test_unmended_in_the_authors_layout_is_fedavg():
@@ -107,13 +107,13 @@ def test_unmended_in_the_authors_layout_is_fedavg():
     task = task_of("feddep")
     ours = unmended(fused="authors")
     theirs = fedavg.run(task)
-    assert ours.histories[0].loss == theirs.histories[0].loss
-    assert ours.histories[0].test == theirs.histories[0].test
+    assert ours.curve["loss"] == theirs.curve["loss"]
+    assert ours.curve["test"] == theirs.curve["test"]
 
 
 def test_without_dgen_is_feddep_of_depth_zero():
     ours = run("feddep_wo_dgen")
-    assert ours.histories[0].loss == run("feddep", depth=0).histories[0].loss
+    assert ours.curve["loss"] == run("feddep", depth=0).curve["loss"]
 
 
 def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
@@ -150,8 +150,8 @@ def test_joint_training_without_neighbours_is_fedavg():
     """
     ours = run("feddep_joint", fused="authors", bernoulli_rate=0.0)
     theirs = fedavg.run(task_of("feddep"))
-    assert ours.histories[0].loss == theirs.histories[0].loss
-    assert ours.histories[0].test == theirs.histories[0].test
+    assert ours.curve["loss"] == theirs.curve["loss"]
+    assert ours.curve["test"] == theirs.curve["test"]
 
 
 def test_a_remote_search_finds_what_a_search_at_home_would_and_counts_stay_at_home():

@@ -50,8 +50,8 @@ def test_it_is_a_gcn_on_the_global_graph():
 
 @pytest.mark.parametrize("hops", [1, 2])
 def test_with_two_hops_owners_classify_as_on_the_global_graph(hops):
-    history = run_on(task_of("fedgcn"), "fedgcn", hops=hops).histories[0]
-    same = [right / nodes for right, nodes in history.local_before] == pytest.approx(history.test)
+    curve = run_on(task_of("fedgcn"), "fedgcn", hops=hops).curve
+    same = curve["local_before"] == pytest.approx(curve["test"])
     assert same == (hops == 2)
 
 
@@ -128,7 +128,7 @@ def test_a_client_is_left_with_the_noise_of_the_others_alone(hops):
 def test_short_rows_without_noise_are_those_of_fedgcn(full_batch: bool):
     task = task_of("fedgcn_noised", full_batch=full_batch)
     ours, theirs = run_on(task, "fedgcn_noised", epsilon=None, clip=1000.0), run_on(task, "fedgcn")
-    assert ours.histories[0].local_before == theirs.histories[0].local_before
+    assert ours.history.before == theirs.history.before
 
 
 def test_bounded_features_that_may_be_negative_are_twice_the_bound_apart(monkeypatch):

@@ -16,9 +16,9 @@ def run(clients=CLIENTS, **parameters):
 def test_of_one_client_with_the_largest_fanouts_it_is_fedavg(monkeypatch):
     monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: np.ones(2))
     ours, plain = run(1, episodes=0), train("fedavg", clients=1)
-    assert ours.histories[0].loss == plain.histories[0].loss
-    assert ours.histories[0].validation == plain.histories[0].validation
-    assert ours.histories[0].test == plain.histories[0].test
+    assert ours.curve["loss"] == plain.curve["loss"]
+    assert ours.curve["validation"] == plain.curve["validation"]
+    assert ours.curve["test"] == plain.curve["test"]
 
 
 def test_the_agent_explores_and_learns_in_practice_only(monkeypatch):

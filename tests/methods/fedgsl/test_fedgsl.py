@@ -17,8 +17,8 @@ def run(clients=CLIENTS, **parameters):
 @pytest.mark.parametrize(("clients", "share"), [(CLIENTS, 0.0), (1, 0.7)])
 def test_without_learned_edges_it_is_fedavg(clients, share):
     ours, plain = run(clients, share=share), train("fedavg", clients=clients)
-    np.testing.assert_allclose(ours.histories[0].loss, plain.histories[0].loss, rtol=1e-6)
-    assert ours.histories[0].test == plain.histories[0].test
+    np.testing.assert_allclose(ours.curve["loss"], plain.curve["loss"], rtol=1e-6)
+    assert ours.curve["test"] == plain.curve["test"]
 
 
 def test_embeddings_are_noised_before_they_are_sent():

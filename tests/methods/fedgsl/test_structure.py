@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from divided import WIDTH, convolved, divide, random_task
 from feddep.graph.sampling import sample_trees
+from feddep.graph.split import Split
 from feddep.methods.fedgsl import fedgsl as structure
 from feddep.methods.fedgsl.fedgsl import LearnedStructure, StructureSAGE, edge_weights, nearest
 from feddep.nn.feature_table import FeatureTable
@@ -113,8 +114,9 @@ def test_full_convolution_is_the_formula(layers, share):
     expected = logits_by_hand(task, model, received, 2, share).argmax(axis=1)
     graph = task.subgraphs()[0][0]
     right = np.flatnonzero(expected == graph.labels)
-    assert own.scores(model, np.arange(graph.num_nodes)) == [(len(right), graph.num_nodes)]
-    assert own.scores(model, right) == [(len(right), len(right))]
+    everything = np.arange(graph.num_nodes)
+    validation, test, _ = own.counts(model, Split(right[:0], everything, right))
+    assert (validation, test) == ((len(right), graph.num_nodes), (len(right), len(right)))
 
 
 def test_where_every_node_has_one_neighbour_a_mini_batch_is_the_formula():
@@ -136,4 +138,4 @@ def test_without_learned_edges_it_is_graphsage(received):
     plain.load_state_dict(model.state_dict(), strict=False)
     reference = plain(trees, FeatureTable(graph.features))
     torch.testing.assert_close(model(trees, own.table), reference)
-    assert own.scores(model, np.arange(24)) == Evaluator(graph).scores(model, np.arange(24))
+    assert own.counts(model, task.split) == Evaluator(graph).counts(model, task.split)

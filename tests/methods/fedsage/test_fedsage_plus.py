@@ -203,8 +203,8 @@ def test_without_generated_neighbours_it_is_fedavg():
         task, parameters, {"generator": dataclasses.replace(made, tensors=nothing)}
     )
     theirs = fedavg.run(task)
-    assert ours.histories[0].loss == theirs.histories[0].loss
-    assert ours.histories[0].test == theirs.histories[0].test
+    assert ours.curve["loss"] == theirs.curve["loss"]
+    assert ours.curve["test"] == theirs.curve["test"]
     kinds = "model", "training", "validation"
     assert counted(ours.communication, *kinds) == counted(theirs.communication)
 

@@ -53,13 +53,13 @@ def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(
 def test_one_client_lacks_nothing():
     task = task_of("feddep_oracle", clients=1)
     ours, theirs = run(task), unmended(task)
-    assert ours.histories[0].loss == theirs.histories[0].loss
-    assert ours.histories[0].test == theirs.histories[0].test
+    assert ours.curve["loss"] == theirs.curve["loss"]
+    assert ours.curve["test"] == theirs.curve["test"]
 
 
 def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
     losses = [
-        outcome.histories[0].loss[-1]
+        outcome.curve["loss"][-1]
         for outcome in (unmended(task_of("feddep_oracle")), run(), run(encoder="federated"))
     ]
     assert len(set(losses)) == 3
@@ -68,9 +68,9 @@ def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
 def test_only_inference_differs_where_the_truth_is_known_there():
     task = task_of("feddep_oracle")
     zero, true = run(task), run(task, inference="generated")
-    assert zero.histories[0].loss == true.histories[0].loss
-    assert zero.histories[0].validation == true.histories[0].validation
-    assert zero.histories[0].test != true.histories[0].test
+    assert zero.curve["loss"] == true.curve["loss"]
+    assert zero.curve["validation"] == true.curve["validation"]
+    assert zero.curve["test"] != true.curve["test"]
 
 
 def test_pretraining_is_feddep_s_own():

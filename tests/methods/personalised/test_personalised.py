@@ -26,7 +26,7 @@ from feddep.methods.personalised.fedper import upper_weights
 from feddep.methods.personalised.fedproto import PrototypeClient, PrototypeServer, with_prototypes
 from feddep.methods.personalised.moon import ContrastiveClient, embeddings
 from feddep.training.config import TrainingConfig
-from feddep.training.history import OwnersHistory
+from feddep.training.history import History
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
 from graphs import random_graph
@@ -57,11 +57,11 @@ def task(**changes: Any) -> Task:
     return Task("a task", graph, split, partition, SETTING.replace(**changes), 0)
 
 
-def judged(name: str, given: Task | None = None, **parameters: Any) -> OwnersHistory:
+def judged(name: str, given: Task | None = None, **parameters: Any) -> History:
     """What owners find of a method."""
-    owners = run_on(given or task(), name, **parameters).owners
-    assert owners is not None
-    return owners
+    history = run_on(given or task(), name, **parameters).history
+    assert history.evaluation == "owners"
+    return history
 
 
 def client_of(given: Task, new: Any, model: Any = None) -> Client:
@@ -105,9 +105,8 @@ def test_without_tuning_it_is_fedavg_and_with_nothing_else_local():
 
 def test_nothing_is_sent_while_it_tunes():
     result, plain = run_on(task(), "fedavg_finetuned", tuning_rounds=1), judged("fedavg")
-    assert result.owners is not None
-    assert result.owners.after[: ROUNDS - 1] == plain.after[: ROUNDS - 1]
-    assert result.owners.before[-1] == result.owners.after[-1]
+    assert result.history.after[: ROUNDS - 1] == plain.after[: ROUNDS - 1]
+    assert result.history.before[-1] == result.history.after[-1]
     sent = counted(result.communication, "model")
     size = 4 * sum(weight.numel() for weight in task().new_model().parameters())
     for client in range(3):
@@ -163,7 +162,7 @@ def test_dittos_personal_steps_are_its_equation():
 def test_without_contrast_moon_is_fedavg():
     plain, moon = judged("fedavg", task(dropout=0.5)), judged("moon", task(dropout=0.5), mu=0.0)
     assert (moon.before, moon.after) == (plain.before, plain.after)
-    assert judged("moon", mu=5.0).history.loss != judged("fedavg").history.loss
+    assert judged("moon", mu=5.0).losses != judged("fedavg").losses
 
 
 def test_the_contrast_is_its_formula():
@@ -190,7 +189,7 @@ def test_the_contrast_is_its_formula():
 
 def test_fedproto_without_weight_is_local():
     assert judged("fedproto", prototype_weight=0.0).after == judged("local").after
-    assert judged("fedproto").history.loss != judged("local").history.loss
+    assert judged("fedproto").losses != judged("local").losses
 
 
 def test_only_prototypes_are_sent():
@@ -345,10 +344,10 @@ def test_fedala_mixes_upper_layers_only_and_draws_a_share():
     assert torch.equal(client.model.layer0.weight, sent["layer0.weight"])
     assert not torch.equal(client.model.layer1.weight, sent["layer1.weight"])
     plain, mixed = judged("fedavg"), judged("fedala", mixing_rate=1e-30)
-    np.testing.assert_allclose(mixed.history.loss, plain.history.loss, rtol=1e-4)  # W stays 1
+    np.testing.assert_allclose(mixed.losses, plain.losses, rtol=1e-4)  # W stays 1
     assert (
-        judged("fedala", mixing_share=0.2, mixing_rate=30.0).history.loss
-        != judged("fedala", mixing_rate=30.0).history.loss
+        judged("fedala", mixing_share=0.2, mixing_rate=30.0).losses
+        != judged("fedala", mixing_rate=30.0).losses
     )
 
 

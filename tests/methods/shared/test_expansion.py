@@ -9,6 +9,7 @@ from hypothesis import given
 from divided import convolved, divide, expanded, random_task, tasks, trained
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import sample_trees
+from feddep.graph.split import Split
 from feddep.methods.shared.expansion import new_expanded_model
 from feddep.training.evaluator import Evaluator
 
@@ -120,4 +121,5 @@ def test_correct_counts_the_most_likely_classes():
     for edges, subgraph in zip(all_edges, subgraphs, strict=True):
         nodes = np.arange(0, len(edges.nodes), 2)
         expected = (likely == task.graph.labels)[edges.nodes[nodes]].sum()
-        assert subgraph.scores(model, nodes) == [(expected, len(nodes))]
+        counts = subgraph.counts(model, Split(nodes[:0], nodes[:0], nodes))
+        assert counts[:2] == ((0, 0), (expected, len(nodes)))

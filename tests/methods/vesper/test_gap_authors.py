@@ -98,11 +98,11 @@ def test_it_is_what_the_authors_compute():
             hops.append(normalize(adjacency @ hops[-1], dim=-1))
     decoder = started[1].model["decoder"]
     classifier = Plain([linear(each) for each in decoder.maps], decoder.head)
-    assert result.histories[0].loss == pytest.approx(
+    assert result.curve["loss"] == pytest.approx(
         fit(classifier, hops, labels, task.split.train), rel=1e-2
     )
     with torch.no_grad():
         correct = classifier.eval()(hops).argmax(dim=1) == labels
-    assert result.histories[0].test[-1] == pytest.approx(
+    assert result.curve["test"][-1] == pytest.approx(
         float(correct[task.split.test].float().mean()), abs=1e-6
     )

@@ -56,10 +56,10 @@ def test_noise_is_drawn_once_and_every_byte_is_counted(
 def test_without_noise_it_is_the_layer_that_is_computed_in_every_step(name: str):
     steps = {**ONCE, "release": "per_step"}
     once, every = (
-        run_on(task(), name, theta=0.0, **options).histories[0] for options in (ONCE, steps)
+        run_on(task(), name, theta=0.0, **options).curve["loss"] for options in (ONCE, steps)
     )
-    torch.testing.assert_close(torch.tensor(once.loss), torch.tensor(every.loss), atol=1e-4, rtol=0)
-    assert once.loss[-1] < once.loss[0]
+    torch.testing.assert_close(torch.tensor(once), torch.tensor(every), atol=1e-4, rtol=0)
+    assert once[-1] < once[0]
 
 
 def test_it_takes_the_noise_of_frozen_weights_and_of_gap():
