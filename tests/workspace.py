@@ -90,7 +90,7 @@ class Workspace:
     @property
     def runs(self) -> dict[str, plan.Run]:
         """The runs of the main tables by method."""
-        return {run.method: run for run in plan.runs(self.config)}
+        return {run.method.label: run for run in plan.runs(self.config)}
 
     def row(self, method: str) -> pd.Series:
         """What is recorded of a run."""

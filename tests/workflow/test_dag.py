@@ -270,8 +270,9 @@ def test_the_default_configuration_is_the_whole_benchmark(tmp_path: Path):
     assert not (tmp_path / "there").exists()
 
 
-def test_a_graph_of_ones_own(tmp_path: Path):
+def test_a_graph_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """It is known by its content, and a change of it is noticed."""
+    monkeypatch.chdir(tmp_path)
     workspace = Workspace(tmp_path)
     graph = random_graph(60, 150)
     np.savez(tmp_path / "my graph; touch pwned.npz", **npz_arrays(graph))

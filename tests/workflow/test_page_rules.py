@@ -64,12 +64,19 @@ def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "ADDED", {})  # the plugin is not known to other tests
     monkeypatch.setattr(plugins, "_LOADED", {})
     monkeypatch.chdir(tmp_path)
-    method, experiment, _, session, encoder, _ = (text for _, text in blocks("own-method.md"))
+    method, experiment, _, session, encoder, _, partitioner, _ = (
+        text for _, text in blocks("own-method.md")
+    )
     Path("mixed.py").write_text(method)
     Path("wide.py").write_text(encoder)
+    Path("alternate.py").write_text(partitioner)
     assert len(planned(experiment)) == 2 * 2
-    assert planned(experiment)[-1].method in session
-    changes = {"plugins": ["mixed.py", "wide.py"], "settings": {"quick": {"encoder": "wide"}}}
+    assert planned(experiment)[-1].method.label in session
+    changes = {
+        "plugins": ["mixed.py", "wide.py", "alternate.py"],
+        "settings": {"quick": {"encoder": "wide"}},
+        "partition": {"method": "alternate"},
+    }
     assert len(planned(yaml.safe_dump(merged(yaml.safe_load(experiment), changes)))) == 2 * 2
     names: dict[str, Any] = {}
     exec(session, names)
