@@ -1,7 +1,10 @@
-"""Studies that measure runs: a file of the cache for each run, and a page of all of them, by a rule of the study's name."""
+"""Studies that measure runs: a file of the cache for each run, and a page of all of them, by a rule
+of the study's name.
+"""
 
 PAGE, FIGURE = ["table.csv", "page.md"], ["figure.svg"]
-# Of each kind, what of a run it reads beside its data (stages of steps, and ``model`` for the trained weights), and its page's files.
+# Of each kind, what of a run it reads beside its data (stages of steps, and ``model`` for the
+# trained weights), and its page's files.
 MEASURED = {
     "client_privacy": ([], PAGE),
     "degree_histograms": ([], [*PAGE, *FIGURE]),
@@ -13,7 +16,11 @@ MEASURED = {
     "quality": (["prototypes"], PAGE),
     "vertical_attacks": ([], [*PAGE, *FIGURE]),
 }
-OWN_CODE = {name: study["kind"] for name, study in config["studies"].items() if plan.has_code(study["kind"])}
+OWN_CODE = {
+    name: study["kind"]
+    for name, study in config["studies"].items()
+    if plan.has_code(study["kind"])
+}
 
 
 def measured(study):
@@ -32,7 +39,9 @@ def read_of(wildcards):
 
 rule measure:
     """One run, measured by the code of a study."""
-    message: "Measure {wildcards.study} of {params.run.method} on {params.run.place}, seed {params.run.seed}"
+    message:
+        "Measure {wildcards.study} of {params.run.method} on {params.run.place}, "
+        "seed {params.run.seed}"
     input: unpack(read_of)
     output: f"{CACHE}/{{study}}/{{key}}.json"
     log: f"{CACHE}/logs/{{study}}/{{key}}.log"

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Section = Literal["settings", "datasets", "splits", "partitions", "methods"]
 SECTIONS: tuple[Section, ...] = ("settings", "datasets", "splits", "partitions", "methods")
-"""What a block of runs names."""
+"""The sections that a block of runs may name."""
 SOURCES = ("path", "synthetic")
 """Options of a dataset that say what graph it is, where it is none of the registry."""
 DEFAULT = "default"
-"""What stands for all other datasets where a method's parameter has a value for each."""
+"""The key for all other datasets where a method's parameter has a value for each."""
 _OF_DATASET: dict[Section, tuple[str, type[BaseModel]]] = {
     "splits": ("split", SplitOptions),
     "partitions": ("partition", PartitionOptions),

@@ -85,7 +85,7 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def read(path: str | Path) -> Mapping[str, Any]:
-    """What a YAML or JSON file says, without checking what its keys mean.
+    """The content of a YAML or JSON file, without checking what its keys mean.
 
     Raises:
         ConfigError: if it cannot be read or is no mapping.

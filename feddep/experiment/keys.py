@@ -36,7 +36,7 @@ def digest(value: Mapping[str, Any]) -> str:
 
 @cache
 def data_fingerprint(config: Config, dataset: Entry) -> str:
-    """What identifies a graph, known before it is downloaded.
+    """The identity of a graph, known before it is downloaded.
 
     The fingerprint of its parsed graph, which the registry names, or the digest of its release
     where that is not known yet (:attr:`feddep.datasets.public_graphs.Dataset.identity`); for a
@@ -55,7 +55,7 @@ def data_fingerprint(config: Config, dataset: Entry) -> str:
 
 
 def own_fingerprint(path: str) -> str:
-    """What identifies a graph of one's own: the content of its files, wherever they lie, and the
+    """The identity of a graph of one's own: the content of its files, wherever they lie, and the
     revision of what reads them.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What there is to compute: the runs that a configuration asks for."""
+"""The plan: the runs that a configuration asks for."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def path(self) -> str:
-        """What it is called on progress bars, such as ``feddep/cora/m5/fedavg/seed0``."""
+        """Its name on progress bars, such as ``feddep/cora/m5/fedavg/seed0``."""
         scope = "whole" if self.clients is None else f"m{self.clients}"
         return f"{self.setting}/{self.place}/{scope}/{self.method}/seed{self.seed}"
 
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """What tells it from the other runs of a table."""
+        """The columns that tell it from other runs of a table."""
         return {
             "setting": self.setting.label,
             "dataset": self.place.label,

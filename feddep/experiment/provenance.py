@@ -25,7 +25,7 @@ _PACKAGES = (
 
 
 def environment(device: str, threads: int) -> dict[str, Any]:
-    """What the machine was when a number was computed: for the reader, never part of a key.
+    """The machine and versions that a number is of: for the reader, never part of a key.
 
     Args:
         device: what computed, such as ``"cpu"`` or the name of the GPU.

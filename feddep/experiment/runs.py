@@ -208,7 +208,7 @@ def bytes_by_kind(communication: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def machine(provenance: Mapping[str, Any]) -> str:
-    """What computed, on one line."""
+    """The machine and versions of a run, on one line."""
     torch = provenance["packages"]["torch"]
     counted = f"{provenance['threads']} thread{'s' if provenance['threads'] != 1 else ''}"
     return (
@@ -263,7 +263,7 @@ def missing(config: Config, runs: Iterable[plan.Run]) -> dict[plan.Run, str]:
 
 
 def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
-    """What runs measured, a row each in their order: :data:`COLUMNS`, but setting, dataset and
+    """Measurements of runs, a row each in their order: :data:`COLUMNS`, but setting, dataset and
     method as the plan spells them.
 
     Raises:

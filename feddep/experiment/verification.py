@@ -69,8 +69,7 @@ class Trainer:
 def differences(
     recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any]
 ) -> dict[str, float]:
-    """What of a result is not as recorded, by column: how far it is off; of the curves the largest
-    difference.
+    """Differences of a result from its record, by column; of the curves the largest.
 
     Args:
         recorded: the row of the run.

@@ -45,8 +45,8 @@ class Federation:
         self._distribute(number)
 
     def evaluate(self, report: bool) -> Counts:
-        """What each client's model classifies right as it is now, on the client's own subgraph;
-        validation counts are sent where ``report`` is true.
+        """Nodes that each client's model classifies right as it is now, on the client's own
+        subgraph; validation counts are sent where ``report`` is true.
         """
         return Counts.of(client.evaluate(report) for client in self.clients)
 

@@ -43,7 +43,7 @@ class Plugin:
 
 
 _BY_NAME = {"ENCODERS": "Class", "PARTITIONERS": "function"}
-"""What a plugin may declare beside methods, and what each name stands for."""
+"""Further declarations of a plugin, and the kind of their values."""
 _LOADED: dict[str, Plugin] = {}
 """By the path of a file, or the value of an entry point."""
 

@@ -149,7 +149,7 @@ FIELD: dict[str, Any] = {
     },
     "dropout": 0.5,
 }
-"""What most papers on subgraph federated learning share (FED-PUB, FedGTA, FedTAD, OpenFGL)."""
+"""The setting of most papers on subgraph federated learning (FED-PUB, FedGTA, FedTAD, OpenFGL)."""
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "global": {"setting": {}, "split": {}, "clients": 5},
     "field": {

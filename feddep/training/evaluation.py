@@ -66,7 +66,7 @@ def is_after_better(before: Any, after: Any) -> Any:
 
 
 class Counts(NamedTuple):
-    """What models classify right at one moment of a round, client by client, each on the client's
+    """Correct answers of models at one moment of a round, client by client, each on the client's
     own subgraph.
 
     Attributes:
@@ -154,14 +154,14 @@ class Judged:
         )
 
     def on_graph(self, rounds: tuple[int, ...], measure: str = "test") -> list[float]:
-        """What :class:`GlobalAccuracy` has of each model."""
+        """The fields of :class:`GlobalAccuracy`, of each model."""
         return [
             getattr(self.history.on_graph[number - 1][i], measure)
             for i, number in enumerate(rounds)
         ]
 
     def local(self, rounds: tuple[int, ...], moment: Moment) -> list[CorrectCount]:
-        """What each client classifies right of its own test nodes."""
+        """Share of its own test nodes that each client classifies right."""
         return self._of_clients(rounds, moment, "test")
 
     def local_macro_f1(self, rounds: tuple[int, ...], moment: Moment) -> float:
@@ -175,7 +175,7 @@ class Judged:
         return [getattr(counted[numbers[i] - 1], part)[i] for i in clients]
 
     def metrics(self, number: int) -> dict[str, float]:
-        """What was measured in a round, from 1: ``round``, ``loss``, ``validation``, ``test`` on
+        """Measurements of a round, from 1: ``round``, ``loss``, ``validation``, ``test`` on
         the global graph, ``local_before`` and ``local_after``.
         """
         rounds = (number,) * len(self.history.on_graph[number - 1])

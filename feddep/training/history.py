@@ -21,7 +21,7 @@ from feddep.training.evaluation import (
 
 @dataclass
 class History:
-    """What is counted in a training, a round each.
+    """Counts of a training, round by round.
 
     Attributes:
         evaluation: who is judged.

@@ -1,4 +1,4 @@
-"""What is reported of a run: accuracies, training curve and bytes sent."""
+"""The report of a run: accuracies, training curve and bytes sent."""
 
 import math
 from typing import Any

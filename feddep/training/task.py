@@ -1,4 +1,4 @@
-"""What a method is given, and what it gives back."""
+"""The task that a method is given, and the result that it returns."""
 
 import math
 import warnings
@@ -29,7 +29,7 @@ ClientData = tuple[Graph, Split]
 
 
 class MajorityBaseline(NamedTuple):
-    """What whoever gives every node the same answer reaches; a training that does no better has
+    """The score of giving every node the same answer; a training that does no better has
     stalled.
 
     Attributes:
@@ -162,7 +162,7 @@ class Task:
 
     @property
     def constant(self) -> MajorityBaseline:
-        """What a constant answer reaches on this split; one a client, where owners judge."""
+        """The score of a constant answer on this split; one a client, where owners judge."""
         labels, split, owner = self.graph.labels, self.split, np.zeros_like(self.graph.labels)
         if self.evaluation == "owners" and self.partition is not None:
             node, owner = self.partition.node, self.partition.client
@@ -200,7 +200,7 @@ class Task:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came out of a run.
+    """The result of a run.
 
     Attributes:
         history: what was counted in each round, and the weights at the best of them.

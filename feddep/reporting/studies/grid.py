@@ -99,8 +99,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
 
 def _options(study: Study, found: list[tuple[str, str]]) -> pd.DataFrame:
-    """What each interpretation has for each option; values that differ by dataset are joined by a
-    stroke.
+    """The value of each option in each interpretation; values that differ by dataset are joined by
+    a stroke.
     """
 
     def joined(values: pd.Series) -> object:
