@@ -90,8 +90,9 @@ def train_federated(
     """
     server = Server(model.state_dict(), task.setting.client_weights) if server is None else server
     owners, late = task.evaluation == "owners", task.evaluation == "local_after"
-    own = [] if owners else [client.model for client in clients]
-    models = [model] if task.shared else own
+    models = [model]
+    if not task.shared:
+        models = [] if owners else [client.model for client in clients]
     history = History(task.evaluation, task.shared or owners)
 
     def exchange_with_model(done: int) -> None:

@@ -185,12 +185,13 @@ def test_conventions_show_published_numbers_beside_partitions_like_theirs_alone(
             "fedavg",
             0,
             0.5,
-            dataset=f"cora{how}",
+            dataset="cora",
+            partition=how,
             local_before=0.6,
             local_after=0.7,
             best_round=[1],
         )
-        for how in (",partition=metis", ",partition=overlap")
+        for how in ("metis", "overlap")
     ]
     for _, each in runs:
         each["client_accuracies"] = "[[0.4, 0.5]]"
@@ -270,7 +271,7 @@ def test_variants_of_published_numbers_are_spelled_as_the_plan_spells_them() -> 
     )
     like = {reproduction.run_like(config, line) for line in records(published.read("accuracy"))}
     found = [run for run in plan.all_runs(config) if replace(run, seed=0) in like]
-    assert {(run.setting, run.dataset, run.method) for run in found} == {
+    assert {(str(run.setting), str(run.place), str(run.method)) for run in found} == {
         *(("feddep", "cora", name) for name in ("fedavg", "feddep", "feddep,prototypes=3")),
         *((setting, "pubmed", "fedavg") for setting in ("fedsage", "fedsage,batch_size=16")),
     }

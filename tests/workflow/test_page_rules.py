@@ -64,7 +64,7 @@ def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(registry, "ADDED", {})  # the plugin is not known to other tests
     monkeypatch.setattr(plugins, "_LOADED", {})
     monkeypatch.chdir(tmp_path)
-    method, experiment, _, session, encoder, _, partitioner, _ = (
+    method, experiment, _, session, encoder, partitioner, _ = (
         text for _, text in blocks("own-method.md")
     )
     Path("mixed.py").write_text(method)
