@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+
 from fabricated import (
     RAW,
     RESPLITS,
@@ -17,18 +18,11 @@ from fabricated import (
     study,
     two_sided_p,
 )
-
 from feddep.reporting import output, studies
 from feddep.reporting.load import Study
-from feddep.reporting.studies import (
-    grid,
-    headroom,
-    paired,
-    recovery,
-    sweep,
-    tuned,
-)
+from feddep.reporting.studies import paired, recovery, sweep, tuned
 from feddep.utils.errors import DataError
+from studies.feddep.kinds import grid, headroom
 
 
 def over_c() -> Study:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from fabricated import RAW, Finished, finished, publish, row, study
 
+from fabricated import RAW, Finished, finished, publish, row, study
 from feddep.config.loading import STUDIES, validate
 from feddep.experiment import plan
 from feddep.privacy.accountant import one_sampling
