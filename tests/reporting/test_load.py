@@ -4,10 +4,10 @@ import math
 from pathlib import Path
 
 import pytest
-from fabricated import RAW, finished, publish, study, table
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabricated import RAW, finished, publish, study, table
 from feddep.config.loading import validate
 from feddep.reporting import load
 from feddep.utils.errors import DataError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from fabricated import RAW, finished, publish, row, table
 
+from fabricated import RAW, finished, publish, row, table
 from feddep.config.loading import Config
 from feddep.reporting import load, main, output, ranks, statistics
 

@@ -4,8 +4,8 @@ import json
 
 import pandas as pd
 import pytest
-from fabricated import finished
 
+from fabricated import finished
 from feddep.experiment import runs
 from feddep.reporting.load import tidy
 

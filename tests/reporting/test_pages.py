@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from fabricated import finished, study
 
+from fabricated import finished, study
 from feddep.methods import registry
 from feddep.reporting import drawing, figures, html
 from feddep.reporting import markdown as md

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from fabricated import RESPLITS, T_95_TWO_DEGREES, finished, row, study, two_sided_p
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from fabricated import RESPLITS, T_95_TWO_DEGREES, finished, row, study, two_sided_p
 from feddep.reporting import statistics
 
 
