@@ -55,38 +55,11 @@ def lines(
         )
         figure, axes = drawing.tiles(list(panels), 1.7, 1 if wide > 30 else None)
         for ax, of in zip(axes.flat, panels.values(), strict=False):
-            values, curves = ordered(map(x, of)), list(dict.fromkeys(map(name, of)))
-            ends: dict[bool, list[float]] = {False: [], True: []}
+            curves: dict[str, list[Row]] = {}
             for row in of:
-                ends[flaw(row) == "stalled"] += [
-                    row["mean"] + sign * (row["std"] or 0.0) for sign in (-1, 0, 1)
-                ]
-            floor, ceiling = _fences(ends[False], ends[True])
-            beyond: list[tuple[int, bool]] = []
-            for k, curve in enumerate(curves):
-                points, look = [row for row in of if name(row) == curve], looks[curve]
-                if x(points[0]) is None:
-                    ax.axhline(points[0]["mean"], linewidth=1.2, **{**look, "marker": ""})
-                    continue
-                points.sort(key=lambda row: values.index(x(row)))
-                offset = (0.25 if joined else 0.6) * ((k + 0.5) / len(curves) - 0.5)
-                places, means = (
-                    [values.index(x(row)) + offset for row in points],
-                    [row["mean"] for row in points],
-                )
-                spreads = [row["std"] or 0.0 for row in points]
-                ax.errorbar(
-                    places, means, yerr=spreads, markersize=4, linewidth=1.2, elinewidth=0.8, **look
-                )
-                for place, mean in zip(places, means, strict=True):
-                    if not floor <= mean <= ceiling:
-                        spot = (round(place), mean < floor)
-                        beyond.append(spot)  # those of one place and side above one another
-                        _mark_far(
-                            ax, mean, *spot, beyond.count(spot) - 1, (floor, ceiling), look["color"]
-                        )
-            if any(not floor <= row["mean"] <= ceiling for row in of):
-                ax.set_ylim(floor, ceiling)
+                curves.setdefault(name(row), []).append(row)
+            values = ordered(map(x, of))
+            _line_panel(ax, curves, values, x, looks, 0.25 if joined else 0.6)
             ax.set_xticks(range(len(values)), [text(each) for each in values])
             ax.set_xlim(-0.5, max(1, len(values)) - 0.5)
         figure.supxlabel(labels[0], fontsize="medium")
@@ -95,6 +68,45 @@ def lines(
         handles = [sample(each, **look) for each, look in looks.items()] if len(looks) > 1 else []
         drawing.head(figure, title if len(looks) != 1 else f"{title}: {next(iter(looks))}", handles)
     return figure
+
+
+def _line_panel(
+    ax: Axes,
+    curves: Mapping[str, list[Row]],
+    values: Sequence[Any],
+    x: Callable[[Row], Any],
+    looks: Mapping[str, Mapping[str, Any]],
+    spread: float,
+) -> None:
+    """The curves of a panel, side by side within ``spread`` of each value's place, so that none
+    hides another; points far from all others are marked at the edge.
+    """
+    rows = [row for of in curves.values() for row in of]
+    ends: dict[bool, list[float]] = {False: [], True: []}
+    for row in rows:
+        ends[flaw(row) == "stalled"] += [
+            row["mean"] + sign * (row["std"] or 0.0) for sign in (-1, 0, 1)
+        ]
+    floor, ceiling = _fences(ends[False], ends[True])
+    beyond: list[tuple[int, bool]] = []
+    for k, (curve, points) in enumerate(curves.items()):
+        look = looks[curve]
+        if x(points[0]) is None:
+            ax.axhline(points[0]["mean"], linewidth=1.2, **{**look, "marker": ""})
+            continue
+        points.sort(key=lambda row: values.index(x(row)))
+        offset = spread * ((k + 0.5) / len(curves) - 0.5)
+        places = [values.index(x(row)) + offset for row in points]
+        means, stds = [row["mean"] for row in points], [row["std"] or 0.0 for row in points]
+        ax.errorbar(places, means, yerr=stds, markersize=4, linewidth=1.2, elinewidth=0.8, **look)
+        for place, mean in zip(places, means, strict=True):
+            if not floor <= mean <= ceiling:
+                spot = (round(place), mean < floor)
+                beyond.append(spot)  # those of one place and side above one another
+                edges = (floor, ceiling)
+                _mark_far(ax, mean, *spot, beyond.count(spot) - 1, edges, look["color"])
+    if any(not floor <= row["mean"] <= ceiling for row in rows):
+        ax.set_ylim(floor, ceiling)
 
 
 def _mark_far(

@@ -121,7 +121,12 @@ def _varied(spelled: Sequence[str]) -> dict[str, tuple[Any, ...]]:
 
 
 def _references(spelled: Sequence[str]) -> dict[str, str]:
-    """The baseline of each method but the baselines."""
+    """The baseline of each method but the baselines: the first one, or, where both vary the same
+    options, that with the same values.
+    """
+    # Of [fedavg,rounds=5  fedavg,rounds=9  feddep,rounds=5  feddep,rounds=9] the baseline of
+    # feddep,rounds=9 is fedavg,rounds=9.  Of [fedavg  feddep,depth=1  feddep,depth=2] all have
+    # fedavg.
     first, *others = spelled
     baselines = [name for name in spelled if variants.base(name) == variants.base(first)]
     rest = [name for name in others if name not in baselines]

@@ -178,11 +178,14 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
 
 
 def choices(table: pd.DataFrame, options: Iterable[str]) -> list[str]:
-    """What tells each row from others of its method and graph: values of as few options as do, the
-    first before later ones.
+    """The values of options that tell each row from others of its method and graph: of as few
+    options as do, the first before later ones.
 
-    What several methods have in several values is told of all.
+    An option that several methods have in several values is given of all.
     """
+    # FedAvg by Adam with decays 0.1 and 0, and by SGD with decay 0: the optimiser alone tells SGD
+    # from the others, and the decay tells those two apart.  As the decay varies for FedAvg, all of
+    # its rows have it: "optimizer adam, weight_decay 0.1", ..., "optimizer sgd, weight_decay 0".
     told, graph = pd.Series("", index=table.index), table["dataset"].map(variants.base)
     for option in options:
         text = option + " " + table[option].map(md.value)
