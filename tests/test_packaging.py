@@ -2,6 +2,7 @@
 agree.
 """
 
+import ast
 import fnmatch
 import os
 import re
@@ -22,6 +23,17 @@ CONDA_NAMES = {
     "pytorch-geometric": "torch-geometric",
     "python-igraph": "igraph",
     "snakemake-minimal": "snakemake",
+}
+# What a benchmark measures beside us, where it is installed.
+PEERS = {
+    "federatedscope",
+    "openfgl",
+    "torch-sparse",
+}
+IMPORT_NAMES = {
+    "community": "python-louvain",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
 }
 
 
@@ -78,6 +90,24 @@ def test_the_lock_fulfils_what_the_project_asks_for():
     assert all(
         requirement.specifier.contains(pins[name]) for name, requirement in requirements.items()
     )
+
+
+@pytest.mark.parametrize("folder", ["feddep", "workflow", "studies", "tests", "benchmarks"])
+def test_every_import_is_a_direct_dependency(folder: str):
+    local = {"feddep", "benchmarks", "golden", "studies"}
+    local |= {path.stem for own in ("tests/**/*.py", "docs/*.py") for path in ROOT.glob(own)}
+    found = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    outside = {
+        canonicalize_name(IMPORT_NAMES.get(name, name))
+        for name in found - local - sys.stdlib_module_names
+    }
+    assert outside - set(lock("direct")) <= (PEERS if folder == "benchmarks" else set())
 
 
 def test_the_python_that_is_asked_for():
