@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 import torch
 
+from feddep.methods.feddep import clustering
 from feddep.methods.feddep.clustering import clusters, kmeans, sharpened, soft_assignment
 
 
@@ -32,3 +34,19 @@ def test_assignments_of_deep_embedded_clustering_are_its_equations():
     found = soft_assignment(torch.from_numpy(codes), torch.from_numpy(centres))
     np.testing.assert_allclose(found.numpy(), q, rtol=1e-9)
     np.testing.assert_allclose(sharpened(found).numpy(), p, rtol=1e-9)
+
+
+def test_deep_embedded_clustering_descends_as_the_authors_code(monkeypatch: pytest.MonkeyPatch):
+    """Each of four layers for 2 epochs with a rate of 0.1, the whole for 3 and the clustering for 5
+    with 0.01.
+    """
+    descended = []
+    descend = clustering._descend
+
+    def watched(loss, points, modules, epochs, rate, generator):
+        descended.append((epochs, rate))
+        descend(loss, points, modules, epochs, rate, generator)
+
+    monkeypatch.setattr(clustering, "_descend", watched)
+    clustering.deep_embedded_clustering(torch.rand(20, 4), 3, 0)
+    assert descended == [(2, 0.1)] * 4 + [(3, 0.01), (5, 0.01)]
