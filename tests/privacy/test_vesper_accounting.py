@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, hypergeom, norm
 
-from feddep.graph.degree_bounding import bounded_adjacency
 from feddep.privacy.accountant import PrivacyError
 from feddep.privacy.vesper_accounting import (
     ACCOUNTANTS,
@@ -32,7 +31,7 @@ from feddep.privacy.vesper_accounting import (
     touch_probability,
 )
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_roots
-from message_changes import featureless
+from message_changes import bounded_pairs
 
 SMALL = VerticalTraining(nodes=320, batch=32, steps=500, layers=2, degree=5)
 LARGE = VerticalTraining(nodes=3672, batch=32, steps=5750, layers=2, degree=5)
@@ -159,27 +158,6 @@ def test_numbers_of_touches_are_composed_exactly():
     assert 40 * (0.2 + 0.1 * math.pi) <= mean <= 40 * (0.2 + 0.1 * math.pi) * 1.02
 
 
-def bounded_pair(nodes: int, degree: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bounded graphs of a random graph and of the same without an edge, which differ in at least
-    three rows.
-    """
-    rng = np.random.default_rng(seed)
-    while True:
-        edges = [
-            pair
-            for pair in itertools.combinations(range(nodes), 2)
-            if rng.random() < 1.5 * degree / nodes
-        ]
-        for gone in range(len(edges)):
-            less = edges[:gone] + edges[gone + 1 :]
-            one, other = (
-                bounded_adjacency(featureless(nodes, each), degree, seed).toarray()
-                for each in (edges, less)
-            )
-            if (np.abs(one - other).sum(1) > 0).sum() >= 3:
-                return one.astype(float), other.astype(float)
-
-
 def test_simulated_transcripts_keep_the_guarantee():
     """Two layers with noise before the weights, weights that learn from what was released, public
     batches, two bounded graphs.
@@ -188,7 +166,13 @@ def test_simulated_transcripts_keep_the_guarantee():
     positive part gives the exact δ.
     """
     nodes, degree, batch, steps, noise, runs = 12, 2, 2, 6, 3.0, 20_000
-    graphs = [a + np.eye(nodes) for a in bounded_pair(nodes, degree, 0)]
+    # Of which at least three rows differ.
+    pair = next(
+        (one, other)
+        for one, other in bounded_pairs(nodes, degree, 0.125, 1000)
+        if (one != other).any(1).sum() >= 3
+    )
+    graphs = [a + np.eye(nodes) for a in pair]
     signs = np.array(list(itertools.product([1.0, -1.0], repeat=nodes)))
     worst = signs[(((graphs[0] - graphs[1]) @ signs.T) ** 2).sum(0).argmax()]
     terms = VerticalTraining(nodes=nodes, batch=batch, steps=steps, layers=2, degree=degree)

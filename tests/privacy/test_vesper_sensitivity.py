@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -24,7 +23,15 @@ from feddep.privacy.vesper_sensitivity import (
     published_sensitivities,
     reading_roots,
 )
-from message_changes import adjacency, featureless, gcn, gin, small_graphs, worst_square
+from message_changes import (
+    adjacency,
+    bounded_pairs,
+    featureless,
+    gcn,
+    gin,
+    small_graphs,
+    worst_square,
+)
 
 
 def training(**changes: Any) -> VerticalTraining:
@@ -120,24 +127,6 @@ def test_vfgnn_changes_no_more_rows_than_counted(layers: int, degree: int):
         assert np.linalg.norm(change) <= bound
     assert most == 2 * geometric_sum(degree - 1, layers) <= published_roots(degree, layers)
     assert bound**2 == pytest.approx(4 * published_roots(degree, layers))
-
-
-def bounded_pairs(
-    nodes: int, degree: int, share: float, tries: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Random graphs, bounded, with and without an edge."""
-    rng = np.random.default_rng(degree)
-    for seed in range(tries):
-        edges = [
-            pair
-            for pair in itertools.combinations(range(nodes), 2)
-            if rng.random() < share * degree
-        ] or [(0, 1)]
-        one, other = (
-            bounded_adjacency(featureless(nodes, each), degree, seed).toarray().astype(float)
-            for each in (edges, edges[1:])
-        )
-        yield one, other
 
 
 @pytest.mark.parametrize(("degree", "layers"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2)])
