@@ -75,7 +75,6 @@ class Twin:
         self.rows: dict[tuple[int, int], np.ndarray] = {}
         self.degrees: np.ndarray | None = None
         self.sent: list[torch.Tensor] = []
-        self.where: tuple[int, np.ndarray]
         task = dataclasses.replace(
             task,
             observers=(lambda client, way, kind, payload: self.sent.append(payload["values"]),),
@@ -350,15 +349,12 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
             heard(nodes, edges, bounding) - heard(nodes, without, bounding)
         )
         sums, authors = name.startswith("gap"), name == "gap_authors"
-        further: dict[str, Any] = (
-            {"min_degree": 2, "degree_ratio": 1.5} if name == "vesper_gcn" else {}
-        )
-        further |= {"clip": CLIP, "gradient_ratio": 2.0} if not sums else {}
-        further |= {"encoder_layers": 1} if authors else {}
         given = {
             "bounding": bounding,
             "encodings": bool(rng.random() < 0.5) or authors,
-            **further,
+            **({"min_degree": 2, "degree_ratio": 1.5} if name == "vesper_gcn" else {}),
+            **({} if sums else {"clip": CLIP, "gradient_ratio": 2.0}),
+            **({"encoder_layers": 1} if authors else {}),
             **options,
         }
         # What noise may have made of rows, of weights and of degrees is all that there is.
@@ -378,7 +374,6 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
         )
         account = certified_guarantee(facts)
         assert account is not NO_BOUND
-        assert protocol.design is not None
         assert pair[0].rows.keys() == pair[1].rows.keys()
         squares = {
             key: float(((row - pair[1].rows[key]) ** 2).sum()) for key, row in pair[0].rows.items()
@@ -388,7 +383,6 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
         if facts.aggregation in NOISE_LAST:
             assert {layer for layer, _ in squares} == {layers}
             reached = changed_outputs(facts)
-            assert reached is not None
             most["rows"] = max(
                 most["rows"], sum(square > 1e-9 for square in squares.values()) / reached
             )
@@ -417,7 +411,6 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
             (read, gradient), (too, other) = (twin.step(np.array(batch), answer) for twin in pair)  # noqa: B023
             found = sum(squares[key] for key in read | too)  # noqa: B023
             if len(gradient):
-                assert protocol.clipping is not None  # noqa: B023
                 square = float(((gradient - other) ** 2).sum())
                 assert not square > 1e-9 or found > 0 or facts.aggregation in NOISE_LAST  # noqa: B023
                 most["gradient"] = max(most["gradient"], square / (2 * CLIP) ** 2)
