@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from feddep.graph.degree_bounding import bounded_adjacency
 from feddep.graph.graph import Graph
 
 
@@ -27,6 +28,24 @@ def featureless(nodes: int, edges: list[tuple[int, int]]) -> Graph:
 def adjacency(nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
     """The 0/1 matrix; float64, shape (n, n)."""
     return featureless(nodes, edges).adjacency.toarray().astype(float)
+
+
+def bounded_pairs(
+    nodes: int, degree: int, share: float, tries: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Random graphs, bounded, with and without an edge."""
+    rng = np.random.default_rng(degree)
+    for seed in range(tries):
+        edges = [
+            pair
+            for pair in itertools.combinations(range(nodes), 2)
+            if rng.random() < share * degree
+        ] or [(0, 1)]
+        one, other = (
+            bounded_adjacency(featureless(nodes, each), degree, seed).toarray().astype(float)
+            for each in (edges, edges[1:])
+        )
+        yield one, other
 
 
 def gin(a: np.ndarray) -> np.ndarray:

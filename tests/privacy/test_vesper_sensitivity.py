@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,10 +23,18 @@ from feddep.privacy.vesper_sensitivity import (
     published_sensitivities,
     reading_roots,
 )
-from message_changes import adjacency, featureless, gcn, gin, small_graphs, worst_square
+from message_changes import (
+    adjacency,
+    bounded_pairs,
+    featureless,
+    gcn,
+    gin,
+    small_graphs,
+    worst_square,
+)
 
 
-def training(**changes: object) -> VerticalTraining:
+def training(**changes: Any) -> VerticalTraining:
     return VerticalTraining(
         **{"nodes": 1000, "batch": 10, "steps": 20, "layers": 2, "degree": 5, **changes}
     )
@@ -123,15 +132,8 @@ def test_vfgnn_changes_no_more_rows_than_counted(layers: int, degree: int):
 @pytest.mark.parametrize(("degree", "layers"), [(1, 1), (2, 1), (3, 1), (2, 2), (3, 2)])
 def test_no_more_rows_change_by_weights_of_gcn_than_counted(degree: int, layers: int):
     """A row of VFGNN changes where one of the L-th power of the weights does."""
-    rng, nodes, most = np.random.default_rng(degree), 18, 0
-    for seed in range(400):
-        edges = [
-            pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.1 * degree
-        ] or [(0, 1)]
-        pair = [
-            bounded_adjacency(featureless(nodes, each), degree, seed).toarray().astype(float)
-            for each in (edges, edges[1:])
-        ]
+    most = 0
+    for pair in bounded_pairs(18, degree, 0.1, 400):
         one, other = (np.linalg.matrix_power(gcn(each), layers) for each in pair)
         most = max(most, int((np.abs(one - other) > 1e-12).any(1).sum()))
     of_gcn = training(aggregation="vfgnn_gcn", layers=layers, degree=degree, correction=FROZEN)
@@ -186,28 +188,16 @@ def test_the_corrected_sensitivities_are_those_of_all_small_graphs(keep: str, de
 
 def within(a: np.ndarray, starts: list[int], hops: int) -> set[int]:
     """The nodes that reach one of ``starts`` in so many steps along what they hear."""
-    found = set(starts)
-    for _ in range(hops):
-        found |= {v for v in range(len(a)) if any(a[v, u] for u in found)}
-    return found
+    paths = np.linalg.matrix_power(a + np.eye(len(a)), hops)
+    return set(np.flatnonzero(paths[:, starts].any(1)))
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_no_more_roots_read_a_changed_row_than_counted(degree: int):
-    rng = np.random.default_rng(degree)
     most = np.zeros((3, 2), dtype=int)
     terms = training(layers=3, degree=degree)
-    for seed in range(120):
-        nodes = 14
-        edges = [
-            pair for pair in itertools.combinations(range(nodes), 2) if rng.random() < 0.2 * degree
-        ] or [(0, 1)]
-        one, other = (
-            bounded_adjacency(featureless(nodes, each), degree, seed).toarray()
-            for each in (edges, edges[1:])
-        )
+    for one, other in bounded_pairs(14, degree, 0.2, 120):
         changed = [int(v) for v in np.flatnonzero(np.abs(one - other).sum(1))]
-        assert len(changed) <= 4
         for hops in range(3):
             together = within(np.maximum(one, other), changed, hops) if changed else set()
             single = max(
@@ -220,66 +210,54 @@ def test_no_more_roots_read_a_changed_row_than_counted(degree: int):
     assert most[1, 1] >= 0.7 * bounds[1][1]
 
 
-def test_what_a_layer_costs():
-    assert layer_squares(training()) == (12, 8)
-    assert layer_squares(training(correction=Correction(nonnegative=True, weights="frozen"))) == (
-        8,
-        8,
-    )
-    assert layer_squares(training(correction=Correction(bounding="none"))) == (2, 2)
-    # Its rows keep their signs.
-    assert layer_squares(training(aggregation="gap", correction=FROZEN)) == (
-        12,
-        12,
-    )
-    assert layer_squares(training(aggregation="gcn", least_degree=3, degree=5)) == pytest.approx(
-        (12 / 16, 8 / 16)
-    )
-    assert [
-        reading_roots(training(correction=Correction(bounding="receiver")), layer)
-        for layer in (1, 2)
-    ] == [1000, 1]
+NOT_BOUNDED, RECEIVER = Correction(bounding="none"), Correction(bounding="receiver")
+GAP, GCN = {"aggregation": "gap"}, {"aggregation": "gcn", "least_degree": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "squares"),
+    [
+        ({}, (12, 8)),
+        ({"correction": Correction(nonnegative=True)}, (8, 8)),
+        ({"correction": NOT_BOUNDED}, (2, 2)),
+        ({"correction": FROZEN, **GAP}, (12, 12)),  # its rows keep their signs
+        (GCN, (12 / 16, 8 / 16)),
+    ],
+)
+def test_what_a_layer_costs(changes: dict[str, Any], squares: tuple[float, ...]):
+    assert layer_squares(training(**changes)) == pytest.approx(squares)
+
+
+def test_how_many_roots_read_a_row():
+    assert [reading_roots(training(correction=RECEIVER), layer) for layer in (1, 2)] == [1000, 1]
     assert [reading_roots(training(), layer) for layer in (0, 1, 2)] == [4 * 5, 1 + 6, 1]
 
 
-def test_what_is_out_of_range_is_refused():
-    wrong: list[dict[str, object]] = [
-        {name: 0} for name in ("nodes", "batch", "steps", "layers", "degree")
-    ]
-    wrong += [
-        {"batch": 1001},
-        {"aggregation": "sage"},
-        {"aggregation": "gcn"},
-        {"least_degree": 3},
-        {"aggregation": "vfgnn"},
-    ]
-    wrong += [{"aggregation": "gcn", "least_degree": degree} for degree in (1, 6)]
-    for changes in wrong:
-        with pytest.raises(PrivacyError):
-            training(**changes)
-    wrong = [
-        {"bounding": "all"},
-        {"weights": "free"},
-        {"one_shot": True, "weights": "dpsgd"},
-        {"evaluations": -1},
-    ]
-    for changes in (*wrong, {"gradient_ratio": 0.0}, {"degree_ratio": math.nan}):
-        with pytest.raises(PrivacyError):
-            Correction(**changes)
+@pytest.mark.parametrize(
+    ("described", "changes"),
+    [
+        *((training, {name: 0}) for name in ("nodes", "batch", "steps", "layers", "degree")),
+        (training, {"batch": 1001}),
+        (training, {"aggregation": "sage"}),
+        (training, {"aggregation": "gcn"}),
+        (training, {"least_degree": 3}),
+        (training, {"aggregation": "vfgnn"}),
+        *((training, {**GCN, "least_degree": degree}) for degree in (1, 6)),
+        (Correction, {"bounding": "all"}),
+        (Correction, {"weights": "free"}),
+        (Correction, {"one_shot": True, "weights": "dpsgd"}),
+        (Correction, {"evaluations": -1}),
+        (Correction, {"gradient_ratio": 0.0}),
+        (Correction, {"degree_ratio": math.nan}),
+    ],
+)
+def test_what_is_out_of_range_is_refused(described: Any, changes: dict[str, Any]):
+    with pytest.raises(PrivacyError):
+        described(**changes)
 
 
 def test_whole_batches_and_the_ends_of_ranges():
-    assert (
-        training(
-            batch=1000, aggregation="gcn", least_degree=5, correction=Correction(evaluations=1)
-        ).batches
-        == 1
-    )
-    assert (training(batch=300).batches, training(batch=300, steps=9).epochs) == (4, 3)
-    assert [training(batch=300, steps=9).most_touched(roots) for roots in (1, 2, 3, 4, 9)] == [
-        3,
-        6,
-        9,
-        9,
-        9,
-    ]
+    whole = training(batch=1000, **{**GCN, "least_degree": 5}, correction=Correction(evaluations=1))
+    part = training(batch=300, steps=9)
+    assert (whole.batches, part.batches, part.epochs) == (1, 4, 3)
+    assert [part.most_touched(roots) for roots in (1, 2, 3, 4, 9)] == [3, 6, 9, 9, 9]

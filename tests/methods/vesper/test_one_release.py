@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from feddep.methods.vesper import GAPParameters, WeightParameters
-from feddep.methods.vesper.noise_budget import noise_scale
 from feddep.methods.vesper.perturbed import PerturbedMessagePassing
 from feddep.training.task import Task
 from method_tasks import ROUNDS, run_on, task_of
@@ -60,11 +58,3 @@ def test_without_noise_it_is_the_layer_that_is_computed_in_every_step(name: str)
     )
     torch.testing.assert_close(torch.tensor(once), torch.tensor(every), atol=1e-4, rtol=0)
     assert once[-1] < once[0]
-
-
-def test_it_takes_the_noise_of_frozen_weights_and_of_gap():
-    budget = {"epsilon": 8.0, "delta": 1e-4, "release": "one_shot", "bounding": "none"}
-    of = (144, 500, task().setting)
-    found = noise_scale(*of, WeightParameters(weights="detached", **budget), "gin")
-    assert found == noise_scale(*of, WeightParameters(weights="frozen", **budget), "gin")
-    assert found == noise_scale(*of, GAPParameters(**budget), "gap")
