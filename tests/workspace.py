@@ -130,11 +130,13 @@ class Workspace:
         changed; pages are left out.
         """
         self.configure(**changes)
+        found = self.planned(*arguments)
+        return {rule: count for rule, count in found.items() if rule in COMPUTING}
+
+    def planned(self, *arguments: str) -> Mapping[str, int]:
+        """How many jobs would run, by rule."""
         printed = self.run("--dry-run", *arguments)
         _, found, table = printed.partition("Job stats:")
         assert found or "Nothing to be done" in printed, printed
-        return {
-            rule: int(count)
-            for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.M)
-            if rule in COMPUTING
-        }
+        jobs = re.findall(r"^(\w+) +(\d+)$", table, re.M)
+        return {rule: int(count) for rule, count in jobs if rule != "total"}

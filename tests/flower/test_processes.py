@@ -16,6 +16,7 @@ from feddep.flower.__main__ import compared, main
 from feddep.flower.certificates import make_certificate
 from feddep.flower.processes import APP, LocalFederation
 from feddep.utils.files import read_arrays, read_json, write_arrays
+from method_tasks import task_of
 
 CUT = [
     "cut",
@@ -80,7 +81,7 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
         .read_text()
         .replace("feddep.flower.client_app", "faulty_client_app")
     )
-    cut(small_task(rounds=1), tmp_path)
+    cut(task_of("fedavg", clients=2, rounds=1), tmp_path)
     with (
         LocalFederation(tmp_path, tls=False) as local,
         pytest.raises(FederationError, match="client 1 "),
@@ -96,7 +97,7 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
 def test_a_client_with_another_authority_or_the_key_of_another_is_not_let_in(
     tmp_path, monkeypatch, file
 ):
-    cut(small_task(rounds=1), tmp_path)
+    cut(task_of("fedavg", clients=2, rounds=1), tmp_path)
     make_certificate(tmp_path / "other.key", [tmp_path / "superlink.pem"])
     start = LocalFederation._start_supernode
 

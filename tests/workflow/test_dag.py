@@ -35,7 +35,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     anything.
     """
     workspace = Workspace(tmp_path_factory.mktemp("finished"))
-    assert workspace.jobs() == EVERYTHING
+    assert workspace.jobs("train") == EVERYTHING
     workspace.run()
     return workspace
 
@@ -141,34 +141,32 @@ def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
 def test_a_forced_stage_has_all_that_follows_made_again(
     finished: Workspace, stage: str, again: dict[str, int]
 ):
-    assert finished.jobs("--forcerun", stage) == again
-    assert re.search(r"^main_tables +1$", finished.run("--dry-run", "--forcerun", stage), re.M)
+    finished.configure()
+    pages = {"main_tables": 1, "all": 1}
+    assert finished.planned("--forcerun", stage) == {**again, **pages}
 
 
 def test_a_stage_is_a_target(tmp_path: Path):
     workspace = Workspace(tmp_path)
-    assert workspace.jobs("split") == {"prepare": 1, "split": 1}
     steps = {"split": 1, "partition": 1, "pretrain": 1, "prototypes": 1}
     assert workspace.jobs("prototypes") == {"prepare": 1, **steps}
-    assert workspace.jobs("train") == EVERYTHING
     # The word is a target and what an option takes.
     assert workspace.jobs("split", "--forcerun", "split") == {"prepare": 1, "split": 1}
     assert "download" in workspace.run("--dry-run", "download", fails=True).splitlines()[-1]
-    workspace.run("prepare")
-    assert {path.parent.name for path in workspace.cache.rglob("mini-*.safetensors")} == {"graphs"}
 
 
-def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(tmp_path: Path):
-    workspace = Workspace(tmp_path / "killed")
-    workspace.run("--until", "partition")
-    for file in workspace.cache.glob("partitions/*"):
-        name = base64.b64encode(str(file.relative_to(workspace.folder)).encode()).decode()
-        (workspace.folder / ".snakemake" / "incomplete" / name).touch()
-    left = {"split": 1, "partition": 1, **dict.fromkeys(STEPS, 1), "batch": 1}
-    assert workspace.jobs() == left
-    workspace.run()
-    assert (workspace.folder / "out" / "main" / "page.md").is_file()
-    assert workspace.jobs() == {}
+def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(copy: Workspace):
+    for file in copy.cache.glob("partitions/*"):
+        name = base64.b64encode(str(file.relative_to(copy.folder)).encode()).decode()
+        (copy.folder / ".snakemake" / "incomplete" / name).touch()
+    assert copy.jobs() == {"partition": 1, **dict.fromkeys(STEPS, 1), "train": 2}
+    copy.configure(tables=[{**CONFIG["tables"][0], "methods": ["fedavg"]}])
+    copy.run("train")
+    # What was there before has a time of 1970.
+    files = [file for file in copy.cache.rglob("*.safetensors") if file.stat().st_mtime > 1]
+    partition, model = sorted(files, key=lambda file: file.parent.name, reverse=True)
+    assert partition.parent.name == "partitions"
+    assert model.stem == copy.runs["fedavg"].key
 
 
 @pytest.mark.parametrize(
@@ -186,17 +184,18 @@ def test_as_many_trainings_run_as_have_a_place_on_a_gpu(
     assert selected[: len(started)] == started
 
 
-def test_trainings_at_a_time_are_on_different_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_trainings_at_a_time_are_on_different_gpus(
+    copy: Workspace, monkeypatch: pytest.MonkeyPatch
+):
     """PyTorch finds none of these GPUs, and trains on the processor."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setenv("PATH", list_gpus(tmp_path / "bin", 2))
-    workspace = Workspace(tmp_path / "run")
-    datasets = dict.fromkeys(("mini", "other"), CONFIG["datasets"]["mini"])
-    table = {**CONFIG["tables"][0], "datasets": list(datasets), "methods": ["local"]}
-    settings = {"quick": {"rounds": 300}}
-    workspace.configure(device="auto", datasets=datasets, tables=[table], settings=settings)
-    workspace.run("--until", "train", "--cores", "4")
-    seen = [log.read_text() for log in workspace.cache.glob("logs/train/*.log")]
+    monkeypatch.setenv("PATH", list_gpus(copy.folder / "bin", 2))
+    table = {**CONFIG["tables"][0], "methods": ["local", "fedavg"]}
+    copy.configure(device="auto", tables=[table], settings={"quick": {"rounds": 300}})
+    # Asked for by their files, as runs on one graph would share a job.
+    results = [f"out/.cache/runs/{run.key}.json" for run in copy.runs.values()]
+    copy.run(*results, "--cores", "4")
+    seen = [log.read_text() for log in copy.cache.glob("logs/train/*.log")]
     assert sorted(re.search(r"on GPU (\d)", text)[1] for text in seen) == ["0", "1"]
 
 
@@ -217,11 +216,9 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
     assert "Nothing to be done" in copy.run("--dry-run")
     assert runs.load(copy.config, every).equals(before)
     assert runs.load_curves(copy.config, every).equals(curves)
-    for asked in (["pretrain"], ["--forcerun", "pretrain"]):
-        printed = copy.run("--dry-run", *asked, fails=True)
-        assert "records={use: false}" in printed.splitlines()[-1]
-    assert copy.jobs(records={"use": False}) == EVERYTHING
-    assert copy.jobs("--config", "records={use: false}")["batch"] == 1
+    printed = copy.run("--dry-run", "--forcerun", "pretrain", fails=True)
+    assert "records={use: false}" in printed.splitlines()[-1]
+    assert copy.jobs("--config", "records={use: false}") == EVERYTHING
 
     # A run that is in no table is trained, and all that it needs is made.
     table = copy.folder / "runs" / "quick.csv"
@@ -279,7 +276,8 @@ def test_a_graph_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table = [{"setting": "quick", "datasets": ["mine"], "methods": ["global"]}]
     changes = {"datasets": {"mine": {"path": "my graph; touch pwned.npz"}}, "tables": table}
     workspace.configure(**changes)
-    workspace.run("--until", "train")
+    workspace.run("train")
+    assert not (tmp_path / "out" / "main").exists()
     assert workspace.runs.keys() == {"global"}
     assert not (tmp_path / "pwned").exists()
     facts = json.loads(next((workspace.cache / "graphs").glob("mine-*.json")).read_text())

@@ -88,12 +88,7 @@ def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.slow
 def test_the_tutorial(tmp_path: Path):
     for name in ("feddep", "workflow", "config", "studies"):
-        shutil.copytree(
-            REPOSITORY / name,
-            tmp_path / name,
-            symlinks=True,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
+        shutil.copytree(REPOSITORY / name, tmp_path / name, symlinks=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
     said = []
