@@ -151,8 +151,8 @@ def variations(
     return list(found.values())
 
 
-def of_dataset(section: Section, dataset: Entry) -> Entry:
-    """The split or partition that a dataset has by itself."""
+def default(section: Section, dataset: Entry) -> Entry:
+    """The split or partition of a dataset where a block of runs gives none."""
     options = dataset.options[_OF_DATASET[section][0]]
     return Entry(options["method"], options["method"], {}, options)
 
@@ -169,7 +169,7 @@ def _options(
         assert dataset is not None
         option, model = _OF_DATASET[section]
         given = {**dataset.options[option], "method": name, **changed}
-        return check_division(
+        return _checked_division(
             dataset.name, option, checked(model, given, (section, name)), dataset.options
         )
     known = config[section].get(name)
@@ -209,11 +209,11 @@ def complete_dataset(
             default["method"] = "given"
         path = ("datasets", name, option)
         chosen = checked(model, {**default, **(options[option] or {})}, path)
-        kept[option] = check_division(name, option, chosen, kept)
+        kept[option] = _checked_division(name, option, chosen, kept)
     return kept
 
 
-def check_division(
+def _checked_division(
     name: str, option: str, chosen: BaseModel, dataset: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The options of a dataset's split or partition, as JSON has them.

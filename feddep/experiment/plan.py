@@ -168,16 +168,16 @@ def one_run(
     spelled = {**first, **names}
     dataset = entries.one(config, "datasets", spelled["dataset"])
 
-    def of_dataset(section: entries.Section, name: str) -> Entry:
+    def division(section: entries.Section, name: str) -> Entry:
         if name in spelled:
             return entries.one(config, section, spelled[name], dataset)
-        return entries.of_dataset(section, dataset)
+        return entries.default(section, dataset)
 
     return Run(
         setting=entries.one(config, "settings", spelled["setting"]),
         dataset=dataset,
-        split=of_dataset("splits", "split"),
-        partition=of_dataset("partitions", "partition"),
+        split=division("splits", "split"),
+        partition=division("partitions", "partition"),
         clients=clients,
         method=entries.one(config, "methods", method, dataset),
         seed=seed,
@@ -249,7 +249,7 @@ def _divisions(
     splits, partitions = (
         entries.variations(config, axis, block[axis], dataset)
         if axis in block
-        else [entries.of_dataset(axis, dataset)]
+        else [entries.default(axis, dataset)]
         for axis in axes
     )
     return itertools.product(splits, partitions)

@@ -222,10 +222,6 @@ class LayeredEncoder(LayeredClassifier):
             trees = trees.inner
         return hidden
 
-    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The outputs of layer k at the tree nodes before the last hop, shape (B · P, H)."""
-        return hidden
-
     def body(
         self,
         x: Any,

@@ -81,3 +81,7 @@ class LayeredClassifier(nn.Module, ABC):
     def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
         """The outputs of layer k at all nodes, shape (n, H)."""
         return hidden
+
+    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
+        """The outputs of layer k at the tree nodes before the last hop, shape (B · P, H)."""
+        return hidden

@@ -97,14 +97,6 @@ class GraphSAGE(LayeredClassifier):
     def forward(
         self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Logits of the roots of B sampled trees of L hops, shape (B, C).
-
-        Args:
-            trees: the sampled neighbourhoods.
-            table: inputs of the nodes of the graph that they were drawn from, such as a
-                :class:`feddep.nn.feature_table.FeatureTable`.
-            generator: source of the dropout masks; none means no dropout.
-        """
         nodes, neighbours = trees.split(trees.nodes)
         hidden = self.convolutions[0](
             table.joined(nodes.ravel(), neighbours.reshape(-1, neighbours.shape[2]))
@@ -135,10 +127,6 @@ class GraphSAGE(LayeredClassifier):
         shape (B, P, H).
         """
         return neighbours
-
-    def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:
-        """The outputs of convolution k at the tree nodes before the last hop, shape (B · P, H)."""
-        return hidden
 
     def body(
         self,
