@@ -1,17 +1,15 @@
 """Pages of results say what the tables say."""
 
 import shutil
-import sys
 from pathlib import Path
 
+import cards
+import pages
 import pandas as pd
 import pytest
 from jinja2 import UndefinedError
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "docs"))
-import cards  # noqa: E402
-import pages  # noqa: E402
 
 
 @pytest.fixture

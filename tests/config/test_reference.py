@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import configuration
 import jsonschema
 import pytest
 import yaml
 
-from feddep.config import loading, reference
+from feddep.config import loading
 from feddep.config.loading import merged, validate
 from feddep.config.models import Configuration
 from feddep.experiment import plan
@@ -18,7 +19,7 @@ from graphs import changed
 
 CONFIG = Path(__file__).parents[2] / "config"
 PAGE = (CONFIG / "README.md").read_text(encoding="utf-8")
-SCHEMA = reference.json_schema()
+SCHEMA = configuration.json_schema()
 
 
 def read(name: str) -> Any:
@@ -26,12 +27,12 @@ def read(name: str) -> Any:
 
 
 def test_the_page_is_up_to_date():
-    assert reference.filled(PAGE) == PAGE, "run `python -m feddep.config.reference`"
-    assert sorted(re.findall("<!-- generated: (.*) -->", PAGE)) == sorted(reference.tables())
+    assert configuration.filled(PAGE) == PAGE, "run `python docs/configuration.py`"
+    assert sorted(re.findall("<!-- generated: (.*) -->", PAGE)) == sorted(configuration.tables())
 
 
 def test_every_key_and_every_parameter_has_a_meaning():
-    tables = reference.tables()
+    tables = configuration.tables()
     assert all(field.description for field in Configuration.model_fields.values())
     for name, method in registry.built_in().items():
         assert f"| `{name}` |" in tables["methods"]

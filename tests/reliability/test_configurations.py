@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from configuration import json_schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feddep.config.loading import validate
-from feddep.config.reference import json_schema
 from feddep.experiment import plan
 from feddep.experiment.steps import step_jobs
 from feddep.methods import registry

@@ -20,9 +20,9 @@ from fabricated import (
 )
 from feddep.reporting import output, studies
 from feddep.reporting.load import Study
-from feddep.reporting.studies import paired, recovery, sweep, tuned
+from feddep.reporting.studies import paired, sweep, tuned
 from feddep.utils.errors import DataError
-from studies.feddep.kinds import grid, headroom
+from studies.feddep.kinds import grid, headroom, recovery
 
 
 def over_c() -> Study:

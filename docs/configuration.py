@@ -1,7 +1,7 @@
 """The models of the configuration, for readers and editors: the tables of keys in
 ``config/README.md``, and a JSON schema.
 
-``python -m feddep.config.reference`` writes the tables anew; with ``--schema`` it prints the schema
+``python docs/configuration.py`` writes the tables anew; with ``--schema`` it prints the schema
 instead.
 """
 
