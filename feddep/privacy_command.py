@@ -10,6 +10,17 @@ from typing import Any
 
 import pandas as pd
 
+from feddep.config import variants
+from feddep.config.loading import load
+from feddep.config.sentences import checked
+from feddep.experiment import verification
+from feddep.methods import registry
+from feddep.methods.vesper.noise_budget import (
+    AGGREGATIONS,
+    accounted_epsilon,
+    aggregation_of,
+    noise_scale,
+)
 from feddep.privacy import accountant
 from feddep.privacy.accountant import Guarantee, PrivacyError
 from feddep.privacy.dpsgd_accounting import (
@@ -22,16 +33,11 @@ from feddep.privacy.dpsgd_accounting import (
     poisson_sampling,
 )
 from feddep.privacy.profile import exact_at_node
-from feddep.privacy.vesper_accounting import ACCOUNTANTS, NOISES, noise_for
-from feddep.privacy.vesper_sensitivity import (
-    AGGREGATIONS,
-    BOUNDINGS,
-    NOISE_LAST,
-    WEIGHTS,
-    Correction,
-    VerticalTraining,
-)
+from feddep.privacy.vesper_accounting import ACCOUNTANTS
+from feddep.training.config import TrainingConfig
+from feddep.utils.errors import ConfigError
 from feddep.utils.files import atomic_path
+from feddep.utils.parameters import key_values
 
 Rows = list[dict[str, Any]]
 
@@ -45,12 +51,13 @@ Edges and nodes take a public bound on degrees.
 Example: feddep privacy dpsgd --sigma 2 --nodes 3672 --batch-size 32 --epochs 50 \\
   --degree 10 --layers 2"""
 _VESPER = """\
-ε of an edge in VESPER by each accountant, or the least noise for a budget, ∞ where none is enough
-paper: Theorem 2.1 as printed, no bound; paper_fixed: the theorem that it cites; rdp: the sharper
-bound that the paper ran; no_amplification: the receiver knows each batch; certified: the corrected
-mechanism, the only guarantee (docs/results/vesper.md).
-Example: feddep privacy vesper --noise 20 --delta 1e-5 --nodes 320 --batch-size 32 \\
-  --steps 500 --layers 2 --degree 5"""
+The noise of a run of VESPER or a baseline, and ε of an edge by each accountant
+∞: no bound, or none for such a run. paper: Theorem 2.1 as printed; paper_fixed: the theorem that
+it cites; rdp: the sharper bound that the paper ran; no_amplification: the receiver knows each
+batch; certified: the corrected mechanism, the only guarantee (docs/results/vesper.md).
+Examples: feddep privacy vesper gap --nodes 1624 --edges 5278 --set rounds=20 --set layers=1 \\
+            --parameter epsilon=8 --parameter delta=1e-6
+          feddep privacy vesper gap --study vesper_once --dataset cora"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,67 +108,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     number(dpsgd, "layers", "L", "number of hops of the trees")
 
     vesper = mechanism("vesper", _vesper, _VESPER)
-    noise = vesper.add_mutually_exclusive_group(required=True)
-    number(noise, "noise", "θ", "standard deviation of the noise on every entry of a row", float)
-    number(noise, "epsilon", "ε", "a budget: find the least noise that keeps it", float)
-    number(vesper, "delta", "δ", "δ, below 1/|E|", float, required=True)
+    vesper.add_argument("method", choices=AGGREGATIONS, help="a method with noise on its rows")
+    vesper.add_argument("--study", help="the public facts are those of its runs in this study")
+    vesper.add_argument("--dataset", help="of the study's runs those on this dataset")
+    default = Path("config", "default.yaml")
+    number(
+        vesper, "config", "FILE", f"that has the study (default: {default})", Path, default=default
+    )
+    number(vesper, "work", "DIR", "folder of public graphs", Path, default=Path("results/verify"))
+    number(vesper, "nodes", "N_T", "number of training nodes; with --edges, in place of a study")
     number(vesper, "edges", "|E|", "number of edges, to check δ by")
-    number(vesper, "nodes", "N_T", "number of training nodes", required=True)
-    number(vesper, "batch-size", "B", "number of roots in a batch", required=True, dest="batch")
-    length = vesper.add_mutually_exclusive_group(required=True)
-    number(length, "steps", "T", "number of steps, whose batches are drawn afresh")
-    number(length, "epochs", "N", "number of shuffled epochs")
-    number(vesper, "layers", "L", "number of message passing layers", required=True)
-    number(vesper, "degree", "D", "largest degree", required=True)
-    vesper.add_argument(
-        "--aggregation",
-        choices=AGGREGATIONS,
-        default="gin",
-        help="how neighbours are summed (default: gin)",
-    )
-    number(vesper, "least-degree", "D_min", "degree from which gcn hears neighbours")
-    vesper.add_argument(
-        "--bounding",
-        choices=BOUNDINGS,
-        default="both",
-        help="certified: who keeps edges (default: both)",
-    )
-    vesper.add_argument(
-        "--weights",
-        choices=WEIGHTS,
-        help="certified: how A's weights learn (default: detached; vfgnn: frozen)",
-    )
-    vesper.add_argument(
-        "--one-shot",
-        action="store_true",
-        help="certified: each layer is released once for all steps",
-    )
-    number(
-        vesper,
-        "evaluations",
-        "K",
-        "certified: further releases of all nodes (default: 0)",
-        default=0,
-    )
-    vesper.add_argument(
-        "--nonnegative", action="store_true", help="certified: encodings have no negative entry"
-    )
-    number(
-        vesper,
-        "gradient-ratio",
-        "r",
-        "certified: noise of A's gradient over θ (default: 1)",
-        float,
-        default=1.0,
-    )
-    number(
-        vesper,
-        "degree-ratio",
-        "r",
-        "certified: noise of degrees over θ (default: 1)",
-        float,
-        default=1.0,
-    )
+    for flag, text in (
+        ("set", "an option of the training, such as rounds=20"),
+        ("parameter", "a parameter of the method, such as epsilon=8"),
+    ):
+        vesper.add_argument(
+            f"--{flag}", action="append", default=[], metavar="KEY=VALUE", help=text
+        )
+    number(vesper, "delta", "δ", "where no parameter says it (default: 1e-6)", float, default=1e-6)
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -279,37 +243,50 @@ def _dpsgd(arguments: argparse.Namespace) -> Rows:
 
 
 def _vesper(arguments: argparse.Namespace) -> Rows:
-    given, budget, delta = vars(arguments), arguments.epsilon, arguments.delta
-    accountant.require_delta(delta, arguments.edges)
-    weights = arguments.weights or ("frozen" if arguments.aggregation in NOISE_LAST else "detached")
-    options = (
-        "bounding",
-        "one_shot",
-        "evaluations",
-        "nonnegative",
-        "gradient_ratio",
-        "degree_ratio",
-    )
-    facts = {
-        name: given[name]
-        for name in ("nodes", "batch", "layers", "degree", "aggregation", "least_degree")
+    if arguments.study is None:
+        if arguments.nodes is None or arguments.edges is None:
+            raise ConfigError("neither --study is given nor both --nodes and --edges; give either")
+        parameters = key_values(arguments.parameter)
+        setting = checked(TrainingConfig, key_values(arguments.set), ("set",))
+        chosen = checked(registry.find(arguments.method).parameters, parameters, ("parameter",))
+        facts = {"method": variants.format_name(arguments.method, parameters)}
+        return [facts | _vesper_row(arguments, arguments.nodes, arguments.edges, setting, chosen)]
+    config = load(arguments.config)
+    trainer, rows = verification.Trainer(config, arguments.work), []
+    asked = {"dataset": arguments.dataset} if arguments.dataset else {}
+    for run in verification.planned(config, arguments.study, asked):
+        if run.method.name == arguments.method and run.seed == min(config["seeds"]):
+            _, chosen, _ = run.method.configured
+            graph, split, _ = trainer.inputs(run)
+            facts = {
+                "setting": run.setting.label,
+                "dataset": run.place.label,
+                "method": run.method.label,
+            }
+            setting = TrainingConfig(**run.setting.options)
+            nodes, edges = len(split.train), graph.num_edges
+            rows.append(facts | _vesper_row(arguments, nodes, edges, setting, chosen))
+    if not rows:
+        asked["method"] = arguments.method
+        raise ConfigError(f"no run of studies.{arguments.study} has {asked}")
+    return rows
+
+
+def _vesper_row(
+    arguments: argparse.Namespace,
+    nodes: int,
+    edges: int,
+    setting: TrainingConfig,
+    parameters: Any,
+) -> dict[str, Any]:
+    """The noise of a run, and its ε by each accountant."""
+    aggregation = aggregation_of(arguments.method, parameters)
+    theta = noise_scale(nodes, edges, setting, parameters, aggregation)
+    delta = parameters.delta or arguments.delta
+    epsilons = {
+        name: accounted_epsilon(nodes, setting, parameters, aggregation, name, theta, delta)
+        for name in ACCOUNTANTS
     }
-    shuffled, batches = arguments.steps is None, -(-arguments.nodes // max(arguments.batch, 1))
-    steps = arguments.epochs * batches if shuffled else arguments.steps
-    correction = Correction(weights=weights, **{name: given[name] for name in options})
-    training = VerticalTraining(**facts, steps=steps, shuffled=shuffled, correction=correction)
-    accounts = {name: build(training) for name, build in ACCOUNTANTS.items()}
-    if budget is None:
-        return [
-            {"accountant": name, "ε": account.epsilon(arguments.noise, delta)}
-            for name, account in accounts.items()
-        ]
-    kept = {
-        name: name == "certified" or account.epsilon(NOISES[1], delta) <= budget
-        for name, account in accounts.items()
+    return {"N_T": nodes, "|E|": edges, "δ": delta, "θ": theta} | {
+        f"ε: {name}": math.inf if epsilon is None else epsilon for name, epsilon in epsilons.items()
     }
-    noises = {
-        name: noise_for(account, budget, delta) if kept[name] else math.inf
-        for name, account in accounts.items()
-    }
-    return [{"accountant": name, "θ": noise} for name, noise in noises.items()]

@@ -6,8 +6,12 @@ import math
 
 import pandas as pd
 import pytest
+import yaml
 
 from feddep.cli import main
+from feddep.config.loading import load
+from feddep.experiment.plan import study_runs
+from feddep.experiment.verification import Trainer
 from feddep.privacy.accountant import (
     SamplingParameters,
     amplified_epsilon_as_printed,
@@ -23,10 +27,14 @@ from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
 from feddep.privacy_command import _shown
+from graphs import MINIMAL_CONFIG
 
 SAMPLING = "sampling --degree 15 --fanout 5 --layers 2 --epochs 50 --rate 0.5 --slack 1e-5"
 DPSGD = "dpsgd --nodes 40 --batch-size 8 --epochs 6"
-VESPER = "vesper --delta 1e-5 --nodes 320 --batch-size 32 --layers 2 --degree 5"
+VESPER = (
+    "vesper vesper_gin --nodes 320 --edges 999 --set batch_size=32 --set rounds=3 "
+    "--set local_epochs=2 --parameter degree=5"
+)
 
 
 def test_numbers_are_shown_with_four_digits():
@@ -99,38 +107,56 @@ def test_the_least_noise_for_a_budget_of_dpsgd(tmp_path, capsys):
     )
 
 
-def test_the_accountants_of_vesper(tmp_path, capsys):
-    found = table(f"{VESPER} --steps 500 --noise 20", tmp_path, capsys).set_index("accountant")["ε"]
-    training = VerticalTraining(320, 32, 500, 2, 5)
-    assert found.to_dict() == {
-        name: ACCOUNTANTS[name](training).epsilon(20, 1e-5) for name in ACCOUNTANTS
-    }
-    correction = Correction(
-        bounding="receiver", weights="dpsgd", gradient_ratio=2.0, evaluations=3, nonnegative=True
-    )
-    training = VerticalTraining(320, 32, 500, 2, 5, shuffled=True, correction=correction)
-    flags = "--bounding receiver --weights dpsgd --gradient-ratio 2 --evaluations 3 --nonnegative"
+def test_the_noise_and_the_accounts_of_a_run_of_vesper(tmp_path, capsys):
     found = table(
-        f"{VESPER} --epochs 50 --epsilon 8 --edges 99999 {flags}", tmp_path, capsys
-    ).set_index("accountant")["θ"]
-    assert found["certified"] == noise_for(ACCOUNTANTS["certified"](training), 8, 1e-5)
-    assert found["paper_fixed"] == math.inf > found["rdp"]
-    once = (
-        f"{VESPER} --steps 500 --noise 20 --aggregation gcn --least-degree 4 --one-shot "
-        "--bounding none --degree-ratio 2"
+        f"{VESPER} --set layers=1 --parameter epsilon=8 --parameter delta=1e-6 "
+        "--parameter weights=detached --parameter bounding=receiver",
+        tmp_path,
+        capsys,
     )
-    correction = Correction(bounding="none", one_shot=True, degree_ratio=2.0)
-    training = VerticalTraining(
-        320, 32, 500, 2, 5, aggregation="gcn", least_degree=4, correction=correction
+    correction = Correction(bounding="receiver", evaluations=3, nonnegative=True)
+    training = VerticalTraining(320, 32, 60, 1, 5, correction=correction)
+    assert found["θ"].item() == noise_for(ACCOUNTANTS["certified"](training), 8, 1e-6)
+    assert {name: found[f"ε: {name}"].item() for name in ACCOUNTANTS} == {
+        name: ACCOUNTANTS[name](training).epsilon(found["θ"].item(), 1e-6) for name in ACCOUNTANTS
+    }
+    once = table(
+        f"{VESPER} --set layers=1 --parameter release=one_shot "
+        "--parameter weights=frozen --parameter bounding=both --delta 1e-5",
+        tmp_path,
+        capsys,
     )
-    found = table(once, tmp_path, capsys).set_index("accountant")["ε"]
-    assert found["certified"] == ACCOUNTANTS["certified"](training).epsilon(20, 1e-5)
-    assert (
-        "certified"
-        in table(f"{VESPER} --steps 500 --noise 20 --aggregation vfgnn", tmp_path, capsys)[
-            "accountant"
-        ].tolist()
-    )
+    assert once["ε: rdp"].item() == math.inf > once["ε: certified"].item()
+
+
+def test_the_facts_of_vesper_are_those_of_the_runs_of_a_study(tmp_path, capsys, monkeypatch):
+    block = {
+        "datasets": {"tiny": {}},
+        "settings": {"quick": {}},
+        "methods": {"gap": {"theta": 2.0}, "vfgnn": {}},
+    }
+    raw = {
+        **MINIMAL_CONFIG,
+        "studies": [
+            {
+                "name": "one",
+                "kind": "tradeoff",
+                "title": "One",
+                "runs": [
+                    {
+                        **block,
+                        "splits": {"random": {}, "class_balanced": {"train": 0.33, "val": 0.33}},
+                    }
+                ],
+            }
+        ],
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(raw))
+    found = table(f"vesper gap --study one --config {tmp_path / 'config.yaml'}", tmp_path, capsys)
+    config = load(tmp_path / "config.yaml")
+    trainer = Trainer(config, tmp_path)
+    inputs = [trainer.inputs(run) for run in study_runs(config, "one")]
+    assert set(found["N_T"]) == {len(split.train) for _, split, _ in inputs}
 
 
 @pytest.mark.parametrize(
@@ -141,11 +167,13 @@ def test_the_accountants_of_vesper(tmp_path, capsys):
         f"{DPSGD} --sigma 2 --degree 3",
         f"{DPSGD} --epsilon 0.001",  # no noise keeps it
         f"{DPSGD} --epsilon 2 --level edge",  # no bound on degrees
-        f"{VESPER} --steps 500 --noise nan",
-        f"{VESPER} --steps 500 --noise 2 --edges 100000",
-        f"{VESPER} --steps 500 --epsilon 0",
-        f"{VESPER} --steps 500 --epsilon 8 --weights trained",  # no noise keeps it
-        "vesper --delta 1e-5 --nodes 320 --batch-size 0 --epochs 5 --layers 2 --degree 5 --noise 2",
+        f"{VESPER} --parameter theta=nan",
+        f"{VESPER} --parameter epsilon=8 --parameter delta=1e-2",  # above 1/|E|
+        f"{VESPER} --parameter epsilon=8 --parameter delta=1e-6",  # weights are trained
+        f"{VESPER} --set batch_size=321 --parameter epsilon=8 --parameter delta=1e-6",
+        "vesper gap --nodes 320",
+        "vesper gap --study none",
+        "vesper gap --study field_tuned",  # which has no run of gap
     ],
 )
 def test_what_is_wrong_or_impossible_is_one_sentence(words, tmp_path, capsys):

@@ -102,6 +102,24 @@ def differences(
     return {name: size for name, size in off.items() if size != 0}
 
 
+def planned(config: Config, study: str | None, asked: Mapping[str, Any]) -> list[Run]:
+    """The runs of a study, or for None of the main tables, that fit; arguments are those of
+    :func:`draw`.
+
+    Raises:
+        ConfigError: if there is no such study.
+    """
+    if study is not None and study not in config["studies"]:
+        raise ConfigError(
+            f"studies.{study} is not in the configuration; there are {', '.join(config['studies'])}"
+        )
+    return [
+        run
+        for run in (plan.runs(config) if study is None else plan.study_runs(config, study))
+        if all(str(getattr(run, part)) == str(value) for part, value in asked.items())
+    ]
+
+
 def draw(
     config: Config,
     study: str | None,
@@ -124,18 +142,8 @@ def draw(
     Raises:
         ConfigError: if none fits.
     """
-    if study is not None and study not in config["studies"]:
-        raise ConfigError(
-            f"studies.{study} is not in the configuration; there are {', '.join(config['studies'])}"
-        )
-    planned = plan.runs(config) if study is None else plan.study_runs(config, study)
     recorded = runs.published(Path(config["records"]["directory"]))
-    fitting = [
-        run
-        for run in planned
-        if all(str(getattr(run, part)) == str(value) for part, value in asked.items())
-        and run.key in recorded
-    ]
+    fitting = [run for run in planned(config, study, asked) if run.key in recorded]
     if max_seconds is not None and fitting:
         took = runs.load(config, fitting)["seconds"]
         fitting = [

@@ -289,14 +289,9 @@ def known_batches(training: VerticalTraining) -> TouchMixture:
     """The published account without amplification, as B knows each batch; all else in it as
     published.
 
-    k of the steps touch the edge: k ~ Bin(T, γ) for batches drawn afresh, k ≤ epochs · min(N_e,
-    ⌈N_T/B⌉) for shuffled epochs; the squared sensitivity is k Σ S_l².
+    k ~ Bin(T, γ) of the steps touch the edge; the squared sensitivity is k Σ S_l².
     """
     gamma, squared = _published_terms(training)
-    if training.shuffled:
-        return _certain(
-            squared * training.most_touched(published_roots(training.degree, training.layers))
-        )
     law = binom(training.steps, gamma)
     low, high = (int(end) for end in law.ppf([_TAIL / 2, 1 - _TAIL / 2]))
     touches = np.arange(low, high + 1)
@@ -328,9 +323,6 @@ def certified_guarantee(training: VerticalTraining) -> TouchMixture:
     # The gradient shows the edge whenever anything does.
     squares = np.concatenate([[_gradient(training)], squares])
     roots = [reading_roots(training, layer) for layer in range(training.layers + 1)]
-    if training.shuffled:
-        touches = np.array([training.most_touched(each) for each in roots])
-        return _certain(always + float(squares @ touches))
     reach = np.array(
         [1.0, *(touch_probability(training.nodes, each, training.batch) for each in roots), 0.0]
     )
@@ -363,14 +355,11 @@ def _noise_at_the_end(training: VerticalTraining) -> TouchMixture:
     if correction.one_shot:
         return _certain(always)
     changed = reading_roots(training, 0)
-    gradient = _gradient(training)
-    if training.shuffled:
-        return _certain(
-            always + 2.0 * training.epochs * changed + gradient * training.most_touched(changed)
-        )
     counts = np.arange(min(changed, training.batch) + 1)
     law = hypergeom(training.nodes, changed, training.batch).pmf(counts)
-    totals, weights = _compose(2.0 * counts + gradient * (counts > 0), law, training.steps)
+    totals, weights = _compose(
+        2.0 * counts + _gradient(training) * (counts > 0), law, training.steps
+    )
     return TouchMixture(always + totals, weights, _ROUNDING)
 
 

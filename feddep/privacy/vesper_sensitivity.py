@@ -118,12 +118,11 @@ class VerticalTraining:
 
     Attributes:
         nodes: number of training nodes N_T.
-        batch: number of roots B in a batch.
+        batch: number of roots B in a batch, drawn afresh in every step, uniformly and without
+            replacement.
         steps: number of steps T.
         layers: number of message passing layers L.
         degree: largest degree D.
-        shuffled: whether batches divide the training nodes anew in every epoch; otherwise each is
-            drawn afresh, uniformly and without replacement.
         aggregation: one of :data:`AGGREGATIONS`.
         least_degree: D_min of truncated message passing, for ``gcn``.
         correction: what the corrected mechanism adds.
@@ -137,7 +136,6 @@ class VerticalTraining:
     steps: int
     layers: int
     degree: int
-    shuffled: bool = False
     aggregation: str = "gin"
     least_degree: int | None = None
     correction: Correction = field(default_factory=Correction)
@@ -170,20 +168,6 @@ class VerticalTraining:
                 f"weights are 'detached', but {self.aggregation} has no noise between its layers"
             )
             raise PrivacyError(f"{found}; they must be frozen or dpsgd")
-
-    @property
-    def batches(self) -> int:
-        """Number of batches ⌈N_T/B⌉ that hold every training node once."""
-        return -(-self.nodes // self.batch)
-
-    @property
-    def epochs(self) -> int:
-        """Number of epochs, the last of which may be incomplete."""
-        return -(-self.steps // self.batches)
-
-    def most_touched(self, roots: int) -> int:
-        """The most steps of shuffled epochs whose batch holds one of so many nodes."""
-        return min(self.steps, self.epochs * min(roots, self.batches))
 
 
 def published_roots(degree: int, layers: int) -> int:

@@ -122,21 +122,6 @@ def test_known_batches_are_a_mixture():
     )
 
 
-@pytest.mark.parametrize(
-    ("training", "touches"),
-    [
-        (dataclasses.replace(LARGE, shuffled=True), 50 * 12),
-        (dataclasses.replace(SMALL, steps=495, shuffled=True), 495),
-    ],
-)
-def test_shuffled_epochs_touch_an_edge_a_fixed_number_of_times(
-    training: VerticalTraining, touches: int
-):
-    assert ACCOUNTANTS["no_amplification"](training).epsilon(20, 1e-5) == pytest.approx(
-        get_epsilon_gaussian(20 / math.sqrt(4 * touches), 1e-5), rel=1e-9
-    )
-
-
 @given(st.floats(0.05, 20), st.floats(0.001, 100))
 def test_a_convex_function_takes_the_place_of_delta(epsilon: float, squared: float):
     """It is no less than δ_k, increases, and is convex."""
@@ -213,7 +198,9 @@ def test_simulated_transcripts_keep_the_guarantee():
 
 NOT_BOUNDED, FROZEN = {"bounding": "none"}, {"weights": "frozen"}
 ONCE: dict[str, Any] = {"bounding": "none", "one_shot": True}
-VFGNN, SHUFFLED = {"aggregation": "vfgnn"}, {"shuffled": True}
+VFGNN = {"aggregation": "vfgnn"}
+WHOLE = {"batch": 320, "steps": 50}
+"""Every batch has all training nodes."""
 
 
 @pytest.mark.parametrize(
@@ -222,15 +209,15 @@ VFGNN, SHUFFLED = {"aggregation": "vfgnn"}, {"shuffled": True}
         (ONCE, {}, 4),
         ({**ONCE, "evaluations": 3}, {}, 16),
         (ONCE, {"aggregation": "gcn", "least_degree": 4}, 2 * 2 / 25 + 2),
-        (NOT_BOUNDED, {**SHUFFLED, "layers": 1}, 50 * 2),
-        (NOT_BOUNDED, SHUFFLED, 50 * (2 + 2 * 10)),
-        ({"nonnegative": True}, SHUFFLED, 50 * 8 * (1 + 7)),
+        (NOT_BOUNDED, {**WHOLE, "layers": 1}, 50 * 2),
+        (NOT_BOUNDED, WHOLE, 50 * (2 + 2)),
+        ({"nonnegative": True}, WHOLE, 50 * 8 * 2),
         (
             {**NOT_BOUNDED, "weights": "dpsgd", "gradient_ratio": 2.0},
-            SHUFFLED,
-            50 * (2 + 2 * 10 + 10),
+            WHOLE,
+            50 * (2 + 2 + 1),
         ),
-        (FROZEN, {**VFGNN, **SHUFFLED}, 50 * 2 * 4 * 5),
+        (FROZEN, {**VFGNN, **WHOLE}, 50 * 2 * 4 * 5),
         ({**FROZEN, "one_shot": True}, VFGNN, 2 * 4 * 5),
     ],
 )
@@ -267,10 +254,10 @@ def test_weights_that_learn_through_edges_have_no_guarantee():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACCOUNTANTS)
-@pytest.mark.parametrize(("epsilon", "shuffled"), [(0.5, True), (25.0, False)])
-def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuffled: bool):
+@pytest.mark.parametrize("epsilon", [0.5, 25.0])
+def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float):
     accountant = ACCOUNTANTS[name](
-        VerticalTraining(nodes=500, batch=50, steps=40, layers=2, degree=3, shuffled=shuffled)
+        VerticalTraining(nodes=500, batch=50, steps=40, layers=2, degree=3)
     )
     if epsilon < 1 and name in ("paper", "paper_fixed"):
         # Two is in the theorem's place of a divergence that vanishes: its orders above 2 do not
@@ -291,13 +278,10 @@ def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float, shuff
     st.sampled_from([1, 10**6]),
     st.sampled_from([1e-9, 1.0, 1e9]),
     st.sampled_from([*NOISES, 1.0]),
-    st.booleans(),
 )
-def test_at_the_ends_of_all_ranges_there_is_a_bound(nodes, degree, steps, ratio, noise, shuffled):
+def test_at_the_ends_of_all_ranges_there_is_a_bound(nodes, degree, steps, ratio, noise):
     correction = Correction(weights="dpsgd", gradient_ratio=ratio)
-    training = VerticalTraining(
-        nodes, min(32, nodes), steps, 2, degree, shuffled=shuffled, correction=correction
-    )
+    training = VerticalTraining(nodes, min(32, nodes), steps, 2, degree, correction=correction)
     for account in ACCOUNTANTS.values():
         for delta in (1e-300, 1e-5, 0.999999):
             assert account(training).epsilon(noise, delta) >= 0

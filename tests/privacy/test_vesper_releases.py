@@ -8,7 +8,7 @@ that all that follows reads the same.  Then
     edges;
 * the squared differences of the recorded values, over the variance of their noise, are what
   Gaussian mechanisms compose by.  They must not exceed what the account charges: for a single
-  release and for a shuffled epoch their sum, for batches drawn afresh the law over all batches.
+  release their sum, for batches drawn afresh the law over all batches.
 """
 
 import dataclasses
@@ -424,14 +424,6 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
         else:
             costs = always + np.array(
                 [cost(batch) for batch in itertools.combinations(range(nodes), BATCH)]
-            )
-            order = rng.permutation(nodes).tolist()
-            epoch = always + sum(
-                cost(tuple(order[start : start + BATCH])) for start in range(0, nodes - 1, BATCH)
-            )
-            whole = dataclasses.replace(facts, shuffled=True, steps=facts.batches)
-            most["shuffled"] = max(
-                most["shuffled"], excess(np.array([epoch]), certified_guarantee(whole))
             )
         most["all"] = max(most["all"], excess(costs, account))
         assert len(pair[0].sent) == len(pair[1].sent)

@@ -254,10 +254,3 @@ def test_how_many_roots_read_a_row():
 def test_what_is_out_of_range_is_refused(described: Any, changes: dict[str, Any]):
     with pytest.raises(PrivacyError):
         described(**changes)
-
-
-def test_whole_batches_and_the_ends_of_ranges():
-    whole = training(batch=1000, **{**GCN, "least_degree": 5}, correction=Correction(evaluations=1))
-    part = training(batch=300, steps=9)
-    assert (whole.batches, part.batches, part.epochs) == (1, 4, 3)
-    assert [part.most_touched(roots) for roots in (1, 2, 3, 4, 9)] == [3, 6, 9, 9, 9]
