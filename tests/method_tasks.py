@@ -92,19 +92,21 @@ def run_on(task: Task, name: str, **changes: Any) -> RunResult:
 
 
 def train(
-    name: str, seed: int = 0, clients: int = CLIENTS, observers: Sequence[Any] = (), **changes: Any
+    name: str,
+    seed: int = 0,
+    clients: int = CLIENTS,
+    observers: Sequence[Any] = (),
+    task: Task | None = None,
+    **changes: Any,
 ) -> RunResult:
-    """Run a method on the small task, few epochs before its classifier."""
+    """Run a method on a task, by default the small one, few epochs before its classifier."""
+    task = task or dataclasses.replace(task_of(name, seed, clients), observers=observers)
     few = {
         key: value
         for key, value in FEW_EPOCHS.items()
         if key in registry.find(name).parameters.model_fields
     }
-    return run_on(
-        dataclasses.replace(task_of(name, seed, clients), observers=observers),
-        name,
-        **{**few, **changes},
-    )
+    return run_on(task, name, **{**few, **changes})
 
 
 def counted(

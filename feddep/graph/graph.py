@@ -293,21 +293,31 @@ def mean_adjacency(graph: Graph) -> sp.csr_matrix:
 def mean_adjacency_with_self_loops(graph: Graph) -> sp.csr_matrix:
     """Row v averages over v and all its neighbours: (D + I)⁻¹ (A + I); float32, shape (n, n)."""
     return sp.csr_matrix(
-        sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ _closed(graph)
+        sp.diags_array((1 / (graph.degrees + 1)).astype(np.float32)) @ with_self_loops(graph)
     )
 
 
 def normalised_adjacency(graph: Graph) -> sp.csr_matrix:
     """D̂^(−1/2) (A + I) D̂^(−1/2) with D̂ = D + I (Kipf and Welling, 2017); float32, shape (n, n)."""
-    with_self_loops, scale = (
-        sp.csr_matrix(_closed(graph)),
-        ((graph.degrees + 1.0) ** -0.5).astype(np.float32),
-    )
-    with_self_loops.data = (
-        np.repeat(scale, np.diff(with_self_loops.indptr)) * scale[with_self_loops.indices]
-    )
-    return with_self_loops
+    return normalised(with_self_loops(graph), graph.degrees)
 
 
-def _closed(graph: Graph) -> sp.csr_matrix:
-    return graph.adjacency + sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
+def normalised(rows: sp.csr_matrix, degrees: np.ndarray) -> sp.csr_matrix:
+    """Rows of D̂^(−1/2) (A + I) D̂^(−1/2) from rows of A + I.
+
+    Args:
+        rows: the rows, shape (n, m); the first n columns are of the same nodes.
+        degrees: degree of each column's node in A, shape (m,).
+
+    Returns:
+        float32, shape (n, m).
+    """
+    scale = ((degrees + 1.0) ** -0.5).astype(np.float32)
+    values = np.repeat(scale[: rows.shape[0]], np.diff(rows.indptr)) * scale[rows.indices]
+    return sp.csr_matrix((values, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def with_self_loops(graph: Graph) -> sp.csr_matrix:
+    """A + I; float32, shape (n, n)."""
+    loops = sp.eye_array(graph.num_nodes, dtype=np.float32, format="csr")
+    return sp.csr_matrix(graph.adjacency + loops)

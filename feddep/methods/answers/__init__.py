@@ -166,6 +166,7 @@ METHODS = (
         PrivateLabelsParameters,
         "bayes:run",
         PRIVATE_FEDAVG,
+        revision=3,
         look=("#CC79A7", 3),
     ),
 )

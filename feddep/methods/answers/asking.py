@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from feddep.federation.boundary import Boundary, ByClient
-from feddep.methods.answers import AnswersParameters
-from feddep.methods.answers.recorded_fedavg import at_best_round
+from feddep.methods.answers import AnswersParameters, LabelPrivacy
+from feddep.methods.answers.recorded_fedavg import at_best_round, private_labels
 from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
-from feddep.methods.shared.routing import match, name_kinds, rows_of_endpoints, rows_of_outside
+from feddep.methods.shared.routing import share, share_kinds
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.task import ClientData, Task
 from feddep.utils.seeding import generator
@@ -47,10 +47,12 @@ class Answered:
 
 def answered(task: Task, parameters: AnswersParameters, step: StepResult) -> Answered:
     """Let all owners answer with FedAvg's weights at its best round."""
-    edges = cross_edges(task)
+    edges, readable = cross_edges(task), task
+    if isinstance(parameters, LabelPrivacy):
+        readable = private_labels(task, parameters.label_epsilon)
     known = [
         known_classes(*each, parameters.labels)
-        for each in zip(task.subgraphs(), at_best_round(step), strict=True)
+        for each in zip(readable.subgraphs(), at_best_round(step), strict=True)
     ]
     boundary = Boundary(answer_kinds(edges, task.graph.num_classes), task.observers)
     told = ask(task, boundary, edges, known, parameters.epsilon)
@@ -87,30 +89,19 @@ def ask(
         known: the class that each client knows of each of its nodes, shape (n_i,).
         epsilon: ε of an answer; none for true ones.
     """
-    classes, routing, sent = task.graph.num_classes, match(task, boundary, edges), []
+    classes, rows = task.graph.num_classes, []
     for i, (own, of_client) in enumerate(zip(edges, known, strict=True)):
         told = of_client[own.endpoints]
         if epsilon is not None:
             told = randomised_response(
                 told, classes, epsilon, generator(task.seed, f"client{i}", "answers")
             )
-        rows = torch.eye(classes)[torch.from_numpy(told)]
-        sent.append(
-            boundary.send(i, "up", ANSWERS, {"answers": rows})["answers"] if len(told) else rows
-        )
-    found = []
-    for i, rows in enumerate(routing.deliver(sent)):
-        received = (
-            boundary.send(i, "down", ANSWERS, {"answers": rows})["answers"] if len(rows) else rows
-        )
-        found.append(received.numpy().argmax(axis=1))
-    return found
+        rows.append(torch.eye(classes)[torch.from_numpy(told)])
+    return [
+        received.numpy().argmax(axis=1) for received in share(task, boundary, edges, ANSWERS, rows)
+    ]
 
 
 def answer_kinds(edges: Sequence[CrossEdges], classes: int) -> dict[str, ByClient]:
     """The messages of asking and answering."""
-    answers = ByClient(
-        up=rows_of_endpoints(edges, "answers", classes),
-        down=rows_of_outside(edges, "answers", classes),
-    )
-    return {**name_kinds(edges), ANSWERS: answers}
+    return share_kinds(edges, ANSWERS, classes)

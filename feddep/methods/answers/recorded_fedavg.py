@@ -83,18 +83,23 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
 def train_on_private_labels(
     task: Task, parameters: LabelPrivacy, results: Any = None
 ) -> StepResult:
-    """The same where randomised response has replaced each label of a training or validation node
-    once.
+    """The same on :func:`private_labels`."""
+    return train(private_labels(task, parameters.label_epsilon))
 
-    All that clients send of it is computed from these labels, and validation accuracies are by
-    them.  Features are not covered.
+
+def private_labels(task: Task, epsilon: float) -> Task:
+    """The task where randomised response has replaced each label of a training or validation node
+    once, at each call alike.
+
+    All that clients send is computed from these labels, and validation accuracies are by them.
+    Features are not covered.
     """
     graph, read = task.graph, np.concatenate([task.split.train, task.split.val])
     labels = graph.labels.copy()
     labels[read] = randomised_response(
-        labels[read], graph.num_classes, parameters.label_epsilon, generator(task.seed, "labels")
+        labels[read], graph.num_classes, epsilon, generator(task.seed, "labels")
     )
-    return train(dataclasses.replace(task, graph=dataclasses.replace(graph, labels=labels)))
+    return dataclasses.replace(task, graph=dataclasses.replace(graph, labels=labels))
 
 
 def at_best_round(step: StepResult) -> list[np.ndarray]:

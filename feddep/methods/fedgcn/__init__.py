@@ -40,6 +40,7 @@ METHODS = (
         assumes=(CROSS_CLIENT_EDGES, "sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
+        revision=2,
         look=("#009E73", 3),
     ),
     Method(
@@ -50,6 +51,7 @@ METHODS = (
         assumes=(CROSS_CLIENT_EDGES, "noised sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
+        revision=2,
         look=("#009E73", 4),
     ),
 )

@@ -7,11 +7,12 @@ layers is
 
     H¹ = σ(Ŝ W¹ + b¹),   H^k = σ(D̂^(−1/2) (A + I) D̂^(−1/2) H^{k−1} W^k + b^k),   k = 2 … L
 
-Before training, each client sends the part of each row of Ŝ that comes from its own nodes, for
-every node elsewhere that is joined to one of them; the server adds up the parts and returns the
-rows.  With one hop a client gets the rows of its own nodes, and its later layers aggregate over its
-own subgraph.  With two it also gets those of its nodes' neighbours elsewhere, and with L = 2 its
-nodes' logits are those of the global graph.
+Before training, clients tell each other the degrees of nodes with neighbours elsewhere.  Then each
+sends the part of each row of Ŝ that comes from its own nodes, for every node elsewhere that is
+joined to one of them; the server adds up the parts and returns the rows.  With one hop a client
+gets the rows of its own nodes, and its later layers aggregate over its own subgraph.  With two it
+also gets those of its nodes' neighbours elsewhere, and with L = 2 its nodes' logits are those of
+the global graph.
 
 In the paper the parts are encrypted, so that the server reads none.  Here no cipher is run: parts
 are counted as what they are. A row to which a single node contributes tells that node's features,
@@ -40,7 +41,8 @@ from feddep.federation.boundary import Boundary, ByClient, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.methods.fedgcn import FedGCNParameters, NoisedParameters
-from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
+from feddep.methods.shared.cross_edges import CrossEdges, cross_edges, normalised_rows
+from feddep.methods.shared.routing import DEGREES, share_degrees, share_kinds
 from feddep.nn.encoders import GCN, NodeLayer
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
@@ -48,7 +50,7 @@ from feddep.privacy.accountant import least_noise
 from feddep.privacy.vesper_accounting import TouchMixture
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import new_learner
-from feddep.training.task import RunResult, Task
+from feddep.training.task import ClientData, RunResult, Task
 
 SUMS = "sums"
 """The kind of message with a client's parts of rows of Ŝ, and with the rows that it gets back."""
@@ -122,8 +124,11 @@ def run(
         {"model": schema_of(model), **REPORTS, **_messages(task, edges, parameters.hops)},
         task.observers,
     )
-    views = [_view(task, own, parameters.hops) for own in edges]
-    sums = exchange(task, boundary, edges, parameters.hops, noise)
+    known = known_rows(task, boundary, edges)
+    sums = exchange(task, boundary, edges, known, parameters.hops, noise)
+    views = [
+        _view(*each, parameters.hops) for each in zip(task.subgraphs(), edges, known, strict=True)
+    ]
     clients = []
     for i, ((graph, adjacency), (_, split), rows) in enumerate(
         zip(views, task.subgraphs(), sums, strict=True)
@@ -164,43 +169,68 @@ def new_model(task: Task) -> SummedGCN:
     return model.to(task.device)
 
 
-def _view(task: Task, own: CrossEdges, hops: int) -> tuple[Graph, sp.csr_matrix]:
+def known_rows(
+    task: Task, boundary: Boundary, edges: Sequence[CrossEdges]
+) -> list[tuple[sp.csr_matrix, sp.csr_matrix]]:
+    """What each client knows of D̂^(−1/2) (A + I) D̂^(−1/2) of the global graph.
+
+    Returns:
+        The rows of its nodes; columns are its nodes, then those elsewhere that they are joined to,
+        shape (n, n + h).  And of the rows of those elsewhere the columns of its nodes and their own
+        diagonal, shape (h, n + h).
+    """
+    found = []
+    for own, degrees in zip(edges, share_degrees(task, boundary, edges), strict=True):
+        rows, n = normalised_rows(task, own, degrees), len(own.nodes)
+        diagonal = sp.diags_array((1 / (degrees[n:] + 1)).astype(np.float32))
+        found.append((rows, sp.csr_matrix(sp.hstack([rows[:, n:].T, diagonal]))))
+    return found
+
+
+def _view(
+    part: ClientData, own: CrossEdges, known: tuple[sp.csr_matrix, sp.csr_matrix], hops: int
+) -> tuple[Graph, sp.csr_matrix]:
     """Graph that a client aggregates hidden units over: its subgraph, with two hops its nodes'
     neighbours elsewhere behind it.
 
     Returns:
-        The graph, and the rows and columns of the global D̂^(−1/2) (A + I) D̂^(−1/2); with one hop
-        those of the subgraph itself.
+        The graph, and what it knows of the global D̂^(−1/2) (A + I) D̂^(−1/2); with one hop that of
+        the subgraph itself.
     """
+    graph, _ = part
     if hops == 1:
-        graph = task.graph.subgraph(own.nodes)
         return graph, normalised_adjacency(graph)
-    nodes = np.concatenate([own.nodes, own.outside])
-    return task.graph.subgraph(nodes), sp.csr_matrix(
-        normalised_adjacency(task.graph)[nodes][:, nodes]
-    )
+    joined = sp.bmat([[graph.adjacency, own.links], [own.links.T, None]], "csr", np.float32)
+    return graph.extended(joined), sp.csr_matrix(sp.vstack(known))
 
 
 def exchange(
-    task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: int, noise: float = 0.0
+    task: Task,
+    boundary: Boundary,
+    edges: Sequence[CrossEdges],
+    known: Sequence[tuple[sp.csr_matrix, sp.csr_matrix]],
+    hops: int,
+    noise: float = 0.0,
 ) -> list[Tensor]:
     """Rows of Ŝ of each client's nodes, and with two hops of their neighbours elsewhere, shape (n +
     h, F), after one exchange.
 
-    ``noise`` is the standard deviation of what is added to parts that move by as much as a node's
-    features do.
+    ``known`` is that of :func:`known_rows`.  ``noise`` is the standard deviation of what is added
+    to parts that move by as much as a node's features do.
     """
-    matrix, features = normalised_adjacency(task.graph), task.graph.features
     total = torch.zeros(task.graph.num_nodes, task.graph.num_features)
     rows, added = [], []
-    for i, own in enumerate(edges):
-        part, told = matrix[:, own.nodes] @ features[own.nodes], _told(own, hops)
-        rows.append(_dense(part[own.nodes]))
-        sums = _dense(part[told])
+    for i, (own, (inner, outer)) in enumerate(zip(edges, known, strict=True)):
+        features, n = task.graph.features[own.nodes], len(own.nodes)
+        told = _told(own, hops)
+        # Of Ŝ's rows for the nodes that it tells of, the part that its own nodes are.
+        sent = sp.vstack([outer[:, :n], inner[own.endpoints if hops == 2 else [], :n]], "csr")
+        rows.append(_dense(inner[:, :n] @ features))
+        sums = _dense(sent @ features)
         added.append(torch.zeros_like(sums))
         if len(told):
             if noise:
-                moved = noise * float(norm(matrix[told][:, own.nodes], axis=0).max())
+                moved = noise * float(norm(sent, axis=0).max())
                 added[i] = moved * torch.randn(
                     sums.shape, generator=task.torch_generator(f"client{i}", "sums")
                 )
@@ -244,4 +274,4 @@ def _messages(task: Task, edges: Sequence[CrossEdges], hops: int) -> dict[str, B
         }
         for own in edges
     ]
-    return {SUMS: ByClient(sent, returned)}
+    return {**share_kinds(edges, DEGREES, 1), SUMS: ByClient(sent, returned)}

@@ -58,5 +58,5 @@ def _method(name: str, title: str, parameters: type[Parameters], **more: Any) ->
 GROUP = "Exchange between clients"
 METHODS = (
     _method("fedstruct", "FedStruct", FedStructParameters, look=("#009E73", 5)),
-    _method("fedlap", "FedLap", FedLapParameters, look=("#009E73", 6)),
+    _method("fedlap", "FedLap", FedLapParameters, revision=2, look=("#009E73", 6)),
 )

@@ -15,7 +15,8 @@ cross-entropy and
 the Dirichlet energy of S.  Training is that of :mod:`feddep.methods.fedstruct.training`.
 
 U and Θ are the Ritz vectors and values of the r least eigenvalues after m Lanczos steps from a
-random vector, orthogonalised in full.  In each step the server sends clients the entries of their
+random vector, orthogonalised in full.  Clients first tell each other the degrees of nodes with
+neighbours elsewhere, which L takes.  In each step the server sends clients the entries of their
 nodes and of their neighbours elsewhere, and they answer with their entries of the product.  Unlike
 all leading eigenvectors, such a basis has few vectors of an eigenvalue that has many independent
 ones.  This matters: 0 has as many as the graph has components, 78 on Cora and 438, more than r, on
@@ -27,15 +28,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from scipy.linalg import eigh_tridiagonal
 from torch import Tensor
 
 from feddep.federation.boundary import Boundary, ByClient
 from feddep.federation.communication import merged
-from feddep.graph.graph import normalised_adjacency
 from feddep.methods.fedstruct import FedLapParameters, training
-from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
+from feddep.methods.shared.cross_edges import CrossEdges, cross_edges, normalised_rows
+from feddep.methods.shared.routing import DEGREES, share_degrees, share_kinds
 from feddep.training.task import RunResult, Task
 from feddep.utils.seeding import generator
 
@@ -56,8 +58,12 @@ def run(task: Task, parameters: FedLapParameters, steps: Any = None) -> RunResul
         cross_edges(task),
         generator(task.seed, "lanczos").standard_normal(task.graph.num_nodes),
     )
-    offline = Boundary(messages(edges), task.observers)
-    values, vectors = lanczos(laplacian(task, offline, edges), start, parameters.iterations)
+    offline = Boundary({**share_kinds(edges, DEGREES, 1), **messages(edges)}, task.observers)
+    rows = [
+        normalised_rows(task, *each)
+        for each in zip(edges, share_degrees(task, offline, edges), strict=True)
+    ]
+    values, vectors = lanczos(laplacian(rows, offline, edges), start, parameters.iterations)
     values, vectors = values[: parameters.vectors], vectors[:, : parameters.vectors]
     theta = torch.from_numpy(values).float().to(task.device)
 
@@ -71,11 +77,11 @@ def run(task: Task, parameters: FedLapParameters, steps: Any = None) -> RunResul
     sizes = [{"values": (len(values),), "vectors": (len(own.nodes), len(values))} for own in edges]
     kinds = training.kinds(new_model(torch.empty(0, len(values))))
     boundary = Boundary({**kinds, "basis": ByClient(down=sizes)}, task.observers)
-    rows = []
+    told_rows = []
     for i, own in enumerate(edges):
         told = {"values": theta, "vectors": torch.from_numpy(vectors[own.nodes]).float()}
-        rows.append(boundary.send(i, "down", "basis", told)["vectors"])
-    result = training.train(task, boundary, rows, new_model, energy)
+        told_rows.append(boundary.send(i, "down", "basis", told)["vectors"])
+    result = training.train(task, boundary, told_rows, new_model, energy)
     return dataclasses.replace(
         result, communication=merged(offline.communication.rows(), result.communication)
     )
@@ -111,14 +117,12 @@ def lanczos(
 
 
 def laplacian(
-    task: Task, boundary: Boundary, edges: Sequence[CrossEdges]
+    rows: Sequence[sp.csr_matrix], boundary: Boundary, edges: Sequence[CrossEdges]
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """L times a vector, shape (n,) each, of which each client computes the entries of its nodes."""
+    """L times a vector, shape (n,) each, of which each client computes the entries of its nodes
+    with its ``rows`` (:func:`~feddep.methods.shared.cross_edges.normalised_rows`).
+    """
     known = [np.concatenate([own.nodes, own.outside]) for own in edges]
-    rows = [
-        normalised_adjacency(task.graph)[own.nodes][:, each]
-        for own, each in zip(edges, known, strict=True)
-    ]
 
     def product(vector: np.ndarray) -> np.ndarray:
         found = np.empty_like(vector)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, normalised, with_self_loops
 from feddep.graph.halo import halo
 from feddep.training.task import Task
 
@@ -47,6 +47,21 @@ def cross_edges(task: Task) -> list[CrossEdges]:
         outside = halo(task.graph, nodes, 1)
         found.append(CrossEdges(nodes, outside, task.graph.adjacency[nodes][:, outside]))
     return found
+
+
+def normalised_rows(task: Task, own: CrossEdges, degrees: np.ndarray) -> sp.csr_matrix:
+    """The rows of the global D̂^(−1/2) (A + I) D̂^(−1/2) that belong to a client's nodes.
+
+    Args:
+        task: the task; of A the rows of the client's nodes are read.
+        own: the client's edges to others.
+        degrees: of its nodes, then of those elsewhere, shape (n + h,).
+
+    Returns:
+        float32, shape (n, n + h): columns are its nodes, then those elsewhere.
+    """
+    known = np.concatenate([own.nodes, own.outside])
+    return normalised(with_self_loops(task.graph)[own.nodes][:, known], degrees)
 
 
 def expand(graph: Graph, links: sp.csr_matrix) -> Graph:

@@ -21,6 +21,12 @@ those neighbours.
 """
 
 
+DEGREES = "degrees"
+"""The kind of message with the degrees of a client's nodes that have neighbours elsewhere, and of
+those neighbours.
+"""
+
+
 class Router:
     """Passes embeddings on.  It holds no more than which published row goes to whom.
 
@@ -57,6 +63,56 @@ def match(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> Router
     return Router(
         [each["own"].numpy() for each in received], [each["elsewhere"].numpy() for each in received]
     )
+
+
+def share(
+    task: Task,
+    boundary: Boundary,
+    edges: Sequence[CrossEdges],
+    kind: str,
+    rows: Sequence[Tensor],
+) -> list[Tensor]:
+    """Carry a row about each of a client's nodes with neighbours elsewhere to all who have these.
+
+    Args:
+        task: the task.
+        boundary: that of the clients, to which :func:`share_kinds` is declared.
+        edges: the clients' edges to each other.
+        kind: of the messages.
+        rows: of each client, in the order of ``endpoints``, shape (b_i, width).
+
+    Returns:
+        For each client the rows of ``outside``, shape (h_i, width).
+    """
+
+    def carry(i: int, direction: Direction, sent: Tensor) -> Tensor:
+        return boundary.send(i, direction, kind, {kind: sent})[kind] if len(sent) else sent
+
+    router = match(task, boundary, edges)
+    told = router.deliver([carry(i, "up", own) for i, own in enumerate(rows)])
+    return [carry(i, "down", received) for i, received in enumerate(told)]
+
+
+def share_kinds(edges: Sequence[CrossEdges], kind: str, width: int) -> dict[str, ByClient]:
+    """The messages of :func:`share`."""
+    up, down = rows_of_endpoints(edges, kind, width), rows_of_outside(edges, kind, width)
+    return {**name_kinds(edges), kind: ByClient(up, down)}
+
+
+def share_degrees(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -> list[np.ndarray]:
+    """The degrees of each client's nodes, and behind them those of the nodes elsewhere that it is
+    joined to, which their owners tell; int64, shape (n_i + h_i,).
+    """
+    own_degrees = [task.graph.degrees[own.nodes] for own in edges]
+    rows = [
+        torch.from_numpy(degrees[own.endpoints]).float()[:, None]
+        for own, degrees in zip(edges, own_degrees, strict=True)
+    ]
+    told = share(task, boundary, edges, DEGREES, rows)
+    return [
+        np.concatenate([degrees, received[:, 0].numpy().astype(np.int64)])
+        for degrees, received in zip(own_degrees, told, strict=True)
+    ]
 
 
 def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, ByClient]:

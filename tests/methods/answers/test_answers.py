@@ -5,6 +5,7 @@ against slow references.
 import dataclasses
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from feddep.methods.answers import (
 )
 from feddep.methods.method import StepResult
 from feddep.methods.shared.cross_edges import cross_edges
-from feddep.privacy.randomised_response import kernel
+from feddep.privacy.randomised_response import keep_probability, kernel
 from feddep.training.evaluation import total
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
@@ -321,6 +322,30 @@ def test_labels_that_are_read_are_drawn_once_by_randomised_response_and_others_s
         assert kept[read].mean() == pytest.approx(
             math.e / (math.e + 2), abs=4 * 0.5 / math.sqrt(len(read))
         )
+
+
+@pytest.mark.parametrize("label_epsilon", [0.5, 4.0])
+def test_answers_hold_the_private_labels_and_not_the_true_ones(label_epsilon: float):
+    sent = {}
+
+    def listen(client: int, direction: str, kind: str, payload: Any) -> None:
+        if (direction, kind) == ("up", asking.ANSWERS):
+            sent[client] = payload[kind].numpy().argmax(axis=1)
+
+    task = dataclasses.replace(task_of("answers_private_labels"), observers=(listen,))
+    options = {"label_epsilon": label_epsilon, "labels": True, "epsilon": None}
+    run_on(task, "answers_private_labels", **options)
+    private = recorded_fedavg.private_labels(task, label_epsilon).graph.labels
+    answered, true = [], []
+    for client, own in enumerate(cross_edges(task)):
+        nodes = own.nodes[own.endpoints]
+        trained = np.isin(nodes, task.split.train)
+        assert np.array_equal(sent[client][trained], private[nodes[trained]])
+        answered += sent[client][trained].tolist()
+        true += task.graph.labels[nodes[trained]].tolist()
+    kept = np.equal(answered, true).mean()
+    expected = keep_probability(label_epsilon, task.graph.num_classes)
+    assert kept == pytest.approx(expected, abs=4 * 0.5 / math.sqrt(len(true)))
 
 
 def test_bayes_on_labels_that_no_noise_changes_is_that_of_the_other_method():

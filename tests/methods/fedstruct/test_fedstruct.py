@@ -15,7 +15,7 @@ from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.graph.graph import Graph
 from feddep.methods.fedstruct import fedlap, fedstruct
-from feddep.methods.shared.cross_edges import cross_edges
+from feddep.methods.shared.cross_edges import cross_edges, normalised_rows
 from feddep.utils.errors import ConfigError
 from method_tasks import counted, parameters_of, run_on
 
@@ -40,7 +40,9 @@ def laplacian(graph: Graph) -> np.ndarray:
 
 def multiply(task):
     edges = cross_edges(task)
-    return fedlap.laplacian(task, Boundary(fedlap.messages(edges)), edges)
+    degrees = [task.graph.degrees[np.concatenate([own.nodes, own.outside])] for own in edges]
+    rows = [normalised_rows(task, *each) for each in zip(edges, degrees, strict=True)]
+    return fedlap.laplacian(rows, Boundary(fedlap.messages(edges)), edges)
 
 
 @given(tasks(), st.integers(1, 6))

@@ -1,0 +1,82 @@
+"""A client's messages are computed from its own data and from what was sent to it: with another
+client's data changed, none of its messages changes before one that it received.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.graph.graph import Graph
+from feddep.methods import registry
+from feddep.methods.method import ORACLE
+from feddep.training.task import Task
+from method_tasks import CLIENTS, task_of, train
+
+METHODS = [
+    name
+    for name, method in registry.built_in().items()
+    if method.partitioned and ORACLE not in method.assumes
+]
+"""An oracle's clients know what nobody told them, by definition."""
+Message = tuple[str, str, dict[str, torch.Tensor]]
+
+
+def changed_client(task: Task, client: int) -> Task:
+    """The task with other features, labels and inner edges at one client; who is joined to whom
+    across clients, and which nodes are in which set, stay.
+    """
+    assert task.partition is not None
+    graph, nodes = task.graph, task.partition.nodes(client)
+    features, labels = graph.features.tolil(), graph.labels.copy()
+    features[nodes] = features[nodes[::-1]]
+    labels[nodes] = (labels[nodes] + 1) % graph.num_classes
+    edges = graph.edges()
+    inner = np.isin(edges, nodes).all(axis=1)
+    # Every other inner edge is gone.
+    gone = np.flatnonzero(inner)[::2]
+    kept = np.delete(edges, gone, axis=0)
+    changed = Graph.from_edges(kept, features.tocsr(), labels, graph.num_classes)
+    return dataclasses.replace(task, graph=changed)
+
+
+def messages(task: Task, name: str, **changes: Any) -> dict[int, list[Message]]:
+    """What each client sent and received, in order."""
+    seen: dict[int, list[Message]] = {}
+
+    def listen(client: int, direction: str, kind: str, payload: dict[str, torch.Tensor]) -> None:
+        copies = {key: tensor.clone() for key, tensor in payload.items()}
+        seen.setdefault(client, []).append((direction, kind, copies))
+
+    train(name, task=dataclasses.replace(task, observers=(listen,)), **changes)
+    return seen
+
+
+def first_difference(ours: list[Message], theirs: list[Message]) -> Message | None:
+    """The first of our messages that is not theirs; None if all are."""
+    for one, other in zip(ours, theirs, strict=False):
+        same = one[:2] == other[:2] and one[2].keys() == other[2].keys()
+        if not same or not all(torch.equal(one[2][key], other[2][key]) for key in one[2]):
+            return one
+    return None
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in METHODS),
+        ("fedgcn", {"hops": 1}),
+        ("answers_private_labels", {"labels": True}),
+    ],
+)
+def test_no_message_depends_on_what_a_client_was_not_told(name: str, options: dict[str, Any]):
+    task = task_of(name)
+    before = messages(task, name, **options)
+    after = messages(changed_client(task, CLIENTS - 1), name, **options)
+    for client in range(CLIENTS - 1):
+        differing = first_difference(before.get(client, []), after.get(client, []))
+        assert differing is None or differing[0] == "down", differing[1]
+    own = first_difference(before.get(CLIENTS - 1, []), after.get(CLIENTS - 1, []))
+    assert not before or own is not None
