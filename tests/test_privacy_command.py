@@ -126,7 +126,8 @@ def test_the_noise_and_the_accounts_of_a_run_of_vesper(tmp_path, capsys):
         tmp_path,
         capsys,
     )
-    assert once["ε: rdp"].item() == math.inf > once["ε: certified"].item()
+    assert "ε: rdp" not in once
+    assert once["ε: certified"].item() < math.inf
 
 
 def test_the_facts_of_vesper_are_those_of_the_runs_of_a_study(tmp_path, capsys, monkeypatch):

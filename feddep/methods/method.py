@@ -116,6 +116,10 @@ CROSS_CLIENT_EDGES = "cross-client edges known"
 """The assumption (:attr:`Method.assumes`) of a method that asks for neighbours at other clients by
 their ids.
 """
+CLASS_SHARES = "class shares shared"
+"""The assumption of a method whose messages tell, exactly or nearly, how many of a client's nodes
+are of each class.
+"""
 ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""
 

@@ -67,7 +67,8 @@ def budget(specification: Mapping[str, Any]) -> Budget:
             (:func:`feddep.experiment.keys.specification`).
 
     Raises:
-        ConfigError: if the method is none of VESPER's paper.
+        ConfigError: if the method is none of VESPER's paper, or the number of training nodes is not
+            public.
         PrivacyError: if no noise keeps the budget.
         KeyError: if the specification lacks a part.
     """
@@ -93,11 +94,24 @@ def budget(specification: Mapping[str, Any]) -> Budget:
 def _sizes(dataset: Mapping[str, Any]) -> tuple[int, int]:
     """Numbers of nodes and edges of a graph; of a synthetic one 0 edges, which nobody has
     counted.
+
+    Raises:
+        ConfigError: if these do not tell how many nodes are trained on.
     """
-    if (synthetic := dataset.get("synthetic")) is None:
-        graph = REGISTRY[dataset["name"]]
-        return graph.nodes, graph.edges
-    return synthetic["nodes"], 0
+    if (split := dataset.get("split", "random")) != "random":
+        raise ConfigError(
+            f"split is {split}, with which the number of training nodes depends on labels; a "
+            "trade-off takes random"
+        )
+    if synthetic := dataset.get("synthetic"):
+        return synthetic["nodes"], 0
+    if dataset["name"] not in REGISTRY:
+        raise ConfigError(
+            f"the dataset {dataset['name']} is a graph of your own, whose nodes may lack labels; a "
+            "trade-off takes public and synthetic graphs"
+        )
+    graph = REGISTRY[dataset["name"]]
+    return graph.nodes, graph.edges
 
 
 @functools.cache
@@ -118,8 +132,11 @@ def _budget(
         return accounted_epsilon(nodes, setting, parameters, aggregation, accountant, theta, delta)
 
     # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change
-    # any number of VFGNN's rows.
-    guarantee, paper = spent("certified"), spent(PAPER)
+    # any number of VFGNN's rows; and the paper's theorem is of a release in every step.
+    guarantee, paper = (
+        spent("certified"),
+        None if parameters.release == "one_shot" else spent(PAPER),
+    )
     known = math.nan if epsilon is None else epsilon
     return Budget(
         known,

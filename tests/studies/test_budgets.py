@@ -143,3 +143,9 @@ def test_what_does_not_apply_is_left_out() -> None:
 def test_mistakes_are_errors() -> None:
     with pytest.raises(ConfigError):
         budget(specification("fedavg"))
+
+
+@pytest.mark.parametrize("changes", [{"split": "class_balanced"}, {"name": "mine"}])
+def test_what_has_no_public_number_of_training_nodes_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        budget(specification("gap", {**CORA, **changes}, theta=5.0))

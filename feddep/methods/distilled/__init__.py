@@ -4,7 +4,7 @@ FedSpray.
 
 from typing import Literal
 
-from feddep.methods.method import BUILT_IN_ENCODERS, Method
+from feddep.methods.method import BUILT_IN_ENCODERS, CLASS_SHARES, Method
 from feddep.utils.parameters import (
     Hops,
     Parameters,
@@ -152,6 +152,7 @@ METHODS = (
         "FedTAD",
         FedTADParameters,
         f"{_FOLDER}.fedtad:run",
+        assumes=(CLASS_SHARES,),
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         revision=2,
@@ -172,7 +173,7 @@ METHODS = (
         "FedSpray",
         FedSprayParameters,
         f"{_FOLDER}.fedspray:run",
-        assumes=("prototypes shared",),
+        assumes=("prototypes shared", CLASS_SHARES),
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         mini_batch=False,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, Method
+from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, CLASS_SHARES, Method
 from feddep.utils.parameters import Parameters, Repetitions, Share, Weight
 
 Temperature = Annotated[float, Field(ge=0, le=1000)]
@@ -97,6 +97,7 @@ METHODS = (
         "FedGTA",
         FedGTAParameters,
         "local_before",
+        assumes=(CLASS_SHARES,),
         encoders=ANY_ENCODER,
         look=("#999933", 1),
     ),

@@ -128,12 +128,10 @@ def accounted_epsilon(
     delta: float,
 ) -> float | None:
     """ε at δ of noise θ by an accountant, whichever the parameters name; None where it has no bound
-    for such a run, as the paper's have for a single release.
+    for such a run.
 
     The first arguments are those of :func:`public_facts`.
     """
-    if parameters.release == "one_shot" and accountant != "certified":
-        return None
     try:
         facts = public_facts(nodes, setting, parameters.replace(accountant=accountant), aggregation)
         return _epsilon(accountant, facts, theta, delta)

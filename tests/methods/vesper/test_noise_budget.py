@@ -27,18 +27,18 @@ def noise(parameters: PerturbedParameters, aggregation: str) -> float:
     return noise_scale(NODES, TASK.graph.num_edges, TASK.setting, parameters, aggregation)
 
 
-def facts_of(parameters: PerturbedParameters, aggregation: str) -> VerticalTraining:
-    return public_facts(NODES, TASK.setting, parameters, aggregation)
+def facts_of(parameters: PerturbedParameters, aggregation: str, **setting: Any) -> VerticalTraining:
+    return public_facts(NODES, TASK.setting.replace(**setting), parameters, aggregation)
 
 
 def test_the_accountant_is_told_what_the_run_does():
     parameters = TruncatedParameters(
         degree=5, min_degree=2, degree_ratio=2.0, gradient_ratio=3.0, **DETACHED
     )
-    assert facts_of(parameters, "gcn") == VerticalTraining(
+    assert facts_of(parameters, "gcn", local_epochs=2) == VerticalTraining(
         nodes=144,
         batch=16,
-        steps=ROUNDS * 9,
+        steps=ROUNDS * 2 * 9,
         layers=2,
         degree=5,
         aggregation="gcn",
