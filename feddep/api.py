@@ -7,7 +7,7 @@ the workflow.
 >>> api.run("fedavg", graph, split, partition, setting={"rounds": 20}).accuracy  # doctest: +SKIP
 
 A run with the same options and seed has the same numbers as in the workflow, given the same machine
-and number of threads (:func:`torch.set_num_threads`; the workflow has 1).
+and number of threads.
 """
 
 import dataclasses
@@ -43,8 +43,10 @@ from feddep.training.config import PROTOCOLS, TrainingConfig
 from feddep.training.evaluation import is_after_better
 from feddep.training.summary import summary
 from feddep.training.task import Task
+from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import ConfigError, PartitionError
 from feddep.utils.parameters import Parameters
+from feddep.utils.torch_state import default_state
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -350,6 +352,7 @@ def run(
     labelled: float | None = None,
     seed: int = 0,
     device: str = "auto",
+    threads: int = 1,
     on_round: Callable[[dict[str, float]], None] | None = None,
 ) -> Result:
     """Train and test a method.
@@ -368,6 +371,7 @@ def run(
         labelled: share of all nodes whose label may be trained on; None for all training nodes.
         seed: what initial weights and every draw follow from.
         device: ``auto``, ``cpu`` or ``cuda``.
+        threads: of PyTorch; most graphs are too small for several.
         on_round: called after each round with a row of :attr:`Result.history`.
 
     Raises:
@@ -377,19 +381,20 @@ def run(
             (:meth:`feddep.graph.partition.Partition.checked`).
         DivergenceError: if training leads to numbers that are not finite.
     """
-    found, chosen, task, specification = prepare(
-        method,
-        graph,
-        split,
-        partition,
-        setting=setting,
-        parameters=parameters,
-        features=features,
-        labelled=labelled,
-        seed=seed,
-        device=device,
-    )
-    result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
+    with default_state(_integer("threads", threads, 1)):
+        found, chosen, task, specification = prepare(
+            method,
+            graph,
+            split,
+            partition,
+            setting=setting,
+            parameters=parameters,
+            features=features,
+            labelled=labelled,
+            seed=seed,
+            device=device,
+        )
+        result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
     reported = summary(result)
     return Result(
         accuracy=reported["accuracy"],
@@ -421,6 +426,8 @@ def compare(
     parameters: Mapping[str, Any] | None = None,
     features: str = "raw",
     device: str = "auto",
+    threads: int = 1,
+    output: Path | None = None,
 ) -> pd.DataFrame:
     """Train methods on the same splits and partitions, for seeds 0, 1, …, which draw them and the
     initial weights.
@@ -443,6 +450,8 @@ def compare(
         parameters: of the methods that have them, where they differ from their defaults.
         features: as in :func:`run`.
         device: as in :func:`run`.
+        threads: as in :func:`run`.
+        output: a CSV file that has the rows of all finished runs after each.
 
     Returns:
         A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation:
@@ -494,11 +503,14 @@ def compare(
                 "parameters": own,
                 "features": features,
                 "device": device,
+                "threads": threads,
             }
             sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
             rows.append(
                 run(name, graph, nodes, owners, seed=seed, **what).to_frame().assign(**sizes)
             )
+            if output is not None:
+                write_csv(output, pd.concat(rows, ignore_index=True))
     return pd.concat(rows, ignore_index=True)
 
 

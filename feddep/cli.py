@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from feddep import __version__
-from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_notices
+from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_output
 from feddep.utils.files import atomic_path, check_replaceable
 from feddep.utils.parameters import key_values
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parsed = _parser(next(iter(arguments), None)).parse_args(arguments)
     command: Callable[[argparse.Namespace], None] = parsed.function
-    plain_notices()
+    plain_output()
     try:
         command(parsed)
     except KeyboardInterrupt:
@@ -131,6 +131,13 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="auto", choices=["auto", "cpu", "cuda"], help="(default: auto)"
     )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of PyTorch; more help on large graphs alone (default: 1)",
+    )
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -160,7 +167,7 @@ def _run(given: argparse.Namespace) -> None:
 
     if given.output:
         check_replaceable(given.output, map(Path, (given.graph, given.method)))
-    found = _trained(given, [given.method])
+    found = _trained(given, [given.method], given.output)
     if given.output:
         with atomic_path(given.output) as scratch:
             found.to_csv(scratch, index=False)
@@ -178,11 +185,14 @@ def _compare(given: argparse.Namespace) -> None:
             f"{given.output} is the graph or no folder; a comparison is written to a folder of "
             "its own"
         )
-    print(comparison.write_comparison(_trained(given, given.methods), given.output))
+    runs = _trained(given, given.methods, given.output / "runs.csv")
+    print(comparison.write_comparison(runs, given.output))
     print(f"table and figure are in {given.output}")
 
 
-def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame":  # type: ignore[name-defined] # noqa: F821
+def _trained(
+    given: argparse.Namespace, methods: Sequence[str], output: Path | None
+) -> "pd.DataFrame":  # type: ignore[name-defined] # noqa: F821
     from feddep import api
 
     for file in given.plugin:
@@ -199,6 +209,8 @@ def _trained(given: argparse.Namespace, methods: Sequence[str]) -> "pd.DataFrame
         setting=key_values(given.set),
         parameters=key_values(given.parameter),
         device=given.device,
+        threads=given.threads,
+        output=output,
     )
 
 

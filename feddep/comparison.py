@@ -97,16 +97,14 @@ def figure(runs: pd.DataFrame) -> Figure:
 
 
 def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
-    """Write ``runs.csv``, ``differences.csv``, ``page.md`` and the figure to a folder; returns the
-    page.
+    """Write ``runs.csv``, ``differences.csv``, ``page.md`` and then the figure to a folder; returns
+    the page.
     """
     found = paired(runs)
     differences = md.shown(found, ["method", "reference", "seeds", "mean_difference", "p_holm"], [])
     page = f"# Comparison\n\n{_NOTES}\n{table(runs)}\n\n{differences}\n\n![Accuracy](figure.svg)\n"
-    write(
-        folder,
-        {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": figure(runs)},
-    )
+    write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page})
+    write(folder, {"figure": figure(runs)})
     return page
 
 

@@ -2,10 +2,13 @@
 
 import doctest
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -19,6 +22,13 @@ from feddep.utils.errors import ConfigError, DataError, PartitionError
 
 DOCS = Path(__file__).parents[1] / "docs"
 SETTING = {"rounds": 2, "hidden_channels": 8}
+
+
+@contextmanager
+def float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +52,34 @@ def test_the_examples_of_the_page():
     )
     assert result.attempted > 10
     assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        torch.no_grad(),
+        torch.inference_mode(),
+        torch.device("meta"),
+        torch.autocast("cpu", torch.bfloat16),
+        np.errstate(all="raise"),
+        float64(),
+    ],
+    ids=["no_grad", "inference_mode", "device", "autocast", "errstate", "dtype"],
+)
+def test_numbers_do_not_depend_on_what_the_caller_has_set(
+    context: Any, graph: api.Graph, split: api.Split, partition: api.Partition
+):
+    inputs = (graph, split, partition)
+    expected = api.run("fedsage_plus", *inputs, setting=SETTING, device="cpu")
+    with context:
+        before = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
+        found = api.run("fedsage_plus", *inputs, setting=SETTING, device="cpu", threads=2)
+        assert before == (
+            torch.get_default_dtype(),
+            torch.is_grad_enabled(),
+            torch.get_num_threads(),
+        )
+    pd.testing.assert_frame_equal(found.history, expected.history, rtol=1e-5)
 
 
 def test_a_result_is_that_of_the_method(

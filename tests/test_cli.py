@@ -1,6 +1,8 @@
 """The command line: light to start, helpful, and short when something is wrong."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -36,6 +38,42 @@ def graph_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.save(api.to_pyg(graph), file)
     assert api.load_graph(file).fingerprint == graph.fingerprint
     return file
+
+
+def test_finished_runs_are_kept_where_a_later_one_fails(
+    graph_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run, calls = api.run, []
+
+    def third_fails(*given, **options):
+        calls.append(given)
+        if len(calls) == 3:
+            raise DataError("no more")
+        return run(*given, **options)
+
+    monkeypatch.setattr(api, "run", third_fails)
+    output = ["--output", str(tmp_path / "out")]
+    given = ["compare", "fedavg", "local", "--graph", str(graph_file), *QUICK, *output]
+    assert cli.main(given) == 1
+    kept = pd.read_csv(tmp_path / "out" / "runs.csv")
+    assert kept[["method", "seed"]].to_numpy().tolist() == [["fedavg", 0], ["local", 0]]
+
+
+@pytest.mark.slow
+def test_a_comparison_does_not_depend_on_the_environment(graph_file: Path, tmp_path: Path):
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
+    environment = {"MPLBACKEND": "none such", "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    given = ["compare", "fedavg", "local", "--graph", str(graph_file), *QUICK, "--output", "out"]
+    found = subprocess.run(
+        [sys.executable, "-m", "feddep", *given],
+        cwd=tmp_path,
+        env={**{key: os.environ[key] for key in os.environ if key != "HOME"}, **environment},
+        capture_output=True,
+        check=True,
+    )
+    assert b"| FedAvg | 2 " in found.stdout
+    assert cli.main([*given[:-1], str(tmp_path / "here")]) == 0
+    assert (tmp_path / "out/figure.svg").read_bytes() == (tmp_path / "here/figure.svg").read_bytes()
 
 
 def test_run_writes_a_row_a_seed(graph_file: Path, tmp_path: Path):

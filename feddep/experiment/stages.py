@@ -39,7 +39,7 @@ from feddep.methods import plugins
 from feddep.methods.method import StepResult
 from feddep.training.summary import summary
 from feddep.training.task import RunResult, Task
-from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_notices
+from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_output
 from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
 from feddep.utils.gpus import assigned
 
@@ -62,7 +62,7 @@ def job(snakemake: Any) -> Iterator[Config]:
         for stream in (1, 2):
             os.dup2(copy.stdin.fileno(), stream)
     torch.set_num_threads(snakemake.threads)
-    plain_notices()
+    plain_output()
     on_gpu = bool(snakemake.resources.get("gpu"))
     places = Path(snakemake.config["output"], ".cache", "gpus")
     trainings = snakemake.config["trainings_per_gpu"]

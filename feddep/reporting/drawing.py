@@ -5,7 +5,8 @@ pyplot.
 import io
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from textwrap import fill
 from typing import Any
 
@@ -79,9 +80,15 @@ Look = dict[str, str]
 """Colour, marker and dash, as matplotlib calls them."""
 
 
-def style() -> Any:
-    """The context that every figure is made and saved in."""
-    return mpl.rc_context(_STYLE)
+@contextmanager
+def style() -> Iterator[None]:
+    """The context that every figure is made and saved in: matplotlib's defaults and ours, whatever
+    the user's own style.
+    """
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        yield
 
 
 def colour(number: int) -> str:

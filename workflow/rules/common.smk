@@ -36,6 +36,7 @@ with exit_on_user_error():
     # The runs that no table has, by key.
     MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
 
+os.environ["MPLBACKEND"] = "agg"  # figures are files, whatever the user's screen
 OUTPUT = config["output"]
 CACHE = f"{OUTPUT}/.cache"
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.
