@@ -102,14 +102,17 @@ class Task:
         """The setting's encoder for this graph with the run's initial weights: the same for every
         method and client.
         """
-        return self._drawn(new_encoder(self.setting.encoder, *self.model_sizes))
+        return self.drawn(new_encoder(self.setting.encoder, *self.model_sizes))
 
     def new_sage(self) -> GraphSAGE:
         """A GraphSAGE, whatever the setting's encoder is, with the run's initial weights."""
-        return self._drawn(GraphSAGE(*self.model_sizes))
+        return self.drawn(GraphSAGE(*self.model_sizes))
 
-    def _drawn(self, model: Any) -> Any:
-        model.reset_parameters(self.torch_generator("weights"))
+    def drawn(self, model: Any, *stream: str) -> Any:
+        """The model on the task's device, its initial weights drawn from a stream of the run, by
+        default that of all classifiers.
+        """
+        model.reset_parameters(self.torch_generator(*(stream or ("weights",))))
         return model.to(self.device)
 
     def torch_generator(self, *path: str | int) -> torch.Generator:

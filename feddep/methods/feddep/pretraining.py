@@ -164,10 +164,9 @@ def pretrain_together(
 
 def setting_of(parameters: PretrainingParameters, setting: Any) -> Any:
     """The run's setting with the GNN's own depth and optimiser."""
-    layers = max(parameters.depth, 1)
     return setting.replace(
         **OPTIMISATION[parameters.pretraining_optimizer],
-        layers=layers,
+        layers=max(parameters.depth, 1),
         local_epochs=1,
         metric="accuracy",
     )
@@ -177,8 +176,7 @@ def new_gnn(task: Task, parameters: PretrainingParameters, stream: str) -> Embed
     """A GNN with initial weights from the stream of this name."""
     features, hidden, classes, layers, dropout = task.model_sizes
     gnn = EmbeddingGNN(features, hidden, parameters.embedding, classes, layers, dropout)
-    gnn.reset_parameters(task.torch_generator(stream, "pretraining", "weights"))
-    return gnn.to(task.device)
+    return task.drawn(gnn, stream, "pretraining", "weights")
 
 
 @torch.no_grad()

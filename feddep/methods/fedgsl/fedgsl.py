@@ -239,9 +239,7 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
 
 def new_model(task: Task, parameters: FedGSLParameters) -> StructureSAGE:
     """The classifier with the run's initial weights, and the plain cosine for a metric."""
-    model = StructureSAGE(*task.model_sizes, share=parameters.share)
-    model.reset_parameters(task.torch_generator("weights"))
-    return model.to(task.device)
+    return task.drawn(StructureSAGE(*task.model_sizes, share=parameters.share))
 
 
 def noised(embeddings: Tensor, noise: float, generator: torch.Generator) -> Tensor:

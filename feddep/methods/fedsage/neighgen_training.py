@@ -57,8 +57,7 @@ def new_neighgen(task: Task, params: NeighGenParameters, *stream: str) -> NeighG
         params.generator_width,
         dropout,
     )
-    neighgen.reset_parameters(task.torch_generator(*stream, "neighgen", "weights"))
-    return neighgen.to(task.device)
+    return task.drawn(neighgen, *stream, "neighgen", "weights")
 
 
 def batch_size(params: NeighGenParameters, impaired: Impaired) -> int:

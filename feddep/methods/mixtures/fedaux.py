@@ -91,9 +91,7 @@ def run(task: Task, parameters: FedAuxParameters, steps: Any = None) -> RunResul
     """GCNs with auxiliary vectors, mixed by the similarity of these."""
 
     def new_model() -> AuxiliaryGCN:
-        model = AuxiliaryGCN(*task.model_sizes, parameters.sigma)
-        model.reset_parameters(task.torch_generator("weights"))
-        return model.to(task.device)
+        return task.drawn(AuxiliaryGCN(*task.model_sizes, parameters.sigma))
 
     server = partial(SimilarityServer, parameters=parameters, name="auxiliary")
     return fedavg.train_on(task, task.subgraphs(), server=server, new_model=new_model)
