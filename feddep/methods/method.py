@@ -98,8 +98,9 @@ class Step:
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
         inner = dataclasses.replace(task, setting=restricted, on_round=None)
         inputs = {stage: results[stage] for stage in self.needs}
-        features = "other features may help (key datasets.NAME.features)"
-        remedy = _lower() if "learning_rate" in self.setting else features
+        remedy = "other features may help (key datasets.NAME.features)"
+        if "learning_rate" in self.setting:
+            remedy = _lower()
         with divergence_named(f"step {self.name} of {task.name}", remedy):
             return load(self.function)(inner, self.parameters.of(parameters), inputs)
 
@@ -120,11 +121,6 @@ ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""
 
 
-def no_steps(parameters: Any) -> Sequence[Step]:
-    """The steps of a method without any."""
-    return ()
-
-
 _DIVERGE = ("generator_learning_rate", "sigma", "clip", "noise")
 """Parameters of methods that make training diverge where they are too large."""
 
@@ -140,7 +136,7 @@ class Method:
         function: ``"module:function"``, called with the task, the parameters and the results of the
             steps by stage; trains the classifier and returns a
             :class:`feddep.training.task.RunResult`.
-        steps: from the parameters to what is computed before.
+        steps: from the parameters to what is computed before; by default nothing.
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
         assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods/index.md.
         encoders: the setting's encoders that it can train.
@@ -159,7 +155,7 @@ class Method:
     title: str
     parameters: type[Parameters]
     function: str
-    steps: Callable[[Any], Sequence[Step]] = no_steps
+    steps: Callable[[Any], Sequence[Step]] = lambda parameters: ()
     partitioned: bool = True
     assumes: tuple[str, ...] = ()
     encoders: tuple[str, ...] = ("sage",)

@@ -101,7 +101,7 @@ def at_best_round(step: StepResult) -> list[np.ndarray]:
     """Logits of each client's nodes with the weights of the best round on validation nodes, shape
     (n_i, C).
     """
-    best = int(np.argmax(step.tensors["history.validation"].numpy()))
+    best = int(step.tensors["history.validation"].argmax())
     return [logits[best].numpy() for logits in step.of_clients("before")]
 
 

@@ -20,7 +20,7 @@ nothing (``teacher: local``).
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,13 +52,8 @@ class MaskedColumns(ConstantMatrix):
         return self._matrix.multiply_transposed(dense) * self._mask
 
 
-class View(NamedTuple):
-    """Inputs of a model: features, shape (n, F), and the matrix to aggregate with, (n,
-    n).
-    """
-
-    features: ConstantMatrix
-    adjacency: SparseMatrix
+View = tuple[ConstantMatrix, SparseMatrix]
+"""Inputs of a model: features, shape (n, F), and the matrix to aggregate with, (n, n)."""
 
 
 class Views:
@@ -95,7 +90,7 @@ class Views:
             indptr, neighbours, scale[rows] * scale[neighbours], (n, n), self.device, symmetric=True
         )
         mask = (self.rng.random(width) >= columns).astype(np.float32)
-        return View(MaskedColumns(self.features, torch.from_numpy(mask).to(self.device)), adjacency)
+        return MaskedColumns(self.features, torch.from_numpy(mask).to(self.device)), adjacency
 
 
 def contrast(h: Tensor, taught: Tensor, labels: Tensor, tau: float) -> Tensor:
@@ -152,22 +147,22 @@ class FGSSLClient(Client):
     def taught(self, model: Any) -> Tensor:
         """Term of the loss of one step."""
         params, nodes = self.params, self.train_nodes
-        weak = self.views.draw(params.weak_edges, params.weak_columns)
-        strong = self.views.draw(params.strong_edges, params.strong_columns)
+        weak_x, weak = self.views.draw(params.weak_edges, params.weak_columns)
+        strong_x, strong = self.views.draw(params.strong_edges, params.strong_columns)
         own, terms = params.teacher == "local", []
         teacher, dropout = (model, self.dropout) if own else (self.teacher, None)
         with torch.set_grad_enabled(own):
-            taught = teacher.body(weak.features, weak.adjacency, generator=dropout)
-        hidden = model.body(strong.features, strong.adjacency, generator=self.dropout)
+            taught = teacher.body(weak_x, weak, generator=dropout)
+        hidden = model.body(strong_x, strong, generator=self.dropout)
         if params.contrast_weight:
             labels = self.evaluator.labels[nodes]
             terms.append(
                 params.contrast_weight * contrast(hidden[nodes], taught[nodes], labels, params.tau)
             )
         if params.distillation_weight and not own:
-            z = model.head(hidden, strong.adjacency)
+            z = model.head(hidden, strong)
             with torch.no_grad():
-                z_taught = teacher.head(taught, weak.adjacency)
+                z_taught = teacher.head(taught, weak)
             terms.append(
                 params.distillation_weight * distillation(z, z_taught, self.edges, params.omega)
             )

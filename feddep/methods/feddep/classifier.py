@@ -86,9 +86,9 @@ def train_classifier(
     """
     model: Any = mending.new_classifier(task, parameters)
     boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
-    parts = enumerate(zip(task.subgraphs(), mended, strict=True))
     clients = [
-        new_client(task, parameters, i, part, z, boundary, learner) for i, (part, z) in parts
+        new_client(task, parameters, i, part, z, boundary, learner)
+        for i, (part, z) in enumerate(zip(task.subgraphs(), mended, strict=True))
     ]
     test = global_accuracy(task, model, of_global_graph(task, parameters, mended))
     return train_federated(task, model, boundary, clients, test)

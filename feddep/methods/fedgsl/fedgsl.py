@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, ByClient, schema_of
@@ -58,11 +59,6 @@ EMBEDDINGS = "embeddings"
 _ROWS = 512  # nodes whose similarities to all candidates are computed at once
 
 
-def unit(rows: Tensor) -> Tensor:
-    """Rows scaled to length 1; rows of zeros stay."""
-    return rows / rows.norm(dim=-1, keepdim=True).clamp_min(1e-12)
-
-
 def edge_weights(metric: Tensor, own: Tensor, others: Tensor) -> Tensor:
     """s_vu of the edges that are kept, summing to 1 for each node, or all 0 where no embedding
     points its way; shape (…, k).
@@ -70,7 +66,11 @@ def edge_weights(metric: Tensor, own: Tensor, others: Tensor) -> Tensor:
     Takes the metric m, shape (H,), h_v of the nodes, (…, H), and z_u of each node's candidates, (…,
     k, H).
     """
-    cosines = (unit(metric * others) @ unit(metric * own).unsqueeze(-1)).squeeze(-1).relu()
+    cosines = (
+        (normalize(metric * others, dim=-1) @ normalize(metric * own, dim=-1).unsqueeze(-1))
+        .squeeze(-1)
+        .relu()
+    )
     return cosines / cosines.sum(dim=-1, keepdim=True).clamp_min(1e-12)
 
 
@@ -81,10 +81,10 @@ def nearest(metric: Tensor, own: Tensor, others: Tensor, count: int) -> Tensor:
 
     Takes the metric m, shape (H,), h_v of the nodes, (n, H), and z_u of all candidates, (N, H).
     """
-    keys = unit(metric * others).T.contiguous()
+    keys = normalize(metric * others).T.contiguous()
     count = min(count, keys.shape[1])
     return torch.cat(
-        [(unit(metric * rows) @ keys).topk(count, dim=1).indices for rows in own.split(_ROWS)]
+        [(normalize(metric * rows) @ keys).topk(count, dim=1).indices for rows in own.split(_ROWS)]
     )
 
 
@@ -246,5 +246,5 @@ def noised(embeddings: Tensor, noise: float, generator: torch.Generator) -> Tens
     """Rows of length 1 plus Gaussian noise whose length is ``noise`` as root mean square, shape (n,
     H).
     """
-    rows = unit(embeddings)
+    rows = normalize(embeddings)
     return rows + noise / rows.shape[1] ** 0.5 * torch.empty_like(rows).normal_(generator=generator)

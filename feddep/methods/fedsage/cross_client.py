@@ -76,7 +76,7 @@ class Peer:
         self._generator = _without_weights(task, params)
         self._task, self._params, self._number = task, params, number
         self._nearest = Nearest(features, task.device)
-        self._draws: dict[int, torch.Generator] = {}
+        self._draws: dict[int, torch.Generator] = {}  # by whose request the noise answers
 
     def answer(self, asker: int, request: Mapping[str, Tensor]) -> Payload:
         """The gradient of 1/|V_i^t| Σ_v Σ_p min_{u ∈ V_j} ‖x̃_v^p − x_u‖² with respect to the
@@ -85,13 +85,17 @@ class Peer:
         The request of client i = ``asker`` holds the weights of H^g_i, and Z_i^t as ``embeddings``.
         """
         z = request["embeddings"]
+        stream = f"client{self._number}", "answers", asker
+        draws = self._draws.setdefault(
+            asker, seeding.torch_generator(self._task.seed, *stream, device=self._task.device)
+        )
         weights = {
             name: tensor.requires_grad_()
             for name, tensor in request.items()
             if name != "embeddings"
         }
         wanted = {name: tensor for name, tensor in weights.items() if is_of_features(name)}
-        generated = functional_call(self._generator, weights, (z, self._drawing(asker)))
+        generated = functional_call(self._generator, weights, (z, draws))
         found: Sequence[Tensor | None] = [None] * len(wanted)
         if len(generated.owner):
             targets = self._nearest.nearest(generated.features.detach())
@@ -100,20 +104,10 @@ class Peer:
             )
             found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
         nothing = z.new_zeros(())  # of a slot that no neighbour uses
-        gradients = zip(wanted.items(), found, strict=True)
         return {
             name: nothing.expand_as(weight) if gradient is None else gradient
-            for (name, weight), gradient in gradients
+            for (name, weight), gradient in zip(wanted.items(), found, strict=True)
         }
-
-    def _drawing(self, asker: int) -> torch.Generator:
-        """This client's own noise for what client ``asker`` asks."""
-        if asker not in self._draws:
-            path = (f"client{self._number}", "answers", asker)
-            self._draws[asker] = seeding.torch_generator(
-                self._task.seed, *path, device=self._task.device
-            )
-        return self._draws[asker]
 
 
 def summed(answers: Iterable[Payload]) -> Payload:

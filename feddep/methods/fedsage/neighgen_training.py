@@ -209,7 +209,7 @@ class NeighGenTrainer:
         """All that is trained with the loss L_i (Equation 5)."""
         self.batch = batch_size(params, impaired)
         """Number of nodes sampled in an epoch, |V_i^t|."""
-        self._number, self._name = number, name
+        self._number = number
         self._kept, self._inspectors = impaired.kept, task.inspectors
         self._epochs = 0
         self._loss = 0.0
@@ -231,9 +231,10 @@ class NeighGenTrainer:
         """Start with a new optimiser: Adam (FedSage, Section 5.1) of all weights, the classifier's
         included.
         """
-        rate, decay = self._params.generator_learning_rate, self._params.generator_weight_decay
-        self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](
-            self.model.parameters(), lr=rate, weight_decay=decay
+        self._optimizer = OPTIMIZERS["adam"](
+            self.model.parameters(),
+            lr=self._params.generator_learning_rate,
+            weight_decay=self._params.generator_weight_decay,
         )
 
     def step(self, ask: Ask | None = None) -> float:
@@ -327,23 +328,27 @@ class NeighGenTrainer:
         # finite shows in the next loss.
         self._check(0.0, self.model.parameters())
         z = self.neighgen.encode(*graph_matrices(self._whole, self._device), self._draws)
-        counts, owners, features = [], [], []
+        parts = []
         for start in range(0, len(z), _NODES):
             generated = self.neighgen.generator(z[start : start + _NODES], self._draws)
             order = generated.owner.argsort(stable=True)
-            counts.append(generated.count)
-            owners.append(generated.owner[order] + start)
-            features.append(generated.features[order].half())
-        self._check(0.0, counts)
-        return {
-            "count": torch.cat(counts),
-            "owner": torch.cat(owners),
-            "features": torch.cat(features),
-        }
+            parts.append(
+                {
+                    "count": generated.count,
+                    "owner": generated.owner[order] + start,
+                    "features": generated.features[order].half(),
+                }
+            )
+        self._check(0.0, [part["count"] for part in parts])
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def _check(self, loss: float, numbers: Iterable[Tensor] = ()) -> None:
-        what = f"the generator of {self._name} in epoch {self._epochs}"
-        check_finite(what, loss, numbers, "lower generator_learning_rate or its weights")
+        check_finite(
+            f"the generator of client{self._number} in epoch {self._epochs}",
+            loss,
+            numbers,
+            "lower generator_learning_rate or its weights",
+        )
 
     def _tensor(self, nodes: np.ndarray) -> Tensor:
         return torch.from_numpy(nodes).to(self._device)

@@ -82,9 +82,9 @@ def test_a_view_lacks_edges_and_columns():
     x, kept = graph.features.toarray(), (features @ torch.eye(graph.num_features)).numpy()
     for column in range(x.shape[1]):
         assert np.array_equal(kept[:, column], x[:, column]) or not kept[:, column].any()
-    whole = views.draw(0.0, 0.0)
-    assert np.array_equal((whole.features @ torch.eye(graph.num_features)).numpy(), x)
-    assert np.array_equal(whole.adjacency.dense().numpy(), normalised_adjacency(graph).toarray())
+    features, adjacency = views.draw(0.0, 0.0)
+    assert np.array_equal((features @ torch.eye(graph.num_features)).numpy(), x)
+    assert np.array_equal(adjacency.dense().numpy(), normalised_adjacency(graph).toarray())
 
 
 @pytest.mark.parametrize("teacher", ["global", "local"])
