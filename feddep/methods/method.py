@@ -97,12 +97,15 @@ class Step:
 
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
         inner = dataclasses.replace(task, setting=restricted, on_round=None)
-        inputs = {stage: results[stage] for stage in self.needs}
         remedy = "other features may help (key datasets.NAME.features)"
         if "learning_rate" in self.setting:
             remedy = _lower()
         with divergence_named(f"step {self.name} of {task.name}", remedy):
-            return load(self.function)(inner, self.parameters.of(parameters), inputs)
+            return load(self.function)(
+                inner,
+                self.parameters.of(parameters),
+                {stage: results[stage] for stage in self.needs},
+            )
 
 
 BUILT_IN_ENCODERS: tuple[str, ...] = tuple(ENCODERS)
@@ -215,10 +218,9 @@ class Method:
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
-        owners = task.setting.evaluation == "owners"
         task = dataclasses.replace(
             task,
-            evaluation="owners" if owners else self.evaluation,
+            evaluation="owners" if task.setting.evaluation == "owners" else self.evaluation,
             shared=self.evaluation == "global",
         )
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]

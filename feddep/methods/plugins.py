@@ -62,11 +62,10 @@ def use(files: Sequence[str] = ()) -> None:
     """
     for point in metadata.entry_points(group=GROUP):
         if point.value not in _LOADED and point.dist is not None:
-            identity = {"distribution": point.dist.name, "version": point.dist.version}
             _load(
                 point.value,
                 f"the plugin {point.dist.name} {point.dist.version}",
-                identity,
+                {"distribution": point.dist.name, "version": point.dist.version},
                 point.load,
             )
     for number, file in enumerate(files):
@@ -140,8 +139,7 @@ def _declared(module: ModuleType, identity: dict[str, str], title: str) -> Plugi
                 f'{title} must declare {name} = {{"name": {example}}}, but {name} is {found!r}'
             )
     encoders, divisions = (getattr(module, name, {}) for name in _BY_NAME)
-    named = {method.name: method for method in methods}
-    return Plugin(named, encoders, divisions, identity, title)
+    return Plugin({each.name: each for each in methods}, encoders, divisions, identity, title)
 
 
 def declared_in(file: str | Path) -> list[str]:

@@ -133,6 +133,17 @@ class Task:
         )
         return GlobalAccuracy(share(*test), share(*validation), macro_f1([classes]))
 
+    @property
+    def ownership(self) -> Partition:
+        """The partition of a task that has clients.
+
+        Raises:
+            PartitionError: if there is none.
+        """
+        if self.partition is None:
+            raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
+        return self.partition
+
     def subgraphs(self) -> list[ClientData]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node
         ids.
@@ -141,11 +152,9 @@ class Task:
             PartitionError: if there is no partition, or no client holds a validation node to choose
                 a round by.
         """
-        if self.partition is None:
-            raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
         parts = []
-        for client in range(self.partition.num_clients):
-            nodes = self.partition.nodes(client)
+        for client in range(self.ownership.num_clients):
+            nodes = self.ownership.nodes(client)
             split = self.split.restrict(nodes)
             parts.append((self.graph.subgraph(nodes), split))
         without = [str(client) for client, (_, split) in enumerate(parts) if not len(split.val)]
@@ -193,8 +202,7 @@ class Task:
 
     def client_facts(self) -> list[dict[str, int]]:
         """Number of nodes and of training nodes of each client."""
-        assert self.partition is not None  # of whoever has clients
-        owned = [self.partition.nodes(client) for client in range(self.partition.num_clients)]
+        owned = [self.ownership.nodes(client) for client in range(self.ownership.num_clients)]
         return [
             {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)}
             for i, nodes in enumerate(owned)

@@ -67,8 +67,10 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
         return clients[-1]
 
     result = fedavg.train_on(task, task.subgraphs(), client)
-    on_graph = [each.validation for (each,) in result.history.on_graph]
-    measured = {**result.curve, "global_validation": on_graph}
+    measured = {
+        **result.curve,
+        "global_validation": [each.validation for (each,) in result.history.on_graph],
+    }
     kept = {
         f"history.{name}": torch.tensor(measured[name], dtype=torch.float64) for name in MEASURED
     }

@@ -120,13 +120,10 @@ class FedSprayClient(Client):
             self.model.proxies.zero_()
             return 0.0
         if not self.optimizers or self.setting.optimizer_state == "fresh":
-            proxies = Adam([self.node_proxies], lr=self.params.proxy_learning_rate)
             self.optimizers = [
-                *(
-                    new_optimizer(part, self.setting)
-                    for part in (self.model.gnn, self.model.shared)
-                ),
-                proxies,
+                new_optimizer(self.model.gnn, self.setting),
+                new_optimizer(self.model.shared, self.setting),
+                Adam([self.node_proxies], lr=self.params.proxy_learning_rate),
             ]
         loss = self.train_gnn(*self.soft_targets())
         self.train_shared()

@@ -123,8 +123,7 @@ def global_accuracy(
     """Accuracies of classifiers of this layout on the global graph, whose nodes have the given z̄,
     or zero.
     """
-    evaluator = MendedEvaluator(task.graph, model, embeddings, task.device)
-    return lambda trained: task.test(trained, evaluator)
+    return partial(task.test, evaluator=MendedEvaluator(task.graph, model, embeddings, task.device))
 
 
 def of_global_graph(

@@ -76,27 +76,15 @@ def new_client(
     boundary: Boundary,
 ) -> Client:
     """A client that trains on its expanded subgraph by DP-SGD."""
-    setting, table, privacy = (
-        task.setting,
-        subgraph.table,
-        Privacy(parameters.sigma, parameters.clip),
-    )
-    trains_on = (
+    learner = PrivateLearner(
         subgraph.wide,
         split.train,
-        setting,
+        task.setting,
         task.seed,
         f"client{number}",
         task.device,
-        table,
+        subgraph.table,
+        privacy=Privacy(parameters.sigma, parameters.clip),
     )
-    learner = PrivateLearner(*trains_on, privacy=privacy)
-    return Client(
-        number,
-        new_expanded_model(task, range(setting.layers)),
-        learner,
-        subgraph,
-        split,
-        setting,
-        boundary,
-    )
+    model = new_expanded_model(task, range(task.setting.layers))
+    return Client(number, model, learner, subgraph, split, task.setting, boundary)

@@ -206,12 +206,16 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
     kinds = {EMBEDDINGS: ByClient(sizes, sizes)}
     boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
     structures = [LearnedStructure(graph, device) for graph, _ in parts]
-    clients = []
-    for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True)):
-        learner = Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
-        clients.append(
-            Client(i, new_model(task, parameters), learner, structure, split, setting, boundary)
+    learners = [
+        Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
+        for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True))
+    ]
+    clients = [
+        Client(i, new_model(task, parameters), learner, structure, split, setting, boundary)
+        for i, (learner, structure, (_, split)) in enumerate(
+            zip(learners, structures, parts, strict=True)
         )
+    ]
     noises = [
         seeding.torch_generator(seed, f"client{i}", "noise", device=device)
         for i in range(len(parts))

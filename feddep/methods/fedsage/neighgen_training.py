@@ -211,8 +211,8 @@ class NeighGenTrainer:
         """Number of nodes sampled in an epoch, |V_i^t|."""
         self._number = number
         self._kept, self._inspectors = impaired.kept, task.inspectors
-        self._epochs = 0
-        self._loss = 0.0
+        self.losses: list[float] = []
+        """The loss L_i of each epoch."""
         self._gradients: list[Tensor | None] = []
         self._params = params
         self._hops = task.setting.layers - 1
@@ -276,10 +276,9 @@ class NeighGenTrainer:
         if params.task_weight:
             loss = loss + params.task_weight * self._task_loss(generated, near, nodes)
         loss.backward()
-        self._loss = float(loss.detach())
+        self.losses.append(float(loss.detach()))
         self._gradients = [parameter.grad for parameter in self.model.parameters()]
-        self._epochs += 1
-        self._check(self._loss)
+        self._check(self.losses[-1])
         return {
             **self.neighgen.generator.state_dict(),
             "embeddings": z[self._tensor(places)].detach(),
@@ -299,7 +298,7 @@ class NeighGenTrainer:
             own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             parameter.grad = own.add_(gradient, alpha=weight)
         self._optimizer.step()
-        return self._loss
+        return self.losses[-1]
 
     def _task_loss(self, generated: Generated, near: np.ndarray, nodes: np.ndarray) -> Tensor:
         """L^c, the mean cross-entropy of those of ``nodes`` that are training nodes; zero where
@@ -320,8 +319,8 @@ class NeighGenTrainer:
 
         Returns:
             ``count``, ñ_v, shape (n,); ``owner``, the node that each generated one is for,
-            ascending, int64, shape (g,); and ``features`` of the generated ones, in half precision,
-            shape (g, F).
+            ascending, int64, shape (g,); ``features`` of the generated ones, in half precision,
+            shape (g, F); and ``loss``, that of each epoch.
         """
         self.neighgen.eval()
         # Here instead of after each step, of which it would be a good part: a weight that is not
@@ -340,11 +339,12 @@ class NeighGenTrainer:
                 }
             )
         self._check(0.0, [part["count"] for part in parts])
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        mended = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        return {**mended, "loss": torch.tensor(self.losses)}
 
     def _check(self, loss: float, numbers: Iterable[Tensor] = ()) -> None:
         check_finite(
-            f"the generator of client{self._number} in epoch {self._epochs}",
+            f"the generator of client{self._number} in epoch {len(self.losses)}",
             loss,
             numbers,
             "lower generator_learning_rate or its weights",
