@@ -76,8 +76,12 @@ def use(files: Sequence[str] = ()) -> None:
             raise ConfigError(f"{title} cannot be read: {one_line(str(error))}") from None
         digest = hashlib.sha256(content).hexdigest()
         if all(plugin.identity != {"sha256": digest} for plugin in _LOADED.values()):
-            execute = functools.partial(_execute, path, content, digest)
-            _load(str(path.resolve()), title, {"sha256": digest}, execute)
+            _load(
+                str(path.resolve()),
+                title,
+                {"sha256": digest},
+                functools.partial(_execute, path, content, digest),
+            )
 
 
 def _execute(path: Path, content: bytes, digest: str) -> ModuleType:
@@ -147,11 +151,6 @@ def declared_in(file: str | Path) -> list[str]:
     return list(_LOADED[str(Path(file).resolve())].methods)
 
 
-def plugin_of(method: str) -> Plugin | None:
-    """The plugin that a method comes from; None for one of this package."""
-    return next((each for each in _LOADED.values() if method in each.methods), None)
-
-
 def identity_of(
     method: str = "", function: str = "", encoder: str = "", partitioner: str = ""
 ) -> dict[str, dict[str, str]]:
@@ -165,10 +164,10 @@ def identity_of(
         encoder: the setting's encoder, where it is read.
         partitioner: method of the partition.
     """
-    found, plugin = {}, plugin_of(method)
-    if plugin is not None and not function.startswith("feddep."):
-        found["plugin"] = plugin.identity
+    found = {}
     for each in _LOADED.values():
+        if method in each.methods and not function.startswith("feddep."):
+            found["plugin"] = each.identity
         if encoder in each.encoders:
             found["encoder"] = each.identity
         if partitioner in each.partitioners:

@@ -46,8 +46,8 @@ class RecordingClient(Client):
 
     def evaluate(self, report: bool) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """FedAvg's clients report what they received, and nothing after their local steps."""
-        logits = self.evaluator.logits(self.model).cpu()
-        (self.before if report else self.after).append(logits)
+        moment = self.before if report else self.after
+        moment.append(self.evaluator.logits(self.model).cpu())
         return super().evaluate(report)
 
 

@@ -188,12 +188,11 @@ class FedSprayServer(Server):
     def aggregate(self, updates: Sequence[Update]) -> None:
         """The mean of what is shared; a class that nobody has keeps its proxy."""
         if not len(self.counts):
-            scales = [update.nodes if self.by_nodes else 1.0 for update in updates]
-            shares = [
-                scale * update.extra["shares"]
-                for scale, update in zip(scales, updates, strict=True)
+            counts = [
+                update.extra["shares"] * (update.nodes if self.by_nodes else 1.0)
+                for update in updates
             ]
-            self.counts = torch.stack(shares)[..., None]
+            self.counts = torch.stack(counts)[..., None]
         old = self.weights["proxies"]
         super().aggregate(updates)
         total = self.counts.sum(dim=0)

@@ -151,8 +151,18 @@ def pretrain_together(
         learner = Learner(
             graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device
         )
-        own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
-        members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
+        members.append(
+            Client(
+                i,
+                new_gnn(task, parameters, "common"),
+                learner,
+                Evaluator(graph, task.device),
+                split,
+                task.setting,
+                boundary,
+                "encoder",
+            )
+        )
     federation = Federation(server, members)
     for epoch in track(range(parameters.pretraining_epochs), f"{task.name}: federated pretraining"):
         federation.aggregate(federation.train(), epoch)

@@ -48,8 +48,15 @@ def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResul
     parts, edges = task.subgraphs(), cross_edges(task)
     levels = range(task.setting.layers)
     model = task.new_sage()
-    kinds = {**name_kinds(edges), **embedding_kinds(edges, level_widths(model, levels))}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
+    boundary = Boundary(
+        {
+            "model": schema_of(model),
+            **REPORTS,
+            **name_kinds(edges),
+            **embedding_kinds(edges, level_widths(model, levels)),
+        },
+        task.observers,
+    )
     subgraphs = [
         ExpandedSubgraph(task, graph, own, levels)
         for (graph, _), own in zip(parts, edges, strict=True)

@@ -35,7 +35,7 @@ import numpy as np
 import torch
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Kinds, Payload, schema_of
+from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.federation.client import REPORTS, Client, Update
 from feddep.federation.server import Server
 from feddep.methods.fedgraph import FedGraphParameters
@@ -53,11 +53,15 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     clients = len(task.subgraphs())
     agent = Ddpg(clients**2, clients * task.setting.layers, Learning(), task.seed)
     edges, model, levels = cross_edges(task), task.new_sage(), range(1, task.setting.layers)
-    kinds: Kinds = {
-        "policy": {"shares": (task.setting.layers,)},
-        **embedding_kinds(edges, level_widths(model, levels)),
-    }
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
+    boundary = Boundary(
+        {
+            "model": schema_of(model),
+            **REPORTS,
+            "policy": {"shares": (task.setting.layers,)},
+            **embedding_kinds(edges, level_widths(model, levels)),
+        },
+        task.observers,
+    )
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, episode)
     return train(task, parameters, boundary, agent)

@@ -203,8 +203,9 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
         )
     parts, model = task.subgraphs(), new_model(task, parameters)
     sizes = [{"embeddings": (graph.num_nodes, setting.hidden_channels)} for graph, _ in parts]
-    kinds = {EMBEDDINGS: ByClient(sizes, sizes)}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
+    boundary = Boundary(
+        {"model": schema_of(model), **REPORTS, EMBEDDINGS: ByClient(sizes, sizes)}, task.observers
+    )
     structures = [LearnedStructure(graph, device) for graph, _ in parts]
     learners = [
         Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
@@ -224,19 +225,21 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
     def retrieve(done: int) -> None:
         if done % parameters.refresh:
             return
-        sent = []
-        for i, (structure, noise) in enumerate(zip(structures, noises, strict=True)):
-            message = {"embeddings": noised(structure.embed(model), parameters.noise, noise)}
-            sent.append(boundary.send(i, "up", EMBEDDINGS, message))
+        embedded = [
+            noised(structure.embed(model), parameters.noise, noise)
+            for structure, noise in zip(structures, noises, strict=True)
+        ]
+        sent = [
+            boundary.send(i, "up", EMBEDDINGS, {"embeddings": rows})
+            for i, rows in enumerate(embedded)
+        ]
         for i, structure in enumerate(structures):
             received = [
-                boundary.send(i, "down", EMBEDDINGS, message, about=j)
+                boundary.send(i, "down", EMBEDDINGS, message, about=j)["embeddings"]
                 for j, message in enumerate(sent)
                 if j != i
             ]
-            structure.retrieve(
-                model, [message["embeddings"] for message in received], parameters.edges
-            )
+            structure.retrieve(model, received, parameters.edges)
 
     return train_federated(task, model, boundary, clients, exchange=retrieve)
 

@@ -219,9 +219,12 @@ class MendedSubgraph(Evaluator):
             return super().logits_of(model, nodes)
         if self._nodes is None or not np.array_equal(nodes, self._nodes):
             self._nodes = nodes
-            device = str(self._generated.device)
             self._field = ReceptiveField(
-                self.graph, self._real, nodes, len(model.convolutions), device
+                self.graph,
+                self._real,
+                nodes,
+                len(model.convolutions),
+                str(self._generated.device),
             )
         return self._field.logits(model, self._generated)
 

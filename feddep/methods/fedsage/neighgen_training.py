@@ -129,8 +129,10 @@ class HiddenNeighbours:
     def __init__(self, features: sp.csr_matrix, impaired: Impaired, device: str = "cpu") -> None:
         """Find them; ``features`` are those of the client's whole subgraph, shape (N, F)."""
         v, u = impaired.pairs[:, 0], np.searchsorted(impaired.hidden, impaired.pairs[:, 1])
-        shape = (len(impaired.kept), len(impaired.hidden))
-        self._lost = sp.csr_matrix((np.ones(len(v), dtype=np.int8), (v, u)), shape=shape)
+        self._lost = sp.csr_matrix(
+            (np.ones(len(v), dtype=np.int8), (v, u)),
+            shape=(len(impaired.kept), len(impaired.hidden)),
+        )
         self._features = features[impaired.hidden]
         self._device = device
 

@@ -178,11 +178,9 @@ class GraphParty:
             self._sampling["evaluation"],
             self._torch["evaluation noise"],
         )
-        start = 0
-        for kind, nodes in groups.items():
-            rows = torch.stack([layer[start : start + len(nodes)] for layer in layers], dim=1)
+        parts = torch.stack(layers, dim=1).split([len(nodes) for nodes in groups.values()])
+        for kind, rows in zip(groups, parts, strict=True):
             yield self._boundary.send(GRAPH_PARTY, "up", kind, {"values": rows})
-            start += len(nodes)
 
     def _embed(
         self,

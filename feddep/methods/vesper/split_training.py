@@ -8,6 +8,7 @@ correct answers; A is told none of them.
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -115,17 +116,16 @@ def run_vertical_mlp(task: Task, parameters: VerticalParameters, steps: Any = No
 
 
 def run_vertical_gin(
-    task: Task, parameters: MessagePassingParameters, steps: Any = None
+    task: Task,
+    parameters: MessagePassingParameters,
+    steps: Any = None,
+    aggregation: Aggregation = "gin",
 ) -> RunResult:
-    """GIN without privacy: VESPER without noise (Appendix C.3)."""
-    return train(task, _passing(parameters, Design("gin")))
+    """GIN or GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
+    return train(task, _passing(parameters, Design(aggregation)))
 
 
-def run_vertical_gcn(
-    task: Task, parameters: MessagePassingParameters, steps: Any = None
-) -> RunResult:
-    """GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
-    return train(task, _passing(parameters, Design("gcn")))
+run_vertical_gcn = partial(run_vertical_gin, aggregation="gcn")
 
 
 def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> RunResult:
