@@ -97,9 +97,11 @@ class Step:
 
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
         inner = dataclasses.replace(task, setting=restricted, on_round=None)
-        remedy = "other features may help (key datasets.NAME.features)"
-        if "learning_rate" in self.setting:
-            remedy = _lower()
+        remedy = (
+            _lower()
+            if "learning_rate" in self.setting
+            else "other features may help (key datasets.NAME.features)"
+        )
         with divergence_named(f"step {self.name} of {task.name}", remedy):
             return load(self.function)(
                 inner,
