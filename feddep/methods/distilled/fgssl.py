@@ -18,7 +18,6 @@ the client's own model, and the distillation is computed and not used: the globa
 nothing (``teacher: local``).
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +33,7 @@ from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FGSSLParameters
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.evaluator import Evaluator
-from feddep.training.task import ClientData, RunResult, Task
+from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 
 
@@ -120,17 +119,15 @@ def distillation(z: Tensor, taught: Tensor, edges: tuple[Tensor, Tensor], omega:
 class FGSSLClient(Client):
     """A client that the model that it receives teaches."""
 
-    def __init__(
-        self, *arguments: Any, task: Task, parts: Sequence[ClientData], params: FGSSLParameters
-    ) -> None:
+    def __init__(self, *arguments: Any, task: Task, params: FGSSLParameters) -> None:
         """Set up a client; the first arguments are those of
         :class:`feddep.federation.client.Client`.
         """
         super().__init__(*arguments)
-        graph, self.params = parts[self.number][0], params
+        self.params = params
         self.teacher: Any = task.new_model().requires_grad_(requires_grad=False)
         rng = seeding.generator(task.seed, f"client{self.number}", "views")
-        self.views = Views(graph, self.evaluator, rng, task.device)
+        self.views = Views(self.evaluator.graph, self.evaluator, rng, task.device)
         self.dropout = seeding.torch_generator(
             task.seed, f"client{self.number}", "views", device=task.device
         )
@@ -171,7 +168,6 @@ class FGSSLClient(Client):
 
 def run(task: Task, parameters: FGSSLParameters, steps: Any = None) -> RunResult:
     """FedAvg with taught clients."""
-    parts = task.subgraphs()
     return fedavg.train_on(
-        task, parts, partial(FGSSLClient, task=task, parts=parts, params=parameters)
+        task, task.subgraphs(), partial(FGSSLClient, task=task, params=parameters)
     )

@@ -200,9 +200,8 @@ class MendedSubgraph(Evaluator):
         theirs, of any precision, shape (g, F), on the device where all is wanted; ``aggregation``
         is as for :class:`feddep.training.evaluator.Evaluator`.
         """
-        self.graph = attach(graph, owner.cpu().numpy())
         device = str(features.device)
-        super().__init__(self.graph, device, aggregation)
+        super().__init__(attach(graph, owner.cpu().numpy()), device, aggregation)
         real = SparseMatrix.from_scipy(graph.features, device)
         self.features = StackedFeatures(real, features, torch.arange(len(features), device=device))  # type: ignore[assignment]
         self.table = MendedFeatureTable(self.graph, features)

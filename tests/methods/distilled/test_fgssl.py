@@ -93,7 +93,7 @@ def test_who_teaches(teacher: str):
     task = random_task(**GCN)
     parts, losses = task.subgraphs(), []
     boundary = Boundary({"model": schema_of(task.new_model()), **REPORTS})
-    new = partial(FGSSLClient, task=task, parts=parts, params=FGSSLParameters(teacher=teacher))
+    new = partial(FGSSLClient, task=task, params=FGSSLParameters(teacher=teacher))
     for seed in (0, 1):
         client = fedavg.new_client(task, 0, parts[0], boundary, new)
         client.load(drawn(task.new_model(), seed).state_dict())
