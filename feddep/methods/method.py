@@ -97,11 +97,17 @@ class Step:
 
         restricted = task.setting.restricted(self.setting, f"step {self.name}")
         inner = dataclasses.replace(task, setting=restricted, on_round=None)
-        inputs = {stage: results[stage] for stage in self.needs}
-        features = "other features may help (key datasets.NAME.features)"
-        remedy = _lower() if "learning_rate" in self.setting else features
+        remedy = (
+            _lower()
+            if "learning_rate" in self.setting
+            else "other features may help (key datasets.NAME.features)"
+        )
         with divergence_named(f"step {self.name} of {task.name}", remedy):
-            return load(self.function)(inner, self.parameters.of(parameters), inputs)
+            return load(self.function)(
+                inner,
+                self.parameters.of(parameters),
+                {stage: results[stage] for stage in self.needs},
+            )
 
 
 BUILT_IN_ENCODERS: tuple[str, ...] = tuple(ENCODERS)
@@ -124,11 +130,6 @@ ORACLE = "oracle"
 """The assumption of a method that is given what no client could know."""
 
 
-def no_steps(parameters: Any) -> Sequence[Step]:
-    """The steps of a method without any."""
-    return ()
-
-
 _DIVERGE = ("generator_learning_rate", "sigma", "clip", "noise")
 """Parameters of methods that make training diverge where they are too large."""
 
@@ -144,7 +145,7 @@ class Method:
         function: ``"module:function"``, called with the task, the parameters and the results of the
             steps by stage; trains the classifier and returns a
             :class:`feddep.training.task.RunResult`.
-        steps: from the parameters to what is computed before.
+        steps: from the parameters to what is computed before; by default nothing.
         partitioned: whether it works on clients' subgraphs, or on the whole graph.
         assumes: what it needs or gives away beyond FedAvg, in the words of docs/methods/index.md.
         encoders: the setting's encoders that it can train.
@@ -163,7 +164,7 @@ class Method:
     title: str
     parameters: type[Parameters]
     function: str
-    steps: Callable[[Any], Sequence[Step]] = no_steps
+    steps: Callable[[Any], Sequence[Step]] = lambda parameters: ()
     partitioned: bool = True
     assumes: tuple[str, ...] = ()
     encoders: tuple[str, ...] = ("sage",)
@@ -223,10 +224,9 @@ class Method:
         from feddep.training.divergence import divergence_named
 
         results = run_steps(task, parameters, self.steps(parameters))
-        owners = task.setting.evaluation == "owners"
         task = dataclasses.replace(
             task,
-            evaluation="owners" if owners else self.evaluation,
+            evaluation="owners" if task.setting.evaluation == "owners" else self.evaluation,
             shared=self.evaluation == "global",
         )
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]

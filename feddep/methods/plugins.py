@@ -62,11 +62,10 @@ def use(files: Sequence[str] = ()) -> None:
     """
     for point in metadata.entry_points(group=GROUP):
         if point.value not in _LOADED and point.dist is not None:
-            identity = {"distribution": point.dist.name, "version": point.dist.version}
             _load(
                 point.value,
                 f"the plugin {point.dist.name} {point.dist.version}",
-                identity,
+                {"distribution": point.dist.name, "version": point.dist.version},
                 point.load,
             )
     for number, file in enumerate(files):
@@ -77,8 +76,12 @@ def use(files: Sequence[str] = ()) -> None:
             raise ConfigError(f"{title} cannot be read: {one_line(str(error))}") from None
         digest = hashlib.sha256(content).hexdigest()
         if all(plugin.identity != {"sha256": digest} for plugin in _LOADED.values()):
-            execute = functools.partial(_execute, path, content, digest)
-            _load(str(path.resolve()), title, {"sha256": digest}, execute)
+            _load(
+                str(path.resolve()),
+                title,
+                {"sha256": digest},
+                functools.partial(_execute, path, content, digest),
+            )
 
 
 def _execute(path: Path, content: bytes, digest: str) -> ModuleType:
@@ -140,18 +143,12 @@ def _declared(module: ModuleType, identity: dict[str, str], title: str) -> Plugi
                 f'{title} must declare {name} = {{"name": {example}}}, but {name} is {found!r}'
             )
     encoders, divisions = (getattr(module, name, {}) for name in _BY_NAME)
-    named = {method.name: method for method in methods}
-    return Plugin(named, encoders, divisions, identity, title)
+    return Plugin({each.name: each for each in methods}, encoders, divisions, identity, title)
 
 
 def declared_in(file: str | Path) -> list[str]:
     """Names of the methods of a file that is in use."""
     return list(_LOADED[str(Path(file).resolve())].methods)
-
-
-def plugin_of(method: str) -> Plugin | None:
-    """The plugin that a method comes from; None for one of this package."""
-    return next((each for each in _LOADED.values() if method in each.methods), None)
 
 
 def identity_of(
@@ -167,10 +164,10 @@ def identity_of(
         encoder: the setting's encoder, where it is read.
         partitioner: method of the partition.
     """
-    found, plugin = {}, plugin_of(method)
-    if plugin is not None and not function.startswith("feddep."):
-        found["plugin"] = plugin.identity
+    found = {}
     for each in _LOADED.values():
+        if method in each.methods and not function.startswith("feddep."):
+            found["plugin"] = each.identity
         if encoder in each.encoders:
             found["encoder"] = each.identity
         if partitioner in each.partitioners:

@@ -40,8 +40,8 @@ def methods() -> dict[str, Method]:
 @cache
 def built_in() -> Mapping[str, Method]:
     """Every method of this package by its name, sorted."""
-    declared = [method for methods in groups().values() for method in methods]
-    return {method.name: method for method in sorted(declared, key=lambda each: each.name)}
+    found = {method.name: method for methods in groups().values() for method in methods}
+    return dict(sorted(found.items()))
 
 
 @cache

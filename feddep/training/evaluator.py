@@ -49,6 +49,7 @@ class Evaluator:
     """Applies a model to all nodes of a graph at once.
 
     Attributes:
+        graph: the graph.
         features: X, shape (n, F).
         adjacency: what models aggregate neighbours with, shape (n, n).
         labels: the class of each node, shape (n,).
@@ -63,6 +64,7 @@ class Evaluator:
         """Prepare the inputs; ``aggregation`` gives the matrix that models aggregate neighbours
         with, shape (n, n).
         """
+        self.graph = graph
         self.features: ConstantMatrix = SparseMatrix.from_scipy(graph.features, device)
         self.adjacency = SparseMatrix.from_scipy(aggregation(graph), device)
         self.labels = torch.from_numpy(graph.labels).to(device)

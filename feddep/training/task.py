@@ -102,14 +102,17 @@ class Task:
         """The setting's encoder for this graph with the run's initial weights: the same for every
         method and client.
         """
-        return self._drawn(new_encoder(self.setting.encoder, *self.model_sizes))
+        return self.drawn(new_encoder(self.setting.encoder, *self.model_sizes))
 
     def new_sage(self) -> GraphSAGE:
         """A GraphSAGE, whatever the setting's encoder is, with the run's initial weights."""
-        return self._drawn(GraphSAGE(*self.model_sizes))
+        return self.drawn(GraphSAGE(*self.model_sizes))
 
-    def _drawn(self, model: Any) -> Any:
-        model.reset_parameters(self.torch_generator("weights"))
+    def drawn(self, model: Any, *stream: str) -> Any:
+        """The model on the task's device, its initial weights drawn from a stream of the run, by
+        default that of all classifiers.
+        """
+        model.reset_parameters(self.torch_generator(*(stream or ("weights",))))
         return model.to(self.device)
 
     def torch_generator(self, *path: str | int) -> torch.Generator:
@@ -130,6 +133,17 @@ class Task:
         )
         return GlobalAccuracy(share(*test), share(*validation), macro_f1([classes]))
 
+    @property
+    def ownership(self) -> Partition:
+        """The partition of a task that has clients.
+
+        Raises:
+            PartitionError: if there is none.
+        """
+        if self.partition is None:
+            raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
+        return self.partition
+
     def subgraphs(self) -> list[ClientData]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node
         ids.
@@ -138,11 +152,9 @@ class Task:
             PartitionError: if there is no partition, or no client holds a validation node to choose
                 a round by.
         """
-        if self.partition is None:
-            raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
         parts = []
-        for client in range(self.partition.num_clients):
-            nodes = self.partition.nodes(client)
+        for client in range(self.ownership.num_clients):
+            nodes = self.ownership.nodes(client)
             split = self.split.restrict(nodes)
             parts.append((self.graph.subgraph(nodes), split))
         without = [str(client) for client, (_, split) in enumerate(parts) if not len(split.val)]
@@ -190,8 +202,7 @@ class Task:
 
     def client_facts(self) -> list[dict[str, int]]:
         """Number of nodes and of training nodes of each client."""
-        assert self.partition is not None  # of whoever has clients
-        owned = [self.partition.nodes(client) for client in range(self.partition.num_clients)]
+        owned = [self.ownership.nodes(client) for client in range(self.ownership.num_clients)]
         return [
             {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)}
             for i, nodes in enumerate(owned)

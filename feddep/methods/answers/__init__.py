@@ -109,7 +109,6 @@ PRIVATE_FEDAVG = dataclasses.replace(
     function="feddep.methods.answers.recorded_fedavg:train_on_private_labels",
     parameters=LabelPrivacy,
 )
-ASSUMES = (CROSS_CLIENT_EDGES, "noised node embeddings shared")
 
 
 def _method(
@@ -127,7 +126,7 @@ def _method(
         parameters,
         f"feddep.methods.answers.{function}",
         lambda _: (step,),
-        assumes=ASSUMES,
+        assumes=(CROSS_CLIENT_EDGES, "noised node embeddings shared"),
         encoders=ANY_ENCODER,
         full_batch=True,
         revision=revision,

@@ -25,7 +25,8 @@ answers (Genest and Zidek, 1986), which together weigh as one.  Where answers de
 their sum overstates the evidence.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,26 +39,13 @@ from feddep.privacy.randomised_response import kernel
 from feddep.training.task import ClientData, RunResult, Task
 
 
-def run(task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]) -> RunResult:
-    """FedAvg whose clients add the evidence of answers to what they predict for their own nodes."""
-    return _run(task, parameters, steps, evidence)
-
-
-def run_pooled(
-    task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult]
+def run(
+    task: Task, parameters: BayesParameters, steps: Mapping[str, StepResult], pooled: bool = False
 ) -> RunResult:
-    """FedAvg whose clients add the mean evidence of a node's answers to what they predict for
-    it.
+    """FedAvg whose clients add the evidence of answers to what they predict for their own nodes,
+    where it is ``pooled`` the mean evidence of a node's answers.
     """
-    return _run(task, parameters, steps, pooled_evidence)
-
-
-def _run(
-    task: Task,
-    parameters: BayesParameters,
-    steps: Mapping[str, StepResult],
-    of: Callable[..., np.ndarray],
-) -> RunResult:
+    of = pooled_evidence if pooled else evidence
     step, parts, classes = steps["pretrain"], task.subgraphs(), task.graph.num_classes
     answers, found = answered(task, parameters, step), []
     for own, told, part, of_client in zip(
@@ -72,6 +60,9 @@ def _run(
             likelihood = likelihood @ kernel(classes, parameters.epsilon)
         found.append(of(own.links, told, likelihood))
     return changed(task, step, lambda i, logits: logits + found[i], answers.communication)
+
+
+run_pooled = partial(run, pooled=True)
 
 
 def prior(homophily: float, classes: int) -> np.ndarray:

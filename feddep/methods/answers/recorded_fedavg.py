@@ -46,8 +46,8 @@ class RecordingClient(Client):
 
     def evaluate(self, report: bool) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """FedAvg's clients report what they received, and nothing after their local steps."""
-        logits = self.evaluator.logits(self.model).cpu()
-        (self.before if report else self.after).append(logits)
+        moment = self.before if report else self.after
+        moment.append(self.evaluator.logits(self.model).cpu())
         return super().evaluate(report)
 
 
@@ -67,8 +67,10 @@ def train(task: Task, parameters: Any = None, results: Any = None) -> StepResult
         return clients[-1]
 
     result = fedavg.train_on(task, task.subgraphs(), client)
-    on_graph = [each.validation for (each,) in result.history.on_graph]
-    measured = {**result.curve, "global_validation": on_graph}
+    measured = {
+        **result.curve,
+        "global_validation": [each.validation for (each,) in result.history.on_graph],
+    }
     kept = {
         f"history.{name}": torch.tensor(measured[name], dtype=torch.float64) for name in MEASURED
     }
@@ -106,7 +108,7 @@ def at_best_round(step: StepResult) -> list[np.ndarray]:
     """Logits of each client's nodes with the weights of the best round on validation nodes, shape
     (n_i, C).
     """
-    best = int(np.argmax(step.tensors["history.validation"].numpy()))
+    best = int(step.tensors["history.validation"].argmax())
     return [logits[best].numpy() for logits in step.of_clients("before")]
 
 

@@ -28,9 +28,8 @@ def train_globally(task: Task, parameters: Any, steps: Any) -> RunResult:
         losses = [(1, trainer.train())]
         found = (evaluator.counts(model, each, task.setting.metric) for evaluator, each in owned)
         counts = Counts.of(found if owners else [trainer.counts()])
-        on_graph = [task.test(model)]
         history.keep([model], losses, counts)
-        history.record(losses, counts, counts, on_graph)
+        history.record(losses, counts, counts, [task.test(model)])
 
     run_rounds(task, history, one_round)
     return RunResult(history, clients=task.client_facts() if owners else [])
@@ -64,9 +63,8 @@ def train_each(task: Task, trainers: Sequence[StandaloneTrainer]) -> RunResult:
         losses = [(trainer.learner.size, trainer.train()) for trainer in trainers]
         # Nobody sends a client another model.
         counts = Counts.of(trainer.counts() for trainer in trainers)
-        on_graph = [task.test(model) for model in models]
         history.keep(models, losses, counts)
-        history.record(losses, counts, counts, on_graph)
+        history.record(losses, counts, counts, [task.test(model) for model in models])
 
     run_rounds(task, history, one_round)
     return RunResult(history, clients=task.client_facts())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Payload, Schema, schema_of
+from feddep.federation.boundary import Boundary, Payload, Schema
 from feddep.federation.client import EXTRA, REPORTS, Client
 from feddep.federation.server import Server
 from feddep.training.evaluator import Evaluator
@@ -50,7 +50,7 @@ def train_on(
     new_model = new_model or task.new_model
     model = new_model()
     exchanged = {name: tensor for name, tensor in model.state_dict().items() if shared(name)}
-    schema = {name: shape for name, shape in schema_of(model).items() if name in exchanged}
+    schema = {name: tuple(tensor.shape) for name, tensor in exchanged.items()}
     kinds = {"model": schema, **REPORTS, **({} if extra is None else {EXTRA: extra})}
     boundary = Boundary(kinds, task.observers)
     clients = [

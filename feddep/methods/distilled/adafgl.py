@@ -261,13 +261,13 @@ class AdaFGLClient(TuningClient):
             self.evaluator,
             torch.from_numpy(self.split.train).to(self.evaluator.labels.device),
         )
+        view, value = model.view(source.features, source.adjacency), 0.0
         if model.score is None:
             model.extractor.requires_grad_(requires_grad=False)
             self._optimizer = new_optimizer(model.branches, self.setting)
             shuffled = train[torch.randperm(len(train), generator=self.random).to(train.device)]
-            classes = int(model.extractor.full(source.features, source.adjacency).shape[1])
             score = homophily_score(
-                edges(source.adjacency).to(train.device), source.labels, shuffled, classes
+                edges(source.adjacency).to(train.device), source.labels, shuffled, view.q.shape[1]
             )
             model.score = (
                 score
@@ -275,7 +275,6 @@ class AdaFGLClient(TuningClient):
                 else float(score >= model.params.threshold)
             )
         assert self._optimizer is not None
-        view, value = model.view(source.features, source.adjacency), 0.0
         for _ in range(self.setting.local_epochs):
             self._optimizer.zero_grad()
             mixed, logits = model.predict(view, self.dropout)

@@ -120,13 +120,10 @@ class FedSprayClient(Client):
             self.model.proxies.zero_()
             return 0.0
         if not self.optimizers or self.setting.optimizer_state == "fresh":
-            proxies = Adam([self.node_proxies], lr=self.params.proxy_learning_rate)
             self.optimizers = [
-                *(
-                    new_optimizer(part, self.setting)
-                    for part in (self.model.gnn, self.model.shared)
-                ),
-                proxies,
+                new_optimizer(self.model.gnn, self.setting),
+                new_optimizer(self.model.shared, self.setting),
+                Adam([self.node_proxies], lr=self.params.proxy_learning_rate),
             ]
         loss = self.train_gnn(*self.soft_targets())
         self.train_shared()
@@ -191,12 +188,11 @@ class FedSprayServer(Server):
     def aggregate(self, updates: Sequence[Update]) -> None:
         """The mean of what is shared; a class that nobody has keeps its proxy."""
         if not len(self.counts):
-            scales = [update.nodes if self.by_nodes else 1.0 for update in updates]
-            shares = [
-                scale * update.extra["shares"]
-                for scale, update in zip(scales, updates, strict=True)
+            counts = [
+                update.extra["shares"] * (update.nodes if self.by_nodes else 1.0)
+                for update in updates
             ]
-            self.counts = torch.stack(shares)[..., None]
+            self.counts = torch.stack(counts)[..., None]
         old = self.weights["proxies"]
         super().aggregate(updates)
         total = self.counts.sum(dim=0)

@@ -47,7 +47,7 @@ from feddep.nn.linear import Linear
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.divergence import check_finite
 from feddep.training.learner import Adam
-from feddep.training.task import ClientData, RunResult, Task
+from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 
 NOISE = 32
@@ -94,20 +94,14 @@ def reliability(
 class FedTADClient(Client):
     """A client of FedAvg that sends its reliability with its first update."""
 
-    def __init__(
-        self, *arguments: Any, task: Task, parts: Sequence[ClientData], params: FedTADParameters
-    ) -> None:
+    def __init__(self, *arguments: Any, task: Task, params: FedTADParameters) -> None:
         """Set up a client; the first arguments are those of
         :class:`feddep.federation.client.Client`.
         """
         super().__init__(*arguments)
-        graph, rng = (
-            parts[self.number][0],
-            seeding.generator(task.seed, f"client{self.number}", "walks"),
-        )
-        self.unsent = {
-            "reliability": torch.from_numpy(reliability(graph, self.split.train, params, rng))
-        }
+        rng = seeding.generator(task.seed, f"client{self.number}", "walks")
+        found = reliability(self.evaluator.graph, self.split.train, params, rng)
+        self.unsent = {"reliability": torch.from_numpy(found)}
 
     def extra(self) -> Payload:
         """The reliability, once."""
@@ -138,7 +132,7 @@ class Generator(nn.Module):
 class FedTADServer(Server):
     """A server that distils after each mean."""
 
-    def __init__(self, *arguments: Any, task: Task, clients: int, params: FedTADParameters) -> None:
+    def __init__(self, *arguments: Any, task: Task, params: FedTADParameters) -> None:
         """Start from initial weights, as :class:`feddep.federation.server.Server`."""
         super().__init__(*arguments)
         self.params, self.device = params, task.device
@@ -146,7 +140,7 @@ class FedTADServer(Server):
         self.dropout = seeding.torch_generator(task.seed, "fedtad", "dropout", device=task.device)
         self.model, self.of_clients = (
             task.new_model(),
-            [task.new_model().requires_grad_(False) for _ in range(clients)],
+            [task.new_model().requires_grad_(False) for _ in range(task.ownership.num_clients)],
         )
         inputs, _, self.num_classes, _, _ = task.model_sizes
         self.generator = Generator(
@@ -255,11 +249,10 @@ def diversity(z: Tensor, x: Tensor) -> Tensor:
 
 def run(task: Task, parameters: FedTADParameters, steps: Any = None) -> RunResult:
     """FedAvg with distillation at the server."""
-    parts = task.subgraphs()
     return fedavg.train_on(
         task,
-        parts,
-        partial(FedTADClient, task=task, parts=parts, params=parameters),
-        partial(FedTADServer, task=task, clients=len(parts), params=parameters),
+        task.subgraphs(),
+        partial(FedTADClient, task=task, params=parameters),
+        partial(FedTADServer, task=task, params=parameters),
         extra={"reliability": (task.graph.num_classes,)},
     )

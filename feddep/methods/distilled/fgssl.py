@@ -18,9 +18,8 @@ the client's own model, and the distillation is computed and not used: the globa
 nothing (``teacher: local``).
 """
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +33,7 @@ from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FGSSLParameters
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.evaluator import Evaluator
-from feddep.training.task import ClientData, RunResult, Task
+from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 
 
@@ -52,13 +51,8 @@ class MaskedColumns(ConstantMatrix):
         return self._matrix.multiply_transposed(dense) * self._mask
 
 
-class View(NamedTuple):
-    """Inputs of a model: features, shape (n, F), and the matrix to aggregate with, (n,
-    n).
-    """
-
-    features: ConstantMatrix
-    adjacency: SparseMatrix
+View = tuple[ConstantMatrix, SparseMatrix]
+"""Inputs of a model: features, shape (n, F), and the matrix to aggregate with, (n, n)."""
 
 
 class Views:
@@ -95,7 +89,7 @@ class Views:
             indptr, neighbours, scale[rows] * scale[neighbours], (n, n), self.device, symmetric=True
         )
         mask = (self.rng.random(width) >= columns).astype(np.float32)
-        return View(MaskedColumns(self.features, torch.from_numpy(mask).to(self.device)), adjacency)
+        return MaskedColumns(self.features, torch.from_numpy(mask).to(self.device)), adjacency
 
 
 def contrast(h: Tensor, taught: Tensor, labels: Tensor, tau: float) -> Tensor:
@@ -125,17 +119,15 @@ def distillation(z: Tensor, taught: Tensor, edges: tuple[Tensor, Tensor], omega:
 class FGSSLClient(Client):
     """A client that the model that it receives teaches."""
 
-    def __init__(
-        self, *arguments: Any, task: Task, parts: Sequence[ClientData], params: FGSSLParameters
-    ) -> None:
+    def __init__(self, *arguments: Any, task: Task, params: FGSSLParameters) -> None:
         """Set up a client; the first arguments are those of
         :class:`feddep.federation.client.Client`.
         """
         super().__init__(*arguments)
-        graph, self.params = parts[self.number][0], params
+        self.params = params
         self.teacher: Any = task.new_model().requires_grad_(requires_grad=False)
         rng = seeding.generator(task.seed, f"client{self.number}", "views")
-        self.views = Views(graph, self.evaluator, rng, task.device)
+        self.views = Views(self.evaluator.graph, self.evaluator, rng, task.device)
         self.dropout = seeding.torch_generator(
             task.seed, f"client{self.number}", "views", device=task.device
         )
@@ -152,22 +144,22 @@ class FGSSLClient(Client):
     def taught(self, model: Any) -> Tensor:
         """Term of the loss of one step."""
         params, nodes = self.params, self.train_nodes
-        weak = self.views.draw(params.weak_edges, params.weak_columns)
-        strong = self.views.draw(params.strong_edges, params.strong_columns)
+        weak_x, weak = self.views.draw(params.weak_edges, params.weak_columns)
+        strong_x, strong = self.views.draw(params.strong_edges, params.strong_columns)
         own, terms = params.teacher == "local", []
         teacher, dropout = (model, self.dropout) if own else (self.teacher, None)
         with torch.set_grad_enabled(own):
-            taught = teacher.body(weak.features, weak.adjacency, generator=dropout)
-        hidden = model.body(strong.features, strong.adjacency, generator=self.dropout)
+            taught = teacher.body(weak_x, weak, generator=dropout)
+        hidden = model.body(strong_x, strong, generator=self.dropout)
         if params.contrast_weight:
             labels = self.evaluator.labels[nodes]
             terms.append(
                 params.contrast_weight * contrast(hidden[nodes], taught[nodes], labels, params.tau)
             )
         if params.distillation_weight and not own:
-            z = model.head(hidden, strong.adjacency)
+            z = model.head(hidden, strong)
             with torch.no_grad():
-                z_taught = teacher.head(taught, weak.adjacency)
+                z_taught = teacher.head(taught, weak)
             terms.append(
                 params.distillation_weight * distillation(z, z_taught, self.edges, params.omega)
             )
@@ -176,7 +168,6 @@ class FGSSLClient(Client):
 
 def run(task: Task, parameters: FGSSLParameters, steps: Any = None) -> RunResult:
     """FedAvg with taught clients."""
-    parts = task.subgraphs()
     return fedavg.train_on(
-        task, parts, partial(FGSSLClient, task=task, parts=parts, params=parameters)
+        task, task.subgraphs(), partial(FGSSLClient, task=task, params=parameters)
     )

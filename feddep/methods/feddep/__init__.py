@@ -18,7 +18,7 @@ encoder.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from feddep.methods.method import Method, Step
 from feddep.utils.parameters import (
@@ -145,44 +145,28 @@ class JointParameters(FedDEPParameters):
 
     generator_epochs: Repetitions = 1
     """steps of DGen for each epoch of the classifier (no source)"""
-
-    @model_validator(mode="after")
-    def _check(self) -> "JointParameters":
-        if self.inference != "zero":
-            raise ValueError(
-                "inference must be zero where generators are trained with the classifier"
-            )
-        return self
+    inference: Literal["zero"] = "zero"
+    """z̄ of the global graph's nodes when the classifier is tested: `zero`"""
 
 
 class WithoutDGenParameters(FedDEPParameters):
     """Those of FedDEP, with `depth` 0."""
 
-    depth: Hops = 0
+    depth: Literal[0] = 0
     """hops of context: none"""
-
-    @model_validator(mode="after")
-    def _check(self) -> "WithoutDGenParameters":
-        if self.depth:
-            raise ValueError("depth must be 0 without deep neighbours")
-        return self
 
 
 class WithoutNFDPParameters(FedDEPParameters):
     """Those of FedDEP, with `bernoulli_rate` 1, and the noise of DP-SGD."""
 
+    bernoulli_rate: Annotated[float, Field(ge=1, le=1)] = 1.0
+    """probability r with which the Bernoulli sampler keeps a generated neighbour: it keeps all"""
     sigma: Weight = 2.0
     """noise multiplier σ (paper: 2.0 in Table 2)"""
     clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
     """norm C that an example's gradient is clipped to (ours: what does best for FedGNN on
     validation nodes)
     """
-
-    @model_validator(mode="after")
-    def _check(self) -> "WithoutNFDPParameters":
-        if self.bernoulli_rate != 1:
-            raise ValueError("bernoulli_rate must be 1 without noise-free DP")
-        return self
 
 
 PRETRAINING = Step(
@@ -202,13 +186,12 @@ PROTOTYPES = Step(
 
 
 def _generator(name: str, function: str, needs: str) -> Step:
-    setting = ("encoder", "layers", "hidden_channels", "dropout")
     return Step(
         name,
         "generator",
         f"feddep.methods.feddep.{function}",
         GeneratorParameters,
-        setting,
+        setting=("encoder", "layers", "hidden_channels", "dropout"),
         needs=(needs,),
     )
 
@@ -239,21 +222,21 @@ def _method(
     parameters: type[FedDEPParameters],
     function: str,
     *steps: Step,
-    **options: Any,
+    assumes: tuple[str, ...] = ("prototypes shared",),
+    encoders: tuple[str, ...] = tuple(FUSED_ENCODERS),
+    full_batch: bool = True,
+    **more: Any,
 ) -> Method:
-    options = {
-        "assumes": ("prototypes shared",),
-        "encoders": tuple(FUSED_ENCODERS),
-        "full_batch": True,
-        **options,
-    }
     return Method(
         name,
         title,
         parameters,
         f"feddep.methods.feddep.{function}",
         steps=lambda parameters: steps,
-        **options,
+        assumes=assumes,
+        encoders=encoders,
+        full_batch=full_batch,
+        **more,
     )
 
 

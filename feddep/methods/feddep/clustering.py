@@ -76,8 +76,7 @@ def deep_embedded_clustering(points: Tensor, count: int, seed: int) -> np.ndarra
     for layer in (*encoders, *decoders):
         layer.reset_parameters(generator)
 
-    def encode(x: Tensor) -> Tensor:
-        return _apply(encoders, x)
+    encode = partial(_apply, encoders)
 
     def autoencoder(x: Tensor) -> Tensor:
         return _apply(decoders[::-1], encode(x))

@@ -77,11 +77,7 @@ def nearest_in(others: Sequence[Tensor]) -> Search:
     """A search in what is at hand: the prototypes Z'_j that the other clients have shared before
     (pseudo-FL).
     """
-
-    def search(embeddings: Tensor, chosen: Tensor) -> Sequence[Targets]:
-        return [nearest(embeddings, candidates) for candidates in others]
-
-    return search
+    return lambda embeddings, chosen: [nearest(embeddings, each) for each in others]
 
 
 @torch.no_grad()

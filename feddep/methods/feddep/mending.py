@@ -63,15 +63,9 @@ def new_classifier(task: Task, parameters: FusedParameters, *stream: str) -> Fus
 
 def new_dgen(task: Task, parameters: GeneratorParameters, number: int) -> DGen:
     """Client ``number``'s DGen with its initial weights."""
-    setting = task.setting
-    sizes = (
-        task.graph.num_features,
-        parameters.embedding,
-        parameters.max_generated,
-        setting.hidden_channels,
-    )
-    dgen = DGen(*sizes, setting.dropout)
-    dgen.reset_parameters(task.torch_generator(f"client{number}", "generator", "weights"))
+    features, hidden, _, _, dropout = task.model_sizes
+    dgen = DGen(features, parameters.embedding, parameters.max_generated, hidden, dropout)
+    task.drawn(dgen, f"client{number}", "generator", "weights")
     if parameters.count_bias is not None:
         nn.init.constant_(dgen.count.bias, parameters.count_bias)
     return dgen

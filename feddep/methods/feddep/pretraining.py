@@ -151,8 +151,18 @@ def pretrain_together(
         learner = Learner(
             graph, split.train, task.setting, task.seed, f"client{i}/pretraining", task.device
         )
-        own, evaluator = new_gnn(task, parameters, "common"), Evaluator(graph, task.device)
-        members.append(Client(i, own, learner, evaluator, split, task.setting, boundary, "encoder"))
+        members.append(
+            Client(
+                i,
+                new_gnn(task, parameters, "common"),
+                learner,
+                Evaluator(graph, task.device),
+                split,
+                task.setting,
+                boundary,
+                "encoder",
+            )
+        )
     federation = Federation(server, members)
     for epoch in track(range(parameters.pretraining_epochs), f"{task.name}: federated pretraining"):
         federation.aggregate(federation.train(), epoch)
@@ -164,10 +174,9 @@ def pretrain_together(
 
 def setting_of(parameters: PretrainingParameters, setting: Any) -> Any:
     """The run's setting with the GNN's own depth and optimiser."""
-    layers = max(parameters.depth, 1)
     return setting.replace(
         **OPTIMISATION[parameters.pretraining_optimizer],
-        layers=layers,
+        layers=max(parameters.depth, 1),
         local_epochs=1,
         metric="accuracy",
     )
@@ -177,8 +186,7 @@ def new_gnn(task: Task, parameters: PretrainingParameters, stream: str) -> Embed
     """A GNN with initial weights from the stream of this name."""
     features, hidden, classes, layers, dropout = task.model_sizes
     gnn = EmbeddingGNN(features, hidden, parameters.embedding, classes, layers, dropout)
-    gnn.reset_parameters(task.torch_generator(stream, "pretraining", "weights"))
-    return gnn.to(task.device)
+    return task.drawn(gnn, stream, "pretraining", "weights")
 
 
 @torch.no_grad()

@@ -48,8 +48,15 @@ def run(task: Task, parameters: FedGNNParameters, steps: Any = None) -> RunResul
     parts, edges = task.subgraphs(), cross_edges(task)
     levels = range(task.setting.layers)
     model = task.new_sage()
-    kinds = {**name_kinds(edges), **embedding_kinds(edges, level_widths(model, levels))}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
+    boundary = Boundary(
+        {
+            "model": schema_of(model),
+            **REPORTS,
+            **name_kinds(edges),
+            **embedding_kinds(edges, level_widths(model, levels)),
+        },
+        task.observers,
+    )
     subgraphs = [
         ExpandedSubgraph(task, graph, own, levels)
         for (graph, _), own in zip(parts, edges, strict=True)
@@ -76,27 +83,15 @@ def new_client(
     boundary: Boundary,
 ) -> Client:
     """A client that trains on its expanded subgraph by DP-SGD."""
-    setting, table, privacy = (
-        task.setting,
-        subgraph.table,
-        Privacy(parameters.sigma, parameters.clip),
-    )
-    trains_on = (
+    learner = PrivateLearner(
         subgraph.wide,
         split.train,
-        setting,
+        task.setting,
         task.seed,
         f"client{number}",
         task.device,
-        table,
+        subgraph.table,
+        privacy=Privacy(parameters.sigma, parameters.clip),
     )
-    learner = PrivateLearner(*trains_on, privacy=privacy)
-    return Client(
-        number,
-        new_expanded_model(task, range(setting.layers)),
-        learner,
-        subgraph,
-        split,
-        setting,
-        boundary,
-    )
+    model = new_expanded_model(task, range(task.setting.layers))
+    return Client(number, model, learner, subgraph, split, task.setting, boundary)

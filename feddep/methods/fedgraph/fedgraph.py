@@ -35,7 +35,7 @@ import numpy as np
 import torch
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Kinds, Payload, schema_of
+from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.federation.client import REPORTS, Client, Update
 from feddep.federation.server import Server
 from feddep.methods.fedgraph import FedGraphParameters
@@ -53,11 +53,15 @@ def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunRes
     clients = len(task.subgraphs())
     agent = Ddpg(clients**2, clients * task.setting.layers, Learning(), task.seed)
     edges, model, levels = cross_edges(task), task.new_sage(), range(1, task.setting.layers)
-    kinds: Kinds = {
-        "policy": {"shares": (task.setting.layers,)},
-        **embedding_kinds(edges, level_widths(model, levels)),
-    }
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
+    boundary = Boundary(
+        {
+            "model": schema_of(model),
+            **REPORTS,
+            "policy": {"shares": (task.setting.layers,)},
+            **embedding_kinds(edges, level_widths(model, levels)),
+        },
+        task.observers,
+    )
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, episode)
     return train(task, parameters, boundary, agent)
@@ -100,23 +104,30 @@ def train(
     setting, levels = task.setting, range(1, task.setting.layers)
     model, edges = task.new_sage(), cross_edges(task)
     server = ObservingServer(model.state_dict(), setting.client_weights)
-    subgraphs, learners, clients = [], [], []
-    for i, ((graph, split), own) in enumerate(zip(task.subgraphs(), edges, strict=True)):
-        subgraph = ExpandedSubgraph(task, graph, own, levels)
-        # The roots' hop belongs to the last convolution, and stand-ins take no part in the first.
-        graphs = [
-            subgraph.wide if k in levels else subgraph.narrow
-            for k in reversed(range(setting.layers))
-        ]
-        name = f"{stream}client{i}"
-        learner = Learner(
-            graphs, split.train, setting, task.seed, name, task.device, subgraph.table
+    parts = task.subgraphs()
+    subgraphs = [
+        ExpandedSubgraph(task, graph, own, levels)
+        for (graph, _), own in zip(parts, edges, strict=True)
+    ]
+    learners = [
+        Learner(
+            # The roots' hop belongs to the last convolution; stand-ins take no part in the first.
+            [*[subgraph.wide] * len(levels), subgraph.narrow],
+            split.train,
+            setting,
+            task.seed,
+            f"{stream}client{i}",
+            task.device,
+            subgraph.table,
         )
-        clients.append(
-            Client(i, new_expanded_model(task, levels), learner, subgraph, split, setting, boundary)
+        for i, (subgraph, (_, split)) in enumerate(zip(subgraphs, parts, strict=True))
+    ]
+    clients = [
+        Client(i, new_expanded_model(task, levels), learner, subgraph, split, setting, boundary)
+        for i, (learner, subgraph, (_, split)) in enumerate(
+            zip(learners, subgraphs, parts, strict=True)
         )
-        subgraphs.append(subgraph)
-        learners.append(learner)
+    ]
     router = Router([own.nodes[own.endpoints] for own in edges], [own.outside for own in edges])
     server.state = state = np.zeros(len(clients) ** 2)
     action = np.zeros(0)

@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, ByClient, schema_of
@@ -58,11 +59,6 @@ EMBEDDINGS = "embeddings"
 _ROWS = 512  # nodes whose similarities to all candidates are computed at once
 
 
-def unit(rows: Tensor) -> Tensor:
-    """Rows scaled to length 1; rows of zeros stay."""
-    return rows / rows.norm(dim=-1, keepdim=True).clamp_min(1e-12)
-
-
 def edge_weights(metric: Tensor, own: Tensor, others: Tensor) -> Tensor:
     """s_vu of the edges that are kept, summing to 1 for each node, or all 0 where no embedding
     points its way; shape (…, k).
@@ -70,7 +66,11 @@ def edge_weights(metric: Tensor, own: Tensor, others: Tensor) -> Tensor:
     Takes the metric m, shape (H,), h_v of the nodes, (…, H), and z_u of each node's candidates, (…,
     k, H).
     """
-    cosines = (unit(metric * others) @ unit(metric * own).unsqueeze(-1)).squeeze(-1).relu()
+    cosines = (
+        (normalize(metric * others, dim=-1) @ normalize(metric * own, dim=-1).unsqueeze(-1))
+        .squeeze(-1)
+        .relu()
+    )
     return cosines / cosines.sum(dim=-1, keepdim=True).clamp_min(1e-12)
 
 
@@ -81,10 +81,10 @@ def nearest(metric: Tensor, own: Tensor, others: Tensor, count: int) -> Tensor:
 
     Takes the metric m, shape (H,), h_v of the nodes, (n, H), and z_u of all candidates, (N, H).
     """
-    keys = unit(metric * others).T.contiguous()
+    keys = normalize(metric * others).T.contiguous()
     count = min(count, keys.shape[1])
     return torch.cat(
-        [(unit(metric * rows) @ keys).topk(count, dim=1).indices for rows in own.split(_ROWS)]
+        [(normalize(metric * rows) @ keys).topk(count, dim=1).indices for rows in own.split(_ROWS)]
     )
 
 
@@ -203,15 +203,20 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
         )
     parts, model = task.subgraphs(), new_model(task, parameters)
     sizes = [{"embeddings": (graph.num_nodes, setting.hidden_channels)} for graph, _ in parts]
-    kinds = {EMBEDDINGS: ByClient(sizes, sizes)}
-    boundary = Boundary({"model": schema_of(model), **REPORTS, **kinds}, task.observers)
+    boundary = Boundary(
+        {"model": schema_of(model), **REPORTS, EMBEDDINGS: ByClient(sizes, sizes)}, task.observers
+    )
     structures = [LearnedStructure(graph, device) for graph, _ in parts]
-    clients = []
-    for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True)):
-        learner = Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
-        clients.append(
-            Client(i, new_model(task, parameters), learner, structure, split, setting, boundary)
+    learners = [
+        Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
+        for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True))
+    ]
+    clients = [
+        Client(i, new_model(task, parameters), learner, structure, split, setting, boundary)
+        for i, (learner, structure, (_, split)) in enumerate(
+            zip(learners, structures, parts, strict=True)
         )
+    ]
     noises = [
         seeding.torch_generator(seed, f"client{i}", "noise", device=device)
         for i in range(len(parts))
@@ -220,33 +225,33 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
     def retrieve(done: int) -> None:
         if done % parameters.refresh:
             return
-        sent = []
-        for i, (structure, noise) in enumerate(zip(structures, noises, strict=True)):
-            message = {"embeddings": noised(structure.embed(model), parameters.noise, noise)}
-            sent.append(boundary.send(i, "up", EMBEDDINGS, message))
+        embedded = [
+            noised(structure.embed(model), parameters.noise, noise)
+            for structure, noise in zip(structures, noises, strict=True)
+        ]
+        sent = [
+            boundary.send(i, "up", EMBEDDINGS, {"embeddings": rows})
+            for i, rows in enumerate(embedded)
+        ]
         for i, structure in enumerate(structures):
             received = [
-                boundary.send(i, "down", EMBEDDINGS, message, about=j)
+                boundary.send(i, "down", EMBEDDINGS, message, about=j)["embeddings"]
                 for j, message in enumerate(sent)
                 if j != i
             ]
-            structure.retrieve(
-                model, [message["embeddings"] for message in received], parameters.edges
-            )
+            structure.retrieve(model, received, parameters.edges)
 
     return train_federated(task, model, boundary, clients, exchange=retrieve)
 
 
 def new_model(task: Task, parameters: FedGSLParameters) -> StructureSAGE:
     """The classifier with the run's initial weights, and the plain cosine for a metric."""
-    model = StructureSAGE(*task.model_sizes, share=parameters.share)
-    model.reset_parameters(task.torch_generator("weights"))
-    return model.to(task.device)
+    return task.drawn(StructureSAGE(*task.model_sizes, share=parameters.share))
 
 
 def noised(embeddings: Tensor, noise: float, generator: torch.Generator) -> Tensor:
     """Rows of length 1 plus Gaussian noise whose length is ``noise`` as root mean square, shape (n,
     H).
     """
-    rows = unit(embeddings)
+    rows = normalize(embeddings)
     return rows + noise / rows.shape[1] ** 0.5 * torch.empty_like(rows).normal_(generator=generator)

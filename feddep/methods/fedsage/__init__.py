@@ -12,7 +12,7 @@ ever: steps of ``generator_batch`` nodes by Adam, beside a GraphSAGE, with the s
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from feddep.methods.method import BUILT_IN_ENCODERS, Method, Step
 from feddep.utils.parameters import (
@@ -77,24 +77,17 @@ class LocSagePlusParameters(NeighGenParameters):
 
     generator_local_epochs: Repetitions = 40
     """epochs in which NeighGen is trained; code: 20; here as many as FedSage+ has of both kinds"""
-    generator_federated_epochs: Repetitions = 0
+    generator_federated_epochs: Literal[0] = 0
     """none"""
-
-    @model_validator(mode="after")
-    def _check(self) -> "LocSagePlusParameters":
-        if self.generator_federated_epochs:
-            raise ValueError("generator_federated_epochs must be 0 where nothing is federated")
-        return self
 
 
 def _step(name: str, function: str) -> Step:
-    setting = ("layers", "hidden_channels", "dropout")
     return Step(
         name,
         "generator",
         f"feddep.methods.fedsage.cross_client:{function}",
         NeighGenParameters,
-        setting,
+        setting=("layers", "hidden_channels", "dropout"),
     )
 
 
@@ -111,12 +104,11 @@ def _method(
     *assumes: str,
     **more: Any,
 ) -> Method:
-    function = f"feddep.methods.fedsage.fedsage_plus:{function}"
     return Method(
         name,
         title,
         parameters,
-        function,
+        f"feddep.methods.fedsage.fedsage_plus:{function}",
         lambda parameters: (step,),
         assumes=assumes,
         encoders=BUILT_IN_ENCODERS,

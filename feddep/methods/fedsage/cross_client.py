@@ -76,7 +76,7 @@ class Peer:
         self._generator = _without_weights(task, params)
         self._task, self._params, self._number = task, params, number
         self._nearest = Nearest(features, task.device)
-        self._draws: dict[int, torch.Generator] = {}
+        self._draws: dict[int, torch.Generator] = {}  # by whose request the noise answers
 
     def answer(self, asker: int, request: Mapping[str, Tensor]) -> Payload:
         """The gradient of 1/|V_i^t| Σ_v Σ_p min_{u ∈ V_j} ‖x̃_v^p − x_u‖² with respect to the
@@ -85,13 +85,17 @@ class Peer:
         The request of client i = ``asker`` holds the weights of H^g_i, and Z_i^t as ``embeddings``.
         """
         z = request["embeddings"]
+        stream = f"client{self._number}", "answers", asker
+        draws = self._draws.setdefault(
+            asker, seeding.torch_generator(self._task.seed, *stream, device=self._task.device)
+        )
         weights = {
             name: tensor.requires_grad_()
             for name, tensor in request.items()
             if name != "embeddings"
         }
         wanted = {name: tensor for name, tensor in weights.items() if is_of_features(name)}
-        generated = functional_call(self._generator, weights, (z, self._drawing(asker)))
+        generated = functional_call(self._generator, weights, (z, draws))
         found: Sequence[Tensor | None] = [None] * len(wanted)
         if len(generated.owner):
             targets = self._nearest.nearest(generated.features.detach())
@@ -100,20 +104,10 @@ class Peer:
             )
             found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
         nothing = z.new_zeros(())  # of a slot that no neighbour uses
-        gradients = zip(wanted.items(), found, strict=True)
         return {
             name: nothing.expand_as(weight) if gradient is None else gradient
-            for (name, weight), gradient in gradients
+            for (name, weight), gradient in zip(wanted.items(), found, strict=True)
         }
-
-    def _drawing(self, asker: int) -> torch.Generator:
-        """This client's own noise for what client ``asker`` asks."""
-        if asker not in self._draws:
-            path = (f"client{self._number}", "answers", asker)
-            self._draws[asker] = seeding.torch_generator(
-                self._task.seed, *path, device=self._task.device
-            )
-        return self._draws[asker]
 
 
 def summed(answers: Iterable[Payload]) -> Payload:
@@ -152,8 +146,7 @@ def generate(task: Task, params: NeighGenParameters, results: Any = None) -> Ste
     The order of both phases is that of the authors' code; Algorithm 1 has the second only.
 
     Returns:
-        For each client ``count``, ``owner`` and ``features`` of :meth:`NeighGenTrainer.mend`, and
-        ``loss``, that of each epoch.
+        For each client what :meth:`NeighGenTrainer.mend` returns.
     """
     clients = task.subgraphs()
     impaired = [impair_client(task, params, i, client) for i, client in enumerate(clients)]
@@ -168,9 +161,9 @@ def generate(task: Task, params: NeighGenParameters, results: Any = None) -> Ste
         )
         others = {j: peer for j, peer in peers.items() if j != i}
         ask = partial(ask_others, boundary, i, others)
-        losses = [trainer.step() for _ in range(params.generator_local_epochs)]
-        losses += [trainer.step(ask) for _ in range(params.generator_federated_epochs)]
-        mended.append({**trainer.mend(), "loss": torch.tensor(losses)})
+        for epoch in range(params.generator_local_epochs + params.generator_federated_epochs):
+            trainer.step(None if epoch < params.generator_local_epochs else ask)
+        mended.append(trainer.mend())
     return StepResult(_by_client(mended), boundary.communication.rows())
 
 
@@ -183,7 +176,7 @@ def generate_shared(task: Task, params: NeighGenParameters, results: Any = None)
     weighted by their numbers of training nodes.
 
     Returns:
-        What :func:`generate` returns; ``loss`` is that of each round.
+        What :func:`generate` returns.
     """
     clients = task.subgraphs()
     trainers = [
@@ -197,36 +190,28 @@ def generate_shared(task: Task, params: NeighGenParameters, results: Any = None)
         )
         for i, client in enumerate(clients)
     ]
-    models = [trainer.model for trainer in trainers]
-    server = Server(models[0].state_dict())
+    model = trainers[0].model
+    server = Server(model.state_dict())
     boundary = Boundary(
-        {"neighgen": schema_of(models[0]), "training": REPORTS["training"]}, task.observers
+        {"neighgen": schema_of(model), "training": REPORTS["training"]}, task.observers
     )
-    losses: list[list[float]] = [[] for _ in clients]
 
     def load() -> None:
-        for i, model in enumerate(models):
-            model.load_state_dict(boundary.send(i, "down", "neighgen", server.weights))
+        for i, trainer in enumerate(trainers):
+            trainer.model.load_state_dict(boundary.send(i, "down", "neighgen", server.weights))
 
     load()
     for _ in range(params.generator_local_epochs + params.generator_federated_epochs):
         updates = []
-        for i, (trainer, model, (_, split)) in enumerate(
-            zip(trainers, models, clients, strict=True)
-        ):
+        for i, (trainer, (_, split)) in enumerate(zip(trainers, clients, strict=True)):
             trainer.renew_optimizer()
-            losses[i].append(trainer.step())
-            report = boundary.send(
-                i, "up", "training", numbers(nodes=len(split.train), loss=losses[i][-1])
-            )
-            weights = boundary.send(i, "up", "neighgen", model.state_dict())
+            counted = numbers(nodes=len(split.train), loss=trainer.step())
+            report = boundary.send(i, "up", "training", counted)
+            weights = boundary.send(i, "up", "neighgen", trainer.model.state_dict())
             updates.append(Update(weights, float(report["nodes"]), float(report["loss"])))
         server.aggregate(updates)
         load()
-    mended = [
-        {**trainer.mend(), "loss": torch.tensor(loss)}
-        for trainer, loss in zip(trainers, losses, strict=True)
-    ]
+    mended = [trainer.mend() for trainer in trainers]
     return StepResult(_by_client(mended), boundary.communication.rows())
 
 

@@ -28,8 +28,10 @@ def run(task: Task, parameters: Any, steps: Mapping[str, StepResult]) -> RunResu
     """FedSage+: FedSage, which is FedAvg of a GraphSAGE, on the mended subgraphs."""
     model = task.new_model()
     boundary = Boundary({"model": schema_of(model), **REPORTS}, task.observers)
-    parts = enumerate(mended_subgraphs(task, steps["generator"]))
-    clients = [new_client(task, i, mended, split, boundary) for i, (mended, split) in parts]
+    clients = [
+        new_client(task, i, mended, split, boundary)
+        for i, (mended, split) in enumerate(mended_subgraphs(task, steps["generator"]))
+    ]
     return train_federated(task, model, boundary, clients)
 
 
@@ -37,8 +39,16 @@ def new_client(
     task: Task, number: int, mended: MendedSubgraph, split: Split, boundary: Boundary
 ) -> Client:
     """A client that trains and validates a new classifier on its mended subgraph."""
-    trains_on = mended.graph, split.train, task.setting, task.seed, f"client{number}", task.device
-    learner = new_learner(*trains_on, mended, mended.table)
+    learner = new_learner(
+        mended.graph,
+        split.train,
+        task.setting,
+        task.seed,
+        f"client{number}",
+        task.device,
+        mended,
+        mended.table,
+    )
     return Client(number, task.new_model(), learner, mended, split, task.setting, boundary)
 
 

@@ -6,6 +6,7 @@ in half precision, and a mini-batch multiplies only the rows that it has drawn.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,35 +35,29 @@ def attach(graph: Graph, owner: np.ndarray) -> Graph:
     (:class:`StackedFeatures`).
     """
     new = len(owner)
-    if not new:
-        return graph.extended(graph.adjacency)
     links = sp.csr_matrix(
         (np.ones(new, dtype=np.float32), (owner, np.arange(new))), shape=(graph.num_nodes, new)
     )
     return graph.extended(sp.bmat([[graph.adjacency, links], [links.T, None]], format="csr"))
 
 
+@dataclass(frozen=True, eq=False)
 class StackedFeatures:
     """The features of nodes of a mended subgraph, sparse for the client's own and dense for
-    generated ones, as one matrix.
+    generated ones, as one matrix: ``real``, shape (k, F), above the r rows ``chosen``, int64, of
+    ``generated``, shape (g, F), of any precision.
 
     ``X @ W`` is a dense tensor of shape (k + r, outputs), differentiable in W and in the generated
     features.
     """
 
-    def __init__(self, real: SparseMatrix, generated: Tensor, chosen: Tensor) -> None:
-        """Stack ``real``, shape (k, F), on the r rows ``chosen``, int64, of ``generated``, shape
-        (g, F), of any precision.
-        """
-        self._real = real
-        self._generated = generated
-        self._chosen = chosen
+    real: SparseMatrix
+    generated: Tensor
+    chosen: Tensor
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        below = [
-            self._generated[rows].to(dense.dtype) @ dense for rows in self._chosen.split(_ROWS)
-        ]
-        return torch.cat([self._real @ dense, *below])
+        below = [self.generated[rows].to(dense.dtype) @ dense for rows in self.chosen.split(_ROWS)]
+        return torch.cat([self.real @ dense, *below])
 
 
 class ReceptiveField:
@@ -157,6 +152,7 @@ class MendedFeatureTable(FeatureTable):
         return sums, self._generated[chosen].float()
 
 
+@dataclass(frozen=True, eq=False)
 class JoinedRows(ConstantMatrix):
     """A sparse matrix of one or two parts, shape (R, parts · F), with sums of dense rows added to
     each.
@@ -164,22 +160,19 @@ class JoinedRows(ConstantMatrix):
     A part is a matrix of shape (R, k) and k dense rows, shape (k, F), whose product is added.
     """
 
-    def __init__(self, sparse: ConstantMatrix, parts: list[tuple[SparseMatrix, Tensor]]) -> None:
-        self._sparse = sparse
-        self._parts = parts
+    sparse: ConstantMatrix
+    parts: list[tuple[SparseMatrix, Tensor]]
 
     def multiply(self, weight: Tensor) -> Tensor:
-        product = self._sparse.multiply(weight)
-        for (sums, dense), of_part in zip(self._parts, weight.chunk(len(self._parts)), strict=True):
+        product = self.sparse.multiply(weight)
+        for (sums, dense), of_part in zip(self.parts, weight.chunk(len(self.parts)), strict=True):
             if len(dense):
                 product += sums.multiply(dense @ of_part)
         return product
 
     def multiply_transposed(self, gradient: Tensor) -> Tensor:
-        product = self._sparse.multiply_transposed(gradient)
-        for (sums, dense), of_part in zip(
-            self._parts, product.chunk(len(self._parts)), strict=True
-        ):
+        product = self.sparse.multiply_transposed(gradient)
+        for (sums, dense), of_part in zip(self.parts, product.chunk(len(self.parts)), strict=True):
             if len(dense):
                 of_part.addmm_(dense.T, sums.multiply_transposed(gradient))
         return product
@@ -207,9 +200,8 @@ class MendedSubgraph(Evaluator):
         theirs, of any precision, shape (g, F), on the device where all is wanted; ``aggregation``
         is as for :class:`feddep.training.evaluator.Evaluator`.
         """
-        self.graph = attach(graph, owner.cpu().numpy())
         device = str(features.device)
-        super().__init__(self.graph, device, aggregation)
+        super().__init__(attach(graph, owner.cpu().numpy()), device, aggregation)
         real = SparseMatrix.from_scipy(graph.features, device)
         self.features = StackedFeatures(real, features, torch.arange(len(features), device=device))  # type: ignore[assignment]
         self.table = MendedFeatureTable(self.graph, features)
@@ -226,9 +218,12 @@ class MendedSubgraph(Evaluator):
             return super().logits_of(model, nodes)
         if self._nodes is None or not np.array_equal(nodes, self._nodes):
             self._nodes = nodes
-            device = str(self._generated.device)
             self._field = ReceptiveField(
-                self.graph, self._real, nodes, len(model.convolutions), device
+                self.graph,
+                self._real,
+                nodes,
+                len(model.convolutions),
+                str(self._generated.device),
             )
         return self._field.logits(model, self._generated)
 

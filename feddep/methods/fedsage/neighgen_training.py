@@ -57,8 +57,7 @@ def new_neighgen(task: Task, params: NeighGenParameters, *stream: str) -> NeighG
         params.generator_width,
         dropout,
     )
-    neighgen.reset_parameters(task.torch_generator(*stream, "neighgen", "weights"))
-    return neighgen.to(task.device)
+    return task.drawn(neighgen, *stream, "neighgen", "weights")
 
 
 def batch_size(params: NeighGenParameters, impaired: Impaired) -> int:
@@ -130,8 +129,10 @@ class HiddenNeighbours:
     def __init__(self, features: sp.csr_matrix, impaired: Impaired, device: str = "cpu") -> None:
         """Find them; ``features`` are those of the client's whole subgraph, shape (N, F)."""
         v, u = impaired.pairs[:, 0], np.searchsorted(impaired.hidden, impaired.pairs[:, 1])
-        shape = (len(impaired.kept), len(impaired.hidden))
-        self._lost = sp.csr_matrix((np.ones(len(v), dtype=np.int8), (v, u)), shape=shape)
+        self._lost = sp.csr_matrix(
+            (np.ones(len(v), dtype=np.int8), (v, u)),
+            shape=(len(impaired.kept), len(impaired.hidden)),
+        )
         self._features = features[impaired.hidden]
         self._device = device
 
@@ -210,10 +211,10 @@ class NeighGenTrainer:
         """All that is trained with the loss L_i (Equation 5)."""
         self.batch = batch_size(params, impaired)
         """Number of nodes sampled in an epoch, |V_i^t|."""
-        self._number, self._name = number, name
+        self._number = number
         self._kept, self._inspectors = impaired.kept, task.inspectors
-        self._epochs = 0
-        self._loss = 0.0
+        self.losses: list[float] = []
+        """The loss L_i of each epoch."""
         self._gradients: list[Tensor | None] = []
         self._params = params
         self._hops = task.setting.layers - 1
@@ -232,9 +233,10 @@ class NeighGenTrainer:
         """Start with a new optimiser: Adam (FedSage, Section 5.1) of all weights, the classifier's
         included.
         """
-        rate, decay = self._params.generator_learning_rate, self._params.generator_weight_decay
-        self._optimizer: torch.optim.Optimizer = OPTIMIZERS["adam"](
-            self.model.parameters(), lr=rate, weight_decay=decay
+        self._optimizer = OPTIMIZERS["adam"](
+            self.model.parameters(),
+            lr=self._params.generator_learning_rate,
+            weight_decay=self._params.generator_weight_decay,
         )
 
     def step(self, ask: Ask | None = None) -> float:
@@ -276,10 +278,9 @@ class NeighGenTrainer:
         if params.task_weight:
             loss = loss + params.task_weight * self._task_loss(generated, near, nodes)
         loss.backward()
-        self._loss = float(loss.detach())
+        self.losses.append(float(loss.detach()))
         self._gradients = [parameter.grad for parameter in self.model.parameters()]
-        self._epochs += 1
-        self._check(self._loss)
+        self._check(self.losses[-1])
         return {
             **self.neighgen.generator.state_dict(),
             "embeddings": z[self._tensor(places)].detach(),
@@ -299,7 +300,7 @@ class NeighGenTrainer:
             own = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             parameter.grad = own.add_(gradient, alpha=weight)
         self._optimizer.step()
-        return self._loss
+        return self.losses[-1]
 
     def _task_loss(self, generated: Generated, near: np.ndarray, nodes: np.ndarray) -> Tensor:
         """L^c, the mean cross-entropy of those of ``nodes`` that are training nodes; zero where
@@ -320,31 +321,36 @@ class NeighGenTrainer:
 
         Returns:
             ``count``, ñ_v, shape (n,); ``owner``, the node that each generated one is for,
-            ascending, int64, shape (g,); and ``features`` of the generated ones, in half precision,
-            shape (g, F).
+            ascending, int64, shape (g,); ``features`` of the generated ones, in half precision,
+            shape (g, F); and ``loss``, that of each epoch.
         """
         self.neighgen.eval()
         # Here instead of after each step, of which it would be a good part: a weight that is not
         # finite shows in the next loss.
         self._check(0.0, self.model.parameters())
         z = self.neighgen.encode(*graph_matrices(self._whole, self._device), self._draws)
-        counts, owners, features = [], [], []
+        parts = []
         for start in range(0, len(z), _NODES):
             generated = self.neighgen.generator(z[start : start + _NODES], self._draws)
             order = generated.owner.argsort(stable=True)
-            counts.append(generated.count)
-            owners.append(generated.owner[order] + start)
-            features.append(generated.features[order].half())
-        self._check(0.0, counts)
-        return {
-            "count": torch.cat(counts),
-            "owner": torch.cat(owners),
-            "features": torch.cat(features),
-        }
+            parts.append(
+                {
+                    "count": generated.count,
+                    "owner": generated.owner[order] + start,
+                    "features": generated.features[order].half(),
+                }
+            )
+        self._check(0.0, [part["count"] for part in parts])
+        mended = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        return {**mended, "loss": torch.tensor(self.losses)}
 
     def _check(self, loss: float, numbers: Iterable[Tensor] = ()) -> None:
-        what = f"the generator of {self._name} in epoch {self._epochs}"
-        check_finite(what, loss, numbers, "lower generator_learning_rate or its weights")
+        check_finite(
+            f"the generator of client{self._number} in epoch {len(self.losses)}",
+            loss,
+            numbers,
+            "lower generator_learning_rate or its weights",
+        )
 
     def _tensor(self, nodes: np.ndarray) -> Tensor:
         return torch.from_numpy(nodes).to(self._device)

@@ -102,7 +102,8 @@ def powers(task: Task, boundary: Boundary, edges: Sequence[CrossEdges], hops: in
 
 def messages(edges: Sequence[CrossEdges], nodes: int) -> dict[str, ByClient]:
     """The messages of :func:`powers` on a global graph of so many nodes."""
-    walks = ByClient(
-        up=rows_of_endpoints(edges, "walks", nodes), down=rows_of_outside(edges, "walks", nodes)
-    )
-    return {"walks": walks}
+    return {
+        "walks": ByClient(
+            up=rows_of_endpoints(edges, "walks", nodes), down=rows_of_outside(edges, "walks", nodes)
+        )
+    }

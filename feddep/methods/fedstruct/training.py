@@ -105,10 +105,9 @@ class GradientClient(Client):
 
     def weights(self) -> Payload:
         """The gradient by name; 0 of a client without training nodes."""
-        of = self.model.named_parameters()
         return {
             name: torch.zeros_like(weight) if weight.grad is None else weight.grad
-            for name, weight in of
+            for name, weight in self.model.named_parameters()
         }
 
 
@@ -145,8 +144,7 @@ def train(
     whole = torch.empty(task.graph.num_nodes, matrices[0].shape[1])
     clients: list[Client] = []
     for i, (part, matrix) in enumerate(zip(task.subgraphs(), matrices, strict=True)):
-        assert task.partition is not None  # as there are subgraphs
-        whole[task.partition.nodes(i)] = matrix
+        whole[task.ownership.nodes(i)] = matrix
         clients.append(new_client(task, i, part, boundary, GradientClient, new_model(matrix)))
         clients[-1].learner.regularizer = regularizer
     server = GradientServer(new_model(matrices[0][:0]), task.setting)

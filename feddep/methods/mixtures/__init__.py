@@ -86,8 +86,15 @@ class GCFLPlusParameters(Parameters):
 def _method(
     name: str, title: str, parameters: type[Parameters], evaluation: Any, **more: Any
 ) -> Method:
-    function = f"feddep.methods.mixtures.{name}:run"
-    return Method(name, title, parameters, function, full_batch=True, evaluation=evaluation, **more)
+    return Method(
+        name,
+        title,
+        parameters,
+        f"feddep.methods.mixtures.{name}:run",
+        full_batch=True,
+        evaluation=evaluation,
+        **more,
+    )
 
 
 GROUP = "Mixing of clients"

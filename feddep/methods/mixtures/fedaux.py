@@ -89,11 +89,9 @@ def kernel_factor(scores: Tensor, sigma: float) -> Tensor:
 
 def run(task: Task, parameters: FedAuxParameters, steps: Any = None) -> RunResult:
     """GCNs with auxiliary vectors, mixed by the similarity of these."""
-
-    def new_model() -> AuxiliaryGCN:
-        model = AuxiliaryGCN(*task.model_sizes, parameters.sigma)
-        model.reset_parameters(task.torch_generator("weights"))
-        return model.to(task.device)
-
-    server = partial(SimilarityServer, parameters=parameters, name="auxiliary")
-    return fedavg.train_on(task, task.subgraphs(), server=server, new_model=new_model)
+    return fedavg.train_on(
+        task,
+        task.subgraphs(),
+        server=partial(SimilarityServer, parameters=parameters, name="auxiliary"),
+        new_model=lambda: task.drawn(AuxiliaryGCN(*task.model_sizes, parameters.sigma)),
+    )

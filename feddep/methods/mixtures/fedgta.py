@@ -28,7 +28,7 @@ from torch.nn.functional import one_hot
 
 from feddep.federation.boundary import Payload, numbers
 from feddep.federation.client import Client, Update
-from feddep.graph.graph import Graph, normalised_adjacency
+from feddep.graph.graph import normalised_adjacency
 from feddep.methods.basic import fedavg
 from feddep.methods.mixtures import FedGTAParameters
 from feddep.methods.mixtures.mixing_server import MixingServer, cosines
@@ -39,14 +39,10 @@ from feddep.training.task import RunResult, Task
 class FedGTAClient(Client):
     """A client that sends moments and confidence of its predictions."""
 
-    def __init__(
-        self, *arguments: Any, graphs: Sequence[Graph], parameters: FedGTAParameters
-    ) -> None:
-        """Set up a client on its own one of ``graphs``; the first arguments are those of
-        :class:`Client`.
-        """
+    def __init__(self, *arguments: Any, parameters: FedGTAParameters) -> None:
+        """Set up a client; the first arguments are those of :class:`Client`."""
         super().__init__(*arguments)
-        graph, labels = graphs[self.number], self.evaluator.labels
+        graph, labels = self.evaluator.graph, self.evaluator.labels
         self.parameters = parameters
         self.adjacency = SparseMatrix.from_scipy(normalised_adjacency(graph), labels.device)
         self.degrees = torch.from_numpy(graph.degrees + 1.0).to(labels.device)
@@ -99,10 +95,12 @@ class FedGTAServer(MixingServer):
 
 def run(task: Task, parameters: FedGTAParameters, steps: Any = None) -> RunResult:
     """FedAvg whose mean is over similar clients."""
-    parts, given = task.subgraphs(), parameters
-    size = given.orders * task.graph.num_classes * (2 if given.moments == "hybrid" else 1)
-    client = partial(FedGTAClient, graphs=[graph for graph, _ in parts], parameters=given)
-    server = partial(FedGTAServer, parameters=given)
+    about = 2 if parameters.moments == "hybrid" else 1
+    size = parameters.orders * task.graph.num_classes * about
     return fedavg.train_on(
-        task, parts, client, server, extra={"moments": (size,), "confidence": ()}
+        task,
+        task.subgraphs(),
+        partial(FedGTAClient, parameters=parameters),
+        partial(FedGTAServer, parameters=parameters),
+        extra={"moments": (size,), "confidence": ()},
     )

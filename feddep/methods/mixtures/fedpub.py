@@ -69,34 +69,29 @@ def masked(model: Any, threshold: float) -> Any:
     return model
 
 
-class RandomGraph:
-    """The graph that models are compared on.
-
-    Attributes:
-        features: shape (500, F).
-        adjacency: what a model aggregates neighbours with.
+def random_graph(task: Task, model: Any) -> tuple[Tensor, SparseMatrix]:
+    """The graph that models are compared on, drawn from the run's seed: features, shape (500, F),
+    and what a model aggregates neighbours with.
     """
-
-    def __init__(self, task: Task, model: Any) -> None:
-        """Draw it for the task's number of features, from the run's seed."""
-        n = BLOCKS * BLOCK_NODES
-        pairs = np.stack(np.triu_indices(n, 1), axis=1)
-        within = pairs[:, 0] // BLOCK_NODES == pairs[:, 1] // BLOCK_NODES
-        drawn = (
-            seeding.generator(task.seed, "fedpub", "edges").random(len(pairs)) < EDGE_PROBABILITY
-        )
-        graph = Graph.from_edges(
-            pairs[within & drawn], sp.csr_matrix((n, 1)), np.zeros(n, dtype=np.int64), 1
-        )
-        self.adjacency = SparseMatrix.from_scipy(model.aggregation(graph), task.device)
-        generator = task.torch_generator("fedpub", "features")
-        self.features = torch.randn(n, task.graph.num_features, generator=generator).to(task.device)
+    n = BLOCKS * BLOCK_NODES
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
+    within = pairs[:, 0] // BLOCK_NODES == pairs[:, 1] // BLOCK_NODES
+    drawn = seeding.generator(task.seed, "fedpub", "edges").random(len(pairs)) < EDGE_PROBABILITY
+    graph = Graph.from_edges(
+        pairs[within & drawn], sp.csr_matrix((n, 1)), np.zeros(n, dtype=np.int64), 1
+    )
+    generator = task.torch_generator("fedpub", "features")
+    features = torch.randn(n, task.graph.num_features, generator=generator)
+    adjacency = SparseMatrix.from_scipy(model.aggregation(graph), task.device)
+    return features.to(task.device), adjacency
 
 
 class FedPubClient(Client):
     """A client that masks the weights that it receives."""
 
-    def __init__(self, *arguments: Any, graph: RandomGraph, parameters: FedPubParameters) -> None:
+    def __init__(
+        self, *arguments: Any, graph: tuple[Tensor, SparseMatrix], parameters: FedPubParameters
+    ) -> None:
         """Set up a client, whose model has masks; the first arguments are those of
         :class:`Client`.
         """
@@ -134,7 +129,7 @@ class FedPubClient(Client):
     @torch.no_grad()
     def extra(self) -> Payload:
         """f_k, the mean output on the random graph, shape (C,)."""
-        return {"function": self.model.full(self.graph.features, self.graph.adjacency).mean(dim=0)}
+        return {"function": self.model.full(*self.graph).mean(dim=0)}
 
 
 def is_mask(name: str) -> bool:
@@ -144,11 +139,10 @@ def is_mask(name: str) -> bool:
 
 def run(task: Task, parameters: FedPubParameters, steps: Any = None) -> RunResult:
     """Masked clients, mixed by the similarity of their outputs."""
-    model = task.new_model()
     return fedavg.train_on(
         task,
         task.subgraphs(),
-        partial(FedPubClient, graph=RandomGraph(task, model), parameters=parameters),
+        partial(FedPubClient, graph=random_graph(task, task.new_model()), parameters=parameters),
         partial(SimilarityServer, parameters=parameters, name="function"),
         new_model=lambda: masked(task.new_model(), parameters.lambda1),
         extra={"function": (task.graph.num_classes,)},

@@ -18,8 +18,7 @@ def run_longer(task: Task, parameters: Any = None, steps: Any = None) -> RunResu
     """FedAvg with M times as many local epochs: in a round the clients' longest chain of steps is
     as long as Global's.
     """
-    assert task.partition is not None  # asked for by its declaration
-    return _run_with(task, local_epochs=task.setting.local_epochs * task.partition.num_clients)
+    return _run_with(task, local_epochs=task.setting.local_epochs * task.ownership.num_clients)
 
 
 def _run_with(task: Task, **changes: Any) -> RunResult:

@@ -50,15 +50,13 @@ class AdaptiveServer(Server):
         return weights
 
 
-def run_adam(task: Task, parameters: ServerOptimizerParameters, steps: Any = None) -> RunResult:
-    """FedAdam."""
+def run_adam(
+    task: Task, parameters: ServerOptimizerParameters, steps: Any = None, yogi: bool = False
+) -> RunResult:
+    """FedAdam, or FedYogi."""
     return fedavg.train_on(
-        task, task.subgraphs(), server=partial(AdaptiveServer, params=parameters, yogi=False)
+        task, task.subgraphs(), server=partial(AdaptiveServer, params=parameters, yogi=yogi)
     )
 
 
-def run_yogi(task: Task, parameters: ServerOptimizerParameters, steps: Any = None) -> RunResult:
-    """FedYogi."""
-    return fedavg.train_on(
-        task, task.subgraphs(), server=partial(AdaptiveServer, params=parameters, yogi=True)
-    )
+run_yogi = partial(run_adam, yogi=True)

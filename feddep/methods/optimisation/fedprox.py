@@ -22,22 +22,17 @@ class ProximalClient(Client):
         :class:`feddep.federation.client.Client`.
         """
         super().__init__(*arguments)
-        self.mu = mu
-        self.learner.correction = self.proximal_gradient
+        self.learner.correction = lambda model: half_square_gradient(model, self.given, mu)
 
     def train(self) -> float:
         """The local steps, from the weights w_t as they are now."""
         self.given = [weight.detach().clone() for weight in self.model.parameters()]
         return super().train()
 
-    def proximal_gradient(self, model: Any) -> list[Tensor]:
-        """The gradient of μ/2 ‖w − w_t‖² at the model's weights w."""
-        return half_square_gradient(model, self.given, self.mu)
-
 
 def half_square_gradient(model: Any, given: Sequence[Tensor], weight: float) -> list[Tensor]:
-    """``weight`` times the distance of each of a model's weights from those that are given, in
-    their order.
+    """The gradient of weight/2 ‖w − w'‖² at a model's weights w, in their order; w' are
+    ``given``.
     """
     return [
         (own.detach() - other).mul_(weight)

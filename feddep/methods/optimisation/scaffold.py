@@ -62,12 +62,11 @@ class ScaffoldClient(Client):
         loss = super().train()
         steps = self.setting.local_epochs * self.learner.steps_per_epoch
         divisor = max(steps, 1) * self.setting.learning_rate
-        weights = [weight.detach() for weight in self.model.parameters()]
-        drift = [
-            (given - weight) / divisor for given, weight in zip(self.given, weights, strict=True)
-        ]
         self.own = [
-            change - correction for change, correction in zip(drift, self.correction, strict=True)
+            (w - y.detach()) / divisor - correction
+            for w, y, correction in zip(
+                self.given, self.model.parameters(), self.correction, strict=True
+            )
         ]
         for control, own in zip(controls(self.model), self.own, strict=True):
             control.copy_(own)

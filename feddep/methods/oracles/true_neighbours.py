@@ -46,11 +46,9 @@ def extended(task: Task, hops: int) -> list[ClientData]:
     """Each client's subgraph with its halo, and its share of the split: a halo's nodes are in none
     of the three sets.
     """
-    parts, partition = task.subgraphs(), task.partition
-    assert partition is not None  # without one there are no parts
     return [
-        (with_halo(task.graph, partition.nodes(i), hops), split)
-        for i, (_, split) in enumerate(parts)
+        (with_halo(task.graph, task.ownership.nodes(i), hops), split)
+        for i, (_, split) in enumerate(task.subgraphs())
     ]
 
 
@@ -67,9 +65,7 @@ def mend_truly(task: Task, embeddings: Sequence[Tensor]) -> list[Tensor]:
     """z̄_v of each client's nodes, shape (n_i, d_z), from the embeddings Z_i of each client, shape
     (n_i, d_z).
     """
-    partition, device = task.partition, task.device
-    # Without one there are no clients that could have embedded anything.
-    assert partition is not None
+    partition, device = task.ownership, task.device
     owned = [torch.from_numpy(partition.nodes(i)).to(device) for i in range(partition.num_clients)]
     z = torch.cat(list(embeddings))[torch.argsort(torch.cat(owned))]
     mended = SparseMatrix.from_scipy(missing_neighbours(task.graph, partition), device) @ z

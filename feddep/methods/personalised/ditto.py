@@ -9,8 +9,6 @@ import copy
 from functools import partial
 from typing import Any
 
-from torch import Tensor
-
 from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
@@ -39,12 +37,8 @@ class DittoClient(Client):
         self.given = [weight.detach().clone() for weight in self.averaged.model.parameters()]
         self.learner.correction = None
         self.averaged.train()
-        self.learner.correction = self.pull
+        self.learner.correction = lambda model: half_square_gradient(model, self.given, self.weight)
         return super().train()
-
-    def pull(self, model: Any) -> list[Tensor]:
-        """The gradient of λ/2 ‖v − w‖² at the model's weights v."""
-        return half_square_gradient(model, self.given, self.weight)
 
     def weights(self) -> Payload:
         return self.averaged.weights()

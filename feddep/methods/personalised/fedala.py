@@ -68,12 +68,10 @@ class MixingClient(Client):
             logits = self.model.full(self.evaluator.features, self.evaluator.adjacency)
             loss = cross_entropy(logits[nodes], self.evaluator.labels[nodes])
             losses.append(float(loss.detach()))
-            gradients = zip(
-                torch.autograd.grad(loss, self.upper), changes, self.mixing, strict=True
-            )
+            gradients = torch.autograd.grad(loss, self.upper)
             self.mixing = [
                 (w - self.params.mixing_rate * gradient * change).clamp(0, 1)
-                for gradient, change, w in gradients
+                for gradient, change, w in zip(gradients, changes, self.mixing, strict=True)
             ]
             self.place(old, changes)
 

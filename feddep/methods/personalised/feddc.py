@@ -56,10 +56,9 @@ class DriftClient(Client):
             * max(self.learner.steps_per_epoch, 1)
             * self.setting.learning_rate
         )
-        means = controls(self.model)
         self.linear = [
             (g_i - g if self.written else g_i) * scale
-            for g_i, g in zip(self.change, means, strict=True)
+            for g_i, g in zip(self.change, controls(self.model), strict=True)
         ]
 
     def correction(self, model: Any) -> Iterator[Tensor]:
@@ -96,7 +95,9 @@ class DriftClient(Client):
 
 def run(task: Task, parameters: FedDCParameters, steps: Any = None) -> RunResult:
     """FedAvg of clients that correct their drift."""
-    client = partial(DriftClient, params=parameters)
     return fedavg.train_on(
-        task, task.subgraphs(), client, new_model=lambda: with_control(task.new_model())
+        task,
+        task.subgraphs(),
+        partial(DriftClient, params=parameters),
+        new_model=lambda: with_control(task.new_model()),
     )

@@ -38,12 +38,9 @@ def cross_edges(task: Task) -> list[CrossEdges]:
     """The edges of every client to others, in the order of
     :meth:`feddep.training.task.Task.subgraphs`.
     """
-    assert task.partition is not None, (
-        "Task.subgraphs, which comes first, refuses a task without a partition"
-    )
     found = []
-    for client in range(task.partition.num_clients):
-        nodes = task.partition.nodes(client)
+    for client in range(task.ownership.num_clients):
+        nodes = task.ownership.nodes(client)
         outside = halo(task.graph, nodes, 1)
         found.append(CrossEdges(nodes, outside, task.graph.adjacency[nodes][:, outside]))
     return found

@@ -166,8 +166,10 @@ def exchange(
     elsewhere.  A client without edges to others sends and gets nothing.
     """
     for level in sorted(levels):
-        published = [subgraph.publish(model, level) for subgraph in subgraphs]
-        sent = [_carry(boundary, i, "up", upward(level), rows) for i, rows in enumerate(published)]
+        sent = [
+            _carry(boundary, i, "up", upward(level), subgraph.publish(model, level))
+            for i, subgraph in enumerate(subgraphs)
+        ]
         for i, rows in enumerate(router.deliver(sent)):
             subgraphs[i].receive(level, _carry(boundary, i, "down", downward(level), rows))
 

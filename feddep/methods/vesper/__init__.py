@@ -88,11 +88,7 @@ class PerturbedParameters(MessagePassingParameters):
         return self
 
 
-class GAPParameters(PerturbedParameters):
-    """GAP's stages."""
-
-
-class GAPAuthorsParameters(GAPParameters):
+class GAPAuthorsParameters(PerturbedParameters):
     """GAP by its authors' code (Sajadmanesh et al., 2023); their hops, width and epochs are the
     setting's.
     """
@@ -174,11 +170,15 @@ class TruncatedParameters(WeightParameters):
 def _method(
     name: str, title: str, parameters: type[VerticalParameters], shared: str, **more: Any
 ) -> Method:
-    function, assumes = (
+    return Method(
+        name,
+        title,
+        parameters,
         f"feddep.methods.vesper.split_training:run_{name}",
-        ("labels at another party", shared),
+        partitioned=False,
+        assumes=("labels at another party", shared),
+        **more,
     )
-    return Method(name, title, parameters, function, partitioned=False, assumes=assumes, **more)
 
 
 _EXACT, _NOISED = "node embeddings shared", "noised node embeddings shared"
@@ -189,7 +189,7 @@ METHODS = (
     _method("vertical_gin", "GIN", MessagePassingParameters, _EXACT, look=("#777777", 5)),
     _method("vertical_gcn", "GCN", MessagePassingParameters, _EXACT, look=("#777777", 4)),
     _method("vfgnn", "VFGNN", VFGNNParameters, _NOISED, revision=2, look=("#AA4499", 0)),
-    _method("gap", "GAP", GAPParameters, _NOISED, look=("#56B4E9", 0)),
+    _method("gap", "GAP", PerturbedParameters, _NOISED, look=("#56B4E9", 0)),
     _method("gap_authors", "GAP (authors)", GAPAuthorsParameters, _NOISED, look=("#56B4E9", 1)),
     _method("vesper_gin", "VESPER (GIN)", WeightParameters, _NOISED, look=("#0072B2", 0)),
     _method("vesper_gcn", "VESPER (GCN)", TruncatedParameters, _NOISED, look=("#44AA99", 0)),

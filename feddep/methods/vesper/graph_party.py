@@ -15,7 +15,6 @@ from feddep.methods.vesper.networks import Perceptron, feature_rows
 from feddep.methods.vesper.perturbed import (
     ROWS,
     NoisedSums,
-    NoiseFirst,
     PerturbedMessagePassing,
     stacked,
 )
@@ -68,31 +67,20 @@ class Clipping:
     noise: float
 
 
-@dataclass(frozen=True, eq=False)
-class Networks:
-    """The networks of party A.
-
-    Attributes:
-        encoder: from features to encodings of width d.
-        extractor: message passing; without it, encodings are sent.
-        trained: which of the two is trained.
-    """
-
-    encoder: Perceptron
-    extractor: PerturbedMessagePassing | None
-    trained: Sequence[nn.Module]
-
-
 class GraphParty:
     """Party A.  What its methods return has crossed the boundary; what they are given crosses it on
     the way in.
     """
 
+    _sent: Tensor
+
     def __init__(
         self,
         task: Task,
         sampler: BlockSampler,
-        networks: Networks,
+        encoder: Perceptron,
+        extractor: PerturbedMessagePassing | None,
+        trained: Sequence[nn.Module],
         batches: RootBatches,
         boundary: Boundary,
         kinds: tuple[str, str],
@@ -104,7 +92,9 @@ class GraphParty:
         Args:
             task: has the features, the setting's optimiser and number of layers, seed and device.
             sampler: draws message-flow graphs.
-            networks: encoder and message passing.
+            encoder: from features to encodings of width d.
+            extractor: message passing; without it, encodings are sent.
+            trained: which of the two is trained.
             batches: the batches of roots.
             boundary: the boundary to party B.
             kinds: the kinds of messages with embeddings and with their gradients.
@@ -112,10 +102,9 @@ class GraphParty:
             degrees: for message passing to go by, shape (n,); by default, how many neighbours a
                 node hears.
         """
-        setting, encoder, trained = task.setting, networks.encoder, networks.trained
         self._features, self._sampler = task.graph.features, sampler
-        self._encoder, self._extractor = encoder, networks.extractor
-        self._hops = setting.layers
+        self._encoder, self._extractor = encoder, extractor
+        self._hops = task.setting.layers
         self._batches, self._boundary = batches, boundary
         self._kind, self._answer = kinds
         self._device, self._clipping, self._degrees = task.device, clipping, degrees
@@ -130,12 +119,11 @@ class GraphParty:
             for name in ("noise", "dropout", "evaluation noise", "gradient noise")
         }
         encoder.requires_grad_(encoder in trained)
-        self._constant = encoder not in trained and setting.dropout == 0
+        self._constant = encoder not in trained and task.setting.dropout == 0
         self._encodings: Tensor | None = None
         together = nn.ModuleList(trained)
         self._weights = list(together.parameters())
-        self._optimizer = new_optimizer(together, setting) if self._weights else None
-        self._sent: Tensor | None = None
+        self._optimizer = new_optimizer(together, task.setting) if self._weights else None
         self._released: NoisedSums | None = None
 
     @torch.no_grad()
@@ -145,7 +133,7 @@ class GraphParty:
         All that is sent from then on is computed from them, and no longer from the graph: nothing
         more is told of it.
         """
-        assert isinstance(self._extractor, NoiseFirst)
+        assert self._extractor is not None
         blocks = self._sampler.draw(nodes, self._hops, self._sampling["evaluation"])
         degrees = blocks.degrees if self._degrees is None else self._degrees[blocks.nodes]
         encodings, noise = self._encoded(blocks.nodes, None), self._torch["evaluation noise"]
@@ -163,7 +151,6 @@ class GraphParty:
 
     def update(self, answer: Payload) -> None:
         """Take in the gradient of the embeddings sent last, and make a step."""
-        assert self._sent is not None
         assert self._optimizer is not None
         gradient = self._boundary.send(GRAPH_PARTY, "down", self._answer, answer)
         self._optimizer.zero_grad()
@@ -191,11 +178,9 @@ class GraphParty:
             self._sampling["evaluation"],
             self._torch["evaluation noise"],
         )
-        start = 0
-        for kind, nodes in groups.items():
-            rows = torch.stack([layer[start : start + len(nodes)] for layer in layers], dim=1)
+        parts = torch.stack(layers, dim=1).split([len(nodes) for nodes in groups.values()])
+        for kind, rows in zip(groups, parts, strict=True):
             yield self._boundary.send(GRAPH_PARTY, "up", kind, {"values": rows})
-            start += len(nodes)
 
     def _embed(
         self,
@@ -207,7 +192,7 @@ class GraphParty:
         """The rows that are sent of the roots, a tensor of shape (B, d) for each layer."""
         if self._extractor is None:
             return [stacked(self._encoded(roots, dropout), len(roots))]
-        if self._released is not None and isinstance(self._extractor, NoiseFirst):
+        if self._released is not None:
             return self._extractor.from_sums(
                 self._released, torch.from_numpy(roots).to(self._device)
             )

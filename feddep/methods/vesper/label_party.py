@@ -22,6 +22,8 @@ class LabelParty:
     returns has yet to cross it.
     """
 
+    _kept: Tensor
+
     def __init__(
         self,
         labels: np.ndarray,
@@ -43,7 +45,6 @@ class LabelParty:
         self._optimizer = new_optimizer(decoder, setting)
         self._batches = batches
         self._dropout = seeding.torch_generator(seed, "party b", stream, "dropout", device=device)
-        self._kept: Tensor | None = None
         self._losses: list[tuple[int, Tensor]] = []
 
     def keep(self, received: Payload) -> None:
@@ -90,7 +91,4 @@ class LabelParty:
 
     def _rows(self, nodes: Tensor, received: Payload | None) -> Tensor:
         """The embeddings of some nodes that were received, or those that were kept."""
-        if received is not None:
-            return received["values"]
-        assert self._kept is not None
-        return self._kept[nodes]
+        return self._kept[nodes] if received is None else received["values"]

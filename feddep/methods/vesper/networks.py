@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import selu
+from torch.nn.functional import normalize, selu
 
-from feddep.methods.vesper.perturbed import unit_rows
 from feddep.nn.dropout import drop
 from feddep.nn.linear import Linear, draw_uniform
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
@@ -150,6 +149,5 @@ class HopDecoder(nn.Module):
             embeddings = torch.stack(
                 [each(x) for each, x in zip(self.maps, embeddings.unbind(1), strict=True)], dim=1
             )
-        return self.head(
-            drop(self.between(unit_rows(embeddings.flatten(1))), self.dropout, generator)
-        )  # type: ignore[no-any-return]
+        hidden = self.between(normalize(embeddings.flatten(1)))
+        return self.head(drop(hidden, self.dropout, generator))  # type: ignore[no-any-return]

@@ -57,7 +57,13 @@ def noise_scale(
             accountant is ``certified`` and D neighbours are sampled in each step.
         PrivacyError: if no noise keeps ε, or a value is outside the accountant's range.
     """
-    _check_layers(setting, parameters)
+    # The second layer's sums would change with weights that learn.
+    learning = isinstance(parameters, WeightParameters) and parameters.weights == "detached"
+    if learning and parameters.release == "one_shot" and setting.layers > 1:
+        raise ConfigError(
+            f"setting.layers is {setting.layers}; release: one_shot with weights: detached "
+            "takes layers: 1"
+        )
     if parameters.epsilon is None:
         return parameters.theta
     assert parameters.delta is not None
@@ -65,18 +71,6 @@ def noise_scale(
         public_facts(nodes, setting, parameters, aggregation)
     )
     return noise_for(accountant, parameters.epsilon, parameters.delta, edges)
-
-
-def _check_layers(setting: TrainingConfig, parameters: PerturbedParameters) -> None:
-    """Refuse a single release of several layers with weights that learn: the second layer's sums
-    would change with them.
-    """
-    learning = isinstance(parameters, WeightParameters) and parameters.weights == "detached"
-    if learning and parameters.release == "one_shot" and setting.layers > 1:
-        raise ConfigError(
-            f"setting.layers is {setting.layers}; release: one_shot with weights: detached "
-            "takes layers: 1"
-        )
 
 
 def public_facts(
@@ -94,7 +88,7 @@ def public_facts(
             "degree_ratio is 0, but accountant is certified, which has no bound for degrees "
             "without noise"
         )
-    one_shot, batch = parameters.release == "one_shot", setting.batch_size
+    one_shot = parameters.release == "one_shot"
     trained = parameters if isinstance(parameters, WeightParameters) else None
     correction = Correction(
         bounding="none" if parameters.bounding == "sampled" else parameters.bounding,
@@ -108,8 +102,8 @@ def public_facts(
     )
     return VerticalTraining(
         nodes=nodes,
-        batch=batch,
-        steps=setting.rounds * setting.local_epochs * -(-nodes // batch),
+        batch=setting.batch_size,
+        steps=setting.rounds * setting.local_epochs * -(-nodes // setting.batch_size),
         layers=setting.layers,
         degree=parameters.degree,
         aggregation=aggregation,

@@ -2,10 +2,10 @@
 Algorithms 1 and 2).
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import torch
@@ -58,11 +58,6 @@ class Design:
     floor: float = 0.0
     encodings: bool = False
     own: bool = True
-
-
-def unit_rows(x: Tensor) -> Tensor:
-    """Each row divided by its L2 norm; rows of zeros stay as they are."""
-    return normalize(x, dim=1)
 
 
 def spectrally_normalised(weight: Tensor) -> Tensor:
@@ -118,20 +113,23 @@ class NoisedSums:
     encodings: Tensor | None
 
 
-class PerturbedMessagePassing(nn.Module, ABC):
-    """L layers of message passing with noise; the private representation extractor of VESPER, and
-    those of its baselines: a subclass for each of the orders of a :class:`Design`.
-    """
+RowsFrom = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+"""Gives rows of some nodes v from a_v and h_v, shape (R, d), and whether the map for low degrees is
+taken, shape (R, 1), none without such a map.
+"""
 
-    learned = True
-    """Whether layers have weights."""
+
+class PerturbedMessagePassing(nn.Module):
+    """L layers of message passing with noise, in the order of a :class:`Design`; the private
+    representation extractor of VESPER, and those of its baselines.
+    """
 
     def __init__(self, width: int, layers: int, design: Design) -> None:
         """Set up the layers, all of one width d; call :meth:`reset_parameters` before use."""
         super().__init__()
         self.depth = layers
         self.design = design
-        learned = layers if self.learned else 0
+        learned = 0 if design.order == "no_weights" else layers
         self.raw = nn.ParameterList(nn.Parameter(torch.empty(width, width)) for _ in range(learned))
         self.low = nn.ModuleList(
             Linear(width, width) for _ in range(learned if design.min_degree else 0)
@@ -146,7 +144,8 @@ class PerturbedMessagePassing(nn.Module, ABC):
 
     def weight(self, layer: int) -> Tensor:
         """W of layer l, from 1 to L, as it is used; shape (d, d)."""
-        return spectrally_normalised(self.raw[layer - 1])
+        raw: Tensor = self.raw[layer - 1]
+        return raw if self.design.order == "noise_first" else spectrally_normalised(raw)
 
     def forward(
         self,
@@ -170,54 +169,80 @@ class PerturbedMessagePassing(nn.Module, ABC):
             asked for, H^(0).
         """
         parts = [encodings] if isinstance(encodings, Tensor) else encodings
-        hidden = stacked((unit_rows(part) for part in parts), len(blocks.nodes))
+        hidden = stacked(map(normalize, parts), len(blocks.nodes))
         before = [hidden[: blocks.sizes[0]].clone()] if self.design.encodings else []
         found = []
         for layer in range(1, self.depth + 1):
-            hidden = self._layer(hidden, blocks, degrees, layer, generator)
+            hidden = self._layer(hidden, blocks, degrees, layer, self._after(layer, generator))
             roots = hidden[: blocks.sizes[0]]
             # So that the other rows can be forgotten.
             found.append(roots if torch.is_grad_enabled() else roots.clone())
-        return before + self._released(found, generator)
-
-    def _released(self, found: list[Tensor], generator: torch.Generator | None) -> list[Tensor]:
-        """The rows to put out, from the roots' rows after each layer."""
-        return found
+        if self.design.order == "noise_last":
+            found = [self._noised(found[-1], generator)]
+        return before + found
 
     def _layer(
-        self,
-        hidden: Tensor,
-        blocks: Blocks,
-        degrees: np.ndarray,
-        layer: int,
-        generator: torch.Generator | None,
+        self, hidden: Tensor, blocks: Blocks, degrees: np.ndarray, layer: int, rows_from: RowsFrom
     ) -> Tensor:
         """The rows of all nodes after a layer, computed :data:`ROWS` at a time."""
-        weight = self.weight(layer) if self.learned else None
         size = blocks.sizes[blocks.hops - layer]
 
         def some(rows: slice) -> Tensor:
             aggregated = self._aggregated(hidden, blocks, degrees, layer, rows)
             low = self._is_low(degrees[rows], aggregated.device)
-            return self._rows(aggregated, hidden[rows], low, layer, weight, generator)
+            return rows_from(aggregated, hidden[rows], low)
 
         return stacked(map(some, _pieces(size)), size)
 
-    @abstractmethod
-    def _rows(
-        self,
-        aggregated: Tensor,
-        own: Tensor,
-        low: Tensor | None,
-        layer: int,
-        weight: Any,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        """Unit rows of some nodes v after layer l, from a_v and h_v, shape (R, d).
+    def _after(self, layer: int, generator: torch.Generator | None) -> RowsFrom:
+        """The computation of a layer's unit rows."""
+        order = self.design.order
+        if order == "no_weights":
+            return lambda aggregated, own, low: normalize(self._noised(aggregated, generator))
+        weight = self.weight(layer)
 
-        ``low`` says whether the map for low degrees is taken, shape (R, 1), none without such a
-        map; ``weight`` is W, none where nothing is learned.
+        def rows_from(aggregated: Tensor, own: Tensor, low: Tensor | None) -> Tensor:
+            if order == "noise_first":
+                own = aggregated = self._sums(aggregated.detach(), own.detach(), low, generator)
+            y = self._mapped(aggregated, own, low, layer, weight)
+            if order == "weights_first":
+                y = self._noised(y, generator)
+            return normalize(y.relu())
+
+        return rows_from
+
+    def _sums(
+        self, aggregated: Tensor, own: Tensor, low: Tensor | None, generator: torch.Generator | None
+    ) -> Tensor:
+        """a_v + z, or h_v + z where degrees are low."""
+        return self._noised(
+            aggregated if low is None else torch.where(low, own, aggregated), generator
+        )
+
+    def noised_sums(
+        self,
+        encodings: Iterable[Tensor],
+        blocks: Blocks,
+        degrees: np.ndarray,
+        generator: torch.Generator | None,
+    ) -> NoisedSums:
+        """The noised sums of the roots, for one layer of ``noise_first``; the arguments are those
+        of :meth:`forward`.
         """
+        hidden, size = stacked(map(normalize, encodings), len(blocks.nodes)), blocks.sizes[0]
+        return NoisedSums(
+            self._layer(hidden, blocks, degrees, 1, partial(self._sums, generator=generator)),
+            self._is_low(degrees[:size], hidden.device),
+            hidden[:size] if self.design.encodings else None,
+        )
+
+    def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
+        """Outputs of :meth:`forward` for some rows of a release, with the weights as they are
+        now.
+        """
+        x, low = released.sums[rows], None if released.low is None else released.low[rows]
+        before = [] if released.encodings is None else [released.encodings[rows]]
+        return [*before, normalize(self._mapped(x, x, low, 1, self.weight(1)).relu())]
 
     def _is_low(self, degrees: np.ndarray, device: torch.device) -> Tensor | None:
         """Whether the map for low degrees is taken, shape (R, 1); None without such a map."""
@@ -248,8 +273,7 @@ class PerturbedMessagePassing(nn.Module, ABC):
             values = np.repeat(scale[rows], np.diff(ends)) * scale[heard]
             own = own * torch.from_numpy(scale[rows] ** 2).to(hidden.device)[:, None]
         matrix = SparseMatrix(ends - ends[0], heard, values, (len(own), columns), hidden.device)
-        found = matrix @ hidden
-        return own + found if self.design.own else found
+        return own + matrix @ hidden if self.design.own else matrix @ hidden
 
     def _noised(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         if self.design.theta == 0:
@@ -257,135 +281,6 @@ class PerturbedMessagePassing(nn.Module, ABC):
         return x + self.design.theta * torch.randn(x.shape, generator=generator, device=x.device)
 
 
-class WeightsFirst(PerturbedMessagePassing):
-    """h_v ← ReLU(W a_v + z) / ‖·‖."""
-
-    def _rows(
-        self,
-        aggregated: Tensor,
-        own: Tensor,
-        low: Tensor | None,
-        layer: int,
-        weight: Any,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        y = self._mapped(aggregated, own, low, layer, weight)
-        return unit_rows(self._noised(y, generator).relu())
-
-
-class NoiseFirst(PerturbedMessagePassing):
-    """h_v ← ReLU(W (a_v + z)) / ‖·‖."""
-
-    def weight(self, layer: int) -> Tensor:
-        weight: Tensor = self.raw[layer - 1]
-        return weight
-
-    def _layer(
-        self,
-        hidden: Tensor,
-        blocks: Blocks,
-        degrees: np.ndarray,
-        layer: int,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        return super()._layer(hidden.detach(), blocks, degrees, layer, generator)
-
-    def _sums(self, aggregated: Tensor, own: Tensor, low: Tensor | None, generator: Any) -> Tensor:
-        """a_v + z, or h_v + z where degrees are low."""
-        return self._noised(
-            aggregated if low is None else torch.where(low, own, aggregated), generator
-        )
-
-    def _rows(
-        self,
-        aggregated: Tensor,
-        own: Tensor,
-        low: Tensor | None,
-        layer: int,
-        weight: Any,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        x = self._sums(aggregated, own, low, generator)
-        return unit_rows(self._mapped(x, x, low, layer, weight).relu())
-
-    def noised_sums(
-        self,
-        encodings: Iterable[Tensor],
-        blocks: Blocks,
-        degrees: np.ndarray,
-        generator: torch.Generator | None,
-    ) -> NoisedSums:
-        """The noised sums of the roots, for one layer; the arguments are those of
-        :meth:`forward`.
-        """
-        hidden, size = stacked(map(unit_rows, encodings), len(blocks.nodes)), blocks.sizes[0]
-
-        def some(rows: slice) -> Tensor:
-            aggregated = self._aggregated(hidden, blocks, degrees, 1, rows)
-            low = self._is_low(degrees[rows], hidden.device)
-            return self._sums(aggregated, hidden[rows], low, generator)
-
-        return NoisedSums(
-            stacked(map(some, _pieces(size)), size),
-            self._is_low(degrees[:size], hidden.device),
-            hidden[:size] if self.design.encodings else None,
-        )
-
-    def from_sums(self, released: NoisedSums, rows: Tensor) -> list[Tensor]:
-        """Outputs of :meth:`forward` for some rows of a release, with the weights as they are
-        now.
-        """
-        x, low = released.sums[rows], None if released.low is None else released.low[rows]
-        before = [] if released.encodings is None else [released.encodings[rows]]
-        return [*before, unit_rows(self._mapped(x, x, low, 1, self.weight(1)).relu())]
-
-
-class NoWeights(PerturbedMessagePassing):
-    """h_v ← (a_v + z) / ‖·‖."""
-
-    learned = False
-
-    def _rows(
-        self,
-        aggregated: Tensor,
-        own: Tensor,
-        low: Tensor | None,
-        layer: int,
-        weight: Any,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        return unit_rows(self._noised(aggregated, generator))
-
-
-class NoiseLast(PerturbedMessagePassing):
-    """h_v ← ReLU(W a_v) / ‖·‖; h_v + z of the last layer is put out."""
-
-    def _rows(
-        self,
-        aggregated: Tensor,
-        own: Tensor,
-        low: Tensor | None,
-        layer: int,
-        weight: Any,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        return unit_rows(self._mapped(aggregated, own, low, layer, weight).relu())
-
-    def _released(self, found: list[Tensor], generator: torch.Generator | None) -> list[Tensor]:
-        return [self._noised(found[-1], generator)]
-
-
 def _pieces(size: int) -> Iterator[slice]:
     """Slices of :data:`ROWS` rows at a time."""
     return (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
-
-
-def message_passing(width: int, layers: int, design: Design) -> PerturbedMessagePassing:
-    """L = ``layers`` layers of width d in the order of the design, without weights yet."""
-    kinds: dict[str, type[PerturbedMessagePassing]] = {
-        "weights_first": WeightsFirst,
-        "noise_first": NoiseFirst,
-        "no_weights": NoWeights,
-        "noise_last": NoiseLast,
-    }
-    return kinds[design.order](width, layers, design)

@@ -8,6 +8,7 @@ correct answers; A is told none of them.
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,6 @@ from feddep.graph.degree_bounding import KEEPING, bounded_adjacency
 from feddep.graph.graph import Graph
 from feddep.methods.vesper import (
     GAPAuthorsParameters,
-    GAPParameters,
     MessagePassingParameters,
     PerturbedParameters,
     TruncatedParameters,
@@ -31,7 +31,6 @@ from feddep.methods.vesper import (
 from feddep.methods.vesper.graph_party import (
     Clipping,
     GraphParty,
-    Networks,
     RootBatches,
     noised_degrees,
 )
@@ -42,7 +41,6 @@ from feddep.methods.vesper.perturbed import (
     Aggregation,
     Design,
     PerturbedMessagePassing,
-    message_passing,
 )
 from feddep.training.evaluation import Counts, GlobalAccuracy, macro_f1, share
 from feddep.training.history import History
@@ -118,17 +116,16 @@ def run_vertical_mlp(task: Task, parameters: VerticalParameters, steps: Any = No
 
 
 def run_vertical_gin(
-    task: Task, parameters: MessagePassingParameters, steps: Any = None
+    task: Task,
+    parameters: MessagePassingParameters,
+    steps: Any = None,
+    aggregation: Aggregation = "gin",
 ) -> RunResult:
-    """GIN without privacy: VESPER without noise (Appendix C.3)."""
-    return train(task, _passing(parameters, Design("gin")))
+    """GIN or GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
+    return train(task, _passing(parameters, Design(aggregation)))
 
 
-def run_vertical_gcn(
-    task: Task, parameters: MessagePassingParameters, steps: Any = None
-) -> RunResult:
-    """GCN without privacy: VESPER without noise or truncation (Appendix C.3)."""
-    return train(task, _passing(parameters, Design("gcn")))
+run_vertical_gcn = partial(run_vertical_gin, aggregation="gcn")
 
 
 def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> RunResult:
@@ -136,7 +133,7 @@ def run_vfgnn(task: Task, parameters: VFGNNParameters, steps: Any = None) -> Run
     return _run_perturbed(task, parameters, "vfgnn", parameters.aggregation, "noise_last")
 
 
-def run_gap(task: Task, parameters: GAPParameters, steps: Any = None) -> RunResult:
+def run_gap(task: Task, parameters: PerturbedParameters, steps: Any = None) -> RunResult:
     """GAP: the encoder without the graph, then noised sums without weights, then the decoder
     (Appendix C.3).
     """
@@ -155,11 +152,6 @@ def run_vesper_gin(task: Task, parameters: WeightParameters, steps: Any = None) 
 
 def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = None) -> RunResult:
     """VESPER with PMP-GCN and truncated message passing (Algorithms 2 and 3)."""
-    least = parameters.min_degree
-    options: dict[str, Any] = {
-        "min_degree": least,
-        "floor": least if parameters.degree_ratio > 0 else 0,
-    }
     return _run_perturbed(
         task,
         parameters,
@@ -167,7 +159,8 @@ def run_vesper_gcn(task: Task, parameters: TruncatedParameters, steps: Any = Non
         "gcn",
         _order(parameters),
         parameters.degree_ratio,
-        **options,
+        min_degree=parameters.min_degree,
+        floor=parameters.min_degree if parameters.degree_ratio > 0 else 0,
     )
 
 
@@ -184,16 +177,15 @@ def _run_perturbed(
     degree_ratio: float = 0.0,
     **options: Any,
 ) -> RunResult:
-    accounted = aggregation_of(method, parameters)
     theta = noise_scale(
-        len(task.split.train), task.graph.num_edges, task.setting, parameters, accounted
+        len(task.split.train),
+        task.graph.num_edges,
+        task.setting,
+        parameters,
+        aggregation_of(method, parameters),
     )
-    return train(
-        task,
-        perturbed(
-            task, parameters, Design(aggregation, order, theta, **options), degree_ratio * theta
-        ),
-    )
+    design = Design(aggregation, order, theta, **options)
+    return train(task, perturbed(task, parameters, design, degree_ratio * theta))
 
 
 def _passing(parameters: MessagePassingParameters, design: Design, **options: Any) -> Protocol:
@@ -210,10 +202,8 @@ def perturbed(
     weights, clipping = "frozen", None
     if isinstance(parameters, WeightParameters):
         weights = parameters.weights
-        if weights == "dpsgd":
-            clipping = Clipping(
-                parameters.clip, parameters.gradient_ratio * design.theta * parameters.clip
-            )
+        noise = parameters.gradient_ratio * design.theta * parameters.clip
+        clipping = Clipping(parameters.clip, noise) if weights == "dpsgd" else None
     epochs = parameters.encoder_epochs
     if epochs is None:
         epochs = task.setting.rounds if weights in ("frozen", "detached") else 0
@@ -291,7 +281,9 @@ class SplitTraining:
         self.party_a = GraphParty(
             task,
             new_sampler(graph, protocol, seed),
-            Networks(encoder, extractor, trained),
+            encoder,
+            extractor,
+            trained,
             batches[0],
             self.boundary,
             protocol.kinds,
@@ -311,8 +303,7 @@ class SplitTraining:
         if self.protocol.one_shot and not self._sent_once:
             self.party_a.keep_sums(self._nodes)
         elif self._sent_once:
-            for received in self.party_a.release({ALL: self._nodes}):
-                self.party_b.keep(received)
+            self.party_b.keep(*self.party_a.release({ALL: self._nodes}))
 
     def epoch(self) -> float:
         """⌈N_T/B⌉ steps; returns the mean loss a node, in nats."""
@@ -366,38 +357,26 @@ def new_encoder(task: Task, parameters: VerticalParameters) -> Perceptron:
     """
     widths = [task.graph.num_features, *[task.setting.hidden_channels] * parameters.encoder_layers]
     selu = isinstance(parameters, GAPAuthorsParameters)
-    return _drawn(
-        task, Perceptron(widths, task.setting.dropout, relu_last=not selu, selu=selu), "encoder"
-    )
+    encoder = Perceptron(widths, task.setting.dropout, relu_last=not selu, selu=selu)
+    return task.drawn(encoder, "weights", "encoder")
 
 
 def new_extractor(task: Task, design: Design) -> PerturbedMessagePassing:
     """A's message passing with the run's initial weights."""
-    return _drawn(
-        task,
-        message_passing(task.setting.hidden_channels, task.setting.layers, design),
-        "extractor",
-    )
+    setting = task.setting
+    extractor = PerturbedMessagePassing(setting.hidden_channels, setting.layers, design)
+    return task.drawn(extractor, "weights", "extractor")
 
 
 def new_decoder(task: Task, protocol: Protocol) -> ConcatDecoder | GRUDecoder | HopDecoder:
     """B's decoder with the run's initial weights."""
-    setting, stream = task.setting, ("decoder", protocol.kinds[0])
-    rest = task.graph.num_classes, protocol.parameters.decoder_layers, setting.dropout
+    _, width, classes, layers, dropout = task.model_sizes
+    maps, count = protocol.parameters.decoder_layers, protocol.embeddings(layers)
+    decoder: Any
     if isinstance(protocol.parameters, GAPAuthorsParameters):
-        sizes = setting.hidden_channels, protocol.embeddings(setting.layers), task.graph.num_classes
-        return _drawn(
-            task, HopDecoder(*sizes, setting.dropout, mapped=protocol.design is not None), *stream
-        )
-    if protocol.decoder == "gru":
-        return _drawn(task, GRUDecoder(setting.hidden_channels, *rest), *stream)
-    return _drawn(
-        task,
-        ConcatDecoder(setting.hidden_channels, protocol.embeddings(setting.layers), *rest),
-        *stream,
-    )
-
-
-def _drawn(task: Task, model: Any, *stream: str) -> Any:
-    model.reset_parameters(task.torch_generator("weights", *stream))
-    return model.to(task.device)
+        decoder = HopDecoder(width, count, classes, dropout, mapped=protocol.design is not None)
+    elif protocol.decoder == "gru":
+        decoder = GRUDecoder(width, classes, maps, dropout)
+    else:
+        decoder = ConcatDecoder(width, count, classes, maps, dropout)
+    return task.drawn(decoder, "weights", "decoder", protocol.kinds[0])

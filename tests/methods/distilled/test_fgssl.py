@@ -82,9 +82,9 @@ def test_a_view_lacks_edges_and_columns():
     x, kept = graph.features.toarray(), (features @ torch.eye(graph.num_features)).numpy()
     for column in range(x.shape[1]):
         assert np.array_equal(kept[:, column], x[:, column]) or not kept[:, column].any()
-    whole = views.draw(0.0, 0.0)
-    assert np.array_equal((whole.features @ torch.eye(graph.num_features)).numpy(), x)
-    assert np.array_equal(whole.adjacency.dense().numpy(), normalised_adjacency(graph).toarray())
+    features, adjacency = views.draw(0.0, 0.0)
+    assert np.array_equal((features @ torch.eye(graph.num_features)).numpy(), x)
+    assert np.array_equal(adjacency.dense().numpy(), normalised_adjacency(graph).toarray())
 
 
 @pytest.mark.parametrize("teacher", ["global", "local"])
@@ -93,7 +93,7 @@ def test_who_teaches(teacher: str):
     task = random_task(**GCN)
     parts, losses = task.subgraphs(), []
     boundary = Boundary({"model": schema_of(task.new_model()), **REPORTS})
-    new = partial(FGSSLClient, task=task, parts=parts, params=FGSSLParameters(teacher=teacher))
+    new = partial(FGSSLClient, task=task, params=FGSSLParameters(teacher=teacher))
     for seed in (0, 1):
         client = fedavg.new_client(task, 0, parts[0], boundary, new)
         client.load(drawn(task.new_model(), seed).state_dict())

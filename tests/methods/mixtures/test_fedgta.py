@@ -24,9 +24,8 @@ def test_moments_and_confidence_are_their_formulas(moments: str):
     given = FedGTAParameters(
         moments=moments, orders=3, propagation_steps=2, propagation=0.3, temperature=4.0
     )
-    parts = task.subgraphs()
-    graph, split = parts[1]
-    client = client_of(task, 1, FedGTAClient, graphs=[each for each, _ in parts], parameters=given)
+    graph, split = task.subgraphs()[1]
+    client = client_of(task, 1, FedGTAClient, parameters=given)
     sent = client.extra()
 
     n, classes = graph.num_nodes, graph.num_classes

@@ -10,7 +10,7 @@ import torch
 from divided import random_task
 from feddep.federation.client import Update
 from feddep.methods.mixtures import FedPubParameters
-from feddep.methods.mixtures.fedpub import FedPubClient, RandomGraph, is_mask, masked
+from feddep.methods.mixtures.fedpub import FedPubClient, is_mask, masked, random_graph
 from feddep.methods.mixtures.mixing_server import SimilarityServer
 from method_tasks import counted, run_on, task_of
 from mixing import client_of
@@ -21,7 +21,7 @@ FIELD = {"encoder": "gcn", "full_batch": True, "evaluation": "owners"}
 def masked_client(regularizers="written"):
     task = random_task(encoder="gcn", full_batch=True)
     parameters = FedPubParameters(regularizers=regularizers, lambda1=0.25, lambda2=0.5)
-    graph, model = RandomGraph(task, task.new_model()), masked(task.new_model(), 0.25)
+    graph, model = random_graph(task, task.new_model()), masked(task.new_model(), 0.25)
     return client_of(
         task,
         0,
@@ -98,8 +98,8 @@ def test_masks_stay_and_the_function_is_sent():
 
 def test_the_function_is_what_the_masked_model_gives_for_the_random_graph():
     client = masked_client()
-    adjacency = client.graph.adjacency.dense().double()
-    hidden = client.graph.features.double()
+    adjacency = client.graph[1].dense().double()
+    hidden = client.graph[0].double()
     assert adjacency.shape == (500, 500)
     blocks = torch.arange(500) // 100
     assert not (adjacency * (blocks[:, None] != blocks)).any()

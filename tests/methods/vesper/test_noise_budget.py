@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from feddep.methods.vesper import (
-    GAPParameters,
     PerturbedParameters,
     TruncatedParameters,
     WeightParameters,
@@ -51,7 +50,7 @@ def test_the_accountant_is_told_what_the_run_does():
             **DETACHED,
         ),
     )
-    once = facts_of(GAPParameters(release="one_shot", bounding="both"), "gap").correction
+    once = facts_of(PerturbedParameters(release="one_shot", bounding="both"), "gap").correction
     assert once == Correction(weights="frozen", one_shot=True, nonnegative=True)
 
 

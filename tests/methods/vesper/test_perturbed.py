@@ -14,7 +14,6 @@ from feddep.methods.vesper import perturbed
 from feddep.methods.vesper.perturbed import (
     Design,
     PerturbedMessagePassing,
-    message_passing,
     spectrally_normalised,
 )
 from graphs import graphs, random_graph
@@ -42,7 +41,7 @@ EVERY = pytest.mark.parametrize(
 
 
 def new_extractor(design: Design, layers: int, width: int = WIDTH) -> PerturbedMessagePassing:
-    return drawn(message_passing(width, layers, design), 4)
+    return drawn(PerturbedMessagePassing(width, layers, design), 4)
 
 
 def encodings_of(graph: Graph, width: int = WIDTH) -> torch.Tensor:
