@@ -197,26 +197,20 @@ class Graph:
         """Read a graph that :meth:`save` wrote.
 
         Raises:
-            DataError: if the file is missing, damaged, holds something else, or has another key
-                than is asked for.
+            DataError: if the file is missing, damaged, or has another key than is asked for.
         """
         arrays = read_arrays(path, key)
-        try:
-            num_features, num_classes = (int(value) for value in arrays["shape"])
-            parts = arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"]
-            features = sp.csr_matrix(parts, shape=(len(arrays["labels"]), num_features))
-            return cls(
-                arrays["indptr"],
-                arrays["indices"],
-                features,
-                arrays["labels"],
-                num_classes,
-                arrays.get("client"),
-            )
-        except KeyError as error:
-            raise DataError(
-                f"{path} holds no graph: {error} is missing; run the stage prepare again"
-            ) from None
+        num_features, num_classes = (int(value) for value in arrays["shape"])
+        parts = arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"]
+        features = sp.csr_matrix(parts, shape=(len(arrays["labels"]), num_features))
+        return cls(
+            arrays["indptr"],
+            arrays["indices"],
+            features,
+            arrays["labels"],
+            num_classes,
+            arrays.get("client"),
+        )
 
 
 def disjoint_union(graphs: Sequence[Graph]) -> Graph:

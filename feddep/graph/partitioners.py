@@ -63,18 +63,13 @@ def partition(
         return given_partition(graph, clients)
     if clients is None:
         raise PartitionError(f"clients is missing; a partition by {method} needs their number")
-    if method == "louvain" and engine == "python-louvain":
-        return louvain(graph, clients, seed, delta)
-    if method not in methods() or engine not in ("python-louvain", "igraph"):
-        raise PartitionError(
-            f"partition is {method} with the engine {engine}; there are {', '.join(methods())}, "
-            "and igraph for louvain"
-        )
-    if not 1 <= clients <= graph.num_nodes:
-        n = graph.num_nodes
+    n = graph.num_nodes
+    if not 1 <= clients <= n:
         raise PartitionError(
             f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients"
         )
+    if method == "louvain" and engine == "python-louvain":
+        return louvain(graph, clients, seed, delta)
     facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
     if method == "louvain":
         found = along_communities(graph, igraph_communities(graph, seed), clients, delta)
