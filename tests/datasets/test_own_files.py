@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import gzip
 import io
-import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -374,17 +373,6 @@ def test_other_files(tmp_path: Path):
     assert_is_refused(folder)
     (folder / "edges.csv").unlink()
     assert_is_refused(folder)
-
-
-def test_more_than_fits_into_memory_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    paths = [write(tmp_path / form) for form in ("graph.npz", "graph.pt", "csv", "parquet")]
-    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": 100}.get)
-    monkeypatch.setattr(np, "load", None)
-    for path in paths:
-        with pytest.raises(DataError, match="memory"):
-            own_files.read(path)
 
 
 @pytest.mark.parametrize(
