@@ -42,7 +42,7 @@ class Partition:
 
     client: np.ndarray
     num_clients: int
-    facts: Mapping[str, int | float] = field(default_factory=dict)
+    facts: Mapping[str, int | float | str] = field(default_factory=dict)
     copies: np.ndarray | None = None
 
     @property

@@ -73,19 +73,16 @@ def partition(
     facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
     if method == "louvain":
         found = along_communities(graph, igraph_communities(graph, seed), clients, delta)
-        facts["engine"] = engine
-        return Partition(found.client, clients, {**facts, **found.facts})
+        return Partition(found.client, clients, {**facts, "engine": engine, **found.facts})
     if method == "overlap":
         owner, copies = overlapping_partition(graph, clients, seed)
         return Partition(owner, clients, facts, copies)
-    if method in ADDED:
-        owner = np.asarray(ADDED[method](graph, clients, seed))
-        return Partition(owner, clients, facts).checked(graph.num_nodes)
     if method == "dirichlet":
         owner = dirichlet_partition(graph, clients, seed, beta)
     else:
-        owner = (random_partition if method == "random" else metis_partition)(graph, clients, seed)
-    return Partition(owner, clients, facts)
+        divide = {"random": random_partition, "metis": metis_partition, **ADDED}[method]
+        owner = np.asarray(divide(graph, clients, seed))
+    return Partition(owner, clients, facts).checked(n)
 
 
 def methods() -> list[str]:
