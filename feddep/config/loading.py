@@ -214,14 +214,18 @@ def _check_tables(config: Config) -> None:
 def _check_by_dataset(config: Config) -> None:
     """Make sure that parameters with a value for each dataset name datasets that there are."""
     known = list(dict.fromkeys([*config["datasets"], *REGISTRY, DEFAULT]))
-    for name, parameters in config["methods"].items():
-        for key, value in parameters.items():
-            for dataset in value if isinstance(value, Mapping) else ():
-                if dataset not in known:
-                    where = join(join("methods", name), key)
-                    raise ConfigError(
-                        f"{join(where, dataset)} is of no dataset; there are {', '.join(known)}"
-                    )
+    given = [
+        (f"methods.{name}.{key}", dataset)
+        for name, parameters in config["methods"].items()
+        for key, value in parameters.items()
+        if isinstance(value, Mapping)
+        for dataset in value
+    ]
+    for path, dataset in given:
+        if dataset not in known:
+            raise ConfigError(
+                f"{join(path, dataset)} is of no dataset; there are {', '.join(known)}"
+            )
 
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:

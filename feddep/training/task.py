@@ -140,11 +140,8 @@ class Task:
         """
         if self.partition is None:
             raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
-        parts = []
-        for client in range(self.partition.num_clients):
-            nodes = self.partition.nodes(client)
-            split = self.split.restrict(nodes)
-            parts.append((self.graph.subgraph(nodes), split))
+        owned = map(self.partition.nodes, range(self.partition.num_clients))
+        parts = [(self.graph.subgraph(nodes), self.split.restrict(nodes)) for nodes in owned]
         without = [str(client) for client, (_, split) in enumerate(parts) if not len(split.val)]
         if len(without) == len(parts):
             raise PartitionError(
@@ -191,7 +188,7 @@ class Task:
     def client_facts(self) -> list[dict[str, int]]:
         """Number of nodes and of training nodes of each client."""
         assert self.partition is not None  # of whoever has clients
-        owned = [self.partition.nodes(client) for client in range(self.partition.num_clients)]
+        owned = map(self.partition.nodes, range(self.partition.num_clients))
         return [
             {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)}
             for i, nodes in enumerate(owned)
